@@ -1,0 +1,35 @@
+import { TroupeError, type TroupeErrorOptions } from "./troupe-error.ts";
+
+export interface ModelErrorOptions extends TroupeErrorOptions {
+  /** Whether another attempt may succeed: 408, 409, 429, 5xx, cut or stalled streams, malformed JSON. */
+  readonly retryable: boolean;
+  /** HTTP status, where there was one. */
+  readonly status?: number | undefined;
+  /** Milliseconds the provider asked to wait (`Retry-After`), where it did. */
+  readonly retryAfterMs?: number | undefined;
+  /** False only when the request surely never reached the provider, so nothing can have been billed. */
+  readonly mayHaveBeenSent: boolean;
+  /** Output tokens that had arrived, as counted here, when the answer was cut. */
+  readonly partialOutputTokens?: number | undefined;
+}
+
+/** A model call failed. Whether it is worth another attempt is decided here, once, by the adapter. */
+export class ModelError extends TroupeError {
+  readonly code = "model_error";
+  readonly family: "transient" | "terminal";
+  readonly retryable: boolean;
+  readonly status: number | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly mayHaveBeenSent: boolean;
+  readonly partialOutputTokens: number | undefined;
+
+  constructor(message: string, options: ModelErrorOptions) {
+    super(message, options);
+    this.family = options.retryable ? "transient" : "terminal";
+    this.retryable = options.retryable;
+    this.status = options.status;
+    this.retryAfterMs = options.retryAfterMs;
+    this.mayHaveBeenSent = options.mayHaveBeenSent;
+    this.partialOutputTokens = options.partialOutputTokens;
+  }
+}

@@ -1,0 +1,3 @@
+export * from "./json.ts";
+export * from "./message.ts";
+export * from "./model-call.ts";

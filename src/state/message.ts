@@ -1,0 +1,75 @@
+import { z } from "zod";
+import { jsonObjectSchema } from "./json.ts";
+
+export const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
+/** An image by `https:` or `data:` URL. */
+export const imagePartSchema = z.object({ type: z.literal("image"), url: z.string() });
+export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
+export type ContentPart = z.infer<typeof contentPartSchema>;
+
+export const contentSchema = z.union([z.string(), z.array(contentPartSchema)]);
+export type Content = z.infer<typeof contentSchema>;
+
+/** One tool call as the model asked for it. `arguments` is the model's own text: it may be broken JSON. */
+export const toolCallRequestSchema = z.object({
+  /** Ours: `turn:step:index`. */
+  callId: z.string(),
+  /** The provider's own id, for the wire only. */
+  providerId: z.string(),
+  name: z.string(),
+  arguments: z.string(),
+});
+export type ToolCallRequest = z.infer<typeof toolCallRequestSchema>;
+
+/** What a message that a step added carries (row S4). Names are the source document's. */
+export const messageMetadataSchema = z.object({
+  step_id: z.string().optional(),
+  execution_id: z.string().optional(),
+  agent_id: z.string().optional(),
+  is_trace: z.boolean().optional(),
+});
+export type MessageMetadata = z.infer<typeof messageMetadataSchema>;
+
+const common = {
+  id: z.string(),
+  /** Milliseconds since the epoch, for people; order is the order in the store. */
+  createdAt: z.number().int(),
+  content: contentSchema,
+  /** Where it came from: `user`, `model`, `tool`, `hook:<plugin>`, `runtime`. */
+  origin: z.string(),
+  metadata: messageMetadataSchema.optional(),
+};
+
+export const userMessageSchema = z.object({ role: z.literal("user"), ...common });
+export const systemMessageSchema = z.object({ role: z.literal("system"), ...common });
+export const assistantMessageSchema = z.object({
+  role: z.literal("assistant"),
+  ...common,
+  toolCalls: z.array(toolCallRequestSchema).optional(),
+  /** Provider fields that must be sent back as they came (reasoning text, signatures). */
+  reasoning: jsonObjectSchema.optional(),
+});
+export const toolMessageSchema = z.object({
+  role: z.literal("tool"),
+  ...common,
+  callId: z.string(),
+  providerId: z.string(),
+  isError: z.boolean().optional(),
+});
+export const messageSchema = z.discriminatedUnion("role", [
+  userMessageSchema,
+  systemMessageSchema,
+  assistantMessageSchema,
+  toolMessageSchema,
+]);
+export type UserMessage = z.infer<typeof userMessageSchema>;
+export type SystemMessage = z.infer<typeof systemMessageSchema>;
+export type AssistantMessage = z.infer<typeof assistantMessageSchema>;
+export type ToolMessage = z.infer<typeof toolMessageSchema>;
+export type Message = z.infer<typeof messageSchema>;
+
+/** The text of a message's content; images are left out. */
+export function textOf(content: Content): string {
+  if (typeof content === "string") return content;
+  return content.map((part) => (part.type === "text" ? part.text : "")).join("");
+}

@@ -1,0 +1,55 @@
+import { z } from "zod";
+import { jsonObjectSchema } from "./json.ts";
+import { messageSchema } from "./message.ts";
+
+/** Tokens of one model call. `inputTokens` includes the cached ones, `outputTokens` the reasoning ones. */
+export const usageSchema = z.object({
+  inputTokens: z.number().int().nonnegative(),
+  outputTokens: z.number().int().nonnegative(),
+  cachedInputTokens: z.number().int().nonnegative().optional(),
+  reasoningTokens: z.number().int().nonnegative().optional(),
+  /** True when the provider sent no usage and it was counted here. */
+  estimated: z.boolean().optional(),
+});
+export type Usage = z.infer<typeof usageSchema>;
+
+export const finishReasonSchema = z.enum(["stop", "length", "tool_calls", "content_filter", "unknown"]);
+export type FinishReason = z.infer<typeof finishReasonSchema>;
+
+/** A tool as the model sees it: `parameters` is a JSON Schema object. */
+export const modelToolSchema = z.object({
+  name: z.string(),
+  description: z.string(),
+  parameters: jsonObjectSchema,
+});
+export type ModelTool = z.infer<typeof modelToolSchema>;
+
+export const responseFormatSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("text") }),
+  z.object({ type: z.literal("json") }),
+  z.object({ type: z.literal("json_schema"), name: z.string(), schema: jsonObjectSchema }),
+]);
+export type ResponseFormat = z.infer<typeof responseFormatSchema>;
+
+export const modelRequestSchema = z.object({
+  messages: z.array(messageSchema).readonly(),
+  tools: z.array(modelToolSchema).readonly().optional(),
+  toolChoice: z.enum(["auto", "none", "required"]).optional(),
+  /** Upper bound of tokens to generate, reasoning included. */
+  maxOutputTokens: z.number().int().positive().optional(),
+  temperature: z.number().optional(),
+  responseFormat: responseFormatSchema.optional(),
+});
+export type ModelRequest = z.infer<typeof modelRequestSchema>;
+
+/** A complete answer. `toolCalls` being non-empty decides whether tools are wanted, not `finishReason`. */
+export const modelResponseSchema = z.object({
+  content: z.string(),
+  toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })),
+  reasoning: jsonObjectSchema.optional(),
+  usage: usageSchema,
+  finishReason: finishReasonSchema,
+  /** The model that answered, as the provider names it. */
+  model: z.string(),
+});
+export type ModelResponse = z.infer<typeof modelResponseSchema>;
