@@ -1,0 +1,86 @@
+import { z } from "zod";
+import {
+  reactKeySchema,
+  reactOrdinalSchema,
+  reactRecord,
+  reactTimeSchema,
+  reactToolCallRequestSchema,
+  reactToolCallResultSchema,
+} from "./state.ts";
+
+/** Every input says when it happened, in milliseconds since the epoch. Order does not depend on it. */
+const timed = { timestamp: reactTimeSchema };
+
+export const reactUserMessageReceivedSchema = z.object({
+  type: z.literal("user-message-received"),
+  ...timed,
+  messageId: reactKeySchema,
+  content: z.string(),
+});
+export type ReactUserMessageReceived = z.infer<typeof reactUserMessageReceivedSchema>;
+
+/** The model began a visible message. A call that asks only for tools has none. */
+export const reactLlmMessageStartedSchema = z.object({
+  type: z.literal("llm-message-started"),
+  ...timed,
+  messageId: reactKeySchema,
+});
+export type ReactLlmMessageStarted = z.infer<typeof reactLlmMessageStartedSchema>;
+
+export const reactLlmMessageCompletedSchema = z.object({
+  type: z.literal("llm-message-completed"),
+  ...timed,
+  messageId: reactKeySchema,
+  content: z.string(),
+});
+export type ReactLlmMessageCompleted = z.infer<typeof reactLlmMessageCompletedSchema>;
+
+export const reactObservationSchema = z.discriminatedUnion("type", [
+  /** Goes on. Without any new call there is nothing to wait for, and the next model call is due at once. */
+  z.object({ type: z.literal("continue-re-act"), toolCalls: reactRecord(reactToolCallRequestSchema) }),
+  /** The loop is done: its tool calls leave the context and the window goes back to its first size. */
+  z.object({ type: z.literal("complete-re-act") }),
+]);
+export type ReactObservation = z.infer<typeof reactObservationSchema>;
+
+/** A model call ended. */
+export const reactObservedSchema = z.object({
+  type: z.literal("re-act-observed"),
+  ...timed,
+  /** When that call started. */
+  calledLlmAt: reactTimeSchema,
+  /** `state.ordinal` as it was when that call started. Without it, see the head of state.ts. */
+  calledLlmOrdinal: reactOrdinalSchema.optional(),
+  observation: reactObservationSchema,
+});
+export type ReactObserved = z.infer<typeof reactObservedSchema>;
+
+export const reactToolCallCompletedSchema = z.object({
+  type: z.literal("tool-call-completed"),
+  ...timed,
+  toolCallId: reactKeySchema,
+  result: reactToolCallResultSchema,
+});
+export type ReactToolCallCompleted = z.infer<typeof reactToolCallCompletedSchema>;
+
+export const reactContextWindowExpandedSchema = z.object({ type: z.literal("context-window-expanded"), ...timed });
+export type ReactContextWindowExpanded = z.infer<typeof reactContextWindowExpandedSchema>;
+
+export const reactHistoryToolCallsAddedSchema = z.object({
+  type: z.literal("history-tool-calls-added"),
+  ...timed,
+  toolCallIds: z.array(reactKeySchema).readonly(),
+});
+export type ReactHistoryToolCallsAdded = z.infer<typeof reactHistoryToolCallsAddedSchema>;
+
+/** All that the ReAct core reacts to (row R3). Parse with this what comes from outside. */
+export const reactInputSchema = z.discriminatedUnion("type", [
+  reactUserMessageReceivedSchema,
+  reactLlmMessageStartedSchema,
+  reactLlmMessageCompletedSchema,
+  reactObservedSchema,
+  reactToolCallCompletedSchema,
+  reactContextWindowExpandedSchema,
+  reactHistoryToolCallsAddedSchema,
+]);
+export type ReactInput = z.infer<typeof reactInputSchema>;

@@ -1,0 +1,142 @@
+import { z } from "zod";
+
+/*
+ * State of the ReAct core (rows R1 to R5). Plain JSON values, never mutated.
+ *
+ * Order and "newer" go by ordinals, never by time. `ordinal` counts the inputs that changed the state; what an input
+ * brings in (a message, a result) carries the count it raised. Times are kept as they came, for people: two inputs of
+ * the same millisecond are two, and a clock that jumps changes nothing.
+ *
+ * What a model call has seen is what was there when it STARTED. `calledLlmOrdinal` is therefore the `ordinal` of the
+ * state at the start of the last observed call, not at its end: a user message that arrives during the call stays
+ * newer than it. The start is known in one of two ways:
+ *  1. The caller read `state.ordinal` when it started the call and hands it back in `re-act-observed`. Exact.
+ *  2. It hands back none. Effects follow from the state, so the call began when the state first called for it:
+ *     `callDueOrdinal`. If the caller really began later, what came in between counts as unseen: at most one call too
+ *     many, never a message lost.
+ */
+
+const unsafeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/** A name or id that is used as a key. Keys that reach an object's prototype are refused. */
+export const reactKeySchema = z
+  .string()
+  .min(1)
+  .refine((key) => !unsafeKeys.has(key), { error: (issue) => `"${String(issue.input)}" may not be a name or an id` });
+
+/** A record whose keys are safe. zod's own record passes over `__proto__` in silence, so keys are looked at first. */
+export function reactRecord<Value extends z.ZodType>(value: Value) {
+  const record = z.record(reactKeySchema, value).readonly();
+  return z
+    .custom<z.input<typeof record>>(hasSafeKeys, {
+      error: 'expected an object without the keys "__proto__", "constructor" and "prototype"',
+    })
+    .pipe(record);
+}
+
+function hasSafeKeys(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return Object.keys(value).every((key) => !unsafeKeys.has(key));
+}
+
+/** Milliseconds since the epoch. */
+export const reactTimeSchema = z.number().int();
+export const reactOrdinalSchema = z.number().int().nonnegative();
+
+export const reactMessageSchema = z.object({
+  id: reactKeySchema,
+  role: z.enum(["user", "assistant"]),
+  /** Empty while it streams, and always empty where the caller keeps contents elsewhere. */
+  content: z.string(),
+  /** When it was received or, for an assistant's message, started. */
+  timestamp: reactTimeSchema,
+  ordinal: reactOrdinalSchema,
+  /** True from `llm-message-started` to `llm-message-completed`. */
+  isStreaming: z.boolean(),
+});
+export type ReactMessage = Readonly<z.infer<typeof reactMessageSchema>>;
+
+export const reactToolDefinitionSchema = z.object({
+  description: z.string(),
+  /** JSON Schema of the parameters, serialised. */
+  schema: z.string(),
+});
+export type ReactToolDefinition = Readonly<z.infer<typeof reactToolDefinitionSchema>>;
+
+const successShape = { isSuccess: z.literal(true), content: z.string(), receivedAt: reactTimeSchema };
+const failureShape = { isSuccess: z.literal(false), error: z.string(), receivedAt: reactTimeSchema };
+
+/** A result as an input brings it. */
+export const reactToolCallResultSchema = z.discriminatedUnion("isSuccess", [
+  z.object(successShape),
+  z.object(failureShape),
+]);
+export type ReactToolCallResult = Readonly<z.infer<typeof reactToolCallResultSchema>>;
+
+/** A result as the state keeps it. */
+export const reactRecordedResultSchema = z.discriminatedUnion("isSuccess", [
+  z.object({ ...successShape, ordinal: reactOrdinalSchema }),
+  z.object({ ...failureShape, ordinal: reactOrdinalSchema }),
+]);
+export type ReactRecordedResult = Readonly<z.infer<typeof reactRecordedResultSchema>>;
+
+export const reactToolCallRequestSchema = z.object({
+  name: reactKeySchema,
+  /** The arguments, serialised. */
+  parameters: z.string(),
+  calledAt: reactTimeSchema,
+});
+export type ReactToolCallRequest = Readonly<z.infer<typeof reactToolCallRequestSchema>>;
+
+export const reactToolCallRecordSchema = reactToolCallRequestSchema.extend({
+  /** Null until the first result; that one stands. */
+  result: reactRecordedResultSchema.nullable(),
+});
+export type ReactToolCallRecord = Readonly<z.infer<typeof reactToolCallRecordSchema>>;
+
+export const reactContextSchema = z.object({
+  /** How many of the latest messages the model is shown. Never more than there are. */
+  contextWindowSize: z.number().int().nonnegative(),
+  /** External calls of the current loop, and older ones that were loaded back into it. */
+  toolCallIds: z.array(reactKeySchema).readonly(),
+  /** Ordinal of the last `continue-re-act` that brought no new call: there is no result to wait for. */
+  continuedOrdinal: reactOrdinalSchema.nullable(),
+});
+export type ReactContext = Readonly<z.infer<typeof reactContextSchema>>;
+
+export const reactStateSchema = z
+  .object({
+    /** In the order of arrival. */
+    messages: z.array(reactMessageSchema).readonly(),
+    /** External tools by name. */
+    tools: reactRecord(reactToolDefinitionSchema),
+    /** Every external tool call by id, of earlier loops too. Internal tools are never in here. */
+    toolCalls: reactRecord(reactToolCallRecordSchema),
+    reActContext: reactContextSchema,
+    /** Start of the last observed model call, 0 before the first. */
+    calledLlmAt: reactTimeSchema,
+    /** `ordinal` at that start, -1 before the first. */
+    calledLlmOrdinal: z.number().int().min(-1),
+    /** Since which ordinal the state calls for a model call, null when it does not. */
+    callDueOrdinal: reactOrdinalSchema.nullable(),
+    /** Number of inputs that changed the state. */
+    ordinal: reactOrdinalSchema,
+  })
+  .superRefine((state, issues) => {
+    if (state.reActContext.contextWindowSize > state.messages.length) {
+      issues.addIssue({
+        code: "custom",
+        path: ["reActContext", "contextWindowSize"],
+        message: `is larger than the number of messages, ${state.messages.length}`,
+      });
+    }
+    state.reActContext.toolCallIds.forEach((id, index) => {
+      if (Object.hasOwn(state.toolCalls, id)) return;
+      issues.addIssue({
+        code: "custom",
+        path: ["reActContext", "toolCallIds", index],
+        message: `no tool call "${id}"`,
+      });
+    });
+  });
+export type ReactState = Readonly<z.infer<typeof reactStateSchema>>;

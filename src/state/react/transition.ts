@@ -1,0 +1,151 @@
+import { InvalidInputError } from "../../errors/index.ts";
+import { isLlmCallDue } from "./effects.ts";
+import { reactInitialWindowSize } from "./initial.ts";
+import type {
+  ReactHistoryToolCallsAdded,
+  ReactInput,
+  ReactLlmMessageCompleted,
+  ReactObserved,
+  ReactToolCallCompleted,
+} from "./input.ts";
+import type { ReactMessage, ReactState, ReactToolCallRecord, ReactToolCallRequest } from "./state.ts";
+
+export interface AgentTransitionOptions {
+  /** By how many messages `context-window-expanded` widens the window. Positive integer, default 10. */
+  readonly expandContextWindowSize?: number;
+}
+
+/** What an input changes; null when it changes nothing. The ordinal is added by `agentTransition`. */
+type Change = Partial<ReactState> | null;
+
+/**
+ * The transition of the ReAct core (rows R1 to R4): pure, the state handed in is never touched. An input that changes
+ * nothing (a message id or a result that is there already, an unknown id) gives back the same object.
+ * Inputs are not parsed here: parse with `reactInputSchema` what comes from outside.
+ *
+ * @throws InvalidInputError when `expandContextWindowSize` is not a positive integer.
+ */
+export function agentTransition(
+  input: ReactInput,
+  options: AgentTransitionOptions = {},
+): (state: ReactState) => ReactState {
+  const expandBy = options.expandContextWindowSize ?? 10;
+  if (!Number.isSafeInteger(expandBy) || expandBy < 1) {
+    throw new InvalidInputError(`expandContextWindowSize is ${expandBy}; it must be a positive integer`);
+  }
+  return (state) => {
+    const ordinal = state.ordinal + 1;
+    const change = changeOf(input, state, ordinal, expandBy);
+    if (change === null) return state;
+    const next = { ...state, ...change, ordinal };
+    // The call that was due is over once it is observed: what is due after that is a new call.
+    const dueBefore = input.type === "re-act-observed" ? null : state.callDueOrdinal;
+    next.callDueOrdinal = isLlmCallDue(next) ? (dueBefore ?? ordinal) : null;
+    return next;
+  };
+}
+
+function changeOf(input: ReactInput, state: ReactState, ordinal: number, expandBy: number): Change {
+  switch (input.type) {
+    case "user-message-received":
+      return addMessage(state, messageOf(input, "user", input.content, ordinal));
+    case "llm-message-started":
+      return addMessage(state, messageOf(input, "assistant", "", ordinal));
+    case "llm-message-completed":
+      return completeMessage(state, input);
+    case "re-act-observed":
+      return observe(state, input, ordinal);
+    case "tool-call-completed":
+      return completeToolCall(state, input, ordinal);
+    case "context-window-expanded":
+      return expandWindow(state, expandBy);
+    case "history-tool-calls-added":
+      return addToolCalls(state, input);
+    default:
+      input satisfies never;
+      return null;
+  }
+}
+
+function messageOf(
+  input: { readonly messageId: string; readonly timestamp: number },
+  role: ReactMessage["role"],
+  content: string,
+  ordinal: number,
+): ReactMessage {
+  const { messageId: id, timestamp } = input;
+  return { id, role, content, timestamp, ordinal, isStreaming: role === "assistant" };
+}
+
+function addMessage(state: ReactState, message: ReactMessage): Change {
+  if (state.messages.some(({ id }) => id === message.id)) return null;
+  const messages = [...state.messages, message];
+  const { reActContext } = state;
+  if (reActContext.contextWindowSize >= reactInitialWindowSize) return { messages };
+  // The window was short of its first size only because there were too few messages.
+  const contextWindowSize = Math.min(reactInitialWindowSize, messages.length);
+  return { messages, reActContext: { ...reActContext, contextWindowSize } };
+}
+
+function completeMessage(state: ReactState, input: ReactLlmMessageCompleted): Change {
+  const index = state.messages.findLastIndex(({ id }) => id === input.messageId);
+  const message = state.messages[index];
+  if (message === undefined || !message.isStreaming) return null;
+  return { messages: state.messages.with(index, { ...message, content: input.content, isStreaming: false }) };
+}
+
+function observe(state: ReactState, input: ReactObserved, ordinal: number): Change {
+  const { calledLlmAt, calledLlmOrdinal: given, observation } = input;
+  // Calls of one agent follow one another, so each starts later than the last one observed.
+  if (given !== undefined && given <= state.calledLlmOrdinal) return null;
+  const started =
+    given === undefined ? (state.callDueOrdinal ?? state.calledLlmOrdinal) : Math.min(given, state.ordinal);
+  const seen = { calledLlmAt, calledLlmOrdinal: started };
+
+  if (observation.type === "complete-re-act") {
+    const contextWindowSize = Math.min(reactInitialWindowSize, state.messages.length);
+    return { ...seen, reActContext: { contextWindowSize, toolCallIds: [], continuedOrdinal: null } };
+  }
+
+  const { reActContext } = state;
+  const requested = Object.entries(observation.toolCalls);
+  const added = requested.filter(([id]) => !Object.hasOwn(state.toolCalls, id));
+  if (added.length === 0) {
+    // Known calls and no ordinal to tell it apart: the same observation, delivered twice.
+    if (given === undefined && requested.length > 0) return null;
+    return { ...seen, reActContext: { ...reActContext, continuedOrdinal: ordinal } };
+  }
+  // Spread and fromEntries define keys, assignment would follow `__proto__`.
+  const records = Object.fromEntries(added.map(([id, request]) => [id, recordOf(request)]));
+  const toolCalls = { ...state.toolCalls, ...records };
+  const toolCallIds = [...reActContext.toolCallIds, ...added.map(([id]) => id)];
+  return { ...seen, toolCalls, reActContext: { ...reActContext, toolCallIds } };
+}
+
+function recordOf({ name, parameters, calledAt }: ReactToolCallRequest): ReactToolCallRecord {
+  return { name, parameters, calledAt, result: null };
+}
+
+function completeToolCall(state: ReactState, input: ReactToolCallCompleted, ordinal: number): Change {
+  if (!Object.hasOwn(state.toolCalls, input.toolCallId)) return null;
+  const record = state.toolCalls[input.toolCallId];
+  if (record === undefined || record.result !== null) return null;
+  return {
+    toolCalls: { ...state.toolCalls, [input.toolCallId]: { ...record, result: { ...input.result, ordinal } } },
+  };
+}
+
+function expandWindow(state: ReactState, expandBy: number): Change {
+  const { reActContext } = state;
+  const contextWindowSize = Math.min(reActContext.contextWindowSize + expandBy, state.messages.length);
+  if (contextWindowSize === reActContext.contextWindowSize) return null;
+  return { reActContext: { ...reActContext, contextWindowSize } };
+}
+
+function addToolCalls(state: ReactState, input: ReactHistoryToolCallsAdded): Change {
+  const { reActContext, toolCalls } = state;
+  const ids = new Set(reActContext.toolCallIds);
+  for (const id of input.toolCallIds) if (Object.hasOwn(toolCalls, id)) ids.add(id);
+  if (ids.size === reActContext.toolCallIds.length) return null;
+  return { reActContext: { ...reActContext, toolCallIds: [...ids] } };
+}

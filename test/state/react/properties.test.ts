@@ -1,0 +1,178 @@
+import { assert, array, constantFrom, integer, oneof, option, property, subarray, tuple } from "fast-check";
+import type { Arbitrary } from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  agentTransition,
+  effectsAt,
+  initialAgentState,
+  type ReactInput,
+  type ReactState,
+  reactInputSchema,
+  reactStateSchema,
+} from "../../../src/state/react/index.ts";
+import { completed, expanded, finishes, goesOn, reloaded, result, started, user } from "./run-inputs.ts";
+
+const messageId = constantFrom("a", "b", "c", "d", "e", "f");
+const callIds = ["t1", "t2", "t3", "t4", "0", "10"];
+const time = integer({ min: 0, max: 4_000_000_000_000 });
+/** How many ordinals ago an observed call started; none: the caller does not say. */
+const age = option(integer({ min: 0, max: 3 }), { nil: undefined });
+
+/** An input is chosen without the state, the start of a call is filled in when it is applied. */
+type Plan = (state: ReactState) => ReactInput;
+
+const plan: Arbitrary<Plan> = oneof(
+  tuple(messageId, time).map(
+    ([id, at]) =>
+      () =>
+        user(id, at),
+  ),
+  tuple(messageId, time).map(
+    ([id, at]) =>
+      () =>
+        started(id, at),
+  ),
+  tuple(messageId, time).map(
+    ([id, at]) =>
+      () =>
+        completed(id, "text", at),
+  ),
+  tuple(subarray(callIds), age).map(
+    ([ids, ago]) =>
+      (state: ReactState) =>
+        goesOn(ids, startOf(state, ago)),
+  ),
+  tuple(age, time).map(
+    ([ago, at]) =>
+      (state: ReactState) =>
+        finishes(startOf(state, ago), at),
+  ),
+  tuple(constantFrom(...callIds), time).map(
+    ([id, at]) =>
+      () =>
+        result(id, at),
+  ),
+  constantFrom(() => expanded),
+  subarray(callIds).map((ids) => () => reloaded(ids)),
+);
+
+function startOf(state: ReactState, ago: number | undefined): number | undefined {
+  return ago === undefined ? undefined : Math.max(0, state.ordinal - ago);
+}
+
+/** Every state on the way, the first one included. */
+function statesOf(inputs: readonly ReactInput[]): ReactState[] {
+  const states = [initialAgentState()];
+  for (const input of inputs) states.push(agentTransition(input)(states.at(-1) ?? initialAgentState()));
+  return states;
+}
+
+const inputsArbitrary: Arbitrary<ReactInput[]> = array(plan, { maxLength: 40 }).map((plans) => {
+  const inputs: ReactInput[] = [];
+  let state = initialAgentState();
+  for (const next of plans) {
+    const input = next(state);
+    inputs.push(input);
+    state = agentTransition(input)(state);
+  }
+  return inputs;
+});
+
+function holds(check: (inputs: ReactInput[]) => void): void {
+  assert(property(inputsArbitrary, check), { numRuns: 500 });
+}
+
+function withTimes(inputs: readonly ReactInput[], times: readonly number[]): ReactInput[] {
+  return inputs.map((input, index) => {
+    const timestamp = times[index % times.length] ?? 0;
+    if (input.type === "re-act-observed") return { ...input, timestamp, calledLlmAt: timestamp };
+    if (input.type !== "tool-call-completed") return { ...input, timestamp };
+    return { ...input, timestamp, result: { ...input.result, receivedAt: timestamp } };
+  });
+}
+
+describe("the ReAct core, for any inputs", () => {
+  it("gives equal states for equal inputs (R1)", () => {
+    holds((inputs) => {
+      expect(statesOf(structuredClone(inputs))).toEqual(statesOf(inputs));
+    });
+  });
+
+  it("goes through JSON and the schema unchanged at every state (R1)", () => {
+    holds((inputs) => {
+      for (const input of inputs) expect(reactInputSchema.parse(JSON.parse(JSON.stringify(input)))).toEqual(input);
+      for (const state of statesOf(inputs))
+        expect(reactStateSchema.parse(JSON.parse(JSON.stringify(state)))).toEqual(state);
+    });
+  });
+
+  it("takes no notice of an input that it knows already (R4)", () => {
+    holds((inputs) => {
+      for (const [index, state] of statesOf(inputs).slice(1).entries()) {
+        const input = inputs[index];
+        // Without the start of its call, a second observation cannot be told from the next call's; widening adds up.
+        if (input === undefined || input.type === "context-window-expanded") continue;
+        if (input.type === "re-act-observed" && input.calledLlmOrdinal === undefined) continue;
+        expect(agentTransition(input)(state)).toBe(state);
+      }
+    });
+  });
+
+  it("counts in `ordinal` the inputs that changed it, and only those (R4)", () => {
+    holds((inputs) => {
+      const states = statesOf(inputs);
+      for (const [index, state] of states.slice(1).entries()) {
+        const before = states[index];
+        expect(state.ordinal).toBe(state === before ? before.ordinal : (before?.ordinal ?? 0) + 1);
+      }
+    });
+  });
+
+  it("calls for the same effects whatever the clock says (R4)", () => {
+    assert(
+      property(inputsArbitrary, array(time, { minLength: 1, maxLength: 40 }), (inputs, times) => {
+        const other = statesOf(withTimes(inputs, times));
+        expect(other.map(effectsAt)).toEqual(statesOf(inputs).map(effectsAt));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("never has a window wider than its messages (R4)", () => {
+    holds((inputs) => {
+      for (const { reActContext, messages } of statesOf(inputs)) {
+        expect(reActContext.contextWindowSize).toBeLessThanOrEqual(messages.length);
+      }
+    });
+  });
+
+  it("never calls the model while a result is missing, and runs exactly the calls without one (R5)", () => {
+    holds((inputs) => {
+      for (const state of statesOf(inputs)) {
+        const missing = state.reActContext.toolCallIds.filter((id) => state.toolCalls[id]?.result === null);
+        const effects = effectsAt(state);
+        expect(effects.runTools).toEqual(missing);
+        expect(effects.callLlm && missing.length > 0).toBe(false);
+      }
+    });
+  });
+
+  it("never forgets a user message that came after the start of the last call (R5)", () => {
+    holds((inputs) => {
+      for (const state of statesOf(inputs)) {
+        const unseen = state.messages.some(({ role, ordinal }) => role === "user" && ordinal > state.calledLlmOrdinal);
+        const { callLlm, runTools } = effectsAt(state);
+        expect(unseen && runTools.length === 0 && !callLlm).toBe(false);
+        expect(state.callDueOrdinal !== null).toBe(callLlm);
+      }
+    });
+  });
+
+  it("comes to rest once the model has nothing more to say (R5)", () => {
+    holds((inputs) => {
+      const last = statesOf(inputs).at(-1) ?? initialAgentState();
+      const done = agentTransition(finishes(last.ordinal))(last);
+      expect(effectsAt(done)).toEqual({ callLlm: last.calledLlmOrdinal === last.ordinal, runTools: [] });
+    });
+  });
+});
