@@ -1,0 +1,62 @@
+import { z } from "zod";
+import { amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
+import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
+
+/**
+ * One node in the tree of accounts (design, Budgets). A turn has an account; an agent has one when it holds a budget
+ * for its lifetime, as every subagent does. Money reserved below counts here too.
+ *
+ * Invariants
+ * 1. used + reserved never exceeds a limit through a reservation.
+ * 2. At rest (no call in flight below) `reserved` is zero and `activeCount` is zero.
+ * 3. `activeSince` is a number exactly while `activeCount` is above zero.
+ */
+export const accountSchema = z.object({
+  id: z.string(),
+  agentId: z.string(),
+  turnId: z.string().nullable(),
+  parentId: z.string().nullable(),
+  limits: limitsSchema,
+  used: amountsSchema,
+  reserved: reservedAmountsSchema,
+  /** The part of `used` whose real amount nobody knows: a call that was in flight when its process died. */
+  unconfirmed: reservedAmountsSchema,
+  activeCount: z.number().int().nonnegative(),
+  activeSince: z.number().int().nullable(),
+  /** Limits for which the warning at 80 % was given. */
+  warned: z.array(limitNameSchema),
+  /** Agents that wait for others' reservations here. */
+  waiters: z.array(z.string()),
+});
+export type Account = z.infer<typeof accountSchema>;
+
+export interface NewAccount {
+  readonly id: string;
+  readonly agentId: string;
+  readonly turnId: string | null;
+  readonly parentId: string | null;
+  readonly limits: Limits;
+}
+
+export function openAccount(account: NewAccount): Account {
+  return {
+    ...account,
+    used: noAmounts,
+    reserved: nothingReserved,
+    unconfirmed: nothingReserved,
+    activeCount: 0,
+    activeSince: null,
+    warned: [],
+    waiters: [],
+  };
+}
+
+/** Account of an agent's lifetime. */
+export function agentAccountId(agentId: string): string {
+  return `agent:${agentId}`;
+}
+
+/** Account of one turn. */
+export function turnAccountId(turnId: string): string {
+  return `turn:${turnId}`;
+}

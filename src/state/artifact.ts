@@ -1,0 +1,13 @@
+import { z } from "zod";
+
+/** Something an agent made or a tool returned that is too large for the conversation. */
+export const artifactSchema = z.object({
+  artifactId: z.string(),
+  name: z.string(),
+  contentType: z.string(),
+  /** UTF-8 bytes. */
+  size: z.number().int().nonnegative(),
+  createdAt: z.number().int(),
+  content: z.string(),
+});
+export type Artifact = z.infer<typeof artifactSchema>;

@@ -1,0 +1,162 @@
+import { z } from "zod";
+import { finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
+import { continuationSchema, noContinuation, strongestSignal } from "./stop.ts";
+
+export const executionStatusSchema = z.enum(["pending", "in_progress", "waiting", "completed", "stopped", "failed"]);
+export type ExecutionStatus = z.infer<typeof executionStatusSchema>;
+
+/** An error as it is stored: no stack, no cause, nothing secret. */
+export const storedErrorSchema = z.object({
+  code: z.string(),
+  message: z.string(),
+  retryable: z.boolean(),
+  callId: z.string().optional(),
+});
+export type StoredError = z.infer<typeof storedErrorSchema>;
+
+export const callOutcomeSchema = z.enum([
+  "success",
+  "error",
+  "denied",
+  "invalid",
+  "not_found",
+  "interrupted",
+  "outcome_unknown",
+]);
+export type CallOutcome = z.infer<typeof callOutcomeSchema>;
+
+export const toolExecutionSchema = z.object({
+  callId: z.string(),
+  name: z.string(),
+  outcome: callOutcomeSchema.nullable(),
+  startedAt: z.number().int().nullable(),
+  completedAt: z.number().int().nullable(),
+  error: storedErrorSchema.optional(),
+});
+export type ToolExecution = z.infer<typeof toolExecutionSchema>;
+
+export const inferenceSchema = z.object({
+  model: z.string(),
+  attempt: z.number().int().positive(),
+  usage: usageSchema,
+  costMicros: z.number().int().nonnegative().nullable(),
+  finishReason: finishReasonSchema,
+  durationMs: z.number().int().nonnegative(),
+});
+export type Inference = z.infer<typeof inferenceSchema>;
+
+/** One model call and the tool round it asked for (row S3). Messages are named by id; the store keeps their content. */
+export const agentStepSchema = z.object({
+  id: z.string(),
+  number: z.number().int().positive(),
+  inputMessageIds: z.array(z.string()),
+  outputMessageIds: z.array(z.string()),
+  inference: inferenceSchema.nullable(),
+  toolExecutions: z.array(toolExecutionSchema),
+  errors: z.array(storedErrorSchema),
+});
+export type AgentStep = z.infer<typeof agentStepSchema>;
+
+export const stepTypeSchema = z.enum(["error", "tool_execution", "final_response"]);
+export type StepType = z.infer<typeof stepTypeSchema>;
+
+/** Derived, never stored: error before tool execution before final response (row S3). */
+export function stepTypeOf(step: AgentStep): StepType {
+  if (step.errors.length > 0 || step.toolExecutions.some((one) => one.outcome !== null && one.outcome !== "success")) {
+    return "error";
+  }
+  return step.toolExecutions.length > 0 ? "tool_execution" : "final_response";
+}
+
+/** A finished step with its times and what stood for and against going on. */
+export const stepExecutionSchema = z.object({
+  step: agentStepSchema,
+  continuation: continuationSchema,
+  startedAt: z.number().int(),
+  completedAt: z.number().int(),
+});
+export type StepExecution = z.infer<typeof stepExecutionSchema>;
+
+/** One turn, as rows S2 see it. `executionId` is the turn's id. */
+export const executionStateSchema = z.object({
+  executionId: z.string(),
+  status: executionStatusSchema,
+  startedAt: z.number().int(),
+  completedAt: z.number().int().nullable(),
+  stepExecutions: z.array(stepExecutionSchema),
+  continuation: continuationSchema,
+  currentStepStartedAt: z.number().int().nullable(),
+  currentStep: agentStepSchema.nullable(),
+  /** Usage of attempts that gave no answer (cut, failed): billed all the same. */
+  failedUsage: usageSchema.nullable(),
+  failedCostMicros: z.number().int().nonnegative(),
+  /** Errors that belong to no step. */
+  errors: z.array(storedErrorSchema),
+});
+export type ExecutionState = z.infer<typeof executionStateSchema>;
+
+export function freshExecution(executionId: string, startedAt: number): ExecutionState {
+  return {
+    executionId,
+    status: "in_progress",
+    startedAt,
+    completedAt: null,
+    stepExecutions: [],
+    continuation: noContinuation,
+    currentStepStartedAt: null,
+    currentStep: null,
+    failedUsage: null,
+    failedCostMicros: 0,
+    errors: [],
+  };
+}
+
+/** Steps in order, the open one last. */
+export function stepsOf(execution: ExecutionState): AgentStep[] {
+  const steps = execution.stepExecutions.map((one) => one.step);
+  if (execution.currentStep) steps.push(execution.currentStep);
+  return steps;
+}
+
+export function lastStepOf(execution: ExecutionState): AgentStep | undefined {
+  return execution.currentStep ?? execution.stepExecutions.at(-1)?.step;
+}
+
+/** Tokens of the whole turn, failed attempts included. */
+export function usageOf(execution: ExecutionState): Usage {
+  const total = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0, estimated: false };
+  const parts = stepsOf(execution).map((step) => step.inference?.usage ?? null);
+  for (const usage of [...parts, execution.failedUsage]) {
+    if (!usage) continue;
+    total.inputTokens += usage.inputTokens;
+    total.outputTokens += usage.outputTokens;
+    total.cachedInputTokens += usage.cachedInputTokens ?? 0;
+    total.reasoningTokens += usage.reasoningTokens ?? 0;
+    total.estimated ||= usage.estimated ?? false;
+  }
+  return total;
+}
+
+/** Micro-dollars of the turn; null when the price of any call is unknown. */
+export function costOfExecution(execution: ExecutionState): number | null {
+  let total = execution.failedCostMicros;
+  for (const step of stepsOf(execution)) {
+    if (!step.inference) continue;
+    if (step.inference.costMicros === null) return null;
+    total += step.inference.costMicros;
+  }
+  return total;
+}
+
+/** All errors of the turn, those of tools included, in order. */
+export function errorsOf(execution: ExecutionState): StoredError[] {
+  const ofSteps = stepsOf(execution).flatMap((step) => [
+    ...step.errors,
+    ...step.toolExecutions.flatMap((one) => (one.error ? [one.error] : [])),
+  ]);
+  return [...ofSteps, ...execution.errors];
+}
+
+export function stopReasonOf(execution: ExecutionState): string | undefined {
+  return strongestSignal(execution.continuation.stopSignals)?.reason;
+}

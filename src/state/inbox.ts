@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { limitsSchema } from "../budget/index.ts";
+import { turnOutcomeSchema } from "./entry-parts.ts";
+import { storedErrorSchema } from "./execution.ts";
+import { contentSchema } from "./message.ts";
+import { stopReasonSchema } from "./stop.ts";
+
+/** `key` is natural: posting the same thing twice is one item. */
+const item = { key: z.string(), at: z.number().int() };
+
+/** A turn that was accepted. `input` null continues the conversation without a message (row L5). */
+export const turnItemSchema = z.object({
+  kind: z.literal("turn"),
+  ...item,
+  turnId: z.string(),
+  number: z.number().int().positive(),
+  input: contentSchema.nullable(),
+  actorId: z.string().nullable(),
+  limits: limitsSchema.nullable(),
+});
+export type TurnItem = z.infer<typeof turnItemSchema>;
+
+export const childEndedItemSchema = z.object({
+  kind: z.literal("child.ended"),
+  ...item,
+  parentTurnId: z.string(),
+  step: z.number().int().positive(),
+  callId: z.string().nullable(),
+  childId: z.string(),
+  childTurnId: z.string(),
+  outcome: turnOutcomeSchema,
+  stopReason: stopReasonSchema,
+  text: z.string(),
+  error: storedErrorSchema.nullable(),
+});
+export type ChildEndedItem = z.infer<typeof childEndedItemSchema>;
+
+export const inboxItemSchema = z.discriminatedUnion("kind", [
+  turnItemSchema,
+  childEndedItemSchema,
+  z.object({ kind: z.literal("pause"), ...item, by: z.string() }),
+  z.object({ kind: z.literal("resume"), ...item, by: z.string() }),
+  z.object({
+    kind: z.literal("abort"),
+    ...item,
+    /** The turn to end; null: whichever is open. */
+    turnId: z.string().nullable(),
+    by: z.string(),
+    reason: z.string(),
+    /** The stop reason it becomes: a person's abort is `user_requested`, a parent's limit is that limit. */
+    stopReason: stopReasonSchema,
+  }),
+  z.object({ kind: z.literal("budget.freed"), ...item }),
+]);
+export type InboxItem = z.infer<typeof inboxItemSchema>;
+
+/** A stored alarm: whoever is alive fires what is overdue (design, Timers). */
+export const timerSchema = z.object({
+  tenant: z.string(),
+  agentId: z.string(),
+  id: z.string(),
+  dueAt: z.number().int(),
+  /** What ran out. */
+  accountId: z.string(),
+  limit: z.enum(["maxActiveMs", "deadlineAt"]),
+});
+export type Timer = z.infer<typeof timerSchema>;

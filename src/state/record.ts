@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { limitsSchema } from "../budget/index.ts";
+import { definitionRefSchema } from "./entry-parts.ts";
+import { storedErrorSchema } from "./execution.ts";
+import { jsonObjectSchema, jsonSchema } from "./json.ts";
+import { lifecycleSchema } from "./lifecycle.ts";
+
+/** A wish set on one agent by a command; every intent reads those of all its ancestors. */
+export const markSchema = z.object({ by: z.string(), at: z.number().int() });
+export type Mark = z.infer<typeof markSchema>;
+
+/** `turnId` null: the whole agent; else only what belongs to that turn. */
+export const abortMarkSchema = markSchema.extend({ turnId: z.string().nullable(), reason: z.string() });
+export type AbortMark = z.infer<typeof abortMarkSchema>;
+
+/** What activation starts from, so that it never reads the whole history (design, Machines). */
+export const checkpointSchema = z.object({
+  version: z.literal(1),
+  /** The last entry that is folded in. */
+  seq: z.number().int().nonnegative(),
+  /** Persisted snapshot of the agent machine. */
+  agent: jsonSchema,
+});
+export type Checkpoint = z.infer<typeof checkpointSchema>;
+
+/** The part of a record that only the owner's commits write. */
+export const ownedFieldsSchema = z.object({
+  status: lifecycleSchema,
+  turnCount: z.number().int().nonnegative(),
+  lastActivity: z.number().int(),
+  error: storedErrorSchema.nullable(),
+  checkpoint: checkpointSchema.nullable(),
+});
+export type OwnedFields = z.infer<typeof ownedFieldsSchema>;
+
+/** The part that commands change by compare-and-set, with or without a living owner. */
+export const commandFieldsSchema = z.object({
+  openTurnId: z.string().nullable(),
+  queuedTurnIds: z.array(z.string()),
+  nextTurnNumber: z.number().int().positive(),
+  pause: markSchema.nullable(),
+  abort: abortMarkSchema.nullable(),
+});
+export type CommandFields = z.infer<typeof commandFieldsSchema>;
+
+/** What is fixed when an agent is made. */
+export const agentIdentitySchema = z.object({
+  tenant: z.string(),
+  agentId: z.string(),
+  rootAgentId: z.string(),
+  parentAgentId: z.string().nullable(),
+  /** The parent's turn under which it was spawned. */
+  parentTurnId: z.string().nullable(),
+  /** The parent's step and call that wait for it; null when code spawned it. */
+  parentStep: z.number().int().nullable(),
+  parentCallId: z.string().nullable(),
+  depth: z.number().int().nonnegative(),
+  definition: definitionRefSchema,
+  ownerId: z.string().nullable(),
+  sessionId: z.string().nullable(),
+  createdAt: z.number().int(),
+  /** Account of its lifetime, where it has one. */
+  accountId: z.string().nullable(),
+  /** Account above its own: the parent's turn. */
+  parentAccountId: z.string().nullable(),
+  /** Names of the tools it may use; null: all its definition has. Never more than the parent granted (row S8). */
+  grantedTools: z.array(z.string()).nullable(),
+  /** Deepest level at which it may still spawn. */
+  maxDepth: z.number().int().nonnegative(),
+  /** Limits of each of its turns, where the spawner set them. */
+  turnLimits: limitsSchema.nullable(),
+  metadata: jsonObjectSchema,
+});
+export type AgentIdentity = z.infer<typeof agentIdentitySchema>;
+
+export const agentRecordSchema = agentIdentitySchema.extend({
+  ...ownedFieldsSchema.shape,
+  ...commandFieldsSchema.shape,
+});
+export type AgentRecord = z.infer<typeof agentRecordSchema>;
+
+export function newRecord(identity: AgentIdentity): AgentRecord {
+  return {
+    ...identity,
+    status: "created",
+    turnCount: 0,
+    lastActivity: identity.createdAt,
+    error: null,
+    checkpoint: null,
+    openTurnId: null,
+    queuedTurnIds: [],
+    nextTurnNumber: 1,
+    pause: null,
+    abort: null,
+  };
+}

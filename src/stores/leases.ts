@@ -1,0 +1,42 @@
+import type { AgentKey } from "../state/index.ts";
+import type { AcquireOutcome } from "./ports.ts";
+import type { ProcessRow, Tables } from "./tables.ts";
+
+/** Whether a process of this boot still runs; only asked for processes of the same boot. */
+export type ProcessProbe = (pid: number) => boolean;
+
+export interface LeaseRules {
+  readonly processId: string;
+  /** How long a process that gives no heartbeat is still believed to live, in milliseconds. */
+  readonly leaseMs: number;
+  readonly isRunning: ProcessProbe;
+}
+
+/** Takes the agent's lease under a new epoch, or tells who holds it. Every activation has a new epoch. */
+export function acquire(tables: Tables, key: AgentKey, rules: LeaseRules, now: number): AcquireOutcome {
+  const record = tables.agent(key);
+  if (!record) return { type: "notFound" };
+  const head = tables.head(key);
+  if (head.holder !== null && head.holder !== rules.processId) {
+    const holder = tables.process(head.holder);
+    if (holder && isAlive(tables, holder, rules, now)) return { type: "held", by: holder, epoch: head.epoch };
+  }
+  const epoch = head.epoch + 1;
+  tables.putHead(key, { ...head, epoch, holder: rules.processId });
+  return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
+}
+
+function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, now: number): boolean {
+  if (now - holder.heartbeatAt > rules.leaseMs) return false;
+  const own = tables.process(rules.processId);
+  return own?.bootId !== holder.bootId || rules.isRunning(holder.pid);
+}
+
+/** Gives the lease back; refused while the inbox holds something, so that no post is left behind. */
+export function release(tables: Tables, key: AgentKey, epoch: number): boolean {
+  const head = tables.head(key);
+  if (head.epoch !== epoch || head.holder === null) return false;
+  if (tables.inboxSize(key) > 0) return false;
+  tables.putHead(key, { ...head, holder: null });
+  return true;
+}
