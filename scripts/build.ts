@@ -1,0 +1,35 @@
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { readManifest } from "./manifest.ts";
+import { repositoryRoot, runCommand } from "./run-command.ts";
+
+const dist = join(repositoryRoot, "dist");
+const src = join(repositoryRoot, "src");
+
+/** tsc emits code and declarations only; pages, styles and database scripts travel as they are. */
+function copyAssets(): void {
+  for (const file of readdirSync(src, { recursive: true, withFileTypes: true })) {
+    if (!file.isFile() || file.name.endsWith(".ts")) continue;
+    const source = join(file.parentPath, file.name);
+    const target = join(dist, source.slice(src.length + 1));
+    mkdirSync(dirname(target), { recursive: true });
+    copyFileSync(source, target);
+  }
+}
+
+function makeBinsExecutable(): void {
+  for (const path of Object.values(readManifest().bin)) {
+    const file = join(repositoryRoot, path);
+    if (existsSync(file)) chmodSync(file, 0o755);
+  }
+}
+
+rmSync(dist, { recursive: true, force: true });
+const compiled = await runCommand("tsc", ["-p", "tsconfig.build.json"]);
+process.stdout.write(compiled.output);
+if (compiled.ok) {
+  copyAssets();
+  makeBinsExecutable();
+} else {
+  process.exitCode = 1;
+}

@@ -1,0 +1,44 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { repositoryRoot } from "./run-command.ts";
+
+/** Heavy modules that load where they are used: neither `import "troupe"` nor its static imports bring them in. */
+export const lazyModules: readonly string[] = [
+  "ajv",
+  "ajv-formats",
+  "bullmq",
+  "gpt-tokenizer",
+  "ioredis",
+  "node:sqlite",
+  "openai",
+];
+
+/** What package.json says that the scripts and the architecture test read. */
+export interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly bin: Readonly<Record<string, string>>;
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies?: Readonly<Record<string, string>>;
+}
+
+export function readManifest(): Manifest {
+  return JSON.parse(readFileSync(join(repositoryRoot, "package.json"), "utf8")) as Manifest;
+}
+
+/** The doors of the package that lead to code: `["troupe", "troupe/stores/sqlite", …]`. */
+export function publicEntries(manifest: Manifest): string[] {
+  return Object.entries(manifest.exports)
+    .filter(([, target]) => typeof target !== "string")
+    .map(([entry]) => manifest.name + entry.slice(1));
+}
+
+/** Every file that the package promises: targets of `exports` under `condition`, `types` or `default` for instance. */
+export function entryFiles(manifest: Manifest, condition: string): string[] {
+  return Object.values(manifest.exports).flatMap((target) => {
+    const file = typeof target === "string" ? undefined : target[condition];
+    return file === undefined ? [] : [file.replace(/^\.\//, "")];
+  });
+}

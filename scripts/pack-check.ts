@@ -1,0 +1,177 @@
+// Builds the package, packs it and uses it as a stranger would: in an empty project, on plain Node, without our tools.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { entryFiles, lazyModules, publicEntries, readManifest } from "./manifest.ts";
+import { type CommandOptions, type CommandResult, repositoryRoot, runCommand } from "./run-command.ts";
+
+/** The best of three imports; a quiet machine needs a tenth of it. */
+const importLimitMs = 1000;
+
+const manifest = readManifest();
+const project = mkdtempSync(join(tmpdir(), "troupe-pack-"));
+
+class PackFault extends Error {}
+
+async function run(
+  purpose: string,
+  command: string,
+  commandArguments: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  const result = await runCommand(command, commandArguments, { timeoutMs: 120_000, ...options });
+  if (!result.ok) throw new PackFault(`${purpose}:\n${result.output}`);
+  return result;
+}
+
+function checkBuiltFiles(): void {
+  const promised = [
+    ...entryFiles(manifest, "types"),
+    ...entryFiles(manifest, "default"),
+    ...Object.values(manifest.bin),
+    "README.md",
+    "LICENSE",
+  ];
+  const missing = promised.filter((path) => !existsSync(join(repositoryRoot, path)));
+  if (missing.length > 0) {
+    throw new PackFault(
+      `package.json promises files that the build did not make:\n${missing.map((path) => `  ${path}`).join("\n")}\n` +
+        "Write the source (dist/x.js comes from src/x.ts) or take the promise out of package.json.",
+    );
+  }
+  for (const path of Object.values(manifest.bin)) {
+    if (readFileSync(join(repositoryRoot, path), "utf8").startsWith("#!/usr/bin/env node\n")) continue;
+    throw new PackFault(`${path} is a bin: its source must begin with the line "#!/usr/bin/env node".`);
+  }
+}
+
+async function pack(): Promise<{ readonly tarball: string; readonly fileCount: number }> {
+  await run("npm pack failed", "npm", ["pack", "--ignore-scripts", "--pack-destination", project]);
+  const name = readdirSync(project).find((file) => file.endsWith(".tgz"));
+  if (name === undefined) throw new PackFault("npm pack left no .tgz file.");
+  const tarball = join(project, name);
+  const { stdout } = await run("tar could not list the package", "tar", ["-tzf", tarball]);
+  const files = stdout.trim().split("\n");
+  const strays = files.filter((path) => !/^package\/(dist\/.+|README\.md|LICENSE|package\.json)$/.test(path));
+  const sources = files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts"));
+  if (strays.length + sources.length > 0) {
+    throw new PackFault(`The package holds files that do not belong there:\n${[...strays, ...sources].join("\n")}`);
+  }
+  return { tarball, fileCount: files.length };
+}
+
+async function install(tarball: string): Promise<void> {
+  writeFileSync(join(project, "package.json"), JSON.stringify({ name: "consumer", private: true, type: "module" }));
+  const flags = ["--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"];
+  await run("npm install of the packed file failed", "npm", ["install", ...flags, tarball], { directory: project });
+}
+
+/** Records every module that Node loads, ES modules and CommonJS alike, while the package is imported. */
+async function checkImportIsLight(): Promise<string> {
+  writeFileSync(
+    join(project, "light.js"),
+    `import { registerHooks } from "node:module";
+const loaded = new Set();
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const resolved = nextResolve(specifier, context);
+    loaded.add(resolved.url);
+    return resolved;
+  },
+});
+const started = performance.now();
+await import(${JSON.stringify(manifest.name)});
+const milliseconds = performance.now() - started;
+process.stdout.write(JSON.stringify({ milliseconds, loaded: [...loaded] }));
+`,
+  );
+  let fastest = Number.POSITIVE_INFINITY;
+  let moduleCount = 0;
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const purpose = `import "${manifest.name}" failed on plain Node`;
+    const { stdout } = await run(purpose, "node", ["light.js"], { directory: project });
+    const measured = JSON.parse(stdout) as { readonly milliseconds: number; readonly loaded: readonly string[] };
+    const heavy = lazyModules.filter((name) =>
+      measured.loaded.some((url) => url === name || url.includes(`/node_modules/${name}/`)),
+    );
+    if (heavy.length > 0) {
+      throw new PackFault(
+        `import "${manifest.name}" loads ${heavy.join(", ")}: import them lazily, where they are used.`,
+      );
+    }
+    fastest = Math.min(fastest, measured.milliseconds);
+    moduleCount = measured.loaded.length;
+  }
+  if (fastest > importLimitMs) {
+    throw new PackFault(`import "${manifest.name}" took ${fastest.toFixed(0)} ms, more than ${importLimitMs} ms.`);
+  }
+  return `import ${fastest.toFixed(0)} ms, ${moduleCount} modules`;
+}
+
+async function checkEntriesLoad(): Promise<void> {
+  for (const entry of publicEntries(manifest)) {
+    const program = `if (Object.keys(await import(${JSON.stringify(entry)})).length === 0) throw new Error("exports nothing");`;
+    await run(`import "${entry}" failed on plain Node`, "node", ["--input-type=module", "--eval", program], {
+      directory: project,
+    });
+  }
+}
+
+/** Compiles a consumer against the installed declarations; an entry whose types are missing would be `any`. */
+async function checkTypes(): Promise<void> {
+  const entries = publicEntries(manifest);
+  const consumer = [
+    ...entries.map((entry, index) => `import * as entry${index} from ${JSON.stringify(entry)};`),
+    "type Typed<Module> = 0 extends 1 & Module ? never : Module;",
+    ...entries.map(
+      (_, index) => `export const names${index}: string[] = Object.keys(entry${index} as Typed<typeof entry${index}>);`,
+    ),
+  ];
+  writeFileSync(join(project, "consumer.ts"), `${consumer.join("\n")}\n`);
+  const compilerOptions = {
+    target: "es2024",
+    module: "nodenext",
+    strict: true,
+    noEmit: true,
+    skipLibCheck: false,
+    types: ["node"],
+    typeRoots: [join(repositoryRoot, "node_modules", "@types")],
+  };
+  writeFileSync(join(project, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["consumer.ts"] }));
+  const { output } = await runCommand("tsc", ["-p", project, "--pretty", "false"], { directory: project });
+  // Declarations of other packages are their makers' business, ours are read as strictly as the consumer's own file.
+  const ours = output
+    .split("\n")
+    .filter(
+      (line) =>
+        line.startsWith("consumer.ts") || line.includes(`node_modules/${manifest.name}/`) || line.startsWith("error "),
+    );
+  if (ours.length > 0) throw new PackFault(`The package's types do not compile in a consumer:\n${ours.join("\n")}`);
+}
+
+async function checkBins(): Promise<void> {
+  for (const name of Object.keys(manifest.bin)) {
+    const commandArguments = ["--no-install", name, "--help"];
+    const result = await run(`npx ${name} --help failed`, "npx", commandArguments, { directory: project });
+    if (!result.stdout.includes(name))
+      throw new PackFault(`npx ${name} --help does not speak of ${name}:\n${result.output}`);
+  }
+}
+
+try {
+  await run("npm run build failed", "node", ["scripts/build.ts"]);
+  checkBuiltFiles();
+  const { tarball, fileCount } = await pack();
+  await install(tarball);
+  const light = await checkImportIsLight();
+  await checkEntriesLoad();
+  await checkTypes();
+  await checkBins();
+  process.stdout.write(`${fileCount} files, ${publicEntries(manifest).length} entries, ${light}\n`);
+} catch (error) {
+  if (!(error instanceof PackFault)) throw error;
+  process.stderr.write(`${error.message.trimEnd()}\n`);
+  process.exitCode = 1;
+} finally {
+  rmSync(project, { recursive: true, force: true });
+}

@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The root of the repository, with no slash at its end. */
+export const repositoryRoot = fileURLToPath(new URL("..", import.meta.url)).replace(/[/\\]$/, "");
+
+/** The export condition under which `import "troupe"` means `src/` and not `dist/`. */
+export const sourceCondition = "troupe-source";
+
+export interface CommandOptions {
+  /** Default: the root of the repository. */
+  readonly directory?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Milliseconds until the command and all that it started are killed. Default: eight minutes. */
+  readonly timeoutMs?: number;
+}
+
+export interface CommandResult {
+  readonly ok: boolean;
+  readonly stdout: string;
+  /** Both streams in the order in which they came, closed by a line that says why the command failed, if it did. */
+  readonly output: string;
+  readonly milliseconds: number;
+}
+
+const liveGroups = new Set<number>();
+process.once("exit", () => liveGroups.forEach(killGroup));
+
+function killGroup(processId: number): void {
+  try {
+    process.kill(-processId, "SIGKILL");
+  } catch {
+    // The group has ended by itself.
+  }
+}
+
+/** Tools of node_modules/.bin come first, Node 24 among them; colours are off so that output can be read by a program. */
+export function commandEnvironment(
+  additions: Readonly<Record<string, string>> = {},
+): Record<string, string | undefined> {
+  const path = [join(repositoryRoot, "node_modules", ".bin"), process.env["PATH"] ?? ""].join(delimiter);
+  return { ...process.env, PATH: path, NO_COLOR: "1", FORCE_COLOR: undefined, ...additions };
+}
+
+/** Runs a command to its end without a terminal. Never rejects: a command that cannot be started is a failed one. */
+export function runCommand(
+  command: string,
+  commandArguments: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
+  const started = performance.now();
+  const timeoutMs = options.timeoutMs ?? 480_000;
+  const shown = [command, ...commandArguments].join(" ");
+  return new Promise((resolve) => {
+    let stdout = "";
+    let output = "";
+    let timedOut = false;
+    // A group of its own, so that a time-out reaches what npm or a shell has started too.
+    const child = spawn(command, commandArguments, {
+      cwd: options.directory ?? repositoryRoot,
+      env: commandEnvironment(options.environment),
+      stdio: ["ignore", "pipe", "pipe"],
+      detached: true,
+    });
+    const { pid } = child;
+    if (pid !== undefined) liveGroups.add(pid);
+    const timer = setTimeout(() => {
+      timedOut = true;
+      if (pid !== undefined) killGroup(pid);
+    }, timeoutMs);
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+      output += text;
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+    const finish = (reason: string | null): void => {
+      clearTimeout(timer);
+      if (pid !== undefined) liveGroups.delete(pid);
+      const closing =
+        reason === null ? "" : `${output === "" || output.endsWith("\n") ? "" : "\n"}${shown}: ${reason}\n`;
+      resolve({ ok: reason === null, stdout, output: output + closing, milliseconds: performance.now() - started });
+    };
+    child.once("error", (error) => finish(`could not be started: ${error.message}`));
+    child.once("close", (code, signal) => {
+      if (timedOut) finish(`did not end within ${timeoutMs / 1000} s`);
+      else if (code === 0) finish(null);
+      else finish(signal === null ? `exit code ${code}` : `killed by ${signal}`);
+    });
+  });
+}

@@ -1,0 +1,76 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type CommandResult, runCommand } from "./run-command.ts";
+
+interface Stage {
+  readonly name: string;
+  readonly commands: readonly (readonly [string, ...string[]])[];
+  /** Picks the one fact worth showing from the output of a stage that passed. */
+  readonly detail?: (output: string) => string | undefined;
+}
+
+const temporary = mkdtempSync(join(tmpdir(), "troupe-verify-"));
+
+const stages: readonly Stage[] = [
+  { name: "format", commands: [["biome", "format", "."]] },
+  { name: "lint", commands: [["oxlint", "--type-aware", "--deny-warnings"]] },
+  {
+    name: "types",
+    commands: [
+      ["tsc", "--noEmit"],
+      ["tsc", "-p", "tsconfig.build.json", "--outDir", temporary],
+    ],
+  },
+  {
+    name: "tests",
+    commands: [["vitest", "run"]],
+    detail: (output) => /^\s*Tests\s+(.+)$/m.exec(output)?.[1],
+  },
+  {
+    name: "pack",
+    commands: [["node", "scripts/pack-check.ts"]],
+    detail: (output) => output.trimEnd().split("\n").at(-1),
+  },
+];
+
+async function runStage(stage: Stage): Promise<CommandResult> {
+  const outputs: string[] = [];
+  let milliseconds = 0;
+  for (const [command, ...commandArguments] of stage.commands) {
+    const result = await runCommand(command, commandArguments);
+    outputs.push(result.output);
+    milliseconds += result.milliseconds;
+    if (!result.ok) return { ...result, milliseconds };
+  }
+  return { ok: true, stdout: "", output: outputs.join("\n"), milliseconds };
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({ options: { "skip-tests": { type: "boolean", default: false } } });
+  for (const stage of stages) {
+    if (stage.name === "tests" && values["skip-tests"]) {
+      process.stdout.write(`${stage.name.padEnd(8)}skipped\n`);
+      continue;
+    }
+    const result = await runStage(stage);
+    const seconds = `${(result.milliseconds / 1000).toFixed(1)} s`.padStart(8);
+    const detail = result.ok ? (stage.detail?.(result.output) ?? "") : "";
+    process.stdout.write(
+      `${stage.name.padEnd(8)}${result.ok ? "passed" : "FAILED"}${seconds}  ${detail}`.trimEnd() + "\n",
+    );
+    if (!result.ok) {
+      process.stdout.write(`\n${result.output}`);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(130));
+try {
+  process.exitCode = await main();
+} finally {
+  rmSync(temporary, { recursive: true, force: true });
+}

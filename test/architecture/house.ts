@@ -1,0 +1,61 @@
+/** The house as design and CONTRIBUTING.md describe it: folders from the ground up, each row above the one before it. */
+export const floors: readonly (readonly string[])[] = [
+  ["errors"],
+  ["base"],
+  ["budget"],
+  ["state"],
+  ["model", "tools", "hooks", "context", "stores", "queues"],
+  ["agents"],
+  ["machines"],
+  ["actors"],
+  ["runtime"],
+  ["telemetry", "inspector", "server"],
+  ["cli"],
+];
+
+/** `testing` stands beside the house: it may look in up to this floor, and nothing looks at it. */
+const testingFloor = floorOf("runtime") + 0.5;
+
+/** Neighbours on one floor that may take types, and only types. */
+const typeNeighbours: Readonly<Record<string, readonly string[]>> = {
+  hooks: ["model", "tools"],
+  context: ["model", "tools"],
+};
+
+/** Folders that may take values from these only, and types from every floor below. */
+const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["state", "budget"] };
+
+/** Where a package may be imported, types included. */
+export const packagePlaces: readonly {
+  readonly name: string;
+  readonly place: RegExp | "one file";
+  readonly words: string;
+}[] = [
+  { name: "openai", place: "one file", words: "one file only" },
+  { name: "bullmq", place: /^src\/queues\/bullmq-[^/]+\.ts$/, words: "src/queues/bullmq-*.ts" },
+  { name: "ioredis", place: /\/(redis|bullmq)-[^/]+\.ts$/, words: "redis-*.ts and bullmq-*.ts" },
+  { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },
+];
+
+export const maximumLines = 250;
+
+function floorOf(folder: string): number {
+  return floors.findIndex((names) => names.includes(folder));
+}
+
+/** Says why code in `from` may not import from `to`, or nothing if it may. Both are folders of src. */
+export function forbiddenImport(from: string, to: string, isType: boolean): string | undefined {
+  if (to === "testing") return "nothing in src imports testing";
+  const upper = from === "testing" ? testingFloor : floorOf(from);
+  const lower = floorOf(to);
+  if (lower === -1) return `src/${to} is no room of the house`;
+  if (upper === -1) return `src/${from} is no room of the house`;
+  if (lower > upper) return `${to} stands above ${from}`;
+  if (lower === upper) {
+    if (typeNeighbours[from]?.includes(to) !== true) return `${from} and ${to} are neighbours on one floor`;
+    return isType ? undefined : `${from} may take types of ${to} only (import type)`;
+  }
+  const sources = valueSources[from];
+  if (sources === undefined || isType || sources.includes(to)) return undefined;
+  return `${from} takes values from ${sources.join(" and ")}, of ${to} types only (import type)`;
+}

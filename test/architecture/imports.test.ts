@@ -1,0 +1,208 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join, relative, sep } from "node:path";
+import { describe, expect, test } from "vitest";
+import { entryFiles, lazyModules, readManifest } from "../../scripts/manifest.ts";
+import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
+import { type Rules, violations } from "./violations.ts";
+
+function readSources(): ReadonlyMap<string, string> {
+  const names = readdirSync(join(repositoryRoot, "src"), { recursive: true, withFileTypes: true });
+  const paths = names.filter((file) => file.isFile() && file.name.endsWith(".ts"));
+  return new Map(
+    paths.map((file) => {
+      const path = join(file.parentPath, file.name);
+      return [relative(repositoryRoot, path).split(sep).join("/"), readFileSync(path, "utf8")];
+    }),
+  );
+}
+
+function faultsOf(files: Readonly<Record<string, string>>, rules: Rules = {}): readonly string[] {
+  return violations(new Map(Object.entries(files)), rules);
+}
+
+const empty = "export {};\n";
+
+test("the sources keep to the house", () => {
+  const sources = readSources();
+  expect([...sources.keys()]).toContain("src/errors/index.ts");
+  const manifest = readManifest();
+  const packages = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
+  expect(violations(sources, { entries: entryFiles(manifest, sourceCondition), packages, lazyModules })).toEqual([]);
+});
+
+describe("the order of the rooms", () => {
+  test("allows what stands below, through its index", () => {
+    const files = {
+      "src/errors/index.ts": empty,
+      "src/state/index.ts": `import "../errors/index.ts";`,
+      "src/runtime/index.ts": `import "../state/index.ts"; import("../errors/index.ts");`,
+      "src/testing/index.ts": `import "../runtime/index.ts";`,
+      "src/index.ts": `export * from "./runtime/index.ts";`,
+    };
+    expect(faultsOf(files)).toEqual([]);
+  });
+
+  test("forbids what stands above, for values, types, lazy imports and re-exports alike", () => {
+    for (const statement of [
+      `import { a } from "../runtime/index.ts";`,
+      `import type { A } from "../runtime/index.ts";`,
+      `import { type A } from "../runtime/index.ts";`,
+      `export * from "../runtime/index.ts";`,
+      `export type { A } from "../runtime/index.ts";`,
+      `await import("../runtime/index.ts");`,
+      `type A = import("../runtime/index.ts").A;`,
+    ]) {
+      const faults = faultsOf({ "src/runtime/index.ts": empty, "src/state/journal.ts": `\n${statement}` });
+      expect({ statement, faults }).toEqual({
+        statement,
+        faults: ["src/state/journal.ts:2: imports src/runtime/index.ts: runtime stands above state"],
+      });
+    }
+  });
+
+  test("keeps neighbours apart, but lets hooks and context take types of model and tools", () => {
+    const files = { "src/tools/index.ts": empty, "src/model/index.ts": empty };
+    const typed = `import type { A } from "../tools/index.ts"; import type { B } from "../model/index.ts";`;
+    expect(faultsOf({ ...files, "src/hooks/a.ts": typed, "src/context/a.ts": typed })).toEqual([]);
+    expect(faultsOf({ ...files, "src/hooks/a.ts": `import { a } from "../tools/index.ts";` })).toEqual([
+      "src/hooks/a.ts:1: imports src/tools/index.ts: hooks may take types of tools only (import type)",
+    ]);
+    expect(faultsOf({ ...files, "src/stores/a.ts": typed })).toHaveLength(2);
+    expect(faultsOf({ "src/server/index.ts": empty, "src/inspector/a.ts": `import "../server/index.ts";` })).toEqual([
+      "src/inspector/a.ts:1: imports src/server/index.ts: inspector and server are neighbours on one floor",
+    ]);
+  });
+
+  test("lets machines take values from state and budget only", () => {
+    const files = { "src/state/index.ts": empty, "src/budget/index.ts": empty, "src/tools/index.ts": empty };
+    const statements = `import "../state/index.ts"; import "../budget/index.ts"; import type { A } from "../tools/index.ts";`;
+    expect(faultsOf({ ...files, "src/machines/a.ts": statements })).toEqual([]);
+    expect(faultsOf({ ...files, "src/machines/a.ts": `import { a } from "../tools/index.ts";` })).toEqual([
+      "src/machines/a.ts:1: imports src/tools/index.ts: machines takes values from state and budget, of tools types only (import type)",
+    ]);
+  });
+
+  test("keeps testing out of src, and testing below the server", () => {
+    const files = { "src/testing/index.ts": empty, "src/server/index.ts": empty };
+    for (const path of ["src/index.ts", "src/cli/main.ts", "src/base/clock.ts"]) {
+      const specifier = path === "src/index.ts" ? "./testing/index.ts" : "../testing/index.ts";
+      expect(faultsOf({ ...files, [path]: `import type { A } from "${specifier}";` })).toEqual([
+        `${path}:1: imports src/testing/index.ts: nothing in src imports testing`,
+      ]);
+    }
+    expect(faultsOf({ ...files, "src/testing/a.ts": `import "../server/index.ts";` })).toEqual([
+      "src/testing/a.ts:1: imports src/server/index.ts: server stands above testing",
+    ]);
+  });
+
+  test("knows every room", () => {
+    const faults = faultsOf({ "src/base/index.ts": empty, "src/utils/a.ts": `import "../base/index.ts";` });
+    expect(faults).toEqual(["src/utils/a.ts:1: imports src/base/index.ts: src/utils is no room of the house"]);
+  });
+});
+
+describe("doors", () => {
+  const files = { "src/state/index.ts": empty, "src/state/react/index.ts": empty, "src/stores/memory.ts": empty };
+
+  test("a deep import past an index is a fault, inside one room it is not", () => {
+    expect(faultsOf({ ...files, "src/state/journal.ts": `import "./react/index.ts";` })).toEqual([]);
+    expect(faultsOf({ ...files, "src/tools/a.ts": `import type { A } from "../state/react/index.ts";` })).toEqual([
+      "src/tools/a.ts:1: imports src/state/react/index.ts past src/state/index.ts",
+    ]);
+  });
+
+  test("an entry of the package is a door as well", () => {
+    const source = { ...files, "src/runtime/a.ts": `import "../stores/memory.ts";` };
+    expect(faultsOf(source)).toEqual(["src/runtime/a.ts:1: imports src/stores/memory.ts past src/stores/index.ts"]);
+    expect(faultsOf(source, { entries: ["src/stores/memory.ts"] })).toEqual([]);
+  });
+
+  test("nobody inside imports the package's own front door", () => {
+    const inside = { "src/index.ts": empty, "src/cli/main.ts": `import "../index.ts"; import "troupe";` };
+    expect(faultsOf(inside, { packages: ["zod"] })).toEqual([
+      "src/cli/main.ts:1: imports src/index.ts; the doors of the package are for its users",
+      "src/cli/main.ts:1: imports troupe, which package.json does not declare for users of the package",
+    ]);
+  });
+
+  test("an import that leads nowhere or cannot be read is a fault", () => {
+    expect(faultsOf({ "src/base/a.ts": `import "./b.js"; await import(name);` })).toEqual([
+      `src/base/a.ts:1: "./b.js" is no source file; give the relative path with its .ts ending`,
+      "src/base/a.ts:1: a computed import cannot be checked; write the name out",
+    ]);
+  });
+});
+
+describe("cycles", () => {
+  test("between files are found whatever the kind of import", () => {
+    const files = {
+      "src/base/a.ts": `import { b } from "./b.ts";`,
+      "src/base/b.ts": `import type { C } from "./c.ts";`,
+      "src/base/c.ts": `await import("./a.ts");`,
+      "src/base/d.ts": `import "./a.ts";`,
+      "src/base/e.ts": `import "./e.ts";`,
+    };
+    expect(faultsOf(files)).toEqual([
+      "file cycle: src/base/a.ts → src/base/b.ts → src/base/c.ts → src/base/a.ts",
+      "file cycle: src/base/e.ts → src/base/e.ts",
+    ]);
+  });
+
+  test("between folders are found when no file cycle is there", () => {
+    const files = {
+      "src/base/index.ts": empty,
+      "src/base/a.ts": `import "../errors/index.ts";`,
+      "src/errors/index.ts": empty,
+      "src/errors/b.ts": `import "../base/index.ts";`,
+    };
+    expect(faultsOf(files)).toEqual([
+      "src/errors/b.ts:1: imports src/base/index.ts: base stands above errors",
+      "folder cycle: base → errors → base",
+    ]);
+  });
+});
+
+describe("packages", () => {
+  test("have their places", () => {
+    const files = {
+      "src/model/openai-model.ts": `await import("openai"); import type { A } from "openai/resources";`,
+      "src/model/other.ts": `import type OpenAI from "openai";`,
+      "src/queues/bullmq-queue.ts": `import "bullmq"; import "ioredis";`,
+      "src/queues/local-queue.ts": `import type { Queue } from "bullmq";`,
+      "src/stores/redis-journal.ts": `import "ioredis";`,
+      "src/stores/sqlite-journal.ts": `import "node:sqlite";`,
+      "src/stores/memory-journal.ts": `process.getBuiltinModule("node:sqlite"); require("ioredis");`,
+    };
+    expect(faultsOf(files)).toEqual([
+      "src/model/other.ts:1: imports openai, which belongs in one file only",
+      "src/queues/local-queue.ts:1: imports bullmq, which belongs in src/queues/bullmq-*.ts",
+      "src/stores/memory-journal.ts:1: imports ioredis, which belongs in redis-*.ts and bullmq-*.ts",
+      "src/stores/memory-journal.ts:1: imports node:sqlite, which belongs in sqlite-*.ts",
+    ]);
+  });
+
+  test("that are heavy are not reached from the front door at once", () => {
+    const files = {
+      "src/index.ts": `export * from "./model/index.ts"; export * from "./stores/index.ts";`,
+      "src/model/index.ts": `import { type Encoder } from "gpt-tokenizer/encoding"; import type OpenAI from "openai";`,
+      "src/stores/index.ts": `await import("./sqlite-store.ts");`,
+      "src/stores/sqlite-store.ts": `import "node:sqlite";`,
+    };
+    expect(faultsOf(files, { lazyModules: ["gpt-tokenizer", "openai", "node:sqlite"] })).toEqual([
+      "src/index.ts loads gpt-tokenizer at once, it must load lazily: src/index.ts → src/model/index.ts → gpt-tokenizer",
+    ]);
+  });
+});
+
+test("a file of more than 250 lines is a fault", () => {
+  expect(faultsOf({ "src/base/a.ts": empty.repeat(250) })).toEqual([]);
+  expect(faultsOf({ "src/base/a.ts": empty.repeat(251) })).toEqual([
+    "src/base/a.ts: 251 lines, more than 250; what is the second thing in it?",
+  ]);
+});
+
+test("a source that cannot be parsed is not passed over", () => {
+  expect(faultsOf({ "src/base/a.ts": "import { from;" })).toEqual([
+    expect.stringMatching(/^src\/base\/a\.ts: cannot be parsed: /),
+  ]);
+});
