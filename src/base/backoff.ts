@@ -1,0 +1,28 @@
+import { InvalidInputError } from "../errors/index.ts";
+
+export interface BackoffOptions {
+  /** Longest wait after the first failure, in milliseconds. Default 500. */
+  readonly baseMs?: number;
+  /** Longest wait of all, in milliseconds. Default 30,000. */
+  readonly capMs?: number;
+}
+
+/**
+ * How long to wait after the `attempt`-th failure (from 1), in whole milliseconds: exponential with full jitter, that
+ * is anything from 0 up to `min(capMs, baseMs * 2 ** (attempt - 1))`, so that many who failed together do not come
+ * back together. Pure: `random` in [0, 1) comes from the caller.
+ * @throws InvalidInputError for numbers outside these ranges.
+ */
+export function backoffDelay(attempt: number, random: number, options: BackoffOptions = {}): number {
+  const { baseMs = 500, capMs = 30_000 } = options;
+  check("attempt", attempt, Number.isSafeInteger(attempt) && attempt >= 1, "an integer from 1");
+  check("random", random, random >= 0 && random < 1, "at least 0 and below 1");
+  check("baseMs", baseMs, baseMs >= 0 && Number.isFinite(baseMs), "a finite number from 0");
+  check("capMs", capMs, capMs >= 0 && Number.isFinite(capMs), "a finite number from 0");
+  // The exponent is bounded so that no attempt makes 0 * Infinity.
+  return Math.floor(random * Math.min(capMs, baseMs * 2 ** Math.min(attempt - 1, 64)));
+}
+
+function check(name: string, value: number, isValid: boolean, expected: string): void {
+  if (!isValid) throw new InvalidInputError(`${name} is ${value}; it must be ${expected}`);
+}

@@ -1,0 +1,73 @@
+import { InvalidInputError } from "../errors/index.ts";
+
+/*
+ * Places at which a crash test can strike. They live here so that every layer can mark one; tests and the chaos
+ * programs only arm them. An unarmed fault point costs one comparison.
+ *
+ * 1. Nothing happens at a fault point unless it was armed by `armFaultPoints` or by the environment.
+ * 2. An armed fault strikes once, at its k-th hit, counted from the arming on.
+ */
+
+/** `kill` ends this process with SIGKILL, as a power cut would; a function runs in place and may throw. */
+export type FaultAction = "kill" | (() => void);
+
+export interface Fault {
+  /** Name of the fault point: lower-case words with dots and dashes. */
+  readonly name: string;
+  /** At which hit it strikes, from 1. */
+  readonly hit: number;
+  /** Default "kill". */
+  readonly action?: FaultAction;
+}
+
+interface ArmedFault {
+  readonly fault: Fault;
+  hits: number;
+}
+
+const specPattern = /^([a-z][a-z0-9.-]*):([1-9][0-9]{0,8})$/;
+
+let armed: readonly ArmedFault[] = [];
+
+/** Marks a place at which a test may strike. Its name should tell what is done and what is not: "commit.acknowledged". */
+export function faultPoint(name: string): void {
+  if (armed.length > 0) strike(name);
+}
+
+function strike(name: string): void {
+  for (const candidate of armed) {
+    if (candidate.fault.name !== name) continue;
+    candidate.hits += 1;
+    if (candidate.hits !== candidate.fault.hit) continue;
+    const { action = "kill" } = candidate.fault;
+    if (action === "kill") process.kill(process.pid, "SIGKILL");
+    else action();
+  }
+}
+
+/**
+ * Arms faults, beside those that are armed already: as values, or as text `name:k`, several separated by commas.
+ * Returns what disarms them again.
+ * @throws InvalidInputError for a text or value of another form.
+ */
+export function armFaultPoints(spec: string | readonly Fault[]): () => void {
+  const faults = typeof spec === "string" ? spec.split(",").map(parseFault) : spec;
+  for (const { name, hit } of faults) parseFault(`${name}:${hit}`);
+  const added = faults.map((fault) => ({ fault, hits: 0 }));
+  armed = [...armed, ...added];
+  return () => {
+    armed = armed.filter((candidate) => !added.includes(candidate));
+  };
+}
+
+function parseFault(text: string): Fault {
+  const match = specPattern.exec(text.trim());
+  const [, name, hit] = match ?? [];
+  if (name === undefined || hit === undefined) {
+    throw new InvalidInputError(`fault "${text}" is not of the form name:k, such as "commit.acknowledged:3"`);
+  }
+  return { name, hit: Number(hit) };
+}
+
+const fromEnvironment = process.env["TROUPE_FAULT"];
+if (fromEnvironment !== undefined && fromEnvironment !== "") armFaultPoints(fromEnvironment);

@@ -1,0 +1,35 @@
+import { createHash, randomUUID } from "node:crypto";
+import { InvalidInputError } from "../errors/index.ts";
+
+/** A new id: a random UUID, after `prefix` and an underscore where one is given. */
+export function createId(prefix?: string): string {
+  return prefix === undefined ? randomUUID() : `${prefix}_${randomUUID()}`;
+}
+
+/** The first 16 hexadecimal digits (64 bits) of the text's SHA-256: short enough for an id, the same in every process. */
+export function shortHash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 16);
+}
+
+const idPattern = /^[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$/;
+/** Ids serve as keys of records, where these two would reach an object's prototype. */
+const reservedIds: ReadonlySet<string> = new Set(["constructor", "prototype"]);
+
+/**
+ * Checks an id that a user chose: 1 to 128 characters out of letters, digits and `. _ @ -`, the first one a letter or
+ * a digit. Such an id is safe in keys, paths and URLs.
+ * @param kind What it names, for the message: "agentId".
+ * @throws InvalidInputError
+ */
+export function assertId(kind: string, value: unknown): asserts value is string {
+  if (typeof value !== "string") {
+    throw new InvalidInputError(`${kind} must be a string, not ${value === null ? "null" : typeof value}`);
+  }
+  if (idPattern.test(value) && !reservedIds.has(value)) return;
+  const shown = JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value);
+  throw new InvalidInputError(
+    `${kind} ${shown} (length ${value.length}) is not a valid id: use 1 to 128 characters of A-Z a-z 0-9 . _ @ -, ` +
+      `beginning with a letter or a digit, and neither "constructor" nor "prototype"`,
+    { details: { kind } },
+  );
+}

@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { InvalidInputError, InvariantError } from "../../src/errors/index.ts";
+import { createFakeClock } from "../../src/testing/index.ts";
+
+describe("the fake clock", () => {
+  it("stands still until it is told to move", () => {
+    const clock = createFakeClock(1000);
+    expect([clock.now(), clock.now()]).toEqual([1000, 1000]);
+    clock.advance(50);
+    expect(clock.now()).toBe(1050);
+  });
+
+  it("runs timers in order, each at its own time, those set on the way too", () => {
+    const clock = createFakeClock(0);
+    const log: string[] = [];
+    const note = (text: string) => () => {
+      log.push(`${text} at ${clock.now()}`);
+    };
+    clock.setTimer(30, note("c"));
+    clock.setTimer(10, () => {
+      note("a")();
+      clock.setTimer(20, note("b"));
+      clock.setTimer(99, note("later"));
+    });
+    clock.advance(50);
+    expect(log).toEqual(["a at 10", "b at 20", "c at 30"]);
+    expect([clock.now(), clock.pendingTimers, clock.nextTimerAt()]).toEqual([50, 1, 99]);
+  });
+
+  it("runs overdue timers after a jump forward, at the new time, and none after a jump back", () => {
+    const clock = createFakeClock(1000);
+    const times: number[] = [];
+    clock.setTimer(2000, () => times.push(clock.now()));
+    clock.jump(-500);
+    clock.advance(1000);
+    expect([times, clock.now()]).toEqual([[], 1500]);
+    clock.jump(5000);
+    expect(times).toEqual([6500]);
+  });
+
+  it("runs a timer for a past time at the next move, not at once, and none that was cancelled", () => {
+    const clock = createFakeClock(1000);
+    const ran: string[] = [];
+    clock.setTimer(1, () => ran.push("past"));
+    const cancel = clock.setTimer(1005, () => ran.push("cancelled"));
+    cancel();
+    expect(ran).toEqual([]);
+    clock.advance(0);
+    clock.advance(10);
+    expect([ran, clock.now()]).toEqual([["past"], 1010]);
+  });
+
+  it("refuses what is no time, and stops a timer that sets itself for ever", () => {
+    const clock = createFakeClock();
+    expect(() => clock.advance(-1)).toThrow(InvalidInputError);
+    expect(() => clock.jump(Number.NaN)).toThrow(InvalidInputError);
+    expect(() => clock.setTimer(Number.NaN, () => {})).toThrow(InvalidInputError);
+    const again = () => {
+      clock.setTimer(clock.now(), again);
+    };
+    again();
+    expect(() => clock.advance(1)).toThrow(InvariantError);
+  });
+});
