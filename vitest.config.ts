@@ -1,8 +1,12 @@
 import { defineConfig } from "vitest/config";
+import { sourceCondition } from "./scripts/run-command.ts";
 
 export default defineConfig({
+  // Tests and examples write `import "troupe"` as a user does and get src/.
+  ssr: { resolve: { conditions: [sourceCondition, "module", "node", "development|production"] } },
   test: {
     include: ["test/**/*.test.ts"],
+    setupFiles: ["test/support/fail-on-console.ts"],
     pool: "forks",
     testTimeout: 60_000,
     hookTimeout: 60_000,

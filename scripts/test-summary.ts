@@ -1,0 +1,20 @@
+// Prints the closing line of a test run, "N passed, N failed", from the file that vitest's json reporter has written.
+import { existsSync, readFileSync } from "node:fs";
+
+interface TestResults {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  /** False also when a file could not be loaded, which is no failed test of its own. */
+  readonly success: boolean;
+}
+
+const [path] = process.argv.slice(2);
+if (path === undefined) throw new Error("Usage: node scripts/test-summary.ts <results.json>");
+if (existsSync(path)) {
+  const results = JSON.parse(readFileSync(path, "utf8")) as TestResults;
+  const failed = results.success ? 0 : Math.max(results.numFailedTests, 1);
+  process.stdout.write(`${results.numPassedTests} passed, ${failed} failed\n`);
+} else {
+  process.stderr.write(`The tests left no results in ${path}: they did not run to their end.\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,35 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { repositoryRoot } from "../scripts/run-command.ts";
+import { runOffline } from "./support/programs.ts";
+
+const folder = join(repositoryRoot, "examples");
+const examples = existsSync(folder)
+  ? readdirSync(folder)
+      .filter((name) => name.endsWith(".ts"))
+      .sort()
+  : [];
+const directory = mkdtempSync(join(tmpdir(), "troupe-examples-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+test("examples are numbered from 01 without a gap", () => {
+  const numbers = examples.map(
+    (name) => /^(\d\d)-[a-z0-9-]+\.ts$/.exec(name)?.[1] ?? `${name} is not named NN-name.ts`,
+  );
+  expect(numbers).toEqual(examples.map((_, index) => String(index + 1).padStart(2, "0")));
+});
+
+test.each(examples)("%s runs offline, ends by itself and prints something", async (name) => {
+  const result = await runOffline("node", [join(folder, name)], directory);
+  expect(result.ok, `examples/${name}\n${result.output}`).toBe(true);
+  expect(result.stdout.trim()).not.toBe("");
+});
+
+test("an example that reaches for the network fails and says so", async () => {
+  const program = `await fetch("http://model.invalid/v1").catch((error) => { throw error.cause; });`;
+  const result = await runOffline("node", ["--input-type=module", "--eval", program], directory);
+  expect(result.ok).toBe(false);
+  expect(result.output).toContain("This program must run offline, but it connects to model.invalid.");
+});

@@ -1,0 +1,130 @@
+// Whatever the documents show is run: `ts` blocks are programs of their own, `sh` blocks are typed in by a reader. Blocks of one
+// document run in order and in one place, so that a later one may carry on from an earlier one.
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readManifest } from "../scripts/manifest.ts";
+import { repositoryRoot, runCommand } from "../scripts/run-command.ts";
+import { blocksOf, type DocumentBlock, tagFault } from "./support/document-blocks.ts";
+import { runOffline } from "./support/programs.ts";
+import { commandsOf } from "./support/shell-commands.ts";
+
+const scripts = new Set(Object.keys(readManifest().scripts));
+const documents = ["README.md", "CONTRIBUTING.md", ...markdownIn("docs")].filter((path) =>
+  existsSync(join(repositoryRoot, path)),
+);
+const blocks = documents.flatMap((path) => blocksOf(path, readFileSync(join(repositoryRoot, path), "utf8")));
+const programs = blocks.filter((block) => block.language === "ts");
+
+// Inside the repository, where `import "troupe"` finds the package it is part of.
+mkdirSync(join(repositoryRoot, ".troupe"), { recursive: true });
+const workshop = mkdtempSync(join(repositoryRoot, ".troupe", "documents-"));
+
+function markdownIn(folder: string): readonly string[] {
+  const root = join(repositoryRoot, folder);
+  if (!existsSync(root)) return [];
+  const names = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".md"));
+  return names.sort().map((name) => `${folder}/${name}`);
+}
+
+/** A checkout of its own for each document: the same sources, but files that its blocks write stay apart. */
+function checkoutOf(document: string): string {
+  return join(workshop, document.replaceAll("/", "-").replace(/\.md$/, ""));
+}
+
+function programOf({ document, line }: DocumentBlock): string {
+  return join(checkoutOf(document), `line-${line}.ts`);
+}
+
+/** The document whose block a compiler message speaks of: messages name the file of the block. */
+function documentOf(path: string): string {
+  return programs.find((block) => programOf(block).endsWith(path))?.document ?? path;
+}
+
+/** Blank lines above the block give errors and stack traces the line numbers of the document. */
+function programText({ line, text }: DocumentBlock): string {
+  return `${"\n".repeat(line)}${text}\n`;
+}
+
+beforeAll(() => {
+  for (const document of documents) {
+    const checkout = checkoutOf(document);
+    mkdirSync(checkout);
+    for (const name of ["src", "examples", "docs", "node_modules", "package.json"]) {
+      symlinkSync(join(repositoryRoot, name), join(checkout, name));
+    }
+  }
+  for (const block of programs) writeFileSync(programOf(block), programText(block));
+  const files = programs.map(programOf);
+  writeFileSync(
+    join(workshop, "tsconfig.json"),
+    JSON.stringify({ extends: "../../tsconfig.json", include: [], files }),
+  );
+});
+
+afterAll(() => rmSync(workshop, { recursive: true, force: true }));
+
+/** `npx troupe` of a reader is the installed package; here it is the source. */
+const shellPrelude = `set -euo pipefail
+npx() { shift; node src/cli/main.ts "$@"; }
+`;
+
+/** Does what a block says; the reason why that failed, or nothing. */
+async function faultOf(block: DocumentBlock): Promise<string | undefined> {
+  if (block.language === "ts") {
+    const result = await runOffline("node", [programOf(block)], checkoutOf(block.document));
+    return result.ok ? undefined : `${block.document}:${block.line}\n${result.output}`;
+  }
+  for (const command of commandsOf(block, scripts)) {
+    const place = `${block.document}:${command.line}: ${command.text}`;
+    if (command.kind === "unknown") return `${place}\n${command.reason}; or tag the block as "sh no-run"`;
+    if (command.kind === "known") continue;
+    const result = await runOffline("bash", ["-c", shellPrelude + command.text], checkoutOf(block.document));
+    if (!result.ok) return `${place}\n${result.output}`;
+  }
+  return undefined;
+}
+
+test("no block of a document escapes the checks", () => {
+  expect(blocks.flatMap((block) => tagFault(block) ?? [])).toEqual([]);
+});
+
+test("commands that a document only shows are scripts of this package", () => {
+  const shown = blocks.filter((block) => block.language === "sh" && block.flags.includes("no-run"));
+  const commands = shown.flatMap((block) => commandsOf(block, scripts).map((command) => ({ block, command })));
+  const gone = commands.flatMap(({ block, command }) =>
+    command.kind === "unknown" && command.reason.startsWith("package.json")
+      ? [`${block.document}:${command.line}: ${command.reason}`]
+      : [],
+  );
+  expect(gone).toEqual([]);
+});
+
+test.runIf(programs.length > 0)("every ts block compiles", async () => {
+  const result = await runCommand("tsc", ["-p", workshop, "--pretty", "false"]);
+  expect(result.ok, result.output.replaceAll(/^\S*\/line-\d+\.ts/gm, documentOf)).toBe(true);
+});
+
+const running = blocks.filter(({ language, flags }) => /^(ts|sh)$/.test(language) && !flags.includes("no-run"));
+
+test.runIf(documents.includes("README.md"))("the README shows a program and a command, and both run", () => {
+  const languages = running.filter((block) => block.document === "README.md").map((block) => block.language);
+  expect(languages).toEqual(expect.arrayContaining(["ts", "sh"]));
+});
+
+describe.runIf(running.length > 0)("what the documents show works:", () => {
+  const titled = running.map((block) => ({ title: `${block.document}:${block.line} (${block.language})`, block }));
+  test.each(titled)("$title", async ({ block }) => {
+    const fault = await faultOf(block);
+    expect(fault === undefined, fault).toBe(true);
+  });
+});

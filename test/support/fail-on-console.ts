@@ -1,0 +1,21 @@
+// Runs before every test file: what nobody asked to be printed fails the test that printed it. A test that expects output puts its
+// own spy on the console (`vi.spyOn(console, "warn").mockReturnValue()`) and asserts on that.
+import { afterAll, afterEach } from "vitest";
+import { recordConsole } from "./console-recorder.ts";
+
+const recorder = recordConsole(console);
+const warnings: string[] = [];
+process.on("warning", (warning) => warnings.push(`process warning: ${warning.stack ?? warning.message}`));
+
+// Kept from before a test puts a fake clock in its place.
+const { setImmediate: nextTurn } = globalThis;
+
+async function failOnOutput(): Promise<void> {
+  // Node emits warnings a tick after their cause.
+  await new Promise((resolve) => nextTurn(resolve));
+  const unexpected = [...recorder.take(), ...warnings.splice(0)];
+  if (unexpected.length > 0) throw new Error(`Unexpected output:\n${unexpected.join("\n")}`);
+}
+
+afterEach(failOnOutput);
+afterAll(failOnOutput);
