@@ -48,6 +48,11 @@ describe("R5 effects follow from the state", () => {
     expect(effectsAt(runInputs([finishes()], state)).callLlm).toBe(false);
   });
 
+  it("takes back the wish to go on when the loop is completed", () => {
+    const state = runInputs([user("a"), goesOn(["t"]), goesOn([]), finishes()]);
+    expect(effectsAt(state)).toEqual({ callLlm: false, runTools: [] });
+  });
+
   it("ignores the late observation of a call that a later one has overtaken", () => {
     const state = runInputs([user("a"), user("b"), finishes(2)]);
     expect(runInputs([goesOn(["t"], 1)], state)).toBe(state);
