@@ -53,3 +53,15 @@ export const modelResponseSchema = z.object({
   model: z.string(),
 });
 export type ModelResponse = z.infer<typeof modelResponseSchema>;
+
+/** The sum of two usages. */
+export function addUsage(one: Usage | null, other: Usage): Usage {
+  if (!one) return other;
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    cachedInputTokens: (one.cachedInputTokens ?? 0) + (other.cachedInputTokens ?? 0),
+    reasoningTokens: (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0),
+    estimated: Boolean(one.estimated) || Boolean(other.estimated),
+  };
+}

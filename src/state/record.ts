@@ -9,8 +9,8 @@ import { lifecycleSchema } from "./lifecycle.ts";
 export const markSchema = z.object({ by: z.string(), at: z.number().int() });
 export type Mark = z.infer<typeof markSchema>;
 
-/** `turnId` null: the whole agent; else only what belongs to that turn. */
-export const abortMarkSchema = markSchema.extend({ turnId: z.string().nullable(), reason: z.string() });
+/** Stands as long as the turn it ends is open. */
+export const abortMarkSchema = markSchema.extend({ turnId: z.string(), reason: z.string() });
 export type AbortMark = z.infer<typeof abortMarkSchema>;
 
 /** What activation starts from, so that it never reads the whole history (design, Machines). */

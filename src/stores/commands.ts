@@ -29,7 +29,7 @@ export function createAgent(
 export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: number): OpenTurnOutcome {
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
-  if (record.abort?.turnId === null || record.status === "created" || record.status === "shutdown") {
+  if (record.status === "created" || record.status === "shutdown") {
     return { type: "refused", status: record.status };
   }
   if (record.openTurnId !== null && !command.queue) return { type: "busy", openTurnId: record.openTurnId };
@@ -81,12 +81,11 @@ export function resume(tables: Tables, key: AgentKey, by: string, now: number): 
 export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now: number): MarkOutcome {
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
-  const turnId = command.turnId;
-  if (turnId !== null && record.openTurnId !== turnId) return { type: "unchanged", posted: [] };
-  if (record.abort && (record.abort.turnId === null || record.abort.turnId === turnId)) {
-    return { type: "unchanged", posted: [] };
-  }
-  tables.putAgent({ ...record, abort: { by: command.by, at: now, turnId, reason: command.reason } });
+  const turnId = command.turnId ?? record.openTurnId;
+  if (record.openTurnId !== turnId || record.abort?.turnId === turnId) return { type: "unchanged", posted: [] };
+  // The mark lasts as long as the turn; without an open turn there is nothing of the agent's own to forbid.
+  if (turnId !== null)
+    tables.putAgent({ ...record, abort: { by: command.by, at: now, turnId, reason: command.reason } });
   const { by, reason, stopReason } = command;
   const item: InboxItem = {
     kind: "abort",
@@ -97,7 +96,7 @@ export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now:
     reason,
     stopReason,
   };
-  return { type: "marked", posted: postToTree(tables, record, item, turnId) };
+  return { type: "marked", posted: postToTree(tables, record, item, command.turnId) };
 }
 
 /** Posts to the agent and to every descendant that still has work; with a turn, only to what belongs to that turn. */

@@ -98,7 +98,7 @@ function standingMark(
   let turnId = record.openTurnId;
   for (let at: AgentRecord | undefined = record; at; ) {
     const { abort, agentId } = at;
-    if (abort && (abort.turnId === null || abort.turnId === turnId)) return { reason: "aborted", agentId };
+    if (abort && abort.turnId === turnId) return { reason: "aborted", agentId };
     if (at.pause) paused ??= { reason: "paused", agentId };
     turnId = at.parentTurnId;
     at = at.parentAgentId === null ? undefined : tables.agent({ tenant: key.tenant, agentId: at.parentAgentId });

@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { type Budget, type Limits, limitsOf } from "../budget/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { Json, JsonObject } from "../state/index.ts";
+import { defineTool, type ParsedArguments } from "../tools/index.ts";
+import type { AgentDefinition } from "./define-agent.ts";
+
+/** What a subagent may itself do (row S8). */
+export interface SubagentPolicy {
+  /** Deepest level of the tree at which agents may be; the root is 0. Default 3. */
+  readonly maxDepth?: number | undefined;
+  /** Children of one turn that this tool may spawn in all. Default: unlimited. */
+  readonly maxChildren?: number | undefined;
+  /** Names of tools the child may use; never more than its definition has. Default: all of them. */
+  readonly allowedTools?: readonly string[] | undefined;
+  /** Names of tools the child may not use. */
+  readonly deniedTools?: readonly string[] | undefined;
+}
+
+export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
+  /** The tool's name for the model. Default: the definition's name. */
+  readonly name?: string | undefined;
+  readonly description?: string | undefined;
+  /** What the model hands over. Default: `{ input: string }`. */
+  readonly parameters?: Schema | undefined;
+  /** The child's prompt from those arguments. Default: `input`, or the arguments as JSON. */
+  readonly input?: ((args: z.output<Schema>) => string) | undefined;
+  /** Limits of the child's whole life, in addition to those of its definition's turns and of all its ancestors. */
+  readonly budget?: Budget | undefined;
+  readonly policy?: SubagentPolicy | undefined;
+}
+
+/** A subagent as a tool that the model sees. */
+export interface SubagentTool {
+  readonly kind: "subagent";
+  readonly name: string;
+  readonly description: string;
+  readonly effect: "once";
+  readonly jsonSchema: JsonObject;
+  readonly definition: AgentDefinition;
+  readonly limits: Limits;
+  readonly policy: SubagentPolicy;
+  parse(argumentsText: string): ParsedArguments;
+  /** The child's prompt. */
+  inputOf(args: Json): string;
+}
+
+export const DEFAULT_MAX_DEPTH = 3;
+
+/** Makes a definition callable by another agent's model. Throws `InvalidInputError` for names and budgets that are wrong. */
+export function subagent<Schema extends z.ZodObject = z.ZodObject>(
+  definition: AgentDefinition,
+  options: SubagentOptions<Schema> = {},
+): SubagentTool {
+  const name = options.name ?? definition.name;
+  const parameters =
+    options.parameters ?? z.object({ input: z.string().describe("What the subagent is asked to do.") });
+  const description =
+    options.description ?? `Delegates a task to the subagent "${definition.name}" and returns its final answer.`;
+  const shape = defineTool({ name, description, parameters, execute: () => undefined });
+  const policy = options.policy ?? {};
+  for (const [field, value] of Object.entries({ maxDepth: policy.maxDepth, maxChildren: policy.maxChildren })) {
+    if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) continue;
+    throw new InvalidInputError(
+      `subagent "${name}": policy.${field} is ${String(value)}; use a whole number of at least 0`,
+    );
+  }
+  for (const tool of [...(policy.allowedTools ?? []), ...(policy.deniedTools ?? [])]) {
+    if (definition.tools.get(tool)) continue;
+    throw new InvalidInputError(
+      `subagent "${name}": its policy names the tool "${tool}", which "${definition.name}" does not have`,
+    );
+  }
+  const render = options.input as ((args: Json) => string) | undefined;
+  return Object.freeze({
+    kind: "subagent",
+    name,
+    description,
+    effect: "once",
+    jsonSchema: shape.jsonSchema,
+    definition,
+    limits: limitsOf(options.budget),
+    policy,
+    parse: shape.parse,
+    inputOf: render ?? defaultInput,
+  });
+}
+
+function defaultInput(args: Json): string {
+  if (args !== null && typeof args === "object" && "input" in args && typeof args.input === "string") return args.input;
+  return JSON.stringify(args);
+}
+
+/** The tools a child may use under this policy; null: all that its definition has. */
+export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">): string[] | null {
+  const { allowedTools, deniedTools } = tool.policy;
+  if (!allowedTools && !deniedTools) return null;
+  return tool.definition.tools.tools
+    .map(({ name }) => name)
+    .filter((name) => (allowedTools?.includes(name) ?? true) && !deniedTools?.includes(name));
+}

@@ -1,0 +1,28 @@
+import type { Content, HookPatch, Message } from "../state/index.ts";
+
+/**
+ * The messages of one model call: history, with what `beforeLlm` hooks edited or took away for this call alone.
+ * Instructions come first, as a system message.
+ */
+export function compileMessages(
+  instructions: string,
+  history: readonly Message[],
+  patches: readonly HookPatch[],
+): Message[] {
+  const edited = new Map<string, Content>();
+  const removed = new Set<string>();
+  for (const patch of patches) {
+    for (const { messageId, content } of patch.edited) edited.set(messageId, content);
+    for (const messageId of patch.removedMessageIds) removed.add(messageId);
+  }
+  const messages: Message[] = [];
+  if (instructions !== "") {
+    messages.push({ id: "instructions", role: "system", createdAt: 0, content: instructions, origin: "runtime" });
+  }
+  for (const message of history) {
+    if (removed.has(message.id)) continue;
+    const content = edited.get(message.id);
+    messages.push(content === undefined ? message : { ...message, content });
+  }
+  return messages;
+}

@@ -1,0 +1,1 @@
+export { compileMessages } from "./compile.ts";

@@ -1,0 +1,92 @@
+import { assign, fromCallback, setup, spawnChild } from "xstate";
+import type { Entry, EntryOf } from "../state/index.ts";
+import { type AgentContext, foldAgent, isQuiet, isWaiting, newAgentContext } from "./agent-state.ts";
+import { turnMachine } from "./turn.machine.ts";
+
+const vacant = fromCallback<Entry, undefined>(() => undefined);
+
+/**
+ * The lifecycle of one agent: `created → starting → ready ⇄ busy { working, waiting, pausing } → paused | failed | shutdown`.
+ * `busy` holds the turn as its spawned child. A turn that was merely stopped leaves the agent `ready`.
+ */
+export const agentMachine = setup({
+  types: {
+    context: {} as AgentContext,
+    events: {} as Entry,
+    children: {} as Record<string, "turn">,
+  },
+  actors: {
+    /** Appends `agent.paused` when nothing of the agent's own is under way any more. */
+    confirmPause: vacant,
+    turn: turnMachine,
+  },
+  actions: {
+    record: assign(({ context, event }) => foldAgent(context, event)),
+    spawnTurn: spawnChild("turn", {
+      id: ({ event }) => (event as EntryOf<"turn.started">).turnId,
+      input: ({ event }) => ({ entry: event as EntryOf<"turn.started"> }),
+    }),
+  },
+  guards: {
+    isQuiet: ({ context }) => isQuiet(context),
+    isWaiting: ({ context }) => isWaiting(context),
+    isWorking: ({ context }) => !isWaiting(context),
+    leavesFailed: ({ event }) => event.type === "turn.ended" && event.lifecycle === "failed",
+    leavesPaused: ({ event }) => event.type === "turn.ended" && event.lifecycle === "paused",
+    resumesTurn: ({ context, event }) => event.type === "agent.resumed" && context.openTurnId !== null,
+  },
+}).createMachine({
+  id: "agent",
+  context: newAgentContext,
+  initial: "created",
+  on: { "*": { actions: "record" } },
+  states: {
+    created: { on: { "agent.starting": "starting" } },
+    starting: { on: { "agent.started": "ready" } },
+    ready: {
+      on: {
+        "turn.started": { target: "busy", actions: ["record", "spawnTurn"] },
+        "agent.pausing": "paused",
+        "agent.shutdown": "shutdown",
+      },
+    },
+    busy: {
+      initial: "working",
+      states: {
+        working: { always: { guard: "isWaiting", target: "waiting" } },
+        waiting: { always: { guard: "isWorking", target: "working" } },
+        pausing: {
+          initial: "draining",
+          states: {
+            draining: { always: { guard: "isQuiet", target: "drained" } },
+            drained: { invoke: { src: "confirmPause" } },
+          },
+          on: { "agent.paused": "#agent.paused", "agent.resumed": "working" },
+        },
+      },
+      on: {
+        "agent.pausing": ".pausing",
+        "turn.ended": [
+          { guard: "leavesFailed", target: "failed", actions: "record" },
+          { guard: "leavesPaused", target: "paused", actions: "record" },
+          { target: "ready", actions: "record" },
+        ],
+      },
+    },
+    paused: {
+      on: {
+        "agent.resumed": [{ guard: "resumesTurn", target: "busy" }, { target: "ready" }],
+        "turn.ended": { actions: "record" },
+        "agent.shutdown": "shutdown",
+      },
+    },
+    failed: {
+      on: {
+        "turn.started": { target: "busy", actions: ["record", "spawnTurn"] },
+        "agent.pausing": "paused",
+        "agent.shutdown": "shutdown",
+      },
+    },
+    shutdown: { on: { "agent.starting": "starting" } },
+  },
+});

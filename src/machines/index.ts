@@ -1,0 +1,12 @@
+export { agentMachine } from "./agent.machine.ts";
+export {
+  type AgentContext,
+  agentContextSchema,
+  foldAgent,
+  isQuiet,
+  isWaiting,
+  lifecycleOf,
+  newAgentContext,
+} from "./agent-state.ts";
+export { type CallEffectInput, toolCallMachine } from "./tool-call.machine.ts";
+export { type TurnEffectInput, turnMachine } from "./turn.machine.ts";

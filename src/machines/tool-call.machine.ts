@@ -1,0 +1,73 @@
+import { assign, fromCallback, setup } from "xstate";
+import { type CallState, declareCall, type Entry, foldCall } from "../state/index.ts";
+
+/** What the effect actor of a call is started with. */
+export interface CallEffectInput {
+  readonly turnId: string;
+  readonly callId: string;
+}
+
+const vacant = fromCallback<Entry, CallEffectInput>(() => undefined);
+
+/**
+ * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, `awaitingChild` for a subagent,
+ * `held` while paused. One effect actor lives through declared, gated, queued and running: when it is started again after
+ * a restart it reads from the fold how far the call had come.
+ */
+export const toolCallMachine = setup({
+  types: {
+    context: {} as CallState,
+    events: {} as Entry,
+    input: {} as { readonly call: CallState },
+  },
+  actors: {
+    /** Gates the call, waits for its slot, asks for it to be granted, runs it, appends its result. */
+    performCall: vacant,
+    /** Turns the end of a child into the call's result. */
+    settleChild: vacant,
+  },
+  actions: { record: assign(({ context, event }) => foldCall(context, event)) },
+  guards: {
+    isUnknown: ({ event }) => event.type === "tool.settled" && event.outcome === "outcome_unknown",
+    isHeld: ({ event }) =>
+      event.type === "intent.refused" && event.intent !== "generate.requested" && event.reason === "paused",
+  },
+}).createMachine({
+  id: "toolCall",
+  context: ({ input }) => (input as { call: CallState } | undefined)?.call ?? unborn,
+  initial: "performing",
+  on: {
+    "*": { actions: "record" },
+    "tool.settled": [
+      { guard: "isUnknown", target: ".outcomeUnknown", actions: "record" },
+      { target: ".settled", actions: "record" },
+    ],
+    // A child can end before the answer of the commit that spawned it has been taken in.
+    "child.ended": { target: ".settlingChild", actions: "record" },
+  },
+  states: {
+    performing: {
+      invoke: { src: "performCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      initial: "declared",
+      states: {
+        declared: { on: { "call.gated": { target: "gated", actions: "record" } } },
+        gated: { on: { "tool.started": { target: "running", actions: "record" } } },
+        running: { on: { "tool.retrying": { target: "queued", actions: "record" } } },
+        queued: { on: { "tool.started": { target: "running", actions: "record" } } },
+      },
+      on: {
+        "child.spawned": { target: "awaitingChild", actions: "record" },
+        "intent.refused": [{ guard: "isHeld", target: "held", actions: "record" }, { actions: "record" }],
+      },
+    },
+    held: { on: { "agent.resumed": { target: "performing", actions: "record" } } },
+    awaitingChild: {},
+    settlingChild: {
+      invoke: { src: "settleChild", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+    },
+    settled: { type: "final" },
+    outcomeUnknown: { type: "final" },
+  },
+});
+
+const unborn = declareCall(":1:0", "");

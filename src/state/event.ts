@@ -1,0 +1,113 @@
+import { z } from "zod";
+import { limitNameSchema } from "../budget/index.ts";
+import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
+import { jsonSchema } from "./json.ts";
+import { lifecycleSchema } from "./lifecycle.ts";
+import { usageSchema } from "./model-call.ts";
+import { stopReasonSchema } from "./stop.ts";
+
+const common = {
+  agentId: z.string(),
+  /** Name of the agent's definition. */
+  agentName: z.string(),
+  parentAgentId: z.string().nullable(),
+  rootAgentId: z.string(),
+  sessionId: z.string().nullable(),
+  turnId: z.string().nullable(),
+  step: z.number().int().nonnegative().nullable(),
+  /** Milliseconds since the epoch. */
+  at: z.number().int(),
+  /** Place in the order of the tree's durable events; null for ephemeral ones. A client continues after any of them. */
+  cursor: z.string().nullable(),
+};
+const call = { callId: z.string(), name: z.string() };
+const end = {
+  stopReason: stopReasonSchema,
+  text: z.string(),
+  steps: z.number().int().nonnegative(),
+  toolCalls: z.number().int().nonnegative(),
+  usage: usageSchema,
+  costMicros: z.number().int().nonnegative().nullable(),
+  /** Why it stopped, in words; null for a natural end. */
+  message: z.string().nullable(),
+};
+
+/** What the world sees: dotted facts (design, Events). One schema for code, streams, inspector and logs. */
+export const troupeEventSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("lifecycle.changed"), ...common, status: lifecycleSchema }),
+  z.object({ type: z.literal("turn.started"), ...common, number: z.number().int(), prompt: z.string() }),
+  z.object({ type: z.literal("turn.waiting"), ...common, reason: z.enum(["paused", "budget"]) }),
+  z.object({ type: z.literal("turn.completed"), ...common, ...end }),
+  z.object({ type: z.literal("turn.stopped"), ...common, ...end }),
+  z.object({ type: z.literal("turn.failed"), ...common, ...end, error: storedErrorSchema.nullable() }),
+  z.object({ type: z.literal("step.started"), ...common, model: z.string() }),
+  z.object({
+    type: z.literal("step.restarted"),
+    ...common,
+    attempt: z.number().int(),
+    error: storedErrorSchema,
+    retryAt: z.number().int(),
+  }),
+  z.object({ type: z.literal("step.completed"), ...common }),
+  z.object({
+    type: z.literal("model.responded"),
+    ...common,
+    model: z.string(),
+    usage: usageSchema,
+    costMicros: z.number().int().nullable(),
+    toolCalls: z.number().int(),
+    durationMs: z.number().int(),
+  }),
+  z.object({ type: z.literal("text.delta"), ...common, text: z.string() }),
+  z.object({ type: z.literal("text.snapshot"), ...common, text: z.string() }),
+  z.object({ type: z.literal("reasoning.delta"), ...common, text: z.string() }),
+  z.object({ type: z.literal("tool.started"), ...common, ...call, attempt: z.number().int() }),
+  z.object({ type: z.literal("tool.progress"), ...common, ...call, update: jsonSchema }),
+  z.object({ type: z.literal("tool.completed"), ...common, ...call, durationMs: z.number().int() }),
+  z.object({
+    type: z.literal("tool.failed"),
+    ...common,
+    ...call,
+    outcome: callOutcomeSchema,
+    durationMs: z.number().int(),
+    error: storedErrorSchema.nullable(),
+  }),
+  z.object({
+    type: z.literal("artifact.saved"),
+    ...common,
+    artifactId: z.string(),
+    name: z.string(),
+    contentType: z.string(),
+    size: z.number().int(),
+  }),
+  z.object({ type: z.literal("subagent.spawned"), ...common, childId: z.string(), definition: z.string() }),
+  z.object({
+    type: z.literal("subagent.ended"),
+    ...common,
+    childId: z.string(),
+    outcome: z.string(),
+    stopReason: stopReasonSchema,
+  }),
+  z.object({
+    type: z.literal("budget.warning"),
+    ...common,
+    accountId: z.string(),
+    limit: limitNameSchema,
+    used: z.number(),
+    max: z.number(),
+  }),
+  z.object({
+    type: z.literal("budget.exhausted"),
+    ...common,
+    accountId: z.string(),
+    limit: limitNameSchema,
+  }),
+  z.object({ type: z.literal("warning"), ...common, code: z.string(), message: z.string() }),
+]);
+export type TroupeEvent = z.infer<typeof troupeEventSchema>;
+export type TroupeEventType = TroupeEvent["type"];
+export type TroupeEventOf<Type extends TroupeEventType> = Extract<TroupeEvent, { type: Type }>;
+
+type WithoutCommon<T> = T extends TroupeEvent ? Omit<T, keyof typeof common> : never;
+/** An event without what every event says. */
+export type TroupeEventBody = WithoutCommon<TroupeEvent>;

@@ -1,0 +1,147 @@
+import type { Entry, EntryOf } from "./entry.ts";
+import type { TroupeEvent, TroupeEventBody } from "./event.ts";
+import type { TextLookup } from "./react-inputs.ts";
+import type { AgentIdentity } from "./record.ts";
+
+/** Who an event is about: the fixed part of an agent's record. */
+export type EventSource = Pick<AgentIdentity, "agentId" | "parentAgentId" | "rootAgentId" | "sessionId" | "definition">;
+
+/**
+ * The durable public events of one committed entry, in order: a pure function, so that a stream can be continued from
+ * the journal at any cursor without gap or double.
+ */
+export function eventsOf(entry: Entry, source: EventSource, rowCursor: number, textOf: TextLookup): TroupeEvent[] {
+  return bodiesOf(entry, textOf).map((body, index) => ({
+    ...body,
+    agentId: source.agentId,
+    agentName: source.definition.name,
+    parentAgentId: source.parentAgentId,
+    rootAgentId: source.rootAgentId,
+    sessionId: source.sessionId,
+    turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
+    step: stepOf(entry, body),
+    at: entry.at,
+    cursor: cursorText({ row: rowCursor, seq: entry.seq, index }),
+  }));
+}
+
+/** Where a durable event stands: the commit's row, the entry, and the event of that entry. */
+export interface EventCursor {
+  readonly row: number;
+  readonly seq: number;
+  readonly index: number;
+}
+
+export function cursorText({ row, seq, index }: EventCursor): string {
+  return `${row}.${seq}.${index}`;
+}
+
+/** Reads a cursor; undefined when the text is none. */
+export function parseCursor(text: string): EventCursor | undefined {
+  const match = /^(\d{1,15})\.(\d{1,15})\.(\d{1,4})$/.exec(text);
+  return match ? { row: Number(match[1]), seq: Number(match[2]), index: Number(match[3]) } : undefined;
+}
+
+function stepOf(entry: Entry, body: TroupeEventBody): number | null {
+  if (!("step" in entry)) return null;
+  return body.type === "step.completed" ? entry.step - 1 : entry.step;
+}
+
+function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
+  switch (entry.type) {
+    case "agent.starting":
+      return [{ type: "lifecycle.changed", status: "starting" }];
+    case "agent.started":
+      return [{ type: "lifecycle.changed", status: "ready" }];
+    case "agent.paused":
+      return [{ type: "lifecycle.changed", status: "paused" }];
+    case "agent.resumed":
+      return [{ type: "lifecycle.changed", status: entry.to }];
+    case "agent.shutdown":
+      return [{ type: "lifecycle.changed", status: "shutdown" }];
+    case "warning":
+      return [{ type: "warning", code: entry.code, message: entry.message }];
+    case "turn.started":
+      return [
+        { type: "lifecycle.changed", status: "busy" },
+        { type: "turn.started", number: entry.number, prompt: entry.inputMessageIds.map(textOf).join("\n") },
+      ];
+    case "turn.ended":
+      return endEvents(entry, textOf);
+    case "model.requested":
+      return requestEvents(entry);
+    case "model.responded":
+      return [
+        {
+          type: "model.responded",
+          model: entry.model,
+          usage: entry.usage,
+          costMicros: entry.costMicros,
+          toolCalls: entry.calls.length,
+          durationMs: entry.durationMs,
+        },
+      ];
+    case "model.failed":
+      return entry.retryAt === null
+        ? []
+        : [{ type: "step.restarted", attempt: entry.attempt + 1, error: entry.error, retryAt: entry.retryAt }];
+    case "tool.started":
+      return [{ type: "tool.started", callId: entry.callId, name: entry.name, attempt: entry.attempt }];
+    case "tool.settled":
+      return [settledEvent(entry)];
+    case "child.spawned":
+      return [{ type: "subagent.spawned", childId: entry.childId, definition: entry.definition.name }];
+    case "child.ended":
+      return [{ type: "subagent.ended", childId: entry.childId, outcome: entry.outcome, stopReason: entry.stopReason }];
+    case "artifact.saved": {
+      const { artifactId, name, contentType, size } = entry;
+      return [{ type: "artifact.saved", artifactId, name, contentType, size }];
+    }
+    case "budget.warning": {
+      const { accountId, limit, used, max } = entry;
+      return [{ type: "budget.warning", accountId, limit, used, max }];
+    }
+    case "intent.refused":
+      return refusalEvents(entry);
+    case "timer.due": {
+      const { accountId, limit } = entry.signal;
+      return accountId && limit ? [{ type: "budget.exhausted", accountId, limit: limit as "maxActiveMs" }] : [];
+    }
+    default:
+      return [];
+  }
+}
+
+function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
+  if (entry.attempt > 1) return [];
+  const started: TroupeEventBody = { type: "step.started", model: entry.model };
+  return entry.step > 1 ? [{ type: "step.completed" }, started] : [started];
+}
+
+function settledEvent(entry: EntryOf<"tool.settled">): TroupeEventBody {
+  const { callId, name, outcome, durationMs, error } = entry;
+  if (outcome === "success") return { type: "tool.completed", callId, name, durationMs };
+  return { type: "tool.failed", callId, name, outcome, durationMs, error };
+}
+
+function refusalEvents(entry: EntryOf<"intent.refused">): TroupeEventBody[] {
+  if (entry.reason === "budget" && entry.accountId && entry.limit) {
+    return [{ type: "budget.exhausted", accountId: entry.accountId, limit: entry.limit }];
+  }
+  if (entry.reason === "paused") return [{ type: "turn.waiting", reason: "paused" }];
+  if (entry.reason === "mustWait") return [{ type: "turn.waiting", reason: "budget" }];
+  return [];
+}
+
+function endEvents(entry: EntryOf<"turn.ended">, textOf: TextLookup): TroupeEventBody[] {
+  const { stopReason, steps, toolCalls, usage, costMicros, error } = entry;
+  const text = entry.outputMessageId === null ? "" : textOf(entry.outputMessageId);
+  const message = entry.signal?.message ?? null;
+  const end = { stopReason, text, steps, toolCalls, usage, costMicros, message };
+  const ended: TroupeEventBody =
+    entry.outcome === "failed"
+      ? { type: "turn.failed", ...end, error }
+      : { type: entry.outcome === "stopped" ? "turn.stopped" : "turn.completed", ...end };
+  const status: TroupeEventBody = { type: "lifecycle.changed", status: entry.lifecycle };
+  return [ended, status];
+}

@@ -1,0 +1,153 @@
+import type { Entry, EntryOf } from "./entry.ts";
+import type { AgentStep, ExecutionState, StoredError, ToolExecution } from "./execution.ts";
+import { addUsage, type Usage } from "./model-call.ts";
+import type { StopSignal } from "./stop.ts";
+import { signalOfRefusal } from "./stop-signals.ts";
+
+/** The execution after one more entry (rows S2, S3). Entries that do not concern it give back the same object. */
+export function foldExecution(execution: ExecutionState, entry: Entry): ExecutionState {
+  switch (entry.type) {
+    case "model.requested":
+      return entry.attempt === 1 ? openStep(archiveStep(execution, entry.at), entry) : execution;
+    case "model.responded":
+      return onStep(execution, (step) => answered(step, entry));
+    case "model.failed":
+      return failedAttempt(execution, entry);
+    case "generate.failed":
+      return withUsage(execution, entry.usage, entry.settlement.costMicros);
+    case "generate.responded":
+      return withUsage(execution, entry.response.usage, entry.costMicros ?? 0);
+    case "tool.started":
+    case "child.spawned":
+      return onCall(execution, entry.callId, (call) => ({ ...call, startedAt: call.startedAt ?? entry.at }));
+    case "tool.settled":
+      return onStep(
+        onCall(execution, entry.callId, (call) => settled(call, entry)),
+        (step) => ({
+          ...step,
+          outputMessageIds: [...step.outputMessageIds, entry.messageId],
+        }),
+      );
+    case "hook.applied":
+      return hooked(execution, entry);
+    case "stop.signalled":
+    case "timer.due":
+      return signalled(execution, entry.signal);
+    case "continuation.requested":
+      return { ...execution, continuation: { ...execution.continuation, isContinuationRequested: true } };
+    case "intent.refused": {
+      const signal = signalOfRefusal(entry);
+      return signal ? signalled(execution, signal) : execution;
+    }
+    case "effect.failed":
+      return withError(execution, entry.error);
+    case "turn.ended":
+      return { ...archiveStep(execution, entry.at), status: entry.outcome, completedAt: entry.at };
+    default:
+      return execution;
+  }
+}
+
+function openStep(execution: ExecutionState, entry: EntryOf<"model.requested">): ExecutionState {
+  const step: AgentStep = {
+    id: `${entry.turnId}:${entry.step}`,
+    number: entry.step,
+    inputMessageIds: [],
+    outputMessageIds: [],
+    inference: null,
+    toolExecutions: [],
+    errors: [],
+  };
+  // A wish to go on holds for one decision: the step it asked for has now begun.
+  const continuation = execution.continuation.isContinuationRequested
+    ? { ...execution.continuation, isContinuationRequested: false }
+    : execution.continuation;
+  return { ...execution, continuation, currentStep: step, currentStepStartedAt: entry.at };
+}
+
+function archiveStep(execution: ExecutionState, at: number): ExecutionState {
+  const { currentStep, currentStepStartedAt, continuation } = execution;
+  if (!currentStep) return execution;
+  const finished = { step: currentStep, continuation, startedAt: currentStepStartedAt ?? at, completedAt: at };
+  return {
+    ...execution,
+    stepExecutions: [...execution.stepExecutions, finished],
+    currentStep: null,
+    currentStepStartedAt: null,
+  };
+}
+
+function answered(step: AgentStep, entry: EntryOf<"model.responded">): AgentStep {
+  const { model, attempt, usage, costMicros, finishReason, durationMs } = entry;
+  const toolExecutions: ToolExecution[] = entry.calls.map(({ callId, name }) => ({
+    callId,
+    name,
+    outcome: null,
+    startedAt: null,
+    completedAt: null,
+  }));
+  return {
+    ...step,
+    inference: { model, attempt, usage, costMicros, finishReason, durationMs },
+    outputMessageIds: [...step.outputMessageIds, entry.messageId],
+    toolExecutions,
+  };
+}
+
+function settled(call: ToolExecution, entry: EntryOf<"tool.settled">): ToolExecution {
+  if (call.outcome !== null) return call;
+  const error = entry.error ? { error: { ...entry.error, callId: entry.callId } } : {};
+  return { ...call, outcome: entry.outcome, completedAt: entry.at, ...error };
+}
+
+function hooked(execution: ExecutionState, entry: EntryOf<"hook.applied">): ExecutionState {
+  const { stop, continueRequested } = entry.patch;
+  let next = execution;
+  if (stop) next = signalled(next, { ...stop, source: `hook:${entry.plugin}` });
+  if (continueRequested) next = { ...next, continuation: { ...next.continuation, isContinuationRequested: true } };
+  return next;
+}
+
+function failedAttempt(execution: ExecutionState, entry: EntryOf<"model.failed">): ExecutionState {
+  const billed = withUsage(execution, entry.usage, entry.settlement?.costMicros ?? 0);
+  if (entry.retryAt !== null) return billed;
+  const failed = onStep(billed, (step) => ({ ...step, errors: [...step.errors, entry.error] }));
+  if (failed.continuation.stopSignals.length > 0 && entry.error.code === "turn_interrupted") return failed;
+  return signalled(failed, { reason: "error", message: entry.error.message, source: "model" });
+}
+
+function withError(execution: ExecutionState, error: StoredError): ExecutionState {
+  const errors = [...execution.errors, error];
+  return signalled({ ...execution, errors }, { reason: "error", message: error.message, source: "runtime" });
+}
+
+function withUsage(execution: ExecutionState, usage: Usage | null, costMicros: number): ExecutionState {
+  if (!usage && costMicros === 0) return execution;
+  return {
+    ...execution,
+    failedUsage: usage ? addUsage(execution.failedUsage, usage) : execution.failedUsage,
+    failedCostMicros: execution.failedCostMicros + costMicros,
+  };
+}
+
+/** Adds a signal to those that stand. */
+export function signalled(execution: ExecutionState, signal: StopSignal): ExecutionState {
+  const { continuation } = execution;
+  return { ...execution, continuation: { ...continuation, stopSignals: [...continuation.stopSignals, signal] } };
+}
+
+function onStep(execution: ExecutionState, change: (step: AgentStep) => AgentStep): ExecutionState {
+  return execution.currentStep ? { ...execution, currentStep: change(execution.currentStep) } : execution;
+}
+
+function onCall(
+  execution: ExecutionState,
+  callId: string | undefined,
+  change: (call: ToolExecution) => ToolExecution,
+): ExecutionState {
+  if (callId === undefined) return execution;
+  return onStep(execution, (step) => ({
+    ...step,
+    toolExecutions: step.toolExecutions.map((call) => (call.callId === callId ? change(call) : call)),
+  }));
+}

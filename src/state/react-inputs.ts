@@ -1,0 +1,66 @@
+import type { Entry } from "./entry.ts";
+import type { ReactInput } from "./react/index.ts";
+import type { TurnState } from "./turn-state.ts";
+
+/** Gives a message's text by its id; the live fold leaves contents out. */
+export type TextLookup = (messageId: string) => string;
+
+const noText: TextLookup = () => "";
+
+/**
+ * The ReAct inputs of one entry (rows R): for most none, at most two besides one for each message that came in.
+ * The R state of a turn is the replay of these inputs alone; this is how the runtime's own turns run on that core (R8).
+ */
+export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup = noText): ReactInput[] {
+  switch (entry.type) {
+    case "turn.started":
+      return entry.inputMessageIds.map((id) => received(id, entry.at, textOf));
+    case "hook.applied":
+      return entry.patch.addedMessageIds.map((id) => received(id, entry.at, textOf));
+    case "model.requested":
+      return [{ type: "llm-message-started", messageId: entry.messageId, timestamp: entry.at }];
+    case "model.responded":
+      return [
+        {
+          type: "llm-message-completed",
+          messageId: entry.messageId,
+          content: textOf(entry.messageId),
+          timestamp: entry.at,
+        },
+        observed(turn, entry),
+      ];
+    case "tool.settled":
+      return [
+        {
+          type: "tool-call-completed",
+          toolCallId: entry.callId,
+          timestamp: entry.at,
+          result:
+            entry.outcome === "success"
+              ? { isSuccess: true, content: textOf(entry.messageId), receivedAt: entry.at }
+              : { isSuccess: false, error: textOf(entry.messageId), receivedAt: entry.at },
+        },
+      ];
+    default:
+      return [];
+  }
+}
+
+function received(messageId: string, timestamp: number, textOf: TextLookup): ReactInput {
+  return { type: "user-message-received", messageId, content: textOf(messageId), timestamp };
+}
+
+function observed(turn: TurnState, entry: Extract<Entry, { type: "model.responded" }>): ReactInput {
+  const start = turn.openRequest;
+  const goesOn = entry.calls.length > 0 || turn.execution.continuation.isContinuationRequested;
+  const calls = entry.calls.map(({ callId, name }) => [callId, { name, parameters: "", calledAt: entry.at }] as const);
+  return {
+    type: "re-act-observed",
+    timestamp: entry.at,
+    calledLlmAt: start?.at ?? entry.at,
+    ...(start ? { calledLlmOrdinal: start.ordinal } : {}),
+    observation: goesOn
+      ? { type: "continue-re-act", toolCalls: Object.fromEntries(calls) }
+      : { type: "complete-re-act" },
+  };
+}

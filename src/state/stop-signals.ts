@@ -1,0 +1,45 @@
+import type { LimitName } from "../budget/index.ts";
+import type { EntryOf } from "./entry.ts";
+import type { StopReason, StopSignal } from "./stop.ts";
+
+const reasonOfLimit: Record<LimitName, StopReason> = {
+  maxSteps: "steps_limit",
+  maxTreeSteps: "steps_limit",
+  maxToolCalls: "steps_limit",
+  maxTreeToolCalls: "steps_limit",
+  maxTokens: "token_limit",
+  maxCostMicros: "cost_limit",
+  maxActiveMs: "time_limit",
+  deadlineAt: "time_limit",
+};
+
+const wordsOfLimit: Record<LimitName, string> = {
+  maxSteps: "its steps",
+  maxTreeSteps: "the steps of its tree",
+  maxToolCalls: "its tool calls",
+  maxTreeToolCalls: "the tool calls of its tree",
+  maxTokens: "its tokens",
+  maxCostMicros: "its cost",
+  maxActiveMs: "its working time",
+  deadlineAt: "its deadline",
+};
+
+/** The signal of a limit, naming the account on which it was reached. */
+export function signalOfLimit(limit: LimitName, accountId: string): StopSignal {
+  const message = `account ${accountId} has reached the limit of ${wordsOfLimit[limit]}`;
+  return { reason: reasonOfLimit[limit], message, source: "budget", accountId, limit };
+}
+
+/** What a refused intent means for the turn: nothing when it only has to wait. */
+export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | undefined {
+  if (entry.reason === "budget" && entry.limit && entry.accountId) return signalOfLimit(entry.limit, entry.accountId);
+  if (entry.reason === "aborted") {
+    return { reason: "user_requested", message: `agent ${entry.agentId} was aborted`, source: "user" };
+  }
+  return undefined;
+}
+
+/** Signals that cut work in flight; the others wait for the end of the step (row S5). */
+export function cutsNow(signal: StopSignal): boolean {
+  return signal.reason === "user_requested" || signal.reason === "time_limit" || signal.reason === "error";
+}

@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { jsonSchema } from "./json.ts";
+import { usageSchema } from "./model-call.ts";
+
+const common = {
+  turnId: z.string(),
+  /** The step it belongs to, from 1; 0 for what comes before the first model call. */
+  step: z.number().int().nonnegative(),
+  /** Milliseconds since the epoch at which it began, for people; order is the order in the trace. */
+  at: z.number().int(),
+};
+
+/** What the user said at the start of a turn. */
+export const userInputTraceSchema = z.object({
+  type: z.literal("user_input"),
+  ...common,
+  /** Number of the turn within its agent, from 1. */
+  turn: z.number().int().positive(),
+  prompt: z.string(),
+});
+
+/** One model call that was answered. */
+export const llmCallTraceSchema = z.object({
+  type: z.literal("llm_call"),
+  ...common,
+  model: z.string(),
+  durationMs: z.number().nonnegative(),
+  /** How many tool calls the answer asked for. */
+  toolCallsCount: z.number().int().nonnegative(),
+  usage: usageSchema.extend({
+    /** Millionths of a US dollar; null when the model's price is not known. */
+    costMicros: z.number().int().nonnegative().nullable(),
+  }),
+});
+
+/** One tool call that came to an end. `not_found`: the model named a tool that it does not have. */
+export const toolExecutionTraceSchema = z.object({
+  type: z.literal("tool_execution"),
+  ...common,
+  callId: z.string(),
+  name: z.string(),
+  /** The checked arguments, or the model's own text when it could not be read. */
+  arguments: jsonSchema,
+  status: z.enum(["success", "error", "not_found"]),
+  /** What the model was told, when it worked. */
+  result: z.string().optional(),
+  /** What the model was told, when it did not. */
+  error: z.string().optional(),
+  /** Name or code of the error, for instance `TypeError` or `outcome_unknown`. */
+  errorType: z.string().optional(),
+  durationMs: z.number().nonnegative(),
+});
+
+/** One line of a turn's trace (row H5): always recorded, shown or not. */
+export const traceEntrySchema = z.discriminatedUnion("type", [
+  userInputTraceSchema,
+  llmCallTraceSchema,
+  toolExecutionTraceSchema,
+]);
+export type UserInputTrace = z.infer<typeof userInputTraceSchema>;
+export type LlmCallTrace = z.infer<typeof llmCallTraceSchema>;
+export type ToolExecutionTrace = z.infer<typeof toolExecutionTraceSchema>;
+export type TraceEntry = z.infer<typeof traceEntrySchema>;
