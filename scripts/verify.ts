@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { type CommandResult, runCommand } from "./run-command.ts";
 
 interface Stage {
@@ -48,9 +47,14 @@ async function runStage(stage: Stage): Promise<CommandResult> {
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({ options: { "skip-tests": { type: "boolean", default: false } } });
+  const options = process.argv.slice(2);
+  const unknown = options.filter((option) => option !== "--skip-tests");
+  if (unknown.length > 0) {
+    process.stderr.write(`Unknown option ${unknown.join(" ")}. Usage: npm run verify [-- --skip-tests]\n`);
+    return 2;
+  }
   for (const stage of stages) {
-    if (stage.name === "tests" && values["skip-tests"]) {
+    if (stage.name === "tests" && options.includes("--skip-tests")) {
       process.stdout.write(`${stage.name.padEnd(8)}skipped\n`);
       continue;
     }
