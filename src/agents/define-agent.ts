@@ -1,67 +1,10 @@
 import { shortHash, stableStringify } from "../base/index.ts";
-import { type Budget, type Limits, limitsOf, type Price } from "../budget/index.ts";
+import { limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { type HookRegistry, type Hooks, type Plugin, registerHooks } from "../hooks/index.ts";
-import type { LanguageModel } from "../model/index.ts";
-import type { DefinitionRef, GrantedTool, JsonObject, ResponseFormat } from "../state/index.ts";
-import { createToolRegistry, type Tool, type ToolRegistry } from "../tools/index.ts";
-import type { SubagentTool } from "./subagent.ts";
-
-/** A tool of any kind, as an agent has it. */
-export type AgentTool = Tool<never> | SubagentTool;
-
-/** What a function for instructions knows; its result is journalled once per turn. */
-export interface InstructionsContext {
-  readonly agentId: string;
-  readonly turnId: string;
-  readonly actorId: string | null;
-  readonly metadata: JsonObject;
-}
-
-export interface AgentOptions {
-  /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. */
-  readonly name: string;
-  readonly model: LanguageModel;
-  /** The system prompt: a text, or a function that gives one. Default: none. */
-  readonly instructions?: string | ((context: InstructionsContext) => string | Promise<string>) | undefined;
-  readonly tools?: readonly AgentTool[] | undefined;
-  readonly hooks?: Hooks | undefined;
-  readonly plugins?: readonly Plugin[] | undefined;
-  /** Limits of each turn. `maxSteps` is 10 where none is given (row L13). */
-  readonly budget?: Budget | undefined;
-  /** The most one model call may generate. Default: 4,096 where a limit on tokens or cost binds, else the model's own. */
-  readonly maxOutputTokens?: number | undefined;
-  readonly temperature?: number | undefined;
-  readonly responseFormat?: ResponseFormat | undefined;
-  /** Attempts of one model call, the first included. Default 3. */
-  readonly maxModelAttempts?: number | undefined;
-  /** Rounds in a row in which every call failed, after which the turn fails. Default 3 (row L13). */
-  readonly maxConsecutiveToolFailures?: number | undefined;
-  /** Dollars per million tokens; needed where `maxCost` binds. */
-  readonly price?: Price | undefined;
-  /** Only the newest so many messages go to the model. Default: all. */
-  readonly maxMessages?: number | undefined;
-}
-
-/** An agent as code defines it; it holds no state. Made by `defineAgent`. */
-export interface AgentDefinition {
-  readonly name: string;
-  readonly model: LanguageModel;
-  readonly instructions: NonNullable<AgentOptions["instructions"]>;
-  readonly tools: ToolRegistry<AgentTool>;
-  readonly grantedTools: readonly GrantedTool[];
-  readonly hooks: HookRegistry;
-  readonly limits: Limits;
-  readonly maxOutputTokens: number | undefined;
-  readonly temperature: number | undefined;
-  readonly responseFormat: ResponseFormat | undefined;
-  readonly maxModelAttempts: number;
-  readonly maxConsecutiveToolFailures: number;
-  readonly price: Price | null;
-  readonly maxMessages: number | undefined;
-  /** Name, and hash of what shapes its behaviour: a turn that goes on under another hash is warned about. */
-  readonly ref: DefinitionRef;
-}
+import { registerHooks } from "../hooks/index.ts";
+import type { JsonObject } from "../state/index.ts";
+import { createToolRegistry, type ToolRegistry } from "../tools/index.ts";
+import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
 

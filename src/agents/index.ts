@@ -1,17 +1,10 @@
-export {
-  type AgentDefinition,
-  type AgentOptions,
-  type AgentTool,
-  collectDefinitions,
-  DEFAULT_MAX_STEPS,
-  defineAgent,
-  type InstructionsContext,
-} from "./define-agent.ts";
-export {
-  DEFAULT_MAX_DEPTH,
-  grantOf,
-  type SubagentOptions,
-  type SubagentPolicy,
-  type SubagentTool,
-  subagent,
-} from "./subagent.ts";
+export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent } from "./define-agent.ts";
+export type {
+  AgentDefinition,
+  AgentOptions,
+  AgentTool,
+  InstructionsContext,
+  SubagentPolicy,
+  SubagentTool,
+} from "./definition.ts";
+export { DEFAULT_MAX_DEPTH, grantOf, type SubagentOptions, subagent } from "./subagent.ts";

@@ -1,21 +1,9 @@
 import { z } from "zod";
-import { type Budget, type Limits, limitsOf } from "../budget/index.ts";
+import { type Budget, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { Json, JsonObject } from "../state/index.ts";
-import { defineTool, type ParsedArguments } from "../tools/index.ts";
-import type { AgentDefinition } from "./define-agent.ts";
-
-/** What a subagent may itself do (row S8). */
-export interface SubagentPolicy {
-  /** Deepest level of the tree at which agents may be; the root is 0. Default 3. */
-  readonly maxDepth?: number | undefined;
-  /** Children of one turn that this tool may spawn in all. Default: unlimited. */
-  readonly maxChildren?: number | undefined;
-  /** Names of tools the child may use; never more than its definition has. Default: all of them. */
-  readonly allowedTools?: readonly string[] | undefined;
-  /** Names of tools the child may not use. */
-  readonly deniedTools?: readonly string[] | undefined;
-}
+import type { Json } from "../state/index.ts";
+import { defineTool } from "../tools/index.ts";
+import type { AgentDefinition, SubagentPolicy, SubagentTool } from "./definition.ts";
 
 export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
@@ -28,21 +16,6 @@ export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** Limits of the child's whole life, in addition to those of its definition's turns and of all its ancestors. */
   readonly budget?: Budget | undefined;
   readonly policy?: SubagentPolicy | undefined;
-}
-
-/** A subagent as a tool that the model sees. */
-export interface SubagentTool {
-  readonly kind: "subagent";
-  readonly name: string;
-  readonly description: string;
-  readonly effect: "once";
-  readonly jsonSchema: JsonObject;
-  readonly definition: AgentDefinition;
-  readonly limits: Limits;
-  readonly policy: SubagentPolicy;
-  parse(argumentsText: string): ParsedArguments;
-  /** The child's prompt. */
-  inputOf(args: Json): string;
 }
 
 export const DEFAULT_MAX_DEPTH = 3;

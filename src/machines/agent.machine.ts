@@ -1,5 +1,6 @@
 import { assign, fromCallback, setup, spawnChild } from "xstate";
 import type { Entry, EntryOf } from "../state/index.ts";
+import { onEveryEntry } from "./entry-families.ts";
 import { type AgentContext, foldAgent, isQuiet, isWaiting, newAgentContext } from "./agent-state.ts";
 import { turnMachine } from "./turn.machine.ts";
 
@@ -39,7 +40,7 @@ export const agentMachine = setup({
   id: "agent",
   context: newAgentContext,
   initial: "created",
-  on: { "*": { actions: "record" } },
+  on: onEveryEntry({ actions: "record" }),
   states: {
     created: { on: { "agent.starting": "starting" } },
     starting: { on: { "agent.started": "ready" } },

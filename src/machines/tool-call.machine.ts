@@ -1,5 +1,6 @@
 import { assign, fromCallback, setup } from "xstate";
 import { type CallState, declareCall, type Entry, foldCall } from "../state/index.ts";
+import { onEveryEntry } from "./entry-families.ts";
 
 /** What the effect actor of a call is started with. */
 export interface CallEffectInput {
@@ -37,7 +38,7 @@ export const toolCallMachine = setup({
   context: ({ input }) => (input as { call: CallState } | undefined)?.call ?? unborn,
   initial: "performing",
   on: {
-    "*": { actions: "record" },
+    ...onEveryEntry({ actions: "record" }),
     "tool.settled": [
       { guard: "isUnknown", target: ".outcomeUnknown", actions: "record" },
       { target: ".settled", actions: "record" },

@@ -10,6 +10,7 @@ import {
   startTurn,
   type TurnState,
 } from "../state/index.ts";
+import { onEveryEntry } from "./entry-families.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
 
 /** What an effect actor of a turn is started with; all else it reads through its host. */
@@ -91,7 +92,7 @@ export const turnMachine = machine.createMachine({
   context: ({ input }) => ((input as { entry: EntryOf<"turn.started"> } | undefined) ? startTurn(input.entry) : unborn),
   initial: "receiving",
   on: {
-    "*": { actions: "record" },
+    ...onEveryEntry({ actions: "record" }),
     "stop.signalled": [...cut],
     "timer.due": [...cut],
     "effect.failed": [...failure],
@@ -148,10 +149,10 @@ export const turnMachine = machine.createMachine({
     stopping: {
       invoke: { src: "interruptOpenWork", input: ({ context }) => ({ turnId: context.turnId }) },
       on: {
-        "*": [
+        ...onEveryEntry([
           { guard: "leavesWorkOpen", actions: "record" },
           { target: "finishing", actions: "record" },
-        ],
+        ]),
         "stop.signalled": { actions: "record" },
         "timer.due": { actions: "record" },
         "effect.failed": { target: "finishing", actions: "record" },

@@ -111,6 +111,8 @@ export type NextMove = "think" | "runTools" | "finish";
 export function nextMove(turn: TurnState): NextMove {
   const effects = effectsAt(turn.react);
   const { continuation } = turn.execution;
+  // A turn without a message of its own (row L5) continues the conversation: its first call is due all the same.
+  if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
   if (shouldStop(continuation, effects.runTools.length > 0 || effects.callLlm)) return "finish";
   if (effects.runTools.length > 0) return "runTools";
   return "think";

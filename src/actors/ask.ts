@@ -1,0 +1,72 @@
+import {
+  costBound,
+  DEFAULT_OUTPUT_TOKENS,
+  MINIMUM_OUTPUT_TOKENS,
+  type Price,
+  type ReservationAsk,
+  type Reservation,
+  type Settlement,
+} from "../budget/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { LanguageModel } from "../model/index.ts";
+import type { ModelRequest, Usage } from "../state/index.ts";
+import type { Host } from "./host.ts";
+
+/** What a model call asks its accounts for, before it is made. */
+export async function reservationAskOf(
+  host: Host,
+  accountId: string,
+  model: LanguageModel,
+  request: ModelRequest,
+  opensStep: boolean,
+): Promise<ReservationAsk> {
+  const { definition, identity } = host;
+  const outputTokens = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
+  const counted = model.countPromptTokens(request);
+  return {
+    accountId,
+    agentId: identity.agentId,
+    promptTokens: typeof counted === "number" ? counted : await counted,
+    outputTokens,
+    minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
+    price: definition.price,
+    opensStep,
+  };
+}
+
+/** Refuses a call whose price nobody knows where a limit on cost binds (design, Budgets). */
+export function assertPriced(host: Host, limitsCost: boolean): void {
+  const { definition } = host;
+  if (!limitsCost || definition.price) return;
+  throw new InvalidInputError(
+    `the price of model "${definition.model.name}" is not known, and maxCost is set: give agent "${definition.name}" a price, for instance price: { inputPerMillion: 0.25, outputPerMillion: 2 }`,
+  );
+}
+
+/** The settlement by what the provider reports, or by what was counted here. */
+export function settlementOf(reservation: Reservation, usage: Usage, price: Price | null): Settlement {
+  return {
+    reservation,
+    tokens: usage.inputTokens + usage.outputTokens,
+    costMicros: costOf(usage, price) ?? 0,
+    unconfirmed: false,
+  };
+}
+
+/** The settlement of a call nobody knows the end of: all that was reserved counts as used. */
+export function unconfirmedSettlement(reservation: Reservation): Settlement {
+  return { reservation, tokens: reservation.tokens, costMicros: reservation.costMicros, unconfirmed: true };
+}
+
+/** The settlement of a call that surely never reached the provider. */
+export function emptySettlement(reservation: Reservation): Settlement {
+  return { reservation, tokens: 0, costMicros: 0, unconfirmed: false };
+}
+
+/** Micro-dollars, rounded up; null when the price is not known. */
+export function costOf(usage: Usage, price: Price | null): number | null {
+  if (!price) return null;
+  const cached = usage.cachedInputTokens ?? 0;
+  const cachedPrice = price.cachedInputPerMillion ?? price.inputPerMillion;
+  return costBound(price, usage.inputTokens - cached, usage.outputTokens) + Math.ceil(cached * cachedPrice);
+}

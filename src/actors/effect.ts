@@ -1,0 +1,61 @@
+import { type ActorSystem, fromCallback } from "xstate";
+import { LeaseLostError, TroupeError, TurnInterruptedError } from "../errors/index.ts";
+import type { Entry, StoredError } from "../state/index.ts";
+import type { Host } from "./host.ts";
+
+type System = ActorSystem<never>;
+const hosts = new WeakMap<object, Host>();
+
+/** Ties a live agent's actor system to its host. Inputs of actors are persisted, so a host cannot be one. */
+export function bindHost(system: object, host: Host): void {
+  hosts.set(system, host);
+}
+
+export function hostOf(system: object): Host {
+  const host = hosts.get(system);
+  if (!host) throw new Error("an effect was started in an actor system without a host");
+  return host;
+}
+
+interface EffectInput {
+  readonly turnId: string;
+  readonly callId?: string;
+}
+
+/**
+ * The one wrapper of every effect actor. The body begins in a microtask, when the transition that called for it is over;
+ * leaving the state aborts its signal; whatever it throws becomes an `effect.failed` entry, unless it was aborted or the
+ * lease is lost.
+ */
+export function effectActor<Input extends EffectInput | undefined>(
+  name: string,
+  body: (host: Host, input: Input, signal: AbortSignal) => void | Promise<void>,
+) {
+  return fromCallback<Entry, Input>(({ input, system }) => {
+    const host = hostOf(system as System);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const run = async (): Promise<void> => {
+      await undefined;
+      if (!signal.aborted) await body(host, input, signal);
+    };
+    run().catch((error: unknown) => {
+      if (signal.aborted || error instanceof LeaseLostError || input === undefined) return;
+      try {
+        host.append({ type: "effect.failed", turnId: input.turnId, effect: name, error: storedErrorOf(error) });
+      } catch (lost) {
+        if (!(lost instanceof LeaseLostError)) throw lost;
+      }
+    });
+    return () => controller.abort(new TurnInterruptedError(`${name} was stopped`));
+  });
+}
+
+/** An error as it is journalled: code and words, no stack, no cause. */
+export function storedErrorOf(error: unknown): StoredError {
+  if (error instanceof TroupeError) {
+    return { code: error.code, message: error.message, retryable: error.retryable };
+  }
+  if (error instanceof Error) return { code: error.name, message: error.message, retryable: false };
+  return { code: "thrown", message: String(error), retryable: false };
+}

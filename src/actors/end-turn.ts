@@ -1,0 +1,121 @@
+import {
+  costOfExecution,
+  type EntryOf,
+  errorsOf,
+  lastStepOf,
+  type Lifecycle,
+  type Message,
+  type StopReason,
+  type StopSignal,
+  strongestSignal,
+  textOf,
+  type TurnOutcome,
+  type TurnState,
+  usageOf,
+  wasForceStopped,
+} from "../state/index.ts";
+import type { Post } from "../stores/index.ts";
+import { effectActor } from "./effect.ts";
+import type { Host } from "./host.ts";
+import { abortPost } from "./interrupt.ts";
+import { metadataOf } from "./model-outcome.ts";
+
+/** Appends `turn.ended`: how it ended, what it cost, and to whom the result goes. */
+export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host, { turnId }) => {
+  const turn = host.turn(turnId);
+  if (!turn) return;
+  const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? null;
+  const { outcome, stopReason } = verdictOf(turn, signal);
+  const closing = closingMessage(host, turn, outcome, signal);
+  const outputMessageId = closing?.id ?? turn.outputMessageId;
+  const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
+  const text = closing ? textOf(closing.content) : textOf(host.message(outputMessageId ?? "")?.content ?? "");
+  host.append(
+    {
+      type: "turn.ended",
+      turnId,
+      number: turn.number,
+      outcome,
+      stopReason,
+      signal,
+      outputMessageId,
+      steps: turn.step,
+      toolCalls: turn.toolCalls,
+      usage: usageOf(turn.execution),
+      costMicros: costOfExecution(turn.execution),
+      error,
+      lifecycle: outcome === "failed" ? "failed" : ("ready" satisfies Lifecycle),
+    },
+    {
+      messages: closing ? [closing] : [],
+      moves: [{ type: "activity", accountId: turn.accountId, delta: -1 }],
+      posts: [
+        ...turn.openChildIds.map((childId) => abortPost(host, childId, signal ?? undefined)),
+        ...resultPost(host, turn, {
+          outcome,
+          stopReason,
+          text: outcome === "failed" ? (error?.message ?? text) : text,
+          error,
+        }),
+      ],
+    },
+  );
+});
+
+function verdictOf(turn: TurnState, signal: StopSignal | null): { outcome: TurnOutcome; stopReason: StopReason } {
+  if (signal) {
+    if (signal.reason === "error") return { outcome: "failed", stopReason: "error" };
+    return { outcome: wasForceStopped(signal.reason) ? "stopped" : "completed", stopReason: signal.reason };
+  }
+  const finish = lastStepOf(turn.execution)?.inference?.finishReason;
+  const cutShort = finish === "length" || finish === "content_filter";
+  return { outcome: "completed", stopReason: cutShort ? "finish_reason" : "completed" };
+}
+
+function errorOfSignal(signal: StopSignal | null) {
+  return { code: "turn_failed", message: signal?.message ?? "the turn failed", retryable: false };
+}
+
+/** A stopped turn without any text says so plainly (requirements, Steps limit). */
+function closingMessage(
+  host: Host,
+  turn: TurnState,
+  outcome: TurnOutcome,
+  signal: StopSignal | null,
+): Message | undefined {
+  if (outcome !== "stopped" || turn.outputMessageId !== null || !signal) return undefined;
+  const steps = signal.limit === "maxSteps" ? `step limit (${turn.step}) reached` : signal.message;
+  return {
+    id: `${turn.turnId}:end`,
+    role: "assistant",
+    createdAt: host.clock.now(),
+    content: `Task incomplete: ${steps}`,
+    origin: "runtime",
+    metadata: metadataOf(host, turn.turnId, Math.max(1, turn.step), false),
+  };
+}
+
+function resultPost(
+  host: Host,
+  turn: TurnState,
+  end: Pick<EntryOf<"child.ended">, "outcome" | "stopReason" | "text" | "error">,
+): Post[] {
+  const { parentAgentId, parentTurnId, parentStep, parentCallId, agentId } = host.identity;
+  if (parentAgentId === null || parentTurnId === null || parentStep === null) return [];
+  return [
+    {
+      agentId: parentAgentId,
+      item: {
+        kind: "child.ended",
+        key: `child.ended:${turn.turnId}`,
+        at: host.clock.now(),
+        parentTurnId,
+        step: parentStep,
+        callId: parentCallId,
+        childId: agentId,
+        childTurnId: turn.turnId,
+        ...end,
+      },
+    },
+  ];
+}

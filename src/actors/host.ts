@@ -1,0 +1,90 @@
+import type { Clock } from "../base/index.ts";
+import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
+import type { BudgetMove, Post } from "../stores/index.ts";
+import type {
+  AgentIdentity,
+  Artifact,
+  CallState,
+  Entry,
+  EntryOf,
+  FactBody,
+  IntentBody,
+  Message,
+  Refusal,
+  TroupeEventBody,
+  TurnState,
+} from "../state/index.ts";
+import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
+
+/** What goes to the store together with a fact. */
+export interface FactParts {
+  readonly messages?: readonly Message[] | undefined;
+  readonly artifacts?: readonly Artifact[] | undefined;
+  readonly moves?: readonly BudgetMove[] | undefined;
+  readonly posts?: readonly Post[] | undefined;
+}
+
+export type Granted<Type extends IntentBody["type"]> = { readonly granted: true; readonly entry: EntryOf<Type> };
+export type Proposed<Type extends IntentBody["type"]> =
+  | Granted<Type>
+  | { readonly granted: false; readonly entry: Refusal };
+
+/** What is known of the open turn besides its fold: contents, and the entries that hold results of user code. */
+export interface TurnMemory {
+  readonly turnId: string;
+  /** The user's prompt, as text. */
+  readonly prompt: string;
+  /** Entries of the turn so far, in order. */
+  readonly entries: readonly Entry[];
+}
+
+export interface SpawnRequest {
+  readonly turnId: string;
+  readonly step: number;
+  readonly callId: string | null;
+  /** Names the child within its call or turn: the same key is the same child. */
+  readonly key: string;
+  readonly tool: Pick<SubagentTool, "definition" | "limits" | "policy">;
+  readonly input: string;
+}
+
+/**
+ * The port through which effect actors act. The runtime implements it; one host per live agent.
+ *
+ * Invariants
+ * 1. A fact moves the machines as soon as everything before it has; an intent when its commit has returned.
+ * 2. Live and in the fold, entries enter the machines in the order of their seq.
+ * 3. After the lease is lost nothing is appended any more: `append` and `propose` throw `LeaseLostError`.
+ */
+export interface Host {
+  readonly identity: AgentIdentity;
+  readonly definition: AgentDefinition;
+  readonly epoch: number;
+  readonly clock: Clock;
+  /** A number in [0, 1), for jitter. */
+  random(): number;
+  append(body: FactBody, parts?: FactParts): Entry;
+  propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(body: Body): Promise<Proposed<Body["type"]>>;
+  proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">>;
+  /** Resolves when all that was appended before is committed. User code runs only after it. */
+  committed(): Promise<void>;
+  turn(turnId: string): TurnState | undefined;
+  call(turnId: string, callId: string): CallState | undefined;
+  memory(turnId: string): TurnMemory;
+  /** The conversation, oldest first; with `maxMessages` only the newest. */
+  history(maxMessages: number | undefined): Promise<readonly Message[]>;
+  message(messageId: string): Message | undefined;
+  emit(turnId: string, step: number, event: TroupeEventBody): void;
+  /** Whether anybody listens to this agent's deltas. */
+  hasDeltaListeners(): boolean;
+  auth(turnId: string): Auth | undefined;
+  /** Shared by all agents of the process that have this tool. */
+  slots(toolName: string, limit: number): Slots;
+  /** What an attempt had cost when its effect was stopped, handed over to whoever settles it; once. */
+  noteCut(requestKey: string, outputTokens: number): void;
+  takeCut(requestKey: string): number | undefined;
+  /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
+  confirmPause(): void;
+  /** Where a child of this turn stands; settles when it has ended. */
+  child(turnId: string, childId: string): SpawnedChild["result"];
+}

@@ -1,0 +1,100 @@
+import {
+  type CallState,
+  type EntryOf,
+  type OpenRequest,
+  type StopSignal,
+  strongestSignal,
+  type TurnState,
+  type Usage,
+} from "../state/index.ts";
+import type { Post } from "../stores/index.ts";
+import { settlementOf, unconfirmedSettlement } from "./ask.ts";
+import { effectActor } from "./effect.ts";
+import type { Host } from "./host.ts";
+import { requestKeyOf } from "./model-outcome.ts";
+import { errorResult, settleCall, unknownResult } from "./settle-call.ts";
+
+/**
+ * Gives everything that is open an outcome, so that the turn can end with a legal history: the request in flight, metered
+ * side calls, and each tool call (row H10). Children that are awaited are ended with their turn.
+ */
+export const interruptOpenWork = effectActor<{ readonly turnId: string }>("interruptOpenWork", (host, { turnId }) => {
+  const turn = host.turn(turnId);
+  if (!turn) return;
+  const signal = strongestSignal(turn.execution.continuation.stopSignals);
+  for (const open of turn.openGenerates) {
+    const settlement = unconfirmedSettlement(open.reservation);
+    host.append(
+      {
+        type: "generate.failed",
+        turnId,
+        step: Math.max(1, turn.step),
+        run: open.run,
+        index: open.index,
+        error: interruption(signal),
+        usage: null,
+        settlement,
+      },
+      { moves: [{ type: "settle", settlement }] },
+    );
+  }
+  for (const callId of turn.openCallIds) {
+    const call = host.call(turnId, callId);
+    if (call && call.outcome === null) settleInterrupted(host, call, signal);
+  }
+  if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
+});
+
+function interruption(signal: StopSignal | undefined) {
+  return { code: "turn_interrupted", message: signal?.message ?? "the turn was stopped", retryable: false };
+}
+
+function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: StopSignal | undefined): void {
+  const requested = host
+    .memory(turn.turnId)
+    .entries.findLast((entry): entry is EntryOf<"model.requested"> => entry.type === "model.requested");
+  const outputTokens = host.takeCut(requestKeyOf(open));
+  const known = outputTokens !== undefined && requested !== undefined && open.epoch === host.epoch;
+  const usage: Usage | null = known ? { inputTokens: requested.ask.promptTokens, outputTokens, estimated: true } : null;
+  const settlement = usage
+    ? settlementOf(open.reservation, usage, requested?.price ?? null)
+    : unconfirmedSettlement(open.reservation);
+  const { step, attempt, model } = open;
+  const error = interruption(signal);
+  host.append(
+    { type: "model.failed", turnId: turn.turnId, step, attempt, model, error, retryAt: null, usage, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
+}
+
+function settleInterrupted(host: Host, call: CallState, signal: StopSignal | undefined): void {
+  const why =
+    signal?.reason === "user_requested"
+      ? "Interrupted by user"
+      : `Interrupted: ${signal?.message ?? "the turn was stopped"}`;
+  const ranOnce = call.startedEpoch !== null && call.gate?.effect === "once" && call.childId === null;
+  const result = ranOnce ? unknownResult(call.name, why) : errorResult(why, "interrupted", "interrupted");
+  settleCall(host, call, result, { posts: abortOfChild(host, call, signal) });
+}
+
+function abortOfChild(host: Host, call: CallState, signal: StopSignal | undefined): Post[] {
+  if (call.childId === null || call.childResult !== null) return [];
+  return [abortPost(host, call.childId, signal)];
+}
+
+/** Ends a child with the turn it belongs to, whether or not anybody owns it now. */
+export function abortPost(host: Host, childId: string, signal: StopSignal | undefined): Post {
+  const stopReason = signal?.reason === "time_limit" ? "time_limit" : "user_requested";
+  return {
+    agentId: childId,
+    item: {
+      kind: "abort",
+      key: `abort:${host.identity.agentId}`,
+      at: host.clock.now(),
+      turnId: null,
+      by: host.identity.agentId,
+      reason: signal?.message ?? "the parent's turn ended",
+      stopReason,
+    },
+  };
+}

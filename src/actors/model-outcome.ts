@@ -1,0 +1,136 @@
+import { backoffDelay } from "../base/index.ts";
+import { ModelError } from "../errors/index.ts";
+import {
+  callIdOf,
+  type EntryOf,
+  type MessageMetadata,
+  type ModelResponse,
+  type OpenRequest,
+  type TurnState,
+  type Usage,
+} from "../state/index.ts";
+import { costOf, emptySettlement, settlementOf, unconfirmedSettlement } from "./ask.ts";
+import { storedErrorOf } from "./effect.ts";
+import type { Host } from "./host.ts";
+
+/** The owner that made this call is gone, and with it the knowledge whether it was answered (design, Budgets). */
+export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
+  const settlement = unconfirmedSettlement(open.reservation);
+  host.append(
+    {
+      type: "model.failed",
+      turnId: turn.turnId,
+      step: open.step,
+      attempt: open.attempt,
+      model: open.model,
+      error: { code: "interrupted", message: "the process ended while the call was in flight", retryable: true },
+      retryAt: host.clock.now(),
+      usage: null,
+      settlement,
+    },
+    { moves: [{ type: "settle", settlement }] },
+  );
+}
+
+/** Appends the answer, its message and its settlement. */
+export function respond(
+  host: Host,
+  granted: EntryOf<"model.requested">,
+  response: ModelResponse,
+  durationMs: number,
+): void {
+  const { turnId, step, attempt, messageId, price, reservation } = granted;
+  if (!reservation) return;
+  const calls = response.toolCalls.map(({ id, name, arguments: text }, index) => ({
+    callId: callIdOf(turnId, step, index),
+    providerId: id,
+    name,
+    arguments: text,
+  }));
+  const settlement = settlementOf(reservation, response.usage, price);
+  const isFinal = calls.length === 0;
+  host.append(
+    {
+      type: "model.responded",
+      turnId,
+      step,
+      attempt,
+      model: response.model,
+      messageId,
+      hasText: response.content !== "",
+      calls: calls.map(({ callId, name }) => ({ callId, name })),
+      usage: response.usage,
+      costMicros: costOf(response.usage, price),
+      finishReason: response.finishReason,
+      durationMs: Math.max(0, Math.round(durationMs)),
+      settlement,
+    },
+    {
+      messages: [
+        {
+          id: messageId,
+          role: "assistant",
+          createdAt: granted.at,
+          content: response.content,
+          origin: "model",
+          metadata: metadataOf(host, turnId, step, !isFinal),
+          ...(isFinal ? {} : { toolCalls: calls }),
+          ...(response.reasoning ? { reasoning: response.reasoning } : {}),
+        },
+      ],
+      moves: [{ type: "settle", settlement }],
+    },
+  );
+}
+
+/** Row S4: what a message that a step adds carries. */
+export function metadataOf(host: Host, turnId: string, step: number, isTrace: boolean): MessageMetadata {
+  return {
+    step_id: `${turnId}:${step}`,
+    execution_id: turnId,
+    agent_id: host.identity.agentId,
+    ...(isTrace ? { is_trace: true } : {}),
+  };
+}
+
+/** Appends the failed attempt, settled by what it may have cost; true when another attempt follows. */
+export function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unknown): boolean {
+  const { turnId, step, attempt, model, reservation, ask, price } = granted;
+  if (!reservation) return false;
+  const known = error instanceof ModelError ? error : undefined;
+  const retries = (known?.retryable ?? false) && attempt < host.definition.maxModelAttempts;
+  const delay = known?.retryAfterMs ?? backoffDelay(attempt, host.random());
+  const usage = failedUsage(known, ask.promptTokens);
+  const settlement = usage ? settlementOf(reservation, usage, price) : emptySettlement(reservation);
+  host.append(
+    {
+      type: "model.failed",
+      turnId,
+      step,
+      attempt,
+      model,
+      error: storedErrorOf(error),
+      retryAt: retries ? host.clock.now() + delay : null,
+      usage,
+      settlement,
+    },
+    { moves: [{ type: "settle", settlement }] },
+  );
+  return retries;
+}
+
+/** A refused request is not billed; a cut answer is, as far as it had come. */
+function failedUsage(error: ModelError | undefined, promptTokens: number): Usage | null {
+  const output = error?.partialOutputTokens;
+  if (output === undefined || output === 0) return null;
+  return { inputTokens: promptTokens, outputTokens: output, estimated: true };
+}
+
+/** Names one attempt of one model call. */
+export function requestKeyOf(request: {
+  readonly turnId?: string;
+  readonly messageId: string;
+  readonly attempt: number;
+}): string {
+  return `${request.messageId}:${request.attempt}`;
+}

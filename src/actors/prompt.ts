@@ -1,0 +1,50 @@
+import { shortHash, stableStringify } from "../base/index.ts";
+import { compileMessages } from "../context/index.ts";
+import type { EntryOf, HookPatch, Message, ModelRequest, TurnState } from "../state/index.ts";
+import type { Host } from "./host.ts";
+
+/** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
+export async function assembleRequest(host: Host, turn: TurnState): Promise<ModelRequest> {
+  const { definition, identity } = host;
+  const history = await host.history(definition.maxMessages);
+  const messages = compileMessages(instructionsOf(host, turn.turnId), history, patchesOf(host, turn));
+  const granted = identity.grantedTools;
+  const all = definition.tools.definitions();
+  const tools = granted ? all.filter(({ name }) => granted.includes(name)) : all;
+  return {
+    messages,
+    ...(tools.length > 0 ? { tools } : {}),
+    ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
+    ...(definition.responseFormat === undefined ? {} : { responseFormat: definition.responseFormat }),
+  };
+}
+
+/** The same prompt gives the same hash; message ids and times do not count. */
+export function promptHashOf(messages: readonly Message[]): string {
+  return shortHash(
+    stableStringify(
+      messages.map(({ role, content, ...rest }) => [role, content, "toolCalls" in rest ? rest.toolCalls : null]),
+    ),
+  );
+}
+
+function instructionsOf(host: Host, turnId: string): string {
+  const { instructions } = host.definition;
+  if (typeof instructions === "string") return instructions;
+  const resolved = host.memory(turnId).entries.find(isResolved);
+  return resolved?.text ?? "";
+}
+
+function isResolved(entry: { type: string }): entry is EntryOf<"instructions.resolved"> {
+  return entry.type === "instructions.resolved";
+}
+
+function patchesOf(host: Host, turn: TurnState): HookPatch[] {
+  if (turn.appliedHooks.length === 0) return [];
+  const patches: HookPatch[] = [];
+  for (const entry of host.memory(turn.turnId).entries) {
+    if (entry.type === "model.responded") patches.length = 0;
+    if (entry.type === "hook.applied" && entry.hook === "beforeLlm") patches.push(entry.patch);
+  }
+  return patches;
+}

@@ -1,0 +1,21 @@
+import { agentMachine, toolCallMachine, turnMachine } from "../machines/index.ts";
+import { effectActor } from "./effect.ts";
+import { endTurn } from "./end-turn.ts";
+import { interruptOpenWork } from "./interrupt.ts";
+import { performCall } from "./perform-call.ts";
+import { settleRound } from "./settle-round.ts";
+import { settleChild } from "./spawn-subagent.ts";
+import { think } from "./think.ts";
+
+const confirmPause = effectActor<undefined>("confirmPause", (host) => host.confirmPause());
+
+/**
+ * The machines with their effects in place, made once for all agents: providing per agent halves the speed.
+ */
+export const liveToolCallMachine = toolCallMachine.provide({ actors: { performCall, settleChild } });
+
+export const liveTurnMachine = turnMachine.provide({
+  actors: { think, settleRound, interruptOpenWork, endTurn, toolCall: liveToolCallMachine },
+});
+
+export const liveAgentMachine = agentMachine.provide({ actors: { confirmPause, turn: liveTurnMachine } });

@@ -1,0 +1,85 @@
+import { createId } from "../base/index.ts";
+import type { Artifact, CallOutcome, CallState, StoredError } from "../state/index.ts";
+import { excerptOf, renderOutput } from "../tools/index.ts";
+import { requestOfCall } from "./gate.ts";
+import type { FactParts, Host } from "./host.ts";
+import { metadataOf } from "./model-outcome.ts";
+
+export interface CallResult {
+  readonly outcome: CallOutcome;
+  /** What the model is told. */
+  readonly text: string;
+  readonly error?: StoredError | undefined;
+  readonly artifact?: Artifact | undefined;
+}
+
+/** Gives a call its one result: the entry, and the message that answers it. */
+export function settleCall(host: Host, call: CallState, result: CallResult, parts: FactParts = {}): void {
+  const { callId, turnId, step, name } = call;
+  const { outcome, text, error, artifact } = result;
+  const now = host.clock.now();
+  const isError = outcome !== "success";
+  if (artifact) {
+    const { artifactId, contentType, size } = artifact;
+    host.append(
+      { type: "artifact.saved", turnId, step, callId, artifactId, name: artifact.name, contentType, size },
+      { artifacts: [artifact] },
+    );
+  }
+  host.append(
+    {
+      type: "tool.settled",
+      turnId,
+      step,
+      callId,
+      name,
+      outcome,
+      messageId: callId,
+      durationMs: call.startedAt === null ? 0 : Math.max(0, now - call.startedAt),
+      error: error ?? null,
+      artifactId: artifact?.artifactId ?? null,
+    },
+    {
+      ...parts,
+      messages: [
+        ...(parts.messages ?? []),
+        {
+          id: callId,
+          role: "tool",
+          createdAt: now,
+          content: text,
+          origin: "tool",
+          callId,
+          providerId: requestOfCall(host, call)?.providerId ?? callId,
+          ...(isError ? { isError } : {}),
+          metadata: metadataOf(host, turnId, step, true),
+        },
+      ],
+    },
+  );
+}
+
+/** A tool's return value as a result; what is too large for the conversation becomes an artifact with an excerpt. */
+export function resultOfOutput(host: Host, call: CallState, output: unknown, maxCharacters: number): CallResult {
+  const rendered = renderOutput(output);
+  if (rendered.isError) return errorResult(rendered.text, "output_unreadable");
+  const { text } = rendered;
+  if (text.length <= maxCharacters) return { outcome: "success", text };
+  const artifact = artifactOf(host, `${call.name} output`, "text/plain", text);
+  return { outcome: "success", text: excerptOf(text, maxCharacters, artifact.artifactId), artifact };
+}
+
+export function artifactOf(host: Host, name: string, contentType: string, content: string): Artifact {
+  const size = Buffer.byteLength(content);
+  return { artifactId: createId("artifact"), name, contentType, size, createdAt: host.clock.now(), content };
+}
+
+export function errorResult(message: string, code: string, outcome: CallOutcome = "error"): CallResult {
+  return { outcome, text: message, error: { code, message, retryable: false } };
+}
+
+/** Plain words for the model: the call may or may not have taken effect. */
+export function unknownResult(name: string, why: string): CallResult {
+  const message = `The outcome of this call of "${name}" is not known: ${why}. It may or may not have taken effect. It is not repeated. Check before you rely on it.`;
+  return errorResult(message, "outcome_unknown", "outcome_unknown");
+}

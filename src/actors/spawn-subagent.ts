@@ -1,0 +1,52 @@
+import { DEFAULT_MAX_DEPTH, type SubagentTool } from "../agents/index.ts";
+import { type CallState, signalOfLimit } from "../state/index.ts";
+import { effectActor } from "./effect.ts";
+import type { Host } from "./host.ts";
+import { errorResult, settleCall } from "./settle-call.ts";
+
+/** Asks for the child of a call to be brought into being; granted, the call awaits it and this effect is over. */
+export async function spawnSubagent(host: Host, call: CallState, tool: SubagentTool): Promise<void> {
+  const { turnId, step, callId } = call;
+  const forbidden = policyRefusal(host, turnId, tool);
+  if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
+  const input = tool.inputOf(call.gate?.arguments ?? null);
+  const outcome = await host.proposeSpawn({ turnId, step, callId, key: callId, tool, input });
+  if (outcome.granted || outcome.entry.reason === "paused") return;
+  const { limit, accountId } = outcome.entry;
+  const why = limit && accountId ? signalOfLimit(limit, accountId).message : "the agent was aborted";
+  settleCall(host, call, errorResult(`No subagent was started: ${why}.`, "refused", "interrupted"));
+}
+
+/** Why the policy forbids another child, in words; undefined when it does not (row S8). */
+export function policyRefusal(
+  host: Host,
+  turnId: string,
+  tool: Pick<SubagentTool, "definition" | "policy">,
+): string | undefined {
+  const { policy, definition } = tool;
+  const depth = host.identity.depth + 1;
+  const maxDepth = Math.min(host.identity.maxDepth, policy.maxDepth ?? DEFAULT_MAX_DEPTH);
+  if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
+  if (policy.maxChildren === undefined) return undefined;
+  const spawned = host
+    .memory(turnId)
+    .entries.filter((entry) => entry.type === "child.spawned" && entry.definition.name === definition.name).length;
+  if (spawned < policy.maxChildren) return undefined;
+  return `This turn has started ${spawned} subagents "${definition.name}"; the policy allows ${policy.maxChildren}.`;
+}
+
+/** The end of a child becomes the result of the call that spawned it. */
+export const settleChild = effectActor<{ readonly turnId: string; readonly callId: string }>(
+  "settleChild",
+  (host, { turnId, callId }) => {
+    const call = host.call(turnId, callId);
+    if (!call?.childResult || call.outcome !== null) return;
+    const { outcome, stopReason, text } = call.childResult;
+    if (outcome === "completed") return settleCall(host, call, { outcome: "success", text });
+    if (outcome === "stopped") {
+      const note = `The subagent was stopped (${stopReason}) before it had finished. What it has: ${text}`;
+      return settleCall(host, call, { outcome: "success", text: note });
+    }
+    settleCall(host, call, errorResult(`The subagent failed: ${text}`, "subagent_failed"));
+  },
+);

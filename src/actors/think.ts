@@ -1,0 +1,156 @@
+import { faultPoint } from "../base/index.ts";
+import { TurnInterruptedError } from "../errors/index.ts";
+import { createDraft } from "../hooks/index.ts";
+import { type EntryOf, hookKeyOf, type ModelRequest, type TurnState } from "../state/index.ts";
+import { assertPriced, reservationAskOf } from "./ask.ts";
+import { effectActor } from "./effect.ts";
+import { addedMessages, hookContextOf } from "./hook-run.ts";
+import type { Host } from "./host.ts";
+import { abandonRequest, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
+import { assembleRequest, promptHashOf } from "./prompt.ts";
+import { until } from "./until.ts";
+
+/**
+ * One model call of a step, from its prompt to its committed answer: instructions and `beforeLlm` hooks that are not
+ * journalled yet, the intent, the call, its retries. Started again after a restart it goes on from what the fold holds;
+ * a call that was in flight then is settled in full, since nobody knows what became of it, and made anew.
+ */
+export const think = effectActor<{ readonly turnId: string }>("think", async (host, { turnId }, signal) => {
+  const started = turnOf(host, turnId);
+  if (started.openRequest) abandonRequest(host, started, started.openRequest);
+  await resolveInstructions(host, turnId, signal);
+  await applyBeforeHooks(host, turnId, signal);
+  for (;;) {
+    const turn = turnOf(host, turnId);
+    if (signal.aborted) return;
+    if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
+    const request = await assembleRequest(host, turnOf(host, turnId));
+    const granted = await requestCall(host, turnOf(host, turnId), request);
+    if (!granted || signal.aborted) return;
+    if (await attempt(host, granted, request, signal)) return;
+  }
+});
+
+function turnOf(host: Host, turnId: string): TurnState {
+  const turn = host.turn(turnId);
+  if (!turn) throw new TurnInterruptedError(`turn ${turnId} is not open any more`);
+  return turn;
+}
+
+async function resolveInstructions(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+  const { instructions } = host.definition;
+  const turn = turnOf(host, turnId);
+  if (typeof instructions === "string" || turn.hasInstructions) return;
+  await host.committed();
+  const { agentId, metadata } = host.identity;
+  const text = await instructions({ agentId, turnId, actorId: turn.actorId, metadata });
+  if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
+}
+
+async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+  const hooks = host.definition.hooks.beforeLlm;
+  for (const [index, { plugin, hook }] of hooks.entries()) {
+    const turn = turnOf(host, turnId);
+    if (turn.appliedHooks.includes(hookKeyOf("beforeLlm", index))) continue;
+    await host.committed();
+    const step = nextStep(turn);
+    const { draft, outcome } = createDraft(await host.history(host.definition.maxMessages));
+    await hook(draft, hookContextOf(host, turnId, step, hookKeyOf("beforeLlm", index), signal));
+    if (signal.aborted) return;
+    const { added, patch } = outcome();
+    const messages = addedMessages(host, { turnId, step, hook: "beforeLlm", index, plugin }, added);
+    host.append(
+      {
+        type: "hook.applied",
+        turnId,
+        step,
+        hook: "beforeLlm",
+        plugin,
+        index,
+        patch: { ...patch, addedMessageIds: messages.map(({ id }) => id) },
+      },
+      { messages },
+    );
+  }
+}
+
+/** The step of the coming call: a retry stays in its step. */
+function nextStep(turn: TurnState): number {
+  return turn.attempt > 0 ? turn.step : turn.step + 1;
+}
+
+async function requestCall(
+  host: Host,
+  turn: TurnState,
+  request: ModelRequest,
+): Promise<EntryOf<"model.requested"> | undefined> {
+  const { definition } = host;
+  assertPriced(host, turn.limits.maxCostMicros !== undefined);
+  const retries = turn.attempt > 0;
+  const step = nextStep(turn);
+  const ask = await reservationAskOf(host, turn.accountId, definition.model, request, !retries);
+  const outcome = await host.propose({
+    type: "model.requested",
+    turnId: turn.turnId,
+    step,
+    attempt: turn.attempt + 1,
+    model: definition.model.name,
+    promptHash: promptHashOf(request.messages),
+    messageId: `${turn.turnId}:${step}`,
+    ask,
+    price: definition.price,
+    reservation: null,
+  });
+  return outcome.granted ? outcome.entry : undefined;
+}
+
+/** True when the call has its outcome; false when another attempt follows. */
+async function attempt(
+  host: Host,
+  granted: EntryOf<"model.requested">,
+  request: ModelRequest,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { turnId, step, reservation } = granted;
+  if (!reservation) return true;
+  const { definition } = host;
+  faultPoint("model.intent");
+  const startedAt = host.clock.now();
+  let received = 0;
+  const noteCut = (): void => host.noteCut(requestKeyOf(granted), received);
+  signal.addEventListener("abort", noteCut, { once: true });
+  const listening = host.hasDeltaListeners();
+  try {
+    const bounded = boundedRequest(request, host, reservation.outputTokens);
+    const response = await definition.model.generate(bounded, {
+      signal,
+      onDelta: listening
+        ? (delta) => {
+            received += Buffer.byteLength(delta.text);
+            host.emit(turnId, step, {
+              type: delta.type === "text" ? "text.delta" : "reasoning.delta",
+              text: delta.text,
+            });
+          }
+        : undefined,
+    });
+    if (signal.aborted) return true;
+    faultPoint("model.effect");
+    respond(host, granted, response, host.clock.now() - startedAt);
+    return true;
+  } catch (error) {
+    if (signal.aborted) return true;
+    return !failAttempt(host, granted, error);
+  } finally {
+    signal.removeEventListener("abort", noteCut);
+  }
+}
+
+/** The bound is sent only where one was asked for, or where a limit is near. */
+function boundedRequest(request: ModelRequest, host: Host, outputTokens: number): ModelRequest {
+  const asked = host.definition.maxOutputTokens;
+  const { limits } = host.definition;
+  const binds = limits.maxTokens !== undefined || limits.maxCostMicros !== undefined || host.identity.parentAccountId;
+  if (asked === undefined && !binds) return request;
+  return { ...request, maxOutputTokens: outputTokens };
+}

@@ -1,0 +1,78 @@
+import { InvalidInputError, PolicyRefusedError } from "../errors/index.ts";
+import type { AgentDefinition } from "../agents/index.ts";
+import { type Budget, limitsOf } from "../budget/index.ts";
+import type { CallState } from "../state/index.ts";
+import type { RunContext, SpawnedChild } from "../tools/index.ts";
+import { generateFor } from "./generate.ts";
+import { runAgentOf } from "./hook-run.ts";
+import type { Host } from "./host.ts";
+import { artifactOf } from "./settle-call.ts";
+import { policyRefusal } from "./spawn-subagent.ts";
+import { traceOf } from "./trace.ts";
+
+/** What a tool sees of its run (row H6). */
+export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
+  const { turnId, step, callId } = call;
+  const generate = generateFor(host, turnId, step, callId, signal);
+  return {
+    agent: runAgentOf(host),
+    turnId,
+    step,
+    callId,
+    attempt: Math.max(1, call.attempt),
+    prompt: host.memory(turnId).prompt,
+    get previousTools() {
+      return host
+        .memory(turnId)
+        .entries.flatMap((entry) =>
+          entry.type === "tool.settled" ? [{ callId: entry.callId, name: entry.name, outcome: entry.outcome }] : [],
+        );
+    },
+    get trace() {
+      return traceOf(host, turnId);
+    },
+    auth: host.auth(turnId),
+    signal,
+    idempotencyKey: callId,
+    progress: (update) => host.emit(turnId, step, { type: "tool.progress", callId, name: call.name, update }),
+    generate,
+    async saveArtifact({ name, contentType, content }) {
+      const artifact = artifactOf(host, name, contentType, content);
+      const { artifactId, size } = artifact;
+      host.append(
+        { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },
+        { artifacts: [artifact] },
+      );
+      await host.committed();
+      return { artifactId };
+    },
+    spawn: (definition, input, options) => spawnByCode(host, call, definition as AgentDefinition, input, options),
+  };
+}
+
+/** Starts a child from a tool's code; the same key within one call is the same child, also after a restart. */
+async function spawnByCode(
+  host: Host,
+  call: CallState,
+  definition: AgentDefinition,
+  input: string,
+  options: { readonly key: string; readonly budget?: unknown },
+): Promise<SpawnedChild> {
+  if (typeof options?.key !== "string" || options.key === "") {
+    throw new InvalidInputError(
+      'spawn() needs a key that names the child within this call, for instance { key: "summary" }',
+    );
+  }
+  const tool = { definition, limits: limitsOf((options.budget ?? {}) as Budget), policy: {} };
+  const forbidden = policyRefusal(host, call.turnId, tool);
+  if (forbidden) throw new PolicyRefusedError(forbidden);
+  const { turnId, step, callId } = call;
+  const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${options.key}`, tool, input });
+  if (!outcome.granted) {
+    throw new PolicyRefusedError(
+      `no subagent was started: ${outcome.entry.reason} ${outcome.entry.limit ?? ""}`.trim(),
+    );
+  }
+  const { childId } = outcome.entry;
+  return { agentId: childId, result: host.child(turnId, childId) };
+}

@@ -1,0 +1,88 @@
+import type { Budget, Limits, Price } from "../budget/index.ts";
+import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
+import type { LanguageModel } from "../model/index.ts";
+import type { DefinitionRef, GrantedTool, Json, JsonObject, ResponseFormat } from "../state/index.ts";
+import type { ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
+
+/** What a subagent may itself do (row S8). */
+export interface SubagentPolicy {
+  /** Deepest level of the tree at which agents may be; the root is 0. Default 3. */
+  readonly maxDepth?: number | undefined;
+  /** Children of one turn that this tool may spawn in all. Default: unlimited. */
+  readonly maxChildren?: number | undefined;
+  /** Names of tools the child may use; never more than its definition has. Default: all of them. */
+  readonly allowedTools?: readonly string[] | undefined;
+  /** Names of tools the child may not use. */
+  readonly deniedTools?: readonly string[] | undefined;
+}
+
+/** A subagent as a tool that the model sees. */
+export interface SubagentTool {
+  readonly kind: "subagent";
+  readonly name: string;
+  readonly description: string;
+  readonly effect: "once";
+  readonly jsonSchema: JsonObject;
+  readonly definition: AgentDefinition;
+  readonly limits: Limits;
+  readonly policy: SubagentPolicy;
+  parse(argumentsText: string): ParsedArguments;
+  /** The child's prompt. */
+  inputOf(args: Json): string;
+}
+
+/** A tool of any kind, as an agent has it. */
+export type AgentTool = Tool<never> | SubagentTool;
+
+/** What a function for instructions knows; its result is journalled once per turn. */
+export interface InstructionsContext {
+  readonly agentId: string;
+  readonly turnId: string;
+  readonly actorId: string | null;
+  readonly metadata: JsonObject;
+}
+
+export interface AgentOptions {
+  /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. */
+  readonly name: string;
+  readonly model: LanguageModel;
+  /** The system prompt: a text, or a function that gives one. Default: none. */
+  readonly instructions?: string | ((context: InstructionsContext) => string | Promise<string>) | undefined;
+  readonly tools?: readonly AgentTool[] | undefined;
+  readonly hooks?: Hooks | undefined;
+  readonly plugins?: readonly Plugin[] | undefined;
+  /** Limits of each turn. `maxSteps` is 10 where none is given (row L13). */
+  readonly budget?: Budget | undefined;
+  /** The most one model call may generate. Default: 4,096 where a limit on tokens or cost binds, else the model's own. */
+  readonly maxOutputTokens?: number | undefined;
+  readonly temperature?: number | undefined;
+  readonly responseFormat?: ResponseFormat | undefined;
+  /** Attempts of one model call, the first included. Default 3. */
+  readonly maxModelAttempts?: number | undefined;
+  /** Rounds in a row in which every call failed, after which the turn fails. Default 3 (row L13). */
+  readonly maxConsecutiveToolFailures?: number | undefined;
+  /** Dollars per million tokens; needed where `maxCost` binds. */
+  readonly price?: Price | undefined;
+  /** Only the newest so many messages go to the model. Default: all. */
+  readonly maxMessages?: number | undefined;
+}
+
+/** An agent as code defines it; it holds no state. Made by `defineAgent`. */
+export interface AgentDefinition {
+  readonly name: string;
+  readonly model: LanguageModel;
+  readonly instructions: NonNullable<AgentOptions["instructions"]>;
+  readonly tools: ToolRegistry<AgentTool>;
+  readonly grantedTools: readonly GrantedTool[];
+  readonly hooks: HookRegistry;
+  readonly limits: Limits;
+  readonly maxOutputTokens: number | undefined;
+  readonly temperature: number | undefined;
+  readonly responseFormat: ResponseFormat | undefined;
+  readonly maxModelAttempts: number;
+  readonly maxConsecutiveToolFailures: number;
+  readonly price: Price | null;
+  readonly maxMessages: number | undefined;
+  /** Name, and hash of what shapes its behaviour: a turn that goes on under another hash is warned about. */
+  readonly ref: DefinitionRef;
+}

@@ -1,0 +1,93 @@
+import { z } from "zod";
+import { limitNameSchema, limitsSchema } from "../budget/index.ts";
+import { envelope, ofStep, ofTurn } from "./entry-envelope.ts";
+import {
+  definitionRefSchema,
+  grantedToolSchema,
+  hookNameSchema,
+  hookPatchSchema,
+  turnOutcomeSchema,
+} from "./entry-parts.ts";
+import { storedErrorSchema } from "./execution.ts";
+import { lifecycleSchema } from "./lifecycle.ts";
+import { usageSchema } from "./model-call.ts";
+import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
+
+export const agentEntrySchemas = [
+  z.object({ type: z.literal("agent.starting"), ...envelope }),
+  z.object({ type: z.literal("agent.started"), ...envelope, definition: definitionRefSchema }),
+  z.object({ type: z.literal("agent.pausing"), ...envelope, turnId: z.string().optional(), by: z.string() }),
+  z.object({ type: z.literal("agent.paused"), ...envelope, turnId: z.string().optional() }),
+  z.object({
+    type: z.literal("agent.resumed"),
+    ...envelope,
+    turnId: z.string().optional(),
+    by: z.string(),
+    to: lifecycleSchema,
+  }),
+  z.object({ type: z.literal("agent.shutdown"), ...envelope }),
+  z.object({
+    type: z.literal("warning"),
+    ...envelope,
+    turnId: z.string().optional(),
+    code: z.string(),
+    message: z.string(),
+  }),
+] as const;
+
+export const turnEntrySchemas = [
+  z.object({
+    type: z.literal("turn.started"),
+    ...ofTurn,
+    number: z.number().int().positive(),
+    inputMessageIds: z.array(z.string()),
+    actorId: z.string().nullable(),
+    definition: definitionRefSchema,
+    model: z.object({ name: z.string(), provider: z.string() }),
+    tools: z.array(grantedToolSchema),
+    limits: limitsSchema,
+    accountId: z.string(),
+    maxConsecutiveToolFailures: z.number().int().positive(),
+    hooks: z.object({ beforeLlm: z.number().int(), afterTools: z.number().int() }),
+  }),
+  z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: z.string() }),
+  z.object({
+    type: z.literal("hook.applied"),
+    ...ofStep,
+    hook: hookNameSchema,
+    plugin: z.string(),
+    /** Place in the order of registration, from 0. */
+    index: z.number().int().nonnegative(),
+    patch: hookPatchSchema,
+  }),
+  z.object({ type: z.literal("stop.signalled"), ...ofTurn, signal: stopSignalSchema }),
+  z.object({ type: z.literal("continuation.requested"), ...ofTurn, source: z.string() }),
+  z.object({ type: z.literal("timer.due"), ...ofTurn, timerId: z.string(), signal: stopSignalSchema }),
+  z.object({
+    type: z.literal("budget.warning"),
+    ...ofTurn,
+    accountId: z.string(),
+    limit: limitNameSchema,
+    used: z.number(),
+    max: z.number(),
+  }),
+  z.object({ type: z.literal("budget.freed"), ...ofTurn }),
+  z.object({ type: z.literal("effect.failed"), ...ofTurn, effect: z.string(), error: storedErrorSchema }),
+  z.object({
+    type: z.literal("turn.ended"),
+    ...ofTurn,
+    number: z.number().int().positive(),
+    outcome: turnOutcomeSchema,
+    stopReason: stopReasonSchema,
+    /** The signal that decided, where there was one: it names the account. */
+    signal: stopSignalSchema.nullable(),
+    /** The message that holds the answer, or the partial one. */
+    outputMessageId: z.string().nullable(),
+    steps: z.number().int().nonnegative(),
+    toolCalls: z.number().int().nonnegative(),
+    usage: usageSchema,
+    costMicros: z.number().int().nonnegative().nullable(),
+    error: storedErrorSchema.nullable(),
+    lifecycle: lifecycleSchema,
+  }),
+] as const;

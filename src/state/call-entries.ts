@@ -1,0 +1,90 @@
+import { z } from "zod";
+import { limitNameSchema } from "../budget/index.ts";
+import { ofCall, ofStep } from "./entry-envelope.ts";
+import { definitionRefSchema, gateVerdictSchema, refusalReasonSchema, turnOutcomeSchema } from "./entry-parts.ts";
+import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
+import { jsonSchema } from "./json.ts";
+import { stopReasonSchema } from "./stop.ts";
+
+export const callEntrySchemas = [
+  z.object({
+    type: z.literal("call.gated"),
+    ...ofCall,
+    name: z.string(),
+    verdict: gateVerdictSchema,
+    kind: z.enum(["function", "subagent", "internal"]),
+    effect: z.enum(["none", "keyed", "once"]),
+    /** Validated arguments; what the tool gets, also after a restart. */
+    arguments: jsonSchema,
+    argumentsHash: z.string(),
+    /** Why not, in words for the model. */
+    message: z.string().nullable(),
+  }),
+  z.object({
+    type: z.literal("tool.started"),
+    ...ofCall,
+    name: z.string(),
+    attempt: z.number().int().positive(),
+    effect: z.enum(["none", "keyed", "once"]),
+    idempotencyKey: z.string(),
+    accountId: z.string(),
+  }),
+  z.object({
+    type: z.literal("tool.retrying"),
+    ...ofCall,
+    attempt: z.number().int().positive(),
+    error: storedErrorSchema,
+    retryAt: z.number().int(),
+  }),
+  z.object({
+    type: z.literal("tool.settled"),
+    ...ofCall,
+    name: z.string(),
+    outcome: callOutcomeSchema,
+    messageId: z.string(),
+    durationMs: z.number().int().nonnegative(),
+    error: storedErrorSchema.nullable(),
+    artifactId: z.string().nullable(),
+  }),
+  z.object({
+    type: z.literal("child.spawned"),
+    ...ofStep,
+    /** The call that spawned it; absent when code did. */
+    callId: z.string().optional(),
+    childId: z.string(),
+    childTurnId: z.string(),
+    definition: definitionRefSchema,
+    accountId: z.string(),
+  }),
+  z.object({
+    type: z.literal("child.ended"),
+    ...ofStep,
+    callId: z.string().optional(),
+    childId: z.string(),
+    childTurnId: z.string(),
+    outcome: turnOutcomeSchema,
+    stopReason: stopReasonSchema,
+    text: z.string(),
+    error: storedErrorSchema.nullable(),
+  }),
+  z.object({
+    type: z.literal("artifact.saved"),
+    ...ofStep,
+    callId: z.string().optional(),
+    artifactId: z.string(),
+    name: z.string(),
+    contentType: z.string(),
+    size: z.number().int().nonnegative(),
+  }),
+  z.object({
+    type: z.literal("intent.refused"),
+    ...ofStep,
+    callId: z.string().optional(),
+    intent: z.enum(["model.requested", "generate.requested", "tool.started", "child.spawned"]),
+    reason: refusalReasonSchema,
+    accountId: z.string().optional(),
+    limit: limitNameSchema.optional(),
+    /** The ancestor whose mark refused it, where a mark did. */
+    agentId: z.string().optional(),
+  }),
+] as const;

@@ -1,0 +1,77 @@
+import { z } from "zod";
+import { priceSchema, reservationAskSchema, reservationSchema, settlementSchema } from "../budget/index.ts";
+import { ofStep } from "./entry-envelope.ts";
+import { storedErrorSchema } from "./execution.ts";
+import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
+
+export const modelEntrySchemas = [
+  z.object({
+    type: z.literal("model.requested"),
+    ...ofStep,
+    attempt: z.number().int().positive(),
+    model: z.string(),
+    promptHash: z.string(),
+    /** Id of the message that the answer will become. */
+    messageId: z.string(),
+    ask: reservationAskSchema,
+    price: priceSchema.nullable(),
+    /** Filled in by the commit that grants it. */
+    reservation: reservationSchema.nullable(),
+  }),
+  z.object({
+    type: z.literal("model.responded"),
+    ...ofStep,
+    attempt: z.number().int().positive(),
+    model: z.string(),
+    messageId: z.string(),
+    hasText: z.boolean(),
+    calls: z.array(z.object({ callId: z.string(), name: z.string() })),
+    usage: usageSchema,
+    costMicros: z.number().int().nonnegative().nullable(),
+    finishReason: finishReasonSchema,
+    durationMs: z.number().int().nonnegative(),
+    settlement: settlementSchema,
+  }),
+  z.object({
+    type: z.literal("model.failed"),
+    ...ofStep,
+    attempt: z.number().int().positive(),
+    model: z.string(),
+    error: storedErrorSchema,
+    /** When the next attempt may start; null: there is none. */
+    retryAt: z.number().int().nullable(),
+    /** What it was billed, as far as known. */
+    usage: usageSchema.nullable(),
+    settlement: settlementSchema.nullable(),
+  }),
+  z.object({
+    type: z.literal("generate.requested"),
+    ...ofStep,
+    /** The run that asks: a hook or a call, and its count within that run, from 0. */
+    run: z.string(),
+    index: z.number().int().nonnegative(),
+    model: z.string(),
+    promptHash: z.string(),
+    ask: reservationAskSchema,
+    reservation: reservationSchema.nullable(),
+  }),
+  z.object({
+    type: z.literal("generate.responded"),
+    ...ofStep,
+    run: z.string(),
+    index: z.number().int().nonnegative(),
+    promptHash: z.string(),
+    response: modelResponseSchema,
+    costMicros: z.number().int().nonnegative().nullable(),
+    settlement: settlementSchema,
+  }),
+  z.object({
+    type: z.literal("generate.failed"),
+    ...ofStep,
+    run: z.string(),
+    index: z.number().int().nonnegative(),
+    error: storedErrorSchema,
+    usage: usageSchema.nullable(),
+    settlement: settlementSchema,
+  }),
+] as const;
