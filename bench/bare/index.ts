@@ -1,0 +1,32 @@
+import OpenAI from "openai";
+import type { Contender, Conversation } from "../contender.ts";
+import { instructions, type Scenario } from "../scenario.ts";
+import { type BareTool, type ChatMessage, runLoop } from "./loop.ts";
+import { runStream } from "./stream.ts";
+import { childTool, lookupTool } from "./tools.ts";
+
+function toolsOf(scenario: Scenario, client: OpenAI): readonly BareTool[] {
+  if (scenario.agent === "tools") return [lookupTool];
+  if (scenario.agent === "lead") return [childTool(client, scenario.childModel ?? "")];
+  return [];
+}
+
+/** The `openai` client as it comes (its fetch, its iterator, its retries) and a messages array: nothing is kept or limited. */
+export const bare: Contender = {
+  name: "bare",
+  prepare: async (scenario, baseUrl) => {
+    const client = new OpenAI({ apiKey: "none", baseURL: baseUrl });
+    const tools = toolsOf(scenario, client);
+    const open = (): Conversation => {
+      const messages: ChatMessage[] = [{ role: "system", content: instructions }];
+      return {
+        turn: async (input) => {
+          messages.push({ role: "user", content: input });
+          if (scenario.agent === "streaming") return await runStream(client, scenario.model, messages);
+          return await runLoop({ client, model: scenario.model, tools }, messages);
+        },
+      };
+    };
+    return { open, close: async () => undefined };
+  },
+};

@@ -1,0 +1,21 @@
+import type { Scenario } from "./scenario.ts";
+
+/** One conversation: turns one after the other. */
+export interface Conversation {
+  /** Carries one input to its end and gives the text of the answer; a streaming agent's text is put together from its pieces. */
+  turn(input: string): Promise<string>;
+}
+
+/** A contender that is ready to work on one scenario. */
+export interface Entrant {
+  /** Opening counts: it is part of the measured time. */
+  open(): Promise<Conversation> | Conversation;
+  close(): Promise<void>;
+}
+
+/** Who takes part: the bare loop, or ours on some stores. */
+export interface Contender {
+  /** `bare`, or the stores' name: `memory`, `sqlite`. */
+  readonly name: string;
+  prepare(scenario: Scenario, baseUrl: string): Promise<Entrant>;
+}

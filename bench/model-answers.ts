@@ -1,0 +1,124 @@
+/**
+ * What the model server says, serialised once per model name. Owns the mapping from (model name, tool results since the last
+ * user message) to the bytes of an answer; knows nothing of HTTP.
+ *
+ * Names are `one`, or a kind and a count: `loop-10`, `child-2`, `calls-8`, `spawn-50`, `stream-512`.
+ */
+
+/** The text of the last answer of every model but `stream-N`. */
+export const answerText = "The bench is done: every step was taken and every result was read.";
+
+/** Tokens that every answer reports; the figures mean nothing, but a budget needs some. */
+const usage = { prompt_tokens: 40, completion_tokens: 20, total_tokens: 60 };
+
+/** Server-sent events in one write of a stream: few enough to arrive in pieces, enough that the server is not what is measured. */
+const eventsPerPiece = 16;
+
+interface ToolCall {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly arguments: string };
+}
+
+interface Answer {
+  readonly pieces: readonly string[];
+  readonly calls: readonly ToolCall[];
+}
+
+export interface SerialisedAnswer {
+  /** The body of a `chat.completion`. */
+  readonly whole: Buffer;
+  /** The same as server-sent events, one buffer for each write; usage and `[DONE]` included. */
+  readonly streamed: readonly Buffer[];
+}
+
+export interface ModelBehaviour {
+  /** The answer to a request with so many tool messages after its last user message; undefined when no such request can be. */
+  answer(toolMessages: number): SerialisedAnswer | undefined;
+}
+
+/** The text that a turn on this model ends with. */
+export function expectedText(model: string): string {
+  const { kind, count } = parseModel(model) ?? { kind: "one", count: 1 };
+  return kind === "stream" ? streamPieces(count).join("") : answerText;
+}
+
+/** The behaviour that a model name asks for; undefined when the name is not known. */
+export function modelBehaviour(model: string): ModelBehaviour | undefined {
+  const parsed = parseModel(model);
+  if (parsed === undefined) return undefined;
+  const { kind, count } = parsed;
+  const last = serialise(model, { pieces: kind === "stream" ? streamPieces(count) : [answerText], calls: [] });
+  if (kind === "calls" || kind === "spawn") {
+    const first = serialise(model, { pieces: [], calls: range(count).map(kind === "calls" ? lookupCall : childCall) });
+    return { answer: (toolMessages) => (toolMessages === 0 ? first : toolMessages === count ? last : undefined) };
+  }
+  const steps = kind === "loop" || kind === "child" ? count : 1;
+  const answers = range(steps - 1).map((step) => serialise(model, { pieces: [], calls: [lookupCall(step)] }));
+  answers.push(last);
+  return { answer: (toolMessages) => answers[toolMessages] };
+}
+
+function parseModel(model: string): { kind: string; count: number } | undefined {
+  if (model === "one") return { kind: "one", count: 1 };
+  const match = /^(loop|child|calls|spawn|stream)-([1-9][0-9]{0,4})$/.exec(model);
+  return match === null ? undefined : { kind: match[1] ?? "", count: Number(match[2]) };
+}
+
+function range(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+function streamPieces(count: number): readonly string[] {
+  return range(count).map((index) => `word${index} `);
+}
+
+function lookupCall(index: number): ToolCall {
+  return toolCall(index, "lookup", { key: `key-${index}` });
+}
+
+function childCall(index: number): ToolCall {
+  return toolCall(index, "child", { input: `Look after part ${index}.` });
+}
+
+function toolCall(index: number, name: string, args: Readonly<Record<string, string>>): ToolCall {
+  return { id: `call_${name}_${index}`, type: "function", function: { name, arguments: JSON.stringify(args) } };
+}
+
+function serialise(model: string, answer: Answer): SerialisedAnswer {
+  return { whole: Buffer.from(JSON.stringify(completion(model, answer))), streamed: serverSentEvents(model, answer) };
+}
+
+function completion(model: string, { pieces, calls }: Answer): object {
+  const content = calls.length === 0 ? pieces.join("") : null;
+  const message = { role: "assistant", content, refusal: null, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+  const choice = { index: 0, message, logprobs: null, finish_reason: finishReason(calls) };
+  return { ...envelope(model, "chat.completion"), choices: [choice], usage };
+}
+
+function serverSentEvents(model: string, { pieces, calls }: Answer): readonly Buffer[] {
+  const chunk = (delta: object, finish: string | null) => ({
+    ...envelope(model, "chat.completion.chunk"),
+    choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+  });
+  const chunks: readonly object[] = [
+    chunk({ role: "assistant", content: calls.length === 0 ? "" : null }, null),
+    ...pieces.map((content) => chunk({ content }, null)),
+    ...calls.map((call, index) => chunk({ tool_calls: [{ index, ...call }] }, null)),
+    chunk({}, finishReason(calls)),
+    { ...envelope(model, "chat.completion.chunk"), choices: [], usage },
+  ];
+  const events = [...chunks.map((body) => `data: ${JSON.stringify(body)}\n\n`), "data: [DONE]\n\n"];
+  const writes = range(Math.ceil(events.length / eventsPerPiece));
+  return writes.map((index) =>
+    Buffer.from(events.slice(index * eventsPerPiece, (index + 1) * eventsPerPiece).join("")),
+  );
+}
+
+function envelope(model: string, object: string): object {
+  return { id: "chatcmpl-bench", object, created: 1_700_000_000, model };
+}
+
+function finishReason(calls: readonly ToolCall[]): string {
+  return calls.length === 0 ? "stop" : "tool_calls";
+}

@@ -1,0 +1,191 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bare } from "../../bench/bare/index.ts";
+import type { Contender } from "../../bench/contender.ts";
+import { answerText } from "../../bench/model-answers.ts";
+import { type ModelProcess, startModelProcess } from "../../bench/model-process.ts";
+import { jsonLine, rowsOf, table } from "../../bench/report.ts";
+import { measure } from "../../bench/rounds.ts";
+import { type Scenario, scenarios } from "../../bench/scenario.ts";
+
+let server: ModelProcess;
+
+beforeAll(async () => {
+  server = await startModelProcess();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+/** A scenario of the table at a size that takes no time. */
+function tiny(name: string, changes: Partial<Scenario>): Scenario {
+  const scenario = scenarios.find((candidate) => candidate.name === name);
+  if (scenario === undefined) throw new Error(`No scenario is named ${name}.`);
+  return { ...scenario, ...changes };
+}
+
+function contender(name: string, turn: () => Promise<string>, log: string[] = []): Contender {
+  const open = () => {
+    log.push(name);
+    return { turn };
+  };
+  const close = async () => {
+    log.push(`${name} closed`);
+  };
+  return { name, prepare: async () => ({ open, close }) };
+}
+
+/** One model call, made without any loop. */
+async function askOnce(): Promise<string> {
+  const messages = [{ role: "user", content: "Go" }];
+  const body = JSON.stringify({ model: "one", messages });
+  const response = await fetch(`${server.baseUrl}/chat/completions`, { method: "POST", body });
+  return ((await response.json()) as { choices: [{ message: { content: string } }] }).choices[0].message.content;
+}
+
+describe("the bare loop", () => {
+  const sizes: readonly Scenario[] = [
+    tiny("turns-1", { turns: 2 }),
+    tiny("turns-64", { parallel: 3, turns: 2 }),
+    tiny("loop-10", { model: "loop-3", callsPerTurn: 3 }),
+    tiny("calls-8", { model: "calls-2" }),
+    tiny("stream-16", { model: "stream-20", parallel: 2 }),
+    tiny("subagents-50", { model: "spawn-3", callsPerTurn: 2 + 3 * 2 }),
+  ];
+
+  test("is tried on every scenario", () => {
+    expect(sizes.map(({ name }) => name)).toEqual(scenarios.map(({ name }) => name));
+  });
+
+  test.each(sizes)("does the work of $name", async (scenario) => {
+    const plan = { warmUps: 1, rounds: 2, conversations: 3 };
+    const samples = await measure(scenario, [bare, bare], { plan, server });
+    // `measure` has compared each answer and the number of model calls; what is left is that every round was counted.
+    expect(samples.map((values) => values.length)).toEqual([2, 2]);
+    for (const { value, processorMs } of samples.flat()) {
+      expect(value).toBeGreaterThan(0);
+      expect(processorMs).toBeGreaterThanOrEqual(0);
+    }
+  });
+});
+
+describe("a round", () => {
+  const scenario = tiny("turns-1", { turns: 1 });
+  const plan = { warmUps: 0, rounds: 1, conversations: 1 };
+
+  test("starts with another contender each time, and closes all at the end", async () => {
+    const log: string[] = [];
+    const contenders = ["a", "b", "c"].map((name) => contender(name, askOnce, log));
+    await measure(scenario, contenders, { plan: { ...plan, rounds: 3 }, server });
+    expect(log.join(" ")).toBe("a b c b c a c a b a closed b closed c closed");
+  });
+
+  test("refuses a wrong answer, and closes all the same", async () => {
+    const log: string[] = [];
+    const lazy = contender("lazy", async () => "Done, surely.", log);
+    await expect(measure(scenario, [lazy], { plan, server })).rejects.toThrow(
+      /turns-1, lazy: expected the answer .*got/,
+    );
+    expect(log.at(-1)).toBe("lazy closed");
+  });
+
+  test("refuses a right answer with too few or too many model calls", async () => {
+    const clever = contender("clever", async () => answerText);
+    const twice = contender("twice", () => askOnce().then(askOnce));
+    await expect(measure(scenario, [clever], { plan, server })).rejects.toThrow(
+      "expected 1 model calls in a sample, counted 0",
+    );
+    await expect(measure(scenario, [twice], { plan, server })).rejects.toThrow("counted 2");
+  });
+});
+
+test("the report gives medians, and their ratio as ours / bare", () => {
+  const samples = [
+    [10, 30, 20],
+    [44, 40, 12],
+  ].map((values) => values.map((value) => ({ value, processorMs: value / 4 })));
+  const rows = rowsOf(tiny("loop-10", {}), ["memory"], samples);
+  expect(JSON.parse(jsonLine(rows))).toEqual({
+    scenarios: [{ name: "loop-10", stores: "memory", unit: "ms/turn", better: "lower", ours: 40, bare: 20, ratio: 2 }],
+  });
+  expect(jsonLine(rows)).not.toContain("\n");
+  expect(rowsOf(tiny("turns-1", {}), ["memory"], samples)[0]?.row.better).toBe("higher");
+  const [head, line] = table(rows).split("\n");
+  expect(head?.split(/\s+/)).toEqual([
+    "scenario",
+    "stores",
+    "unit",
+    "better",
+    "ours",
+    "±",
+    "%",
+    "bare",
+    "±",
+    "%",
+    "ratio",
+    "between",
+    "cpu",
+    "ratio",
+  ]);
+  expect(line?.split(/\s+/)).toEqual([
+    "loop-10",
+    "memory",
+    "ms/turn",
+    "lower",
+    "40.00",
+    "20.0",
+    "20.00",
+    "25.0",
+    "2.00",
+    "1.04-2.80",
+    "2.00",
+  ]);
+});
+
+describe("the command", () => {
+  const main = fileURLToPath(new URL("../../bench/main.ts", import.meta.url));
+
+  async function finish(args: readonly string[], signal?: NodeJS.Signals) {
+    const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+    const output = { stdout: "", stderr: "" };
+    child.stdout.on("data", (part: Buffer) => (output.stdout += part.toString()));
+    child.stderr.on("data", (part: Buffer) => (output.stderr += part.toString()));
+    if (signal !== undefined) child.stderr.once("data", () => child.kill(signal));
+    // `close` comes when nobody holds the pipes any more: the model server, which inherits one, is gone too.
+    const [code] = await once(child, "close");
+    return { code: code as number | null, ...output };
+  }
+
+  test("names the scenarios when one is not known", async () => {
+    const { code, stdout, stderr } = await finish(["--only", "turns-1,nothing"]);
+    expect(code).toBe(2);
+    expect(stdout).toBe("");
+    expect(stderr).toContain('--only: there is no scenario "nothing".');
+    for (const { name } of scenarios) expect(stderr).toContain(name);
+  });
+
+  test("ends with one line of JSON", async () => {
+    const { code, stdout } = await finish(["--self", "--quick", "--only", "calls-8", "--json"]);
+    expect(code).toBe(0);
+    const { scenarios: rows } = JSON.parse(stdout);
+    expect(rows).toEqual([
+      expect.objectContaining({ name: "calls-8", stores: "none", unit: "ms/turn", better: "lower" }),
+    ]);
+    expect(rows[0].ratio).toBeCloseTo(rows[0].ours / rows[0].bare, 2);
+  });
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGKILL", null],
+  ] as const)("leaves at once on %s, and the model server with it", async (signal, code) => {
+    expect(await finish(["--self"], signal)).toMatchObject({
+      code,
+      stdout: "",
+      stderr: expect.stringMatching(/^turns-1: .* \.\.\. $/),
+    });
+  });
+});
