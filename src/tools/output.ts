@@ -1,0 +1,63 @@
+/** A tool's result as text for the model. `isError`: it had no JSON form, and the text says why. */
+export interface RenderedOutput {
+  readonly text: string;
+  readonly isError: boolean;
+}
+
+/** Strings go as they are, `undefined` as "", everything else as JSON text. Never throws. */
+export function renderOutput(value: unknown): RenderedOutput {
+  if (typeof value === "string") return { text: value, isError: false };
+  if (value === undefined) return { text: "", isError: false };
+  try {
+    return { text: JSON.stringify(value, refuseWhatJsonDrops) ?? "", isError: false };
+  } catch (error) {
+    const text = `The tool ran, but its result cannot be shown: it has no JSON form (${reasonOf(error)}).`;
+    return { text, isError: true };
+  }
+}
+
+/** JSON.stringify would leave these out or make `{}` of them without a word. */
+function refuseWhatJsonDrops(key: string, value: unknown): unknown {
+  const kind = lossyKindOf(value);
+  if (kind === undefined) return value;
+  throw new TypeError(key === "" ? `it is ${kind}` : `"${key}" is ${kind}`);
+}
+
+function lossyKindOf(value: unknown): string | undefined {
+  if (typeof value === "bigint") return "a bigint";
+  if (typeof value === "function") return "a function";
+  if (typeof value === "symbol") return "a symbol";
+  if (value instanceof Map) return "a Map";
+  if (value instanceof Set) return "a Set";
+  if (value instanceof Promise) return "a promise that was not awaited";
+  if (value instanceof Error) return "an error, which should have been thrown";
+  return undefined;
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof RangeError) return "it is nested too deeply or too large";
+  if (!(error instanceof Error)) return "it could not be turned into JSON";
+  return error.message.startsWith("Converting circular") ? "it refers to itself" : error.message;
+}
+
+/**
+ * Head and tail of a text that is too long for the model, with a sentence between them that says how much was cut.
+ * Characters are UTF-16 units; a surrogate pair is never split. A text that fits is returned unchanged. The result
+ * is at most `maxCharacters` long, unless the sentence alone is longer.
+ */
+export function excerptOf(text: string, maxCharacters: number, artifactId: string): string {
+  if (text.length <= maxCharacters) return text;
+  const sentenceFor = (cut: number) =>
+    `\n\n[${cut} of ${text.length} characters were cut here. The whole text is stored as artifact ${artifactId}.]\n\n`;
+  const room = Math.max(0, maxCharacters - sentenceFor(text.length).length);
+  const tailLength = Math.floor(room / 3);
+  let headEnd = room - tailLength;
+  let tailStart = text.length - tailLength;
+  if (splitsPair(text, headEnd)) headEnd -= 1;
+  if (splitsPair(text, tailStart)) tailStart += 1;
+  return text.slice(0, headEnd) + sentenceFor(tailStart - headEnd) + text.slice(tailStart);
+}
+
+function splitsPair(text: string, at: number): boolean {
+  return at > 0 && at < text.length && (text.codePointAt(at - 1) ?? 0) > 0xff_ff;
+}

@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { parseJson } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { jsonSchemaParameters } from "./json-schema-parameters.ts";
+import type { Parameters, ParsedArguments } from "./parsed-arguments.ts";
+import { zodParameters } from "./zod-parameters.ts";
+
+/** A zod 4 object schema, or the text of a JSON Schema (row R7). */
+export type ToolParameters = z.ZodType | string;
+
+/** Throws `InvalidInputError` for what is neither, cannot be compiled, or does not describe an object. */
+export function readParameters(parameters: ToolParameters): Parameters {
+  const read = readSchema(parameters);
+  if (read.jsonSchema["type"] !== "object") {
+    const found = JSON.stringify(read.jsonSchema["type"]) ?? "no type";
+    throw new InvalidInputError(
+      `The parameters must describe an object, but the schema's root has ${found}: use z.object({ … }) or "type": "object".`,
+    );
+  }
+  // Some providers refuse an object schema that does not list its properties.
+  return { jsonSchema: { properties: {}, ...read.jsonSchema }, check: (value) => read.check(value) };
+}
+
+function readSchema(parameters: unknown): Parameters {
+  if (typeof parameters === "string") return jsonSchemaParameters(parameters);
+  if (parameters instanceof z.ZodType) return zodParameters(parameters);
+  throw new InvalidInputError("The parameters must be a zod 4 schema, or a string that holds a JSON Schema.");
+}
+
+const defaultMaxBytes = 1_000_000;
+
+/**
+ * From the model's own text to checked arguments. An empty text counts as `{}`. Never throws: whatever is wrong comes
+ * back as a message for the model (guarantees F24, S9).
+ */
+export function parseArguments(
+  parameters: Parameters,
+  text: string,
+  options: { readonly toolName: string; readonly maxBytes?: number | undefined },
+): ParsedArguments {
+  const { toolName, maxBytes = defaultMaxBytes } = options;
+  let value: unknown;
+  try {
+    value = parseJson(text.trim() === "" ? "{}" : text, { maxBytes, what: "the arguments text" });
+  } catch (error) {
+    const reason = error instanceof InvalidInputError ? error.message : "the arguments text cannot be read";
+    return refused(toolName, `${reason}. It must be one complete JSON object.`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return refused(toolName, `the arguments must be one JSON object, not ${kindOf(value)}.`);
+  }
+  const checked = parameters.check(value);
+  return checked.ok ? checked : refused(toolName, `the arguments do not fit its parameters:\n${checked.message}`);
+}
+
+function refused(toolName: string, what: string): ParsedArguments {
+  return { ok: false, message: `The tool ${toolName} was not run: ${what}\nCorrect the arguments and call it again.` };
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  return Array.isArray(value) ? "an array" : `a ${typeof value}`;
+}

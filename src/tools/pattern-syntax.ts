@@ -1,0 +1,130 @@
+/** A regular expression as a tree, without captures: only whether it matches is asked. */
+export type PatternNode =
+  | { readonly kind: "character"; readonly matches: (codePoint: number) => boolean }
+  | { readonly kind: "sequence" | "choice"; readonly nodes: readonly PatternNode[] }
+  | { readonly kind: "repeat"; readonly node: PatternNode; readonly min: number; readonly max: number }
+  | { readonly kind: "boundary"; readonly holds: (text: string, at: number) => boolean }
+  | { readonly kind: "lookahead"; readonly node: PatternNode; readonly negated: boolean };
+
+/** The pattern is no regular expression, or one that cannot be checked in linear time. */
+export class UnsupportedPattern extends Error {}
+
+/** Characters are code points; with `i` upper and lower case are the same. */
+export type PatternFlags = "u" | "iu";
+
+export const maxPatternLength = 5_000;
+const maxGroupDepth = 100;
+const maxRepeat = 1_000;
+
+const atom =
+  /\\(?:[pP]\{[^}]*\}|u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[^])|\[(?:\\[^]|[^\]\\])*\]|[^]/uy;
+const quantifier = /(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})\??/uy;
+const groupStart = /\((?:\?(?::|=|!|<[^>]+>))?/uy;
+
+/** Parses the `u` flavour of JavaScript, less back references and lookbehind. Throws `UnsupportedPattern`. */
+export function parsePattern(source: string, flags: PatternFlags = "u"): PatternNode {
+  if (source.length > maxPatternLength) {
+    throw new UnsupportedPattern(`it is longer than ${maxPatternLength} characters`);
+  }
+  try {
+    // The engine's own parser judges the syntax; below, only well-formed patterns are taken apart.
+    RegExp(source, "u");
+  } catch (error) {
+    throw new UnsupportedPattern(error instanceof Error ? error.message : "it is not a regular expression");
+  }
+  return parseChoice({ source, flags, at: 0 }, 0);
+}
+
+interface Cursor {
+  readonly source: string;
+  readonly flags: PatternFlags;
+  at: number;
+}
+
+function parseChoice(cursor: Cursor, depth: number): PatternNode {
+  if (depth > maxGroupDepth) throw new UnsupportedPattern(`it nests more than ${maxGroupDepth} groups`);
+  const branches: PatternNode[] = [];
+  for (;;) {
+    const nodes: PatternNode[] = [];
+    while (cursor.at < cursor.source.length && !/[|)]/.test(cursor.source[cursor.at] ?? "")) {
+      nodes.push(parseRepeated(cursor, depth));
+    }
+    branches.push(nodes.length === 1 && nodes[0] !== undefined ? nodes[0] : { kind: "sequence", nodes });
+    if (cursor.source[cursor.at] !== "|") break;
+    cursor.at += 1;
+  }
+  return branches.length === 1 && branches[0] !== undefined ? branches[0] : { kind: "choice", nodes: branches };
+}
+
+function parseRepeated(cursor: Cursor, depth: number): PatternNode {
+  const node =
+    cursor.source[cursor.at] === "("
+      ? parseGroup(cursor, depth)
+      : parseAtom(take(cursor, atom)?.[0] ?? "", cursor.flags);
+  const found = take(cursor, quantifier);
+  if (found === undefined) return node;
+  const [, sign, least, comma, most] = found;
+  if (sign !== undefined) {
+    return { kind: "repeat", node, min: sign === "+" ? 1 : 0, max: sign === "?" ? 1 : Number.POSITIVE_INFINITY };
+  }
+  const min = Number(least);
+  const max = comma === undefined ? min : most === "" || most === undefined ? Number.POSITIVE_INFINITY : Number(most);
+  if (min > maxRepeat || (Number.isFinite(max) && max > maxRepeat)) {
+    throw new UnsupportedPattern(
+      `it repeats something more than ${maxRepeat} times: use minLength and maxLength instead`,
+    );
+  }
+  return { kind: "repeat", node, min, max };
+}
+
+function parseGroup(cursor: Cursor, depth: number): PatternNode {
+  if (/^\(\?<[=!]/.test(cursor.source.slice(cursor.at, cursor.at + 4))) {
+    throw new UnsupportedPattern("it looks behind, which cannot be checked in linear time");
+  }
+  const start = take(cursor, groupStart)?.[0] ?? "(";
+  if (start === "(" && cursor.source[cursor.at] === "?") {
+    throw new UnsupportedPattern("it changes flags inside a group, which is not supported");
+  }
+  const node = parseChoice(cursor, depth + 1);
+  cursor.at += 1;
+  if (start === "(?=" || start === "(?!") return { kind: "lookahead", node, negated: start === "(?!" };
+  return node;
+}
+
+function parseAtom(text: string, flags: PatternFlags): PatternNode {
+  if (text === "^") return { kind: "boundary", holds: (_, at) => at === 0 };
+  if (text === "$") return { kind: "boundary", holds: (subject, at) => at === subject.length };
+  if (text === "\\b") return { kind: "boundary", holds: isWordBoundary };
+  if (text === "\\B") return { kind: "boundary", holds: (subject, at) => !isWordBoundary(subject, at) };
+  if (/^\\(?:[1-9]|k)/.test(text)) {
+    throw new UnsupportedPattern("it refers back to a group, which cannot be checked in linear time");
+  }
+  return { kind: "character", matches: characterTest(text, flags) };
+}
+
+/** One character against one atom is the engine's own business: it cannot backtrack. ASCII answers are remembered. */
+function characterTest(text: string, flags: PatternFlags): (codePoint: number) => boolean {
+  const expression = new RegExp(`^(?:${text})$`, flags);
+  const known = new Int8Array(128).fill(-1);
+  return (codePoint) => {
+    if (codePoint >= 128) return expression.test(String.fromCodePoint(codePoint));
+    if (known[codePoint] === -1) known[codePoint] = expression.test(String.fromCodePoint(codePoint)) ? 1 : 0;
+    return known[codePoint] === 1;
+  };
+}
+
+function isWordBoundary(text: string, at: number): boolean {
+  return isWord(text[at - 1]) !== isWord(text[at]);
+}
+
+function isWord(character: string | undefined): boolean {
+  return character !== undefined && /\w/.test(character);
+}
+
+function take(cursor: Cursor, expression: RegExp): RegExpExecArray | undefined {
+  expression.lastIndex = cursor.at;
+  const found = expression.exec(cursor.source);
+  if (found === null) return undefined;
+  cursor.at = expression.lastIndex;
+  return found;
+}

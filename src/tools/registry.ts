@@ -1,0 +1,75 @@
+import { InvalidInputError } from "../errors/index.ts";
+import type { JsonObject, ModelTool } from "../state/index.ts";
+
+/** What a registry needs to know of a tool, whatever its kind: functions, subagents, client tools. */
+export interface RegisteredTool {
+  readonly kind: string;
+  readonly name: string;
+  readonly description: string;
+  readonly jsonSchema: JsonObject;
+}
+
+export interface ToolRegistry<Member extends RegisteredTool> {
+  /** In the order of registration. */
+  readonly tools: readonly Member[];
+  get(name: string): Member | undefined;
+  /** The tools as the model sees them; the same array each time. */
+  definitions(): readonly ModelTool[];
+  /** What to tell a model that named a tool which is not there. */
+  unknownToolMessage(name: string): string;
+}
+
+/** Throws `InvalidInputError` when two tools have one name. */
+export function createToolRegistry<Member extends RegisteredTool>(tools: readonly Member[]): ToolRegistry<Member> {
+  const byName = new Map<string, Member>();
+  for (const tool of tools) {
+    const other = byName.get(tool.name);
+    if (other !== undefined) {
+      throw new InvalidInputError(
+        `Two tools are named "${tool.name}" (a ${other.kind} and a ${tool.kind}). Give each tool of an agent its own name.`,
+        { details: { tool: tool.name } },
+      );
+    }
+    byName.set(tool.name, tool);
+  }
+  const members = Object.freeze([...byName.values()]);
+  let definitions: readonly ModelTool[] | undefined;
+  return {
+    tools: members,
+    get: (name) => byName.get(name),
+    definitions() {
+      definitions ??= Object.freeze(
+        members.map(({ name, description, jsonSchema }) => ({ name, description, parameters: { ...jsonSchema } })),
+      );
+      return definitions;
+    },
+    unknownToolMessage(name) {
+      const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
+      if (members.length === 0) return `There is no tool "${shown}": this agent has no tools. Answer without one.`;
+      const closest = closestNames(shown, [...byName.keys()]);
+      return `There is no tool "${shown}". The closest names are: ${closest.join(", ")}. Use one of the tools you were given.`;
+    },
+  };
+}
+
+function closestNames(name: string, known: readonly string[]): readonly string[] {
+  return known
+    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, 3)
+    .map(({ candidate }) => candidate);
+}
+
+/** Levenshtein distance; both are at most 65 characters long. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}

@@ -1,0 +1,87 @@
+import { InvalidInputError } from "../errors/index.ts";
+import type { RunContext } from "./run-context.ts";
+
+export interface RevocableRun {
+  readonly run: RunContext;
+  /** From now on every access to `run`, and every method taken from it earlier, throws. Calling it again changes nothing. */
+  readonly revoke: () => void;
+}
+
+/**
+ * Lends a run context for the time of one call (row H6). `auth` is not enumerable, so that logging the run shows no
+ * credentials. Plain values that were read during the call (a string, the signal) stay what they are.
+ */
+export function revocable(target: RunContext): RevocableRun {
+  let lent: RunContext | undefined = target;
+  const { callId } = target;
+  function live(): RunContext {
+    if (lent !== undefined) return lent;
+    throw new InvalidInputError(
+      `The run context of call ${callId} was used after the call had ended. Await all work inside execute, and copy what is needed later.`,
+      { details: { callId } },
+    );
+  }
+  const run = lend(live);
+  Object.defineProperty(run, "auth", { enumerable: false });
+  return {
+    run: Object.freeze(run),
+    revoke() {
+      lent = undefined;
+    },
+  };
+}
+
+/** Each getter asks `live` again, and so does each method when it is called: taking a method out early is no way around. */
+function lend(live: () => RunContext): RunContext {
+  const progress: RunContext["progress"] = (update) => live().progress(update);
+  const generate: RunContext["generate"] = (request) => live().generate(request);
+  const saveArtifact: RunContext["saveArtifact"] = (artifact) => live().saveArtifact(artifact);
+  const spawn: RunContext["spawn"] = (definition, input, options) => live().spawn(definition, input, options);
+  return {
+    get agent() {
+      return live().agent;
+    },
+    get turnId() {
+      return live().turnId;
+    },
+    get step() {
+      return live().step;
+    },
+    get callId() {
+      return live().callId;
+    },
+    get attempt() {
+      return live().attempt;
+    },
+    get prompt() {
+      return live().prompt;
+    },
+    get previousTools() {
+      return live().previousTools;
+    },
+    get trace() {
+      return live().trace;
+    },
+    get auth() {
+      return live().auth;
+    },
+    get signal() {
+      return live().signal;
+    },
+    get idempotencyKey() {
+      return live().idempotencyKey;
+    },
+    get progress() {
+      return live() && progress;
+    },
+    get generate() {
+      return live() && generate;
+    },
+    get saveArtifact() {
+      return live() && saveArtifact;
+    },
+    get spawn() {
+      return live() && spawn;
+    },
+  };
+}

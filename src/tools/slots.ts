@@ -1,0 +1,72 @@
+import { InvalidInputError } from "../errors/index.ts";
+
+/** Gives the slot back. Calling it again changes nothing. */
+export type ReleaseSlot = () => void;
+
+export interface Slots {
+  /**
+   * Waits for a free slot, first come first served.
+   * Rejects with the signal's reason when it is aborted first; a slot is never lost to an aborted waiter.
+   */
+  acquire(signal: AbortSignal): Promise<ReleaseSlot>;
+  /** Slots that are taken now. */
+  readonly taken: number;
+  /** Callers that wait now. */
+  readonly waiting: number;
+}
+
+/**
+ * Counts the calls of one tool that run at a time in this process; the runtime holds one per tool name.
+ * Owns: the queue of waiters. Does not own: time-outs, the calls themselves.
+ * 1. `taken` never exceeds `limit`. 2. Waiters are served in the order in which they came. 3. An aborted waiter takes no slot.
+ *
+ * @param limit whole number, at least 1, or `Infinity`. Throws `InvalidInputError` otherwise.
+ */
+export function createSlots(limit: number): Slots {
+  if (!(Number.isInteger(limit) && limit >= 1) && limit !== Number.POSITIVE_INFINITY) {
+    throw new InvalidInputError(`A limit of slots must be a whole number of at least 1, not ${limit}.`);
+  }
+  const waiters = new Set<() => void>();
+  let taken = 0;
+
+  function take(): ReleaseSlot {
+    taken += 1;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      taken -= 1;
+      const next = waiters.values().next();
+      if (!next.done) next.value();
+    };
+  }
+
+  return {
+    async acquire(signal) {
+      signal.throwIfAborted();
+      if (taken < limit) return take();
+      const { promise, resolve, reject } = Promise.withResolvers<ReleaseSlot>();
+      function leave() {
+        waiters.delete(serve);
+        signal.removeEventListener("abort", abort);
+      }
+      function serve() {
+        leave();
+        resolve(take());
+      }
+      function abort() {
+        leave();
+        reject(signal.reason);
+      }
+      waiters.add(serve);
+      signal.addEventListener("abort", abort);
+      return promise;
+    },
+    get taken() {
+      return taken;
+    },
+    get waiting() {
+      return waiters.size;
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+import { InvalidInputError } from "../../src/errors/index.ts";
+import type { JsonObject } from "../../src/state/index.ts";
+import { defineTool, type RunContext, type Tool } from "../../src/tools/index.ts";
+
+const search = {
+  name: "search",
+  description: "Searches the archive.",
+  parameters: z.object({ query: z.string(), limit: z.number().int().default(5) }),
+  execute: () => "found",
+};
+
+describe("what a definition becomes", () => {
+  test("the defaults are the careful ones", () => {
+    const tool = defineTool(search);
+    expect(tool).toMatchObject({ kind: "function", effect: "once", timeoutMs: 60_000, maxAttempts: 1 });
+    expect(tool.maxOutputCharacters).toBe(32_000);
+    expect(tool.concurrency).toBeUndefined();
+    expect("reconcile" in tool).toBe(false);
+    expect(Object.isFrozen(tool)).toBe(true);
+  });
+
+  test("the model sees the input side of a zod schema, without $schema", () => {
+    expect(defineTool(search).jsonSchema).toEqual({
+      type: "object",
+      properties: {
+        query: { type: "string" },
+        limit: { type: "integer", default: 5, minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER },
+      },
+      required: ["query"],
+    });
+  });
+
+  test("a JSON Schema text is shown as it is, with properties where it lists none", () => {
+    const parameters = '{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}';
+    expect(defineTool({ ...search, parameters }).jsonSchema).toEqual({ type: "object", properties: {} });
+  });
+
+  test("arguments of execute and reconcile follow from the schema", () => {
+    const typed = defineTool({
+      ...search,
+      execute: (args, run) => {
+        expectTypeOf(args).toEqualTypeOf<{ query: string; limit: number }>();
+        expectTypeOf(run).toEqualTypeOf<RunContext>();
+      },
+      reconcile: async (args) => {
+        expectTypeOf(args.query).toBeString();
+        return { done: true, result: "found" };
+      },
+    });
+    const untyped = defineTool({
+      ...search,
+      parameters: '{"type":"object"}',
+      execute: (args) => expectTypeOf(args).toEqualTypeOf<JsonObject>(),
+    });
+    expectTypeOf(typed).toEqualTypeOf<Tool<{ query: string; limit: number }>>();
+    const together: readonly Tool[] = [typed, untyped];
+    expect(together).toHaveLength(2);
+  });
+
+  test("execute keeps its definition as `this`", () => {
+    const definition = {
+      ...search,
+      prefix: "hello ",
+      execute(args: { query: string }) {
+        return this.prefix + args.query;
+      },
+    };
+    expect(defineTool(definition).execute({ query: "you", limit: 1 }, {} as RunContext)).toBe("hello you");
+  });
+});
+
+describe("what is refused", () => {
+  const cases: readonly [string, object, RegExp][] = [
+    ["a name with a space", { name: "my search" }, /"my search".*letters, digits/],
+    ["an empty name", { name: "" }, /letters, digits/],
+    ["a name of 65 characters", { name: "a".repeat(65) }, /1 to 64/],
+    ["an empty description", { description: "  " }, /Tool "search": description is empty/],
+    ["an unknown effect", { effect: "twice" }, /effect is "twice"; use "none", "keyed" or "once"/],
+    ["more attempts of a once tool", { maxAttempts: 2 }, /maxAttempts is 2.*"once" is never repeated/],
+    ["half an attempt", { effect: "none", maxAttempts: 1.5 }, /maxAttempts is 1.5; use a whole number/],
+    ["no concurrency at all", { concurrency: 0 }, /concurrency is 0/],
+    ["a time-out of nothing", { timeoutMs: 0 }, /timeoutMs is 0; use a positive, finite number/],
+    ["a time-out without end", { timeoutMs: Number.POSITIVE_INFINITY }, /timeoutMs is Infinity/],
+    ["a time-out that is no number", { timeoutMs: Number.NaN }, /timeoutMs is NaN/],
+    ["no execute", { execute: undefined }, /execute must be a function, not undefined/],
+    ["a reconcile that is no function", { reconcile: "yes" }, /reconcile must be a function, not string/],
+    ["parameters that are no schema", { parameters: { type: "object" } }, /zod 4 schema, or a string/],
+    ["a zod schema that is no object", { parameters: z.string() }, /must describe an object.*"string"/],
+    [
+      "a zod schema that JSON cannot say",
+      { parameters: z.object({ at: z.date() }) },
+      /Date cannot be represented.*z\.iso/,
+    ],
+    ["a text that is not JSON", { parameters: '{"type":' }, /Tool "search": The JSON Schema.*not valid JSON/],
+    ["a JSON text that is no schema", { parameters: "[1]" }, /must be an object/],
+    ["a root that is no object", { parameters: '{"type":"array"}' }, /must describe an object.*"array"/],
+    ["a root without a type", { parameters: '{"properties":{}}' }, /no type/],
+    [
+      "an unknown type inside",
+      { parameters: '{"type":"object","properties":{"a":{"type":"text"}}}' },
+      /no valid JSON Schema.*properties\.a\.type: .*"string"/s,
+    ],
+  ];
+  test.each(cases)("%s", (_name, change, message) => {
+    const define = () => defineTool({ ...search, ...change });
+    expect(define).toThrow(InvalidInputError);
+    expect(define).toThrow(message);
+  });
+
+  test("keyed and none tools may be tried again", () => {
+    expect(defineTool({ ...search, effect: "keyed", maxAttempts: 3 }).maxAttempts).toBe(3);
+    expect(defineTool({ ...search, effect: "none", maxAttempts: 3 }).maxAttempts).toBe(3);
+  });
+});

@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import { defineTool } from "../../src/tools/index.ts";
+
+function tool(schema: object) {
+  const parameters = JSON.stringify({ type: "object", ...schema });
+  return defineTool({ name: "foreign", description: "From elsewhere.", parameters, execute: () => "done" });
+}
+
+/** Processor time, so that a busy machine does not fail the test; each of these ran for minutes or for ever without a bound. */
+function costOf(work: () => void): number {
+  const before = process.cpuUsage();
+  work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+function answerOf(schema: object, text: string): string {
+  const subject = tool(schema);
+  let answer = "";
+  const cost = costOf(() => {
+    const parsed = subject.parse(text);
+    answer = parsed.ok ? "accepted" : parsed.message;
+  });
+  expect(cost).toBeLessThan(1_000);
+  return answer;
+}
+
+describe("a foreign schema cannot hold the event loop (S11)", () => {
+  test("patterns that make others backtrack", () => {
+    const schema = {
+      properties: { a: { type: "string", pattern: "^(a+)+$" } },
+      patternProperties: { "^(k|k)*!$": {} },
+    };
+    expect(answerOf(schema, `{"a":"${"a".repeat(5_000)}!"}`)).toMatch(/a: must match pattern/);
+    expect(answerOf(schema, `{"${"k".repeat(5_000)}":1}`)).toBe("accepted");
+    expect(answerOf(schema, `{"a":"${"a".repeat(900_000)}"}`)).toContain("too many steps");
+  });
+
+  test("references that double at each level", () => {
+    const $defs: Record<string, object> = { d30: { type: "string" } };
+    for (let level = 0; level < 30; level += 1) {
+      const next = { $ref: `#/$defs/d${level + 1}` };
+      $defs[`d${level}`] = { anyOf: [next, next] };
+    }
+    expect(answerOf({ $defs, properties: { a: { $ref: "#/$defs/d0" } } }, '{"a":1}')).toContain("too many steps");
+  });
+
+  test("recursion that doubles with the depth of the arguments", () => {
+    const child = { properties: { a: { $ref: "#" } } };
+    const nested = `${'{"a":'.repeat(100)}1${"}".repeat(100)}`;
+    expect(answerOf({ anyOf: [child, { not: child }, child] }, nested)).toContain("too many steps");
+  });
+
+  test("a schema that refers to itself without end", () => {
+    expect(answerOf({ allOf: [{ $ref: "#" }] }, "{}")).toContain("cannot be checked");
+  });
+
+  test("a long list against a long list", () => {
+    const values = Array.from({ length: 10_000 }, (_, index) => ({ index }));
+    const list = JSON.stringify({ a: Array.from({ length: 50_000 }, () => ({ index: 0.5 })) });
+    expect(answerOf({ properties: { a: { type: "array", contains: { enum: values } } } }, list)).toContain(
+      "too many steps",
+    );
+    const distinct = JSON.stringify({ a: Array.from({ length: 50_000 }, (_, index) => [index]) });
+    expect(answerOf({ properties: { a: { type: "array", uniqueItems: true } } }, distinct)).toBe("accepted");
+  });
+
+  test("many mistakes: the model is told of the first", () => {
+    const $defs = { s: { type: "string" } };
+    const schema = { $defs, properties: { a: { type: "array", items: { $ref: "#/$defs/s" } } } };
+    expect(answerOf(schema, `{"a":[${Array(200_000).fill("1").join(",")}]}`)).toMatch(/a\[0\]: must be string/);
+  });
+
+  test.each(["url", "regex", "uri", "uri-reference", "email", "hostname", "ipv6", "duration", "json-pointer", "byte"])(
+    "format %s with a text made for it",
+    (format) => {
+      const schema = { properties: { a: { type: "string", format } } };
+      const bait = [`http://[${":".repeat(200_000)}\\`, `${"(".repeat(200_000)}\\`, `a@${"a-".repeat(100_000)}!\\`];
+      for (const text of bait) expect(answerOf(schema, JSON.stringify({ a: text }))).not.toBe("accepted");
+    },
+  );
+});
+
+describe("what cannot be bounded is refused when the tool is defined, with its place", () => {
+  const place = { properties: { a: {} } };
+  test.each<[string, object, RegExp]>([
+    ["a pattern that looks behind", { properties: { a: { pattern: "(?<=x)y" } } }, /#\/properties\/a.*looks behind/],
+    ["a key pattern that refers back", { patternProperties: { "(a)\\1": {} } }, /#\/patternProperties.*refers back/],
+    ["a broken pattern", { properties: { a: { pattern: "(" } } }, /#\/properties\/a.*Unterminated group/],
+    ["a reference out of the schema", { $ref: "https://example.com/s" }, /at #: only references within the schema/],
+    ["a reference to nothing", { ...place, $ref: "#/$defs/none" }, /"#\/\$defs\/none", which is no subschema/],
+    ["a reference to a value", { default: { type: "string" }, $ref: "#/default" }, /which is no subschema/],
+    ["an $id inside", { properties: { a: { $id: "https://example.com/a" } } }, /\$id at #\/properties\/a/],
+    ["an asynchronous schema", { $async: true }, /\$async/],
+    ["1,001 subschemas", { allOf: Array.from({ length: 1_001 }, () => ({})) }, /more than 1000 subschemas/],
+    ["256,001 bytes", { description: "x".repeat(256_001) }, /larger than the permitted 256000 bytes/],
+    ["a key that pollutes", JSON.parse('{"properties":{"__proto__":{}}}') as object, /__proto__/],
+  ])("%s", (_name, schema, message) => {
+    expect(() => tool(schema)).toThrow(message);
+  });
+
+  test("words that are data are left alone", () => {
+    const data = { $ref: "https://example.com/s", pattern: "(", $id: "x" };
+    const schema = { properties: { $ref: { type: "string" }, a: { const: data, examples: [data] } }, default: data };
+    expect(answerOf(schema, JSON.stringify({ $ref: "x", a: data }))).toBe("accepted");
+    expect(answerOf(schema, JSON.stringify({ $ref: 1, a: { ...data, more: 1 } }))).toMatch(/\$ref: .*\na: /s);
+  });
+});

@@ -1,0 +1,82 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { excerptOf, renderOutput } from "../../src/tools/index.ts";
+
+describe("rendering a result", () => {
+  test.each<[string, unknown, string]>([
+    ["a string as it is", 'say "hi"', 'say "hi"'],
+    ["undefined as nothing", undefined, ""],
+    ["null as JSON", null, "null"],
+    ["a number as JSON", 4.5, "4.5"],
+    ["an object as JSON", { a: [1, { b: true }], left: undefined }, '{"a":[1,{"b":true}]}'],
+    ["a date as JSON", { at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
+  ])("%s", (_name, value, text) => {
+    expect(renderOutput(value)).toEqual({ text, isError: false });
+  });
+
+  const cycle: { self?: unknown } = {};
+  cycle.self = cycle;
+  let deep: unknown[] = [];
+  for (let level = 0; level < 100_000; level += 1) deep = [deep];
+  test.each<[string, unknown, RegExp]>([
+    ["a bigint", { count: 1n }, /"count" is a bigint/],
+    ["a cycle", cycle, /refers to itself/],
+    ["a function", () => 1, /it is a function/],
+    ["a function inside", [{ call: () => 1 }], /"call" is a function/],
+    ["a symbol", Symbol("x"), /it is a symbol/],
+    ["a Map", { map: new Map() }, /"map" is a Map/],
+    ["an error", new Error("no"), /should have been thrown/],
+    ["a promise", [Promise.resolve(1)], /not awaited/],
+    ["100,000 levels", deep, /too deeply/],
+    [
+      "a toJSON that throws",
+      {
+        toJSON() {
+          throw new Error("not today");
+        },
+      },
+      /not today/,
+    ],
+  ])("%s is told as an error of the result, after the tool ran", (_name, value, message) => {
+    const rendered = renderOutput(value);
+    expect(rendered.isError).toBe(true);
+    expect(rendered.text).toMatch(message);
+    expect(rendered.text).toContain("The tool ran");
+  });
+});
+
+describe("an excerpt", () => {
+  test("a text that fits is unchanged", () => {
+    expect(excerptOf("abc", 3, "a-1")).toBe("abc");
+  });
+
+  test("head and tail stay, and a sentence says what is missing and where the whole is", () => {
+    const text = `START${"x".repeat(10_000)}END`;
+    const excerpt = excerptOf(text, 500, "artifact-7");
+    expect(excerpt.startsWith("START")).toBe(true);
+    expect(excerpt.endsWith("END")).toBe(true);
+    expect(excerpt.length).toBeLessThanOrEqual(500);
+    const [, cut, whole] = /\[(\d+) of (\d+) characters were cut.*artifact artifact-7\.\]/.exec(excerpt) ?? [];
+    expect(Number(whole)).toBe(text.length);
+    const kept = excerpt.replace(/\n\n\[.*\]\n\n/s, "").length;
+    expect(kept + Number(cut)).toBe(text.length);
+  });
+
+  test("no room for anything but the sentence gives the sentence", () => {
+    expect(excerptOf("x".repeat(100), 10, "a-1").trim()).toMatch(/^\[100 of 100 characters were cut.*a-1\.\]$/);
+  });
+
+  test("surrogate pairs stay whole, whatever the limit", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom("😀", "a"), minLength: 300, maxLength: 600 }),
+        fc.nat(600),
+        (text, limit) => {
+          const excerpt = excerptOf(text, limit, "a-1");
+          expect(excerpt.isWellFormed()).toBe(true);
+          expect(excerpt.length).toBeLessThanOrEqual(Math.max(limit, 150));
+        },
+      ),
+    );
+  });
+});

@@ -1,0 +1,85 @@
+import { inspect } from "node:util";
+import { describe, expect, test } from "vitest";
+import { InvalidInputError } from "../../src/errors/index.ts";
+import { concealCredentials, type RunContext, revocable } from "../../src/tools/index.ts";
+
+const secret = "canary-7f3a";
+
+function context(progress: RunContext["progress"] = () => undefined): RunContext {
+  return {
+    agent: {
+      agentId: "a-1",
+      name: "lead",
+      parentAgentId: null,
+      rootAgentId: "a-1",
+      depth: 0,
+      sessionId: null,
+      tenant: "default",
+    },
+    turnId: "t-1",
+    step: 1,
+    callId: "t-1:1:0",
+    attempt: 1,
+    prompt: "hello",
+    previousTools: [],
+    trace: [],
+    auth: concealCredentials({ actorId: "ada", credentials: { token: secret } }),
+    signal: new AbortController().signal,
+    idempotencyKey: "key",
+    progress,
+    generate: () => Promise.reject(new Error("no model")),
+    saveArtifact: async () => ({ artifactId: "artifact-1" }),
+    spawn: () => Promise.reject(new Error("no children")),
+  };
+}
+
+describe("a lent run context (H6)", () => {
+  test("during the call it is the context itself", async () => {
+    const updates: unknown[] = [];
+    const original = context((update) => updates.push(update));
+    const { run } = revocable(original);
+    expect({ ...run, auth: run.auth }).toMatchObject({ turnId: "t-1", prompt: "hello", callId: "t-1:1:0" });
+    expect(run.auth).toBe(original.auth);
+    run.progress({ done: 0.5 });
+    expect(updates).toEqual([{ done: 0.5 }]);
+    const artifact = { name: "n", contentType: "text/plain", content: "c" };
+    expect(await run.saveArtifact(artifact)).toEqual({ artifactId: "artifact-1" });
+  });
+
+  test("after the call every single access throws", () => {
+    const original = context();
+    const { run, revoke } = revocable(original);
+    revoke();
+    revoke();
+    const fields = Object.keys(original) as (keyof RunContext)[];
+    expect(fields).toHaveLength(15);
+    for (const field of fields) {
+      expect(() => run[field], field).toThrow(InvalidInputError);
+      expect(() => run[field], field).toThrow(/t-1:1:0 was used after the call had ended/);
+    }
+    expect(() => JSON.stringify(run)).toThrow(InvalidInputError);
+  });
+
+  test("a method taken out early is no way around", () => {
+    const updates: unknown[] = [];
+    const { run, revoke } = revocable(context((update) => updates.push(update)));
+    const { progress, generate, saveArtifact, spawn } = run;
+    revoke();
+    expect(() => progress("late")).toThrow(InvalidInputError);
+    expect(() => generate({ messages: [] })).toThrow(InvalidInputError);
+    expect(() => saveArtifact({ name: "n", contentType: "t", content: "c" })).toThrow(InvalidInputError);
+    expect(() => spawn({}, "go", { key: "k" })).toThrow(InvalidInputError);
+    expect(updates).toEqual([]);
+  });
+});
+
+test("credentials can be read, and are not in JSON, copies or console output (L9, S13)", () => {
+  const auth = concealCredentials({ actorId: "ada", credentials: { token: secret } });
+  expect(auth.credentials).toEqual({ token: secret });
+  const { run } = revocable(context());
+  for (const shown of [JSON.stringify(auth), inspect(auth), JSON.stringify({ ...auth }), JSON.stringify(run)]) {
+    expect(shown).not.toContain(secret);
+  }
+  expect(inspect(run, { getters: true, depth: 10 })).not.toContain(secret);
+  expect(concealCredentials({ actorId: "ada" })).toEqual({ actorId: "ada" });
+});
