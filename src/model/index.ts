@@ -1,1 +1,11 @@
 export * from "./language-model.ts";
+export { httpFetch } from "./http-fetch.ts";
+export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
+export { costOf, type PriceTable, priceOf } from "./prices.ts";
+export {
+  byteBound,
+  countTokens,
+  imageTokenBound,
+  promptTokenBound,
+  type TokenCounting,
+} from "./token-count.ts";

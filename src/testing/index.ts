@@ -1,1 +1,2 @@
 export * from "./fake-clock.ts";
+export * from "./scripted-model.ts";

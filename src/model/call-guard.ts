@@ -1,0 +1,95 @@
+import { ModelError } from "../errors/index.ts";
+import type { ModelFailureKind } from "./answer-error.ts";
+
+export interface CallLimits {
+  /** Milliseconds for the whole call. */
+  readonly requestTimeoutMs: number;
+  /** Milliseconds until the answer begins; absent for a whole answer, which begins when it is complete. */
+  readonly headersTimeoutMs?: number | undefined;
+  /** Milliseconds of silence once it has begun. */
+  readonly stallTimeoutMs: number;
+}
+
+/** After the last event of a stream: how long its end is waited for, in milliseconds. */
+const closingGraceMs = 1_000;
+
+/**
+ * Cuts one model call: by its caller's signal, by the whole call's time limit, or by silence.
+ * 1. The first cut wins; it aborts `signal` and rejects `race`.
+ * 2. After `end()` nothing of it is left: no timer, no listener.
+ */
+export class CallGuard {
+  readonly #controller = new AbortController();
+  readonly #caller: AbortSignal;
+  readonly #limits: CallLimits;
+  readonly #total: NodeJS.Timeout;
+  #silence: NodeJS.Timeout | undefined;
+  #cut: ModelError | undefined;
+  #rejectRace: ((error: ModelError) => void) | undefined;
+  readonly #onAbort = (): void => this.#cutCall("aborted", "The model call was aborted.", this.#caller.reason);
+
+  /** `caller` must not be aborted yet. */
+  constructor(caller: AbortSignal, limits: CallLimits) {
+    this.#caller = caller;
+    this.#limits = limits;
+    caller.addEventListener("abort", this.#onAbort, { once: true });
+    const { requestTimeoutMs, headersTimeoutMs } = limits;
+    const whole = `The model call took longer than ${requestTimeoutMs} ms (requestTimeoutMs).`;
+    this.#total = setTimeout(() => this.#cutCall("timeout", whole), requestTimeoutMs);
+    if (headersTimeoutMs === undefined) return;
+    const late = `The model server did not begin to answer within ${headersTimeoutMs} ms (headersTimeoutMs).`;
+    this.#silence = setTimeout(() => this.#cutCall("timeout", late), headersTimeoutMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Why the call was cut, if it was. */
+  get cut(): ModelError | undefined {
+    return this.#cut;
+  }
+
+  /** Settles like `work`, or rejects at once when the call is cut, even if `work` never notices. */
+  race<Value>(work: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      this.#rejectRace = reject;
+      work.then(resolve, reject);
+    });
+  }
+
+  /** The answer has begun: from now on silence counts. */
+  watchSilence(): void {
+    clearTimeout(this.#silence);
+    const { stallTimeoutMs } = this.#limits;
+    const stalled = `The model's answer stalled: nothing came for ${stallTimeoutMs} ms (stallTimeoutMs).`;
+    this.#silence = setTimeout(() => this.#cutCall("stalled", stalled), stallTimeoutMs);
+  }
+
+  /** Something came. */
+  heard(): void {
+    this.#silence?.refresh();
+  }
+
+  /** All of a stream has come but its end, which is only waited for a moment. */
+  expectEnd(): void {
+    clearTimeout(this.#silence);
+    const grace = Math.min(this.#limits.stallTimeoutMs, closingGraceMs);
+    this.#silence = setTimeout(() => this.#cutCall("stalled", "The stream did not end after its last event."), grace);
+  }
+
+  /** Frees the timers and the listener. Safe to call twice. */
+  end(): void {
+    clearTimeout(this.#total);
+    clearTimeout(this.#silence);
+    this.#caller.removeEventListener("abort", this.#onAbort);
+    this.#rejectRace = undefined;
+  }
+
+  #cutCall(kind: ModelFailureKind, message: string, cause?: unknown): void {
+    const retryable = kind !== "aborted";
+    this.#cut ??= new ModelError(message, { retryable, mayHaveBeenSent: true, cause, details: { kind } });
+    this.#rejectRace?.(this.#cut);
+    this.#controller.abort(this.#cut);
+  }
+}

@@ -1,0 +1,173 @@
+import { InvalidInputError, ModelError } from "../errors/index.ts";
+import type { JsonObject, ModelRequest, ModelResponse, Usage } from "../state/index.ts";
+import { AnswerAccumulator } from "./accumulator.ts";
+import { callFailure } from "./call-failure.ts";
+import { CallGuard } from "./call-guard.ts";
+import { httpFetch } from "./http-fetch.ts";
+import type { GenerateOptions, LanguageModel } from "./language-model.ts";
+import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
+import { wireRequest } from "./openai-wire.ts";
+import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
+import { countTokens, imageTokenBound, promptTokenBound, type TokenCounting } from "./token-count.ts";
+
+export interface OpenaiModelOptions {
+  /** Default: `OPENAI_API_KEY`, read on first use. */
+  readonly apiKey?: string | undefined;
+  /** Default: `OPENAI_BASE_URL`, read on first use, else OpenAI's own. */
+  readonly baseURL?: string | undefined;
+  readonly organization?: string | undefined;
+  /** Sent with every request. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Tokens that prompt and answer may have together. */
+  readonly contextWindow?: number | undefined;
+  /** Longest silence inside an answer, in milliseconds. Default 60,000. */
+  readonly stallTimeoutMs?: number | undefined;
+  /** Longest wait for a streamed answer to begin, in milliseconds. Default 60,000. A whole answer begins only when it is complete: `requestTimeoutMs` bounds it. */
+  readonly headersTimeoutMs?: number | undefined;
+  /** Longest time for the whole call, in milliseconds. Default 600,000. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** Replaces the built-in HTTP layer. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+  /** Fields for the request's body, set last. */
+  readonly extraBody?: JsonObject | undefined;
+  /** The field that carries `maxOutputTokens`. Default `max_completion_tokens`; some servers only know `max_tokens`. */
+  readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
+  /** How a prompt is measured before a call. Default `bytes`: a hard upper bound at no cost, up to four times the tokens. */
+  readonly tokenCounting?: TokenCounting | undefined;
+  /** Tokens to reserve for an image. Default 2,500. */
+  readonly imageTokens?: number | undefined;
+}
+
+/** Longest delay of a timer. */
+const longestDelayMs = 2_147_483_647;
+
+/**
+ * A model behind a Chat Completions server: OpenAI, or any that speaks its wire. The `openai` package is loaded on
+ * first use. Throws `InvalidInputError` for bad options at once, and on first use when there is no key.
+ */
+export function openaiModel(name: string, options: OpenaiModelOptions = {}): LanguageModel {
+  if (typeof name !== "string" || name.trim() === "") {
+    throw new InvalidInputError('openaiModel takes a model\'s name as its first argument, for instance "gpt-5-mini".');
+  }
+  return new OpenaiModel(name, options);
+}
+
+class OpenaiModel implements LanguageModel {
+  readonly name: string;
+  readonly provider = "openai";
+  readonly contextWindow: number | undefined;
+  readonly #options: OpenaiModelOptions;
+  readonly #stallTimeoutMs: number;
+  readonly #headersTimeoutMs: number;
+  readonly #requestTimeoutMs: number;
+  readonly #imageTokens: number;
+  #client: OpenaiClient | undefined;
+
+  constructor(name: string, options: OpenaiModelOptions) {
+    this.name = name;
+    this.contextWindow = wholeNumber(options, "contextWindow");
+    this.#options = options;
+    this.#stallTimeoutMs = wholeNumber(options, "stallTimeoutMs", longestDelayMs) ?? 60_000;
+    this.#headersTimeoutMs = wholeNumber(options, "headersTimeoutMs", longestDelayMs) ?? 60_000;
+    this.#requestTimeoutMs = wholeNumber(options, "requestTimeoutMs", longestDelayMs) ?? 600_000;
+    this.#imageTokens = wholeNumber(options, "imageTokens") ?? imageTokenBound;
+  }
+
+  countPromptTokens(request: ModelRequest): number | Promise<number> {
+    return promptTokenBound(request, this.#options.tokenCounting ?? "bytes", this.#imageTokens);
+  }
+
+  async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
+    const client = this.#client ?? (await this.#connect());
+    if (options.signal.aborted) throw notSent(options.signal);
+    const accumulator = new AnswerAccumulator();
+    const stream = options.onDelta !== undefined;
+    const guard = new CallGuard(options.signal, {
+      requestTimeoutMs: this.#requestTimeoutMs,
+      headersTimeoutMs: stream ? this.#headersTimeoutMs : undefined,
+      stallTimeoutMs: this.#stallTimeoutMs,
+    });
+    const call: Call = { accumulator, guard, options, isStreamed: false };
+    try {
+      await guard.race(this.#exchange(client, this.#body(request, stream), call));
+    } catch (error) {
+      // Once the finish reason is there, a broken end costs the usage at most, and another call costs more.
+      const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
+      const isUsable = accumulator.isFinished && isTransport && !options.signal.aborted;
+      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.apiKey, call);
+    } finally {
+      guard.end();
+    }
+    const answer = accumulator.answer(this.name);
+    return { ...answer, usage: answer.usage ?? (await this.#estimate(request, accumulator)) };
+  }
+
+  async #connect(): Promise<OpenaiClient> {
+    const { apiKey, baseURL, organization, headers, fetch = httpFetch } = this.#options;
+    const timeoutMs = this.#requestTimeoutMs;
+    this.#client = await createOpenaiClient({ apiKey, baseURL, organization, headers, fetch, timeoutMs });
+    return this.#client;
+  }
+
+  #body(request: ModelRequest, stream: boolean): Record<string, unknown> {
+    const { extraBody = {}, outputLimitField = "max_completion_tokens" } = this.#options;
+    return wireRequest(request, { model: this.name, stream, extraBody, outputLimitField });
+  }
+
+  async #exchange(client: OpenaiClient, body: Record<string, unknown>, call: Call): Promise<void> {
+    const { accumulator, guard, options } = call;
+    const response = await client.send(body, guard.signal);
+    guard.watchSilence();
+    call.isStreamed = isEventStream(response, body["stream"] === true);
+    const read = call.isStreamed ? readEvents : readWhole;
+    await read(response, accumulator, {
+      onDelta: options.onDelta,
+      onBytes: () => guard.heard(),
+      onLastEvent: () => guard.expectEnd(),
+    });
+    if (accumulator.isFinished) return;
+    throw new ModelError("The model's answer ended before it was complete: no finish reason came.", {
+      retryable: true,
+      mayHaveBeenSent: true,
+      details: { kind: "incomplete" },
+    });
+  }
+
+  async #failure(error: unknown, apiKey: string, { accumulator, isStreamed }: Call): Promise<ModelError> {
+    let partialOutputTokens = accumulator.usage?.outputTokens;
+    // What a whole answer had cost when it was cut cannot be known.
+    if (isStreamed) partialOutputTokens ??= await countTokens(accumulator.generatedText());
+    return callFailure(error, { partialOutputTokens, apiKey, now: Date.now() });
+  }
+
+  /** Counted here because the server told nothing. */
+  async #estimate(request: ModelRequest, accumulator: AnswerAccumulator): Promise<Usage> {
+    const inputTokens = await promptTokenBound(request, "tokenizer", this.#imageTokens);
+    return { inputTokens, outputTokens: await countTokens(accumulator.generatedText()), estimated: true };
+  }
+}
+
+interface Call {
+  readonly accumulator: AnswerAccumulator;
+  readonly guard: CallGuard;
+  readonly options: GenerateOptions;
+  /** The answer has begun, as a stream. */
+  isStreamed: boolean;
+}
+
+function notSent(signal: AbortSignal): ModelError {
+  return new ModelError("The model call was aborted before it was sent.", {
+    retryable: false,
+    mayHaveBeenSent: false,
+    cause: signal.reason,
+    details: { kind: "aborted" },
+  });
+}
+
+type NumberOption = "contextWindow" | "stallTimeoutMs" | "headersTimeoutMs" | "requestTimeoutMs" | "imageTokens";
+
+function wholeNumber(options: OpenaiModelOptions, field: NumberOption, largest = Number.MAX_SAFE_INTEGER) {
+  const value = options[field];
+  if (value === undefined || (Number.isSafeInteger(value) && value > 0 && value <= largest)) return value;
+  throw new InvalidInputError(`${field} is ${String(value)}; it must be a whole number from 1 to ${largest}.`);
+}

@@ -1,0 +1,129 @@
+import type {
+  AssistantMessage,
+  Content,
+  JsonObject,
+  Message,
+  ModelRequest,
+  ResponseFormat,
+  ToolCallRequest,
+  ToolMessage,
+} from "../state/index.ts";
+import { textOf } from "../state/index.ts";
+import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
+
+export interface WireOptions {
+  readonly model: string;
+  readonly stream: boolean;
+  /** The field that carries `maxOutputTokens`; some servers only know the older one. */
+  readonly outputLimitField: "max_completion_tokens" | "max_tokens";
+  /** Fields that are set last, whatever the request says. */
+  readonly extraBody: JsonObject;
+}
+
+/** The body of a Chat Completions request. */
+export function wireRequest(request: ModelRequest, options: WireOptions): Record<string, unknown> {
+  const body: Record<string, unknown> = { model: options.model, messages: wireMessages(request.messages) };
+  if (request.tools !== undefined && request.tools.length > 0) {
+    body["tools"] = request.tools.map(({ name, description, parameters }) => ({
+      type: "function",
+      function: { name, description, parameters },
+    }));
+    if (request.toolChoice !== undefined) body["tool_choice"] = request.toolChoice;
+  }
+  if (request.maxOutputTokens !== undefined) body[options.outputLimitField] = request.maxOutputTokens;
+  if (request.temperature !== undefined) body["temperature"] = request.temperature;
+  if (request.responseFormat !== undefined) body["response_format"] = wireFormat(request.responseFormat);
+  if (options.stream) {
+    body["stream"] = true;
+    body["stream_options"] = { include_usage: true };
+  }
+  return Object.assign(body, options.extraBody);
+}
+
+function wireFormat(format: ResponseFormat): WireObject {
+  if (format.type === "text") return { type: "text" };
+  if (format.type === "json") return { type: "json_object" };
+  return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
+}
+
+function wireMessages(messages: readonly Message[]): readonly WireObject[] {
+  const wire: WireObject[] = [];
+  let withImages: ToolMessage[] = [];
+  for (const message of messages) {
+    if (message.role !== "tool" && withImages.length > 0) {
+      wire.push(...withImages.map(toolImages));
+      withImages = [];
+    }
+    wire.push(wireMessage(message));
+    if (message.role === "tool" && hasImage(message.content)) withImages.push(message);
+  }
+  wire.push(...withImages.map(toolImages));
+  return wire;
+}
+
+function wireMessage(message: Message): WireObject {
+  const { role, content } = message;
+  if (role === "user") return { role, content: userContent(content) };
+  if (role === "tool") return { role, tool_call_id: message.providerId, content: textOf(content) };
+  if (role === "assistant") return assistantMessage(message);
+  return { role, content: textOf(content) };
+}
+
+function assistantMessage(message: AssistantMessage): WireObject {
+  const text = textOf(message.content);
+  const calls = message.toolCalls ?? [];
+  const { tool_call_extras: extras, ...reasoning } = message.reasoning ?? {};
+  if (calls.length === 0) return { role: "assistant", content: text, ...reasoning };
+  return {
+    role: "assistant",
+    content: text === "" ? null : text,
+    tool_calls: calls.map((call) => wireCall(call, extras)),
+    ...reasoning,
+  };
+}
+
+function wireCall(call: ToolCallRequest, extras: unknown): WireObject {
+  const { providerId: id, name } = call;
+  const wire = { id, type: "function", function: { name, arguments: wellFormedArguments(call) } };
+  if (extras === undefined) return wire;
+  const extra = wireArray(extras).find((entry) => wireObject(entry)?.["id"] === id);
+  return extra === undefined ? wire : { ...wire, extra_content: wireObject(extra)?.["extra_content"] };
+}
+
+const checkedArguments = new WeakMap<ToolCallRequest, string>();
+
+/** Several servers refuse a history for ever once a call in it has broken JSON: such text goes back inside an object. */
+function wellFormedArguments(call: ToolCallRequest): string {
+  let checked = checkedArguments.get(call);
+  if (checked === undefined) {
+    checked = isJsonObject(call.arguments) ? call.arguments : JSON.stringify({ malformed: call.arguments });
+    checkedArguments.set(call, checked);
+  }
+  return checked;
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    return wireObject(JSON.parse(text)) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function userContent(content: Content): string | readonly WireObject[] {
+  if (typeof content === "string") return content;
+  return content.map((part) =>
+    part.type === "text" ? { type: "text", text: part.text } : { type: "image_url", image_url: { url: part.url } },
+  );
+}
+
+function hasImage(content: Content): boolean {
+  return typeof content !== "string" && content.some((part) => part.type === "image");
+}
+
+/** Tool messages carry text only, and nothing may stand between the results of a round: their images follow it. */
+function toolImages(message: ToolMessage): WireObject {
+  const images = typeof message.content === "string" ? [] : message.content.filter((part) => part.type === "image");
+  const caption = { type: "text", text: `Images from the result of tool call ${message.providerId}:` } as const;
+  return { role: "user", content: userContent([caption, ...images]) };
+}

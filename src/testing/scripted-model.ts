@@ -1,0 +1,168 @@
+import { InvalidInputError } from "../errors/index.ts";
+import type { GenerateOptions, LanguageModel } from "../model/index.ts";
+import {
+  type FinishReason,
+  type JsonObject,
+  type ModelRequest,
+  type ModelResponse,
+  textOf,
+  type Usage,
+} from "../state/index.ts";
+
+export interface ScriptedToolCall {
+  readonly name: string;
+  /** An object, or the text the model is to have written, broken if you like. Default `{}`. */
+  readonly arguments?: object | string | undefined;
+  /** Default: made from the numbers of the model's call and of this one. */
+  readonly id?: string | undefined;
+}
+
+export interface ScriptedReply {
+  readonly text?: string | undefined;
+  readonly toolCalls?: readonly ScriptedToolCall[] | undefined;
+  /** Replaces parts of the default, which is a token for every four characters, rounded up. */
+  readonly usage?: Partial<Usage> | undefined;
+  /** Default: `tool_calls` with calls, else `stop`. */
+  readonly finishReason?: FinishReason | undefined;
+  readonly reasoning?: string | undefined;
+  /** The answer waits for this, or for the signal. */
+  readonly delayUntil?: Promise<unknown> | undefined;
+  /** Thrown in place of the answer, after the deltas. */
+  readonly error?: Error | undefined;
+  /** The pieces in which the text is reported. Default: all of it at once. Without `text` they are the text. */
+  readonly deltas?: readonly string[] | undefined;
+}
+
+/** A text, or more. */
+export type ScriptedAnswer = string | ScriptedReply;
+
+export interface ScriptedCall {
+  /** 0 for the model's first call. */
+  readonly index: number;
+  readonly signal: AbortSignal;
+}
+
+/** What the model says: a function, one answer for every call, or a list that is used in order and must suffice. */
+export type ModelScript =
+  | ScriptedAnswer
+  | readonly ScriptedAnswer[]
+  | ((request: ModelRequest, call: ScriptedCall) => ScriptedAnswer | Promise<ScriptedAnswer>);
+
+export interface ScriptedModelOptions {
+  /** Default `scripted`. */
+  readonly name?: string | undefined;
+  /** Default `scripted`. */
+  readonly provider?: string | undefined;
+  readonly contextWindow?: number | undefined;
+}
+
+export interface ScriptedModel extends LanguageModel {
+  /** The requests so far, in order. */
+  readonly calls: readonly ModelRequest[];
+}
+
+/** A model for tests that says what its script says: no network, no time, the same answers each time. */
+export function scriptedModel(script: ModelScript, options: ScriptedModelOptions = {}): ScriptedModel {
+  const name = options.name ?? "scripted";
+  const calls: ModelRequest[] = [];
+  return {
+    name,
+    provider: options.provider ?? "scripted",
+    contextWindow: options.contextWindow,
+    calls,
+    countPromptTokens: (request) => tokensOf(promptText(request)),
+    async generate(request, generateOptions) {
+      const { signal } = generateOptions;
+      signal.throwIfAborted();
+      const index = calls.push(request) - 1;
+      const scripted = await unlessAborted(answerOf(script, request, { index, signal }), signal);
+      const reply = typeof scripted === "string" ? { text: scripted } : scripted;
+      await unlessAborted(reply.delayUntil, signal);
+      report(reply, generateOptions);
+      if (reply.error !== undefined) throw reply.error;
+      return respond(reply, request, { index, name });
+    },
+  };
+}
+
+function answerOf(
+  script: ModelScript,
+  request: ModelRequest,
+  call: ScriptedCall,
+): ScriptedAnswer | Promise<ScriptedAnswer> {
+  if (typeof script === "function") return script(request, call);
+  if (!isList(script)) return script;
+  const answer = script[call.index];
+  if (answer !== undefined) return answer;
+  throw new InvalidInputError(
+    `The scripted model was called ${call.index + 1} times, but its script has ${script.length} answers. ` +
+      "Add an answer, or pass a function.",
+  );
+}
+
+function isList(script: ScriptedAnswer | readonly ScriptedAnswer[]): script is readonly ScriptedAnswer[] {
+  return Array.isArray(script);
+}
+
+/** What `work` gives; rejects with the signal's reason as soon as it is aborted. */
+async function unlessAborted<Value>(work: Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = (): void => reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    // An abort that came before this listener is seen here.
+    signal.throwIfAborted();
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function report(reply: ScriptedReply, { onDelta, signal }: GenerateOptions): void {
+  if (onDelta === undefined) return;
+  if (reply.reasoning !== undefined && reply.reasoning !== "") onDelta({ type: "reasoning", text: reply.reasoning });
+  const whole = reply.text === undefined || reply.text === "" ? [] : [reply.text];
+  for (const text of reply.deltas ?? whole) {
+    signal.throwIfAborted();
+    onDelta({ type: "text", text });
+  }
+  signal.throwIfAborted();
+}
+
+function respond(
+  reply: ScriptedReply,
+  request: ModelRequest,
+  { index, name }: { readonly index: number; readonly name: string },
+): ModelResponse {
+  const content = reply.text ?? (reply.deltas ?? []).join("");
+  const toolCalls = (reply.toolCalls ?? []).map((call, position) => ({
+    id: call.id ?? `call_${index}_${position}`,
+    name: call.name,
+    arguments: typeof call.arguments === "string" ? call.arguments : JSON.stringify(call.arguments ?? {}),
+  }));
+  const reasoning: JsonObject | undefined =
+    reply.reasoning === undefined ? undefined : { reasoning_content: reply.reasoning };
+  const generated = content + (reply.reasoning ?? "") + toolCalls.map((call) => call.name + call.arguments).join("");
+  return {
+    content,
+    toolCalls,
+    ...(reasoning === undefined ? {} : { reasoning }),
+    usage: { inputTokens: tokensOf(promptText(request)), outputTokens: tokensOf(generated), ...reply.usage },
+    finishReason: reply.finishReason ?? (toolCalls.length === 0 ? "stop" : "tool_calls"),
+    model: name,
+  };
+}
+
+function tokensOf(text: string): number {
+  return Math.max(1, Math.ceil(text.length / 4));
+}
+
+function promptText(request: ModelRequest): string {
+  let text = "";
+  for (const message of request.messages) {
+    text += textOf(message.content);
+    if (message.role !== "assistant") continue;
+    for (const call of message.toolCalls ?? []) text += call.name + call.arguments;
+  }
+  return text + (request.tools === undefined || request.tools.length === 0 ? "" : JSON.stringify(request.tools));
+}

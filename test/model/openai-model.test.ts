@@ -1,0 +1,144 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { InvalidInputError } from "../../src/errors/index.ts";
+import { openaiModel, type OpenaiModelOptions } from "../../src/model/index.ts";
+import type { ScriptedReply } from "../../src/testing/index.ts";
+import { neverAborted, request, streamed, userMessage } from "../support/model-calls.ts";
+import { type ModelServer, type ServerReply, startModelServer } from "../support/model-server.ts";
+
+let server: ModelServer | undefined;
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await server?.stop();
+  server = undefined;
+});
+
+async function modelReplying(reply: ServerReply, options: OpenaiModelOptions = {}) {
+  server = await startModelServer(() => reply);
+  return openaiModel("gpt-5-mini", { apiKey: "key", baseURL: server.baseURL, ...options });
+}
+
+const reply: ScriptedReply = {
+  text: "Hello there",
+  reasoning: "They greet.",
+  toolCalls: [
+    { name: "search", arguments: { q: "x" }, id: "a" },
+    { name: "read", id: "b" },
+  ],
+  usage: { inputTokens: 20, outputTokens: 9, cachedInputTokens: 16, reasoningTokens: 4 },
+};
+const expected = {
+  content: "Hello there",
+  reasoning: { reasoning_content: "They greet." },
+  toolCalls: [
+    { id: "a", name: "search", arguments: '{"q":"x"}' },
+    { id: "b", name: "read", arguments: "{}" },
+  ],
+  usage: reply.usage,
+  finishReason: "tool_calls",
+  model: "gpt-5-mini",
+};
+
+describe("openaiModel", () => {
+  it("gives the same answer whole and streamed", async () => {
+    const model = await modelReplying({ ...reply, deltas: ["Hello", " there"] });
+    expect(await model.generate(request, { signal: neverAborted })).toEqual(expected);
+    const { answer, deltas } = await streamed(model);
+    expect(answer).toEqual(expected);
+    expect(deltas).toEqual([
+      { type: "reasoning", text: "They greet." },
+      { type: "text", text: "Hello" },
+      { type: "text", text: " there" },
+    ]);
+  });
+
+  it("asks for a stream, with usage, only when someone listens", async () => {
+    const model = await modelReplying({ text: "x" });
+    await model.generate(request, { signal: neverAborted });
+    await streamed(model);
+    const [whole, stream] = server?.requests ?? [];
+    expect(whole?.body).toEqual({ model: "gpt-5-mini", messages: [{ role: "user", content: "Say hello" }] });
+    expect(stream?.body).toMatchObject({ stream: true, stream_options: { include_usage: true } });
+  });
+
+  it("takes key and base URL from the environment, on first use", async () => {
+    const model = openaiModel("gpt-5-mini");
+    await modelReplying({ text: "hi" });
+    vi.stubEnv("OPENAI_API_KEY", "from-env");
+    vi.stubEnv("OPENAI_BASE_URL", server?.baseURL ?? "");
+    expect((await model.generate(request, { signal: neverAborted })).content).toBe("hi");
+    expect(server?.requests[0]?.headers.authorization).toBe("Bearer from-env");
+  });
+
+  it("says what to do when there is no key, and works once there is one", async () => {
+    const { baseURL } = await startedServer();
+    const model = openaiModel("gpt-5-mini", { baseURL });
+    const call = model.generate(request, { signal: neverAborted });
+    await expect(call).rejects.toThrow(InvalidInputError);
+    await expect(call).rejects.toThrow(/OPENAI_API_KEY/);
+    vi.stubEnv("OPENAI_API_KEY", "late");
+    expect((await model.generate(request, { signal: neverAborted })).content).toBe("ok");
+  });
+
+  it("sends the given headers, organization and extra fields", async () => {
+    const model = await modelReplying(
+      { text: "x" },
+      { headers: { "x-team": "blue" }, organization: "org-1", extraBody: { top_k: 5, temperature: 0 } },
+    );
+    await model.generate({ ...request, temperature: 1 }, { signal: neverAborted });
+    expect(server?.requests[0]?.headers).toMatchObject({ "x-team": "blue", "openai-organization": "org-1" });
+    expect(server?.requests[0]?.body).toMatchObject({ top_k: 5, temperature: 0 });
+  });
+
+  it("uses one connection for calls that follow each other, and never retries by itself", async () => {
+    const model = await modelReplying({ text: "x" });
+    for (let call = 0; call < 5; call += 1) await model.generate(request, { signal: neverAborted });
+    expect(server?.connections()).toBe(1);
+    await server?.stop();
+    const failing = await modelReplying({ status: 500 });
+    await expect(failing.generate(request, { signal: neverAborted })).rejects.toThrow("500");
+    expect(server?.requests).toHaveLength(1);
+  });
+
+  it("leaves no listener on a signal that outlives the call", async () => {
+    const { signal } = new AbortController();
+    const added = vi.spyOn(signal, "addEventListener");
+    const removed = vi.spyOn(signal, "removeEventListener");
+    await (await modelReplying({ text: "x" })).generate(request, { signal });
+    expect(added).toHaveBeenCalledOnce();
+    expect(removed.mock.calls.map(([type, listener]) => [type, listener])).toEqual(
+      added.mock.calls.map(([type, listener]) => [type, listener]),
+    );
+  });
+
+  it("measures a prompt at once by default, and with the tokenizer when told", async () => {
+    const long = { messages: [userMessage("hello world ".repeat(100))] };
+    const bytes = openaiModel("m").countPromptTokens(long);
+    expect(bytes).toBeGreaterThan(1_200);
+    const tokens = await openaiModel("m", { tokenCounting: "tokenizer" }).countPromptTokens(long);
+    expect(tokens).toBeGreaterThan(200);
+    expect(tokens).toBeLessThan(260);
+  });
+
+  it.each([
+    { stallTimeoutMs: 0 },
+    { headersTimeoutMs: Number.NaN },
+    { requestTimeoutMs: 2 ** 31 },
+    { contextWindow: -1 },
+    { imageTokens: 1.5 },
+  ])("refuses %o and names the field", (options) => {
+    const [field = ""] = Object.keys(options);
+    expect(() => openaiModel("m", options)).toThrow(InvalidInputError);
+    expect(() => openaiModel("m", options)).toThrow(field);
+  });
+
+  it("refuses a model without a name, and a base URL that is none", async () => {
+    expect(() => openaiModel(" ")).toThrow(InvalidInputError);
+    const model = openaiModel("m", { apiKey: "k", baseURL: "localhost:1234" });
+    await expect(model.generate(request, { signal: neverAborted })).rejects.toThrow(/localhost:1234.*no http/);
+  });
+});
+
+async function startedServer(): Promise<ModelServer> {
+  server = await startModelServer(() => "ok");
+  return server;
+}

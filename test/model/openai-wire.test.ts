@@ -1,0 +1,156 @@
+import { describe, expect, it } from "vitest";
+import { wireRequest } from "../../src/model/openai-wire.ts";
+import type { AssistantMessage, JsonObject, Message, ModelRequest, ToolMessage } from "../../src/state/index.ts";
+import { userMessage } from "../support/model-calls.ts";
+
+const wire = (request: ModelRequest, extraBody: JsonObject = {}) =>
+  wireRequest(request, { model: "m", stream: false, outputLimitField: "max_completion_tokens", extraBody });
+const messagesOf = (...messages: readonly Message[]) => wire({ messages })["messages"];
+const base = { id: "1", createdAt: 1, origin: "model" };
+const assistant = (fields: Partial<AssistantMessage>): AssistantMessage => ({
+  role: "assistant",
+  ...base,
+  content: "",
+  ...fields,
+});
+const result = (providerId: string, content: ToolMessage["content"]): ToolMessage => ({
+  role: "tool",
+  ...base,
+  callId: `t:1:${providerId}`,
+  providerId,
+  content,
+});
+const image = { type: "image", url: "data:image/png;base64,AA==" } as const;
+
+const wiredCall = (id: string) => ({ id, type: "function", function: { name: "f", arguments: "{}" } });
+
+describe("messages on the wire", () => {
+  it("carry their roles, texts and images, and nothing of ours", () => {
+    const system: Message = {
+      role: "system",
+      ...base,
+      content: [
+        { type: "text", text: "Be " },
+        { type: "text", text: "brief" },
+      ],
+      metadata: { agent_id: "a" },
+    };
+    expect(
+      messagesOf(
+        system,
+        userMessage("hi"),
+        userMessage([{ type: "text", text: "see" }, image]),
+        assistant({ content: "ok" }),
+      ),
+    ).toEqual([
+      { role: "system", content: "Be brief" },
+      { role: "user", content: "hi" },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "see" },
+          { type: "image_url", image_url: { url: image.url } },
+        ],
+      },
+      { role: "assistant", content: "ok" },
+    ]);
+  });
+
+  it("use the provider's ids for calls and their results", () => {
+    const calls = [{ callId: "turn:1:0", providerId: "call_x", name: "search", arguments: '{"q":1}' }];
+    expect(messagesOf(assistant({ toolCalls: calls }), result("call_x", "found"))).toEqual([
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "call_x", type: "function", function: { name: "search", arguments: '{"q":1}' } }],
+      },
+      { role: "tool", tool_call_id: "call_x", content: "found" },
+    ]);
+  });
+
+  it("carry broken arguments inside an object, so that no server chokes on the history", () => {
+    const calls = [{ callId: "turn:1:0", providerId: "a", name: "f", arguments: '{"q":' }];
+    expect(messagesOf(assistant({ toolCalls: calls }))).toMatchObject([
+      { tool_calls: [{ function: { arguments: '{"malformed":"{\\"q\\":"}' } }] },
+    ]);
+  });
+
+  it("send reasoning fields and signatures back as they came", () => {
+    const reasoning = {
+      reasoning_content: "Hm",
+      reasoning_details: [{ type: "x" }],
+      tool_call_extras: [{ id: "a", extra_content: { google: 1 } }],
+    };
+    const calls = [
+      { callId: "turn:1:0", providerId: "a", name: "f", arguments: "{}" },
+      { callId: "turn:1:1", providerId: "b", name: "f", arguments: "{}" },
+    ];
+    expect(messagesOf(assistant({ toolCalls: calls, reasoning }))).toEqual([
+      {
+        role: "assistant",
+        content: null,
+        reasoning_content: "Hm",
+        reasoning_details: [{ type: "x" }],
+        tool_calls: [{ ...wiredCall("a"), extra_content: { google: 1 } }, wiredCall("b")],
+      },
+    ]);
+  });
+
+  it("put images of tool results after the whole round", () => {
+    const wired = messagesOf(
+      result("a", [{ type: "text", text: "shot" }, image]),
+      result("b", "text"),
+      userMessage("next"),
+    );
+    expect(wired).toMatchObject([
+      { role: "tool", tool_call_id: "a", content: "shot" },
+      { role: "tool", tool_call_id: "b", content: "text" },
+      { role: "user", content: [{ type: "text" }, { type: "image_url", image_url: { url: image.url } }] },
+      { role: "user", content: "next" },
+    ]);
+  });
+});
+
+describe("the request's fields", () => {
+  const messages = [userMessage("hi")];
+  const tool = { name: "f", description: "does f", parameters: { type: "object" } };
+
+  it("are those of Chat Completions", () => {
+    const schema = { type: "object" };
+    const body = wire({
+      messages,
+      tools: [tool],
+      toolChoice: "required",
+      maxOutputTokens: 99,
+      temperature: 0.5,
+      responseFormat: { type: "json_schema", name: "out", schema },
+    });
+    expect(body).toEqual({
+      model: "m",
+      messages: [{ role: "user", content: "hi" }],
+      tools: [{ type: "function", function: tool }],
+      tool_choice: "required",
+      max_completion_tokens: 99,
+      temperature: 0.5,
+      response_format: { type: "json_schema", json_schema: { name: "out", schema } },
+    });
+    expect(wire({ messages, responseFormat: { type: "json" } })["response_format"]).toEqual({ type: "json_object" });
+  });
+
+  it("leave out an empty list of tools with its choice, which servers refuse", () => {
+    expect(Object.keys(wire({ messages, tools: [], toolChoice: "none" }))).toEqual(["model", "messages"]);
+  });
+
+  it("can name the older output limit, and extra fields win", () => {
+    const body = wireRequest(
+      { messages, maxOutputTokens: 9 },
+      { model: "m", stream: true, outputLimitField: "max_tokens", extraBody: { model: "other" } },
+    );
+    expect(body).toMatchObject({
+      model: "other",
+      max_tokens: 9,
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+});

@@ -1,0 +1,72 @@
+import { type LanguageModel, type ModelDelta, openaiModel, type OpenaiModelOptions } from "../../src/model/index.ts";
+import { ModelError } from "../../src/errors/index.ts";
+import type { ModelRequest, ModelResponse, UserMessage } from "../../src/state/index.ts";
+import { type RawServer, startRawServer } from "./raw-server.ts";
+
+export function userMessage(content: UserMessage["content"]): UserMessage {
+  return { role: "user", id: "message-1", createdAt: 1, content, origin: "user" };
+}
+
+export const request: ModelRequest = { messages: [userMessage("Say hello")] };
+
+export const neverAborted = new AbortController().signal;
+
+/** The failure of a call that must fail. */
+export async function failureOf(call: Promise<unknown>): Promise<ModelError> {
+  try {
+    await call;
+  } catch (error) {
+    if (error instanceof ModelError) return error;
+    throw error;
+  }
+  throw new Error("The call was expected to fail, and did not.");
+}
+
+/** Runs a streamed call and keeps what was reported on the way. */
+export async function streamed(
+  model: LanguageModel,
+  signal = neverAborted,
+): Promise<{ readonly answer: ModelResponse; readonly deltas: readonly ModelDelta[] }> {
+  const deltas: ModelDelta[] = [];
+  const answer = await model.generate(request, { signal, onDelta: (delta) => deltas.push(delta) });
+  return { answer, deltas };
+}
+
+/** One event of a stream. */
+export function event(data: object | string): string {
+  return `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`;
+}
+
+/** A chunk with one choice. */
+export function chunk(delta: object, finish_reason: string | null = null): string {
+  return event({ id: "c1", model: "served", choices: [{ index: 0, delta, finish_reason }] });
+}
+
+export const usageChunk = event({ id: "c1", choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } });
+export const done = event("[DONE]");
+
+const open = new Set<RawServer>();
+
+/** A model whose server writes exactly these bytes: as events for a streamed call, else as one JSON text. */
+export async function modelSending(body: string, options: OpenaiModelOptions = {}): Promise<LanguageModel> {
+  const type =
+    body.startsWith("data:") || body.startsWith(":") || body.startsWith("event:")
+      ? "text/event-stream"
+      : "application/json";
+  const server = await startRawServer((_request, response) => {
+    response.writeHead(200, { "content-type": type });
+    response.end(body);
+  });
+  return modelAt(server, options);
+}
+
+/** A model at a server that is stopped after the test. */
+export function modelAt(server: RawServer, options: OpenaiModelOptions = {}): LanguageModel {
+  open.add(server);
+  return openaiModel("requested", { apiKey: "secret-key", baseURL: `${server.origin}/v1`, ...options });
+}
+
+export async function stopServers(): Promise<void> {
+  await Promise.all([...open].map((server) => server.stop()));
+  open.clear();
+}
