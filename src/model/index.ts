@@ -9,3 +9,21 @@ export {
   promptTokenBound,
   type TokenCounting,
 } from "./token-count.ts";
+export {
+  isProse,
+  isRelevant,
+  type Keywords,
+  keywordsOf,
+  linePassages,
+  type Match,
+  matchPassage,
+  type NumberedLine,
+  type OfflineModelOptions,
+  offlineModel,
+  type Passage,
+  passagesOf,
+  type Statistics,
+  scoreMatch,
+  statisticsOf,
+  surroundingsOf,
+} from "./offline-model.ts";
