@@ -1,0 +1,192 @@
+import { describe, expect, test } from "vitest";
+import { offlineModel } from "../../src/model/index.ts";
+import { defaultClosingLine } from "../../src/model/offline-model.ts";
+import type { Message, ModelRequest, ModelTool } from "../../src/state/index.ts";
+import { conversation, tool, weather } from "./offline-conversation.ts";
+
+const never = new AbortController().signal;
+
+/** What the engine answers, without its closing line. */
+async function answer(request: ModelRequest): Promise<string> {
+  const { content } = await offlineModel().generate(request, { signal: never });
+  return content.replace(defaultClosingLine, "").trim();
+}
+
+async function calls(text: string, tools: readonly ModelTool[]) {
+  const response = await offlineModel().generate({ messages: conversation(["user", text]), tools }, { signal: never });
+  return response.toolCalls.map((call) => [call.name, JSON.parse(call.arguments) as unknown]);
+}
+
+/** A request after a tool call was answered. */
+function afterCall(
+  text: string,
+  tools: readonly ModelTool[],
+  call: { name: string; arguments: string },
+  result: string,
+  isError = false,
+): ModelRequest {
+  const request = { callId: "t:1:0", providerId: "offline_0_0", ...call };
+  const common = { createdAt: 0, origin: "tool" };
+  const messages: Message[] = [
+    ...conversation(["user", text]),
+    { ...common, id: "a", role: "assistant", content: "", toolCalls: [request] },
+    { ...common, id: "r", role: "tool", content: result, callId: "t:1:0", providerId: "offline_0_0", isError },
+  ];
+  return { messages, tools };
+}
+
+const add = tool("add", "Adds two numbers.", { a: { type: "number" }, b: { type: "number" } });
+const mail = tool("send_mail", "Sends an e-mail to somebody.", {
+  email: { type: "string", format: "email" },
+  subject: { type: "string" },
+});
+const clock = tool("current_time", "Tells what time it is now.", {});
+const echo = tool("echo", "Repeats a text.", { text: { type: "string" } });
+const total = tool("total", "Gives the total of numbers.", { numbers: { type: "array", items: { type: "number" } } });
+
+function agentTool(name: string): ModelTool {
+  return tool(name, `Delegates to the subagent ${name}.`, { input: { type: "string" } });
+}
+
+describe("plain tools", () => {
+  test.each([
+    ["Please add 2 and 3.5", [["add", { a: 2, b: 3.5 }]]],
+    ["What is 17 + 25?", [["add", { a: 17, b: 25 }]]],
+    ["What is the weather in Oslo?", [["get_weather", { city: "Oslo" }]]],
+    ["Weather in Oslo, in fahrenheit please", [["get_weather", { city: "Oslo", unit: "fahrenheit" }]]],
+    [
+      "How is the weather in Oslo and in New York?",
+      [
+        ["get_weather", { city: "Oslo" }],
+        ["get_weather", { city: "New York" }],
+      ],
+    ],
+    [
+      'Send a mail to ada@example.org with the subject "Engine ready"',
+      [["send_mail", { email: "ada@example.org", subject: "Engine ready" }]],
+    ],
+    ["What time is it?", [["current_time", {}]]],
+    ['echo "as it is"', [["echo", { text: "as it is" }]]],
+    ["What is the total of 4, -7 and 1,250?", [["total", { numbers: [4, -7, 1250] }]]],
+    ["get_weather with city: Lima", [["get_weather", { city: "Lima" }]]],
+    ["Who wrote Faust?", []],
+  ])("%s", async (text, expected) => {
+    expect(await calls(text, [add, weather, mail, clock, echo, total])).toEqual(expected);
+  });
+
+  test("a call is made once: its result is the answer", async () => {
+    const text = "Please add 2 and 3";
+    const call = { name: "add", arguments: '{"a":2,"b":3}' };
+    expect(await answer(afterCall(text, [add], call, "5"))).toBe("add: 5");
+    expect(await answer(afterCall(text, [add], call, "The sum is 5."))).toBe("The sum is 5.");
+    expect(await answer(afterCall(text, [add], call, '{"sum":5,"exact":true}'))).toBe("add: sum: 5, exact: true");
+    expect(await answer(afterCall(text, [add], call, "overflow in cell 4", true))).toBe(
+      "The tool add failed: overflow in cell 4",
+    );
+  });
+
+  test("says what is missing for a call", async () => {
+    expect(await answer({ messages: conversation(["user", "Add 2"]), tools: [add] })).toBe(
+      "To call add I need b (number).",
+    );
+  });
+
+  test("calls nothing when tools are forbidden", async () => {
+    const response = await offlineModel().generate(
+      { messages: conversation(["user", "Please add 2 and 3"]), tools: [add], toolChoice: "none" },
+      { signal: never },
+    );
+    expect(response.toolCalls).toEqual([]);
+    expect(response.finishReason).toBe("stop");
+  });
+
+  test("delegates without files get the task itself, all at once", async () => {
+    expect(await calls("Compare the two papers", [agentTool("critic"), agentTool("historian")])).toEqual([
+      ["critic", { input: "Compare the two papers" }],
+      ["historian", { input: "Compare the two papers" }],
+    ]);
+    expect(await calls("Ask the critic about the first paper", [agentTool("critic"), agentTool("historian")])).toEqual([
+      ["critic", { input: "Ask the critic about the first paper" }],
+    ]);
+  });
+
+  test("without its tools on the last step, it answers from what was gathered", async () => {
+    const { messages } = afterCall(
+      "What is a lease?",
+      [],
+      { name: "search_files", arguments: '{"query":"lease"}' },
+      "a.md:3: A lease is a right for a while.",
+    );
+    expect(await answer({ messages })).toContain("- A lease is a right for a while. (a.md:3)");
+  });
+});
+
+describe("conversations", () => {
+  test.each([
+    [
+      [
+        ["user", "My name is Ada."],
+        ["assistant", "Understood."],
+        ["user", "What is my name?"],
+      ],
+      "Your name is Ada.",
+    ],
+    [
+      [
+        ["user", "I'm Ada and I live in London."],
+        ["assistant", "Hello."],
+        ["user", "Where do I live?"],
+      ],
+      "You are Ada and you live in London.",
+    ],
+    [
+      [
+        ["user", "My favourite colour is green."],
+        ["assistant", "Noted."],
+        ["user", "My favourite colour is blue."],
+        ["assistant", "Noted."],
+        ["user", "What is my favourite colour?"],
+      ],
+      "Your favourite colour is blue.",
+    ],
+    [
+      [
+        ["system", "The office opens at nine. The cat is called Minka."],
+        ["user", "What is the cat called?"],
+      ],
+      "My instructions say: The cat is called Minka.",
+    ],
+    [
+      [
+        ["user", "Hello there."],
+        ["assistant", "Hello."],
+        ["user", "What did I say first?"],
+      ],
+      "You said: “Hello there.”",
+    ],
+    [[["user", "My dog is brown."]], "Understood: Your dog is brown."],
+  ] as const)("%j", async (turns, expected) => {
+    expect(await answer({ messages: conversation(...turns) })).toBe(expected);
+  });
+
+  test("does not make up what it was not told", async () => {
+    const said = await answer({
+      messages: conversation(
+        ["user", "My name is Ada."],
+        ["assistant", "Understood."],
+        ["user", "How tall is the Eiffel tower?"],
+      ),
+    });
+    expect(said).toContain("I cannot answer “How tall is the Eiffel tower?”");
+    expect(said).not.toContain("Ada");
+  });
+
+  test("summarises with sentences of the text", async () => {
+    const text =
+      "The harbour is old. The harbour was built for the ships of the salt trade. Ships of the salt trade left the harbour in spring. Seagulls scream. Today the harbour is a museum for ships.";
+    const summary = await answer({ messages: conversation(["user", `Summarise this: ${text}`]) });
+    expect(summary.split(/(?<=\.) /)).toHaveLength(3);
+    for (const sentence of summary.split(/(?<=\.) /)) expect(text).toContain(sentence);
+    expect(summary).not.toContain("Seagulls");
+  });
+});
