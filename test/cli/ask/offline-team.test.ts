@@ -1,4 +1,3 @@
-import { mkdir, copyFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loopTools, runAgent, runTeam, statementsIn, temporaryFolder } from "./team-loop.ts";
 import { defaultClosingLine } from "../../../src/model/offline-model.ts";
