@@ -1,14 +1,13 @@
 import {
-  costBound,
   DEFAULT_OUTPUT_TOKENS,
   MINIMUM_OUTPUT_TOKENS,
   type Price,
-  type ReservationAsk,
   type Reservation,
+  type ReservationAsk,
   type Settlement,
 } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { LanguageModel } from "../model/index.ts";
+import { type LanguageModel, costOf as pricedCost } from "../model/index.ts";
 import type { ModelRequest, Usage } from "../state/index.ts";
 import type { Host } from "./host.ts";
 
@@ -63,10 +62,7 @@ export function emptySettlement(reservation: Reservation): Settlement {
   return { reservation, tokens: 0, costMicros: 0, unconfirmed: false };
 }
 
-/** Micro-dollars, rounded up; null when the price is not known. */
+/** Micro-dollars; null when the price is not known. */
 export function costOf(usage: Usage, price: Price | null): number | null {
-  if (!price) return null;
-  const cached = usage.cachedInputTokens ?? 0;
-  const cachedPrice = price.cachedInputPerMillion ?? price.inputPerMillion;
-  return costBound(price, usage.inputTokens - cached, usage.outputTokens) + Math.ceil(cached * cachedPrice);
+  return price ? pricedCost(usage, price) : null;
 }

@@ -1,5 +1,5 @@
-import { shortHash, stableStringify } from "../base/index.ts";
 import type { AgentTool } from "../agents/index.ts";
+import { shortHash, stableStringify } from "../base/index.ts";
 import type { CallState, EntryOf, ToolCallRequest } from "../state/index.ts";
 import type { Host } from "./host.ts";
 

@@ -10,11 +10,12 @@ import { promptHashOf } from "./prompt.ts";
  * Model calls of user code (hooks, tools), numbered within their run. Each is reserved and journalled; when the run is
  * repeated, a call with the same number and the same prompt gets the journalled answer (design, The journal).
  */
-export function generateFor(host: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
+export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
   return async (input: GenerateInput): Promise<ModelResponse> => {
     const index = count;
     count += 1;
+    const host = await owner.live();
     const { model } = host.definition;
     if (input.model !== undefined && input.model !== model.name) {
       throw new InvalidInputError(`generate() was asked for model "${input.model}"; this agent has "${model.name}"`);

@@ -1,6 +1,5 @@
-import type { Clock } from "../base/index.ts";
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
-import type { BudgetMove, Post } from "../stores/index.ts";
+import type { Clock } from "../base/index.ts";
 import type {
   AgentIdentity,
   Artifact,
@@ -14,6 +13,7 @@ import type {
   TroupeEventBody,
   TurnState,
 } from "../state/index.ts";
+import type { BudgetMove, Post } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 
 /** What goes to the store together with a fact. */
@@ -68,11 +68,13 @@ export interface Host {
   proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">>;
   /** Resolves when all that was appended before is committed. User code runs only after it. */
   committed(): Promise<void>;
+  /** Resolves when all that was appended before has entered the machines: a fact behind an undecided intent waits for it. */
+  delivered(): Promise<void>;
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
   memory(turnId: string): TurnMemory;
   /** The conversation, oldest first; with `maxMessages` only the newest. */
-  history(maxMessages: number | undefined): Promise<readonly Message[]>;
+  history(maxMessages: number | undefined): readonly Message[];
   message(messageId: string): Message | undefined;
   emit(turnId: string, step: number, event: TroupeEventBody): void;
   /** Whether anybody listens to this agent's deltas. */
@@ -83,6 +85,16 @@ export interface Host {
   /** What an attempt had cost when its effect was stopped, handed over to whoever settles it; once. */
   noteCut(requestKey: string, outputTokens: number): void;
   takeCut(requestKey: string): number | undefined;
+  /**
+   * What is out in the world under this key. It belongs to the process, not to the activation: an agent that was
+   * discarded and restored here takes up what it had begun.
+   */
+  readonly world: {
+    run<T>(key: string, signal: AbortSignal, start: (signal: AbortSignal) => Promise<T>): Promise<T>;
+    has(key: string): boolean;
+  };
+  /** The live host of this agent: itself, or the one that took its place in this process. */
+  live(): Promise<Host>;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
   confirmPause(): void;
   /** Where a child of this turn stands; settles when it has ended. */

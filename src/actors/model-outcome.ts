@@ -1,4 +1,5 @@
 import { backoffDelay } from "../base/index.ts";
+import type { Reservation, Settlement } from "../budget/index.ts";
 import { ModelError } from "../errors/index.ts";
 import {
   callIdOf,
@@ -95,13 +96,12 @@ export function metadataOf(host: Host, turnId: string, step: number, isTrace: bo
 
 /** Appends the failed attempt, settled by what it may have cost; true when another attempt follows. */
 export function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unknown): boolean {
-  const { turnId, step, attempt, model, reservation, ask, price } = granted;
+  const { turnId, step, attempt, model, reservation } = granted;
   if (!reservation) return false;
   const known = error instanceof ModelError ? error : undefined;
   const retries = (known?.retryable ?? false) && attempt < host.definition.maxModelAttempts;
   const delay = known?.retryAfterMs ?? backoffDelay(attempt, host.random());
-  const usage = failedUsage(known, ask.promptTokens);
-  const settlement = usage ? settlementOf(reservation, usage, price) : emptySettlement(reservation);
+  const { usage, settlement } = bill(error, granted, reservation);
   host.append(
     {
       type: "model.failed",
@@ -119,11 +119,22 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
   return retries;
 }
 
-/** A refused request is not billed; a cut answer is, as far as it had come. */
-function failedUsage(error: ModelError | undefined, promptTokens: number): Usage | null {
-  const output = error?.partialOutputTokens;
-  if (output === undefined || output === 0) return null;
-  return { inputTokens: promptTokens, outputTokens: output, estimated: true };
+/**
+ * What a failed attempt may have cost: nothing when the provider refused it or never got it, the prompt and what had
+ * arrived when a stream was cut, all that was reserved when nobody knows.
+ */
+function bill(
+  error: unknown,
+  { ask, price }: EntryOf<"model.requested">,
+  reservation: Reservation,
+): { usage: Usage | null; settlement: Settlement } {
+  const known = error instanceof ModelError ? error : undefined;
+  if (known && (!known.mayHaveBeenSent || known.status !== undefined)) {
+    return { usage: null, settlement: emptySettlement(reservation) };
+  }
+  if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };
+  const usage: Usage = { inputTokens: ask.promptTokens, outputTokens: known.partialOutputTokens, estimated: true };
+  return { usage, settlement: settlementOf(reservation, usage, price) };
 }
 
 /** Names one attempt of one model call. */

@@ -1,5 +1,5 @@
 import { faultPoint } from "../base/index.ts";
-import type { CallState } from "../state/index.ts";
+import { type CallState, foldCall } from "../state/index.ts";
 import { effectActor } from "./effect.ts";
 import { gateCall, grantedTool } from "./gate.ts";
 import type { Host } from "./host.ts";
@@ -19,9 +19,8 @@ interface CallInput {
 export const performCall = effectActor<CallInput>("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
-  if (!call.gate) gateCall(host, call);
-  const gated = host.call(turnId, callId);
-  if (!gated?.gate) return;
+  const gated = call.gate ? call : foldCall(call, gateCall(host, call));
+  if (!gated.gate) return;
   faultPoint("call.gated");
   const { verdict, message } = gated.gate;
   if (verdict !== "allowed") {

@@ -4,9 +4,9 @@ import type { EntryOf, HookPatch, Message, ModelRequest, TurnState } from "../st
 import type { Host } from "./host.ts";
 
 /** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
-export async function assembleRequest(host: Host, turn: TurnState): Promise<ModelRequest> {
+export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   const { definition, identity } = host;
-  const history = await host.history(definition.maxMessages);
+  const history = host.history(definition.maxMessages);
   const messages = compileMessages(instructionsOf(host, turn.turnId), history, patchesOf(host, turn));
   const granted = identity.grantedTools;
   const all = definition.tools.definitions();

@@ -1,6 +1,6 @@
 import { abortable, backoffDelay, combineSignals, faultPoint } from "../base/index.ts";
 import { AgentStopError, ToolNotStartedError } from "../errors/index.ts";
-import { type CallState, signalOfLimit } from "../state/index.ts";
+import { type CallState, type Entry, foldCall, signalOfLimit } from "../state/index.ts";
 import { type Reconciliation, revocable, type Tool } from "../tools/index.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
@@ -12,34 +12,38 @@ import { until } from "./until.ts";
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const { turnId, callId } = call;
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
-  if (leftOpen && tool.effect === "once") {
+  let takesUp = leftOpen && host.world.has(worldKeyOf(call));
+  if (leftOpen && !takesUp && tool.effect === "once") {
     const known = await reconcile(host, call, tool, "its process ended while it ran", signal);
     if (!signal.aborted) settleCall(host, call, known);
     return;
   }
-  if (call.retryAt !== null) await until(host, call.retryAt, signal);
+  let current = call;
   for (;;) {
-    const current = host.call(turnId, callId);
-    if (!current || current.outcome !== null || signal.aborted) return;
+    if (current.retryAt !== null) await until(host, current.retryAt, signal);
     const release = tool.concurrency ? await host.slots(tool.name, tool.concurrency).acquire(signal) : undefined;
     try {
-      if (!(await start(host, current, tool))) return;
-      const result = await attempt(host, host.call(turnId, callId) ?? current, tool, signal);
+      const started = takesUp ? current : await start(host, current, tool);
+      if (!started || signal.aborted) return;
+      takesUp = false;
+      const result = await attempt(host, started, tool, signal);
       if (signal.aborted) return;
-      if (result !== "again") return settleCall(host, host.call(turnId, callId) ?? current, result);
+      if ("outcome" in result) return settleCall(host, started, result);
+      current = foldCall(started, result.retrying);
     } finally {
       release?.();
     }
-    const retryAt = host.call(turnId, callId)?.retryAt;
-    if (retryAt) await until(host, retryAt, signal);
   }
 }
 
-/** Commits the intent; false when it was refused. */
-async function start(host: Host, call: CallState, tool: Tool<never>): Promise<boolean> {
+/** The end of one attempt: the call's result, or the entry that says when the next one may begin. */
+type AttemptEnd = CallResult | { readonly retrying: Entry };
+
+/** Commits the intent and gives the call as it then stands; undefined when it was refused. */
+async function start(host: Host, call: CallState, tool: Tool<never>): Promise<CallState | undefined> {
   const { turnId, step, callId, name } = call;
   const turn = host.turn(turnId);
-  if (!turn) return false;
+  if (!turn) return undefined;
   const outcome = await host.propose({
     type: "tool.started",
     turnId,
@@ -53,21 +57,35 @@ async function start(host: Host, call: CallState, tool: Tool<never>): Promise<bo
   });
   if (outcome.granted) {
     faultPoint("tool.intent");
-    return true;
+    return foldCall(call, outcome.entry);
   }
   const { reason, limit, accountId } = outcome.entry;
-  if (reason === "paused") return false;
+  if (reason === "paused") return undefined;
   const why = limit && accountId ? signalOfLimit(limit, accountId).message : "the agent was aborted";
   settleCall(host, call, errorResult(`The tool was not run: ${why}.`, "refused", "interrupted"));
-  return false;
+  return undefined;
 }
 
-async function attempt(
-  host: Host,
-  call: CallState,
-  tool: Tool<never>,
-  signal: AbortSignal,
-): Promise<CallResult | "again"> {
+/** One attempt is out in the world under this key. */
+function worldKeyOf(call: CallState): string {
+  return `${call.callId}#${call.attempt}`;
+}
+
+async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
+  try {
+    const output = await host.world.run(worldKeyOf(call), signal, (worldSignal) =>
+      execute(host, call, tool, worldSignal),
+    );
+    faultPoint("tool.effect");
+    return resultOfOutput(host, call, output, tool.maxOutputCharacters);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return await failed(host, call, tool, error, signal);
+  }
+}
+
+/** The tool's own code, with its time-out; its run context is gone afterwards (row H6). */
+async function execute(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<unknown> {
   const timed = combineSignals([signal]);
   const cancel = host.clock.setTimer(host.clock.now() + tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
@@ -75,12 +93,7 @@ async function attempt(
   const run = revocable(runContextOf(host, call, timed.signal));
   try {
     const args = tool.fromJournal(call.gate?.arguments ?? null) as never;
-    const output = await abortable(Promise.resolve(tool.execute(args, run.run)), timed.signal);
-    faultPoint("tool.effect");
-    return resultOfOutput(host, call, output, tool.maxOutputCharacters);
-  } catch (error) {
-    if (signal.aborted) return "again";
-    return await failed(host, call, tool, error, signal);
+    return await abortable(Promise.resolve(tool.execute(args, run.run)), timed.signal);
   } finally {
     run.revoke();
     cancel();
@@ -94,7 +107,7 @@ async function failed(
   tool: Tool<never>,
   error: unknown,
   signal: AbortSignal,
-): Promise<CallResult | "again"> {
+): Promise<AttemptEnd> {
   const stored = storedErrorOf(error);
   if (error instanceof AgentStopError) {
     const { turnId, name } = call;
@@ -113,8 +126,8 @@ async function failed(
   if (call.attempt < tool.maxAttempts) {
     const { turnId, step, callId } = call;
     const retryAt = host.clock.now() + backoffDelay(call.attempt, host.random());
-    host.append({ type: "tool.retrying", turnId, step, callId, attempt: call.attempt, error: stored, retryAt });
-    return "again";
+    const { attempt } = call;
+    return { retrying: host.append({ type: "tool.retrying", turnId, step, callId, attempt, error: stored, retryAt }) };
   }
   return { outcome: "error", text: `Error: ${stored.message}`, error: stored };
 }

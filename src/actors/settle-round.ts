@@ -13,7 +13,7 @@ export const settleRound = effectActor<{ readonly turnId: string }>("settleRound
     await host.committed();
     const { plugin } = registered;
     const { step } = turn;
-    const { draft, outcome } = createDraft(await host.history(host.definition.maxMessages));
+    const { draft, outcome } = createDraft(host.history(host.definition.maxMessages));
     await registered.hook(draft, hookContextOf(host, turnId, step, hookKeyOf(hook, index), signal));
     if (signal.aborted) return;
     const { added, patch } = outcome();

@@ -1,7 +1,8 @@
 import { faultPoint } from "../base/index.ts";
 import { TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import { type EntryOf, hookKeyOf, type ModelRequest, type TurnState } from "../state/index.ts";
+import type { ModelDelta } from "../model/index.ts";
+import { type EntryOf, hookKeyOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
 import { assertPriced, reservationAskOf } from "./ask.ts";
 import { effectActor } from "./effect.ts";
 import { addedMessages, hookContextOf } from "./hook-run.ts";
@@ -17,14 +18,15 @@ import { until } from "./until.ts";
  */
 export const think = effectActor<{ readonly turnId: string }>("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
-  if (started.openRequest) abandonRequest(host, started, started.openRequest);
+  if (started.openRequest && (await takeUp(host, started, started.openRequest, signal))) return;
   await resolveInstructions(host, turnId, signal);
   await applyBeforeHooks(host, turnId, signal);
   for (;;) {
-    const turn = turnOf(host, turnId);
+    await host.delivered();
     if (signal.aborted) return;
+    const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
-    const request = await assembleRequest(host, turnOf(host, turnId));
+    const request = assembleRequest(host, turnOf(host, turnId));
     const granted = await requestCall(host, turnOf(host, turnId), request);
     if (!granted || signal.aborted) return;
     if (await attempt(host, granted, request, signal)) return;
@@ -35,6 +37,19 @@ function turnOf(host: Host, turnId: string): TurnState {
   const turn = host.turn(turnId);
   if (!turn) throw new TurnInterruptedError(`turn ${turnId} is not open any more`);
   return turn;
+}
+
+/**
+ * A call that was under way when this owner began: one that this process itself has out in the world is taken up, any
+ * other is settled as lost. True when it has its outcome and there is nothing more to do.
+ */
+async function takeUp(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
+  const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
+  if (granted?.type === "model.requested" && host.world.has(requestKeyOf(open))) {
+    return await attempt(host, granted, assembleRequest(host, turn), signal);
+  }
+  abandonRequest(host, turn, open);
+  return false;
 }
 
 async function resolveInstructions(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
@@ -54,7 +69,7 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
     if (turn.appliedHooks.includes(hookKeyOf("beforeLlm", index))) continue;
     await host.committed();
     const step = nextStep(turn);
-    const { draft, outcome } = createDraft(await host.history(host.definition.maxMessages));
+    const { draft, outcome } = createDraft(host.history(host.definition.maxMessages));
     await hook(draft, hookContextOf(host, turnId, step, hookKeyOf("beforeLlm", index), signal));
     if (signal.aborted) return;
     const { added, patch } = outcome();
@@ -116,24 +131,20 @@ async function attempt(
   const { definition } = host;
   faultPoint("model.intent");
   const startedAt = host.clock.now();
-  let received = 0;
-  const noteCut = (): void => host.noteCut(requestKeyOf(granted), received);
-  signal.addEventListener("abort", noteCut, { once: true });
+  const key = requestKeyOf(granted);
   const listening = host.hasDeltaListeners();
+  let received = 0;
+  const noteCut = (): void => (listening ? host.noteCut(key, received) : undefined);
+  signal.addEventListener("abort", noteCut, { once: true });
   try {
     const bounded = boundedRequest(request, host, reservation.outputTokens);
-    const response = await definition.model.generate(bounded, {
-      signal,
-      onDelta: listening
-        ? (delta) => {
-            received += Buffer.byteLength(delta.text);
-            host.emit(turnId, step, {
-              type: delta.type === "text" ? "text.delta" : "reasoning.delta",
-              text: delta.text,
-            });
-          }
-        : undefined,
-    });
+    const onDelta = (delta: ModelDelta): void => {
+      received += Buffer.byteLength(delta.text);
+      host.emit(turnId, step, { type: delta.type === "text" ? "text.delta" : "reasoning.delta", text: delta.text });
+    };
+    const response = await host.world.run(key, signal, (worldSignal) =>
+      definition.model.generate(bounded, { signal: worldSignal, onDelta: listening ? onDelta : undefined }),
+    );
     if (signal.aborted) return true;
     faultPoint("model.effect");
     respond(host, granted, response, host.clock.now() - startedAt);

@@ -1,6 +1,6 @@
-import { InvalidInputError, PolicyRefusedError } from "../errors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type Budget, limitsOf } from "../budget/index.ts";
+import { InvalidInputError, PolicyRefusedError } from "../errors/index.ts";
 import type { CallState } from "../state/index.ts";
 import type { RunContext, SpawnedChild } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
@@ -37,16 +37,18 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     progress: (update) => host.emit(turnId, step, { type: "tool.progress", callId, name: call.name, update }),
     generate,
     async saveArtifact({ name, contentType, content }) {
-      const artifact = artifactOf(host, name, contentType, content);
+      const live = await host.live();
+      const artifact = artifactOf(live, name, contentType, content);
       const { artifactId, size } = artifact;
-      host.append(
+      live.append(
         { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },
         { artifacts: [artifact] },
       );
-      await host.committed();
+      await live.committed();
       return { artifactId };
     },
-    spawn: (definition, input, options) => spawnByCode(host, call, definition as AgentDefinition, input, options),
+    spawn: async (definition, input, options) =>
+      await spawnByCode(await host.live(), call, definition as AgentDefinition, input, options),
   };
 }
 

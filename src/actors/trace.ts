@@ -1,4 +1,4 @@
-import { type Entry, type Json, type Message, textOf, type TraceEntry } from "../state/index.ts";
+import { type Entry, type Json, type Message, type TraceEntry, textOf } from "../state/index.ts";
 import type { Host } from "./host.ts";
 
 /** The trace of the open turn, derived from its entries: there is no second record (row H5). */

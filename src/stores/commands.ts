@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { type NewAccount, openAccount } from "../budget/index.ts";
 import {
   type AgentIdentity,
@@ -7,6 +8,7 @@ import {
   newRecord,
   turnIdOf,
 } from "../state/index.ts";
+import { changeTimers } from "./account-timers.ts";
 import type { AbortCommand, MarkOutcome, OpenTurnOutcome, TurnCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
@@ -22,7 +24,11 @@ export function createAgent(
   if (known) return { created: false, record: known };
   const record = newRecord(identity);
   tables.putAgent(record);
-  if (account) tables.putAccount(identity.tenant, identity.rootAgentId, openAccount(account));
+  if (account) {
+    const opened = openAccount(account);
+    tables.putAccount(identity.tenant, identity.rootAgentId, opened);
+    changeTimers(tables, identity.tenant, undefined, opened);
+  }
   return { created: true, record };
 }
 
@@ -61,10 +67,8 @@ export function pause(tables: Tables, key: AgentKey, by: string, now: number): M
   if (!record) return { type: "notFound" };
   if (record.pause) return { type: "unchanged", posted: [] };
   tables.putAgent({ ...record, pause: { by, at: now } });
-  return {
-    type: "marked",
-    posted: postToTree(tables, record, { kind: "pause", key: `pause:${key.agentId}:${now}`, at: now, by }),
-  };
+  const item: InboxItem = { kind: "pause", key: switchKey("pause", key), at: now, by };
+  return { type: "marked", posted: postToTree(tables, record, () => item) };
 }
 
 export function resume(tables: Tables, key: AgentKey, by: string, now: number): MarkOutcome {
@@ -72,10 +76,8 @@ export function resume(tables: Tables, key: AgentKey, by: string, now: number): 
   if (!record) return { type: "notFound" };
   if (!record.pause) return { type: "unchanged", posted: [] };
   tables.putAgent({ ...record, pause: null });
-  return {
-    type: "marked",
-    posted: postToTree(tables, record, { kind: "resume", key: `resume:${key.agentId}:${now}`, at: now, by }),
-  };
+  const item: InboxItem = { kind: "resume", key: switchKey("resume", key), at: now, by };
+  return { type: "marked", posted: postToTree(tables, record, () => item) };
 }
 
 export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now: number): MarkOutcome {
@@ -85,30 +87,55 @@ export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now:
   if (record.openTurnId !== turnId || record.abort?.turnId === turnId) return { type: "unchanged", posted: [] };
   // The mark lasts as long as the turn; without an open turn there is nothing of the agent's own to forbid.
   if (turnId !== null)
-    tables.putAgent({ ...record, abort: { by: command.by, at: now, turnId, reason: command.reason } });
+    tables.putAgent({ ...record, pause: null, abort: { by: command.by, at: now, turnId, reason: command.reason } });
   const { by, reason, stopReason } = command;
-  const item: InboxItem = {
+  const item = (ofTurn: string | null): InboxItem => ({
     kind: "abort",
     key: `abort:${key.agentId}:${turnId ?? "*"}`,
     at: now,
-    turnId: null,
+    turnId: ofTurn,
     by,
     reason,
     stopReason,
-  };
-  return { type: "marked", posted: postToTree(tables, record, item, command.turnId) };
+  });
+  const posted = postToTree(
+    tables,
+    record,
+    (at) => {
+      if (at === record) return item(turnId);
+      // Whatever a descendant works on belongs to what is aborted; one at rest has nothing to end.
+      return at.openTurnId === null ? undefined : item(null);
+    },
+    turnId,
+  );
+  return { type: "marked", posted };
 }
 
-/** Posts to the agent and to every descendant that still has work; with a turn, only to what belongs to that turn. */
-function postToTree(tables: Tables, record: AgentRecord, item: InboxItem, turnId: string | null = null): string[] {
+/**
+ * Pause and resume alternate, so none of them is a double of another; the record's own field tells the second pause
+ * from the first, and the key must not make the two one item when both come within a millisecond.
+ */
+function switchKey(kind: "pause" | "resume", key: AgentKey): string {
+  return `${kind}:${key.agentId}:${randomUUID()}`;
+}
+
+/**
+ * Posts to the agent and to every descendant that is not shut down, where `itemFor` has something for it; with a turn,
+ * only to descendants that belong to that turn. One that is shut down may still have live children.
+ */
+function postToTree(
+  tables: Tables,
+  record: AgentRecord,
+  itemFor: (at: AgentRecord) => InboxItem | undefined,
+  turnId: string | null = null,
+): string[] {
   const posted: string[] = [];
   const visit = (at: AgentRecord, belongsToTurn: string | null): void => {
-    if (at.status === "shutdown") return;
-    if (tables.addToInbox({ tenant: at.tenant, agentId: at.agentId }, item)) posted.push(at.agentId);
-    for (const child of tables.childrenOf({ tenant: at.tenant, agentId: at.agentId })) {
-      if (belongsToTurn === null || child.parentTurnId === belongsToTurn) {
-        if (child.openTurnId !== null || item.kind !== "abort") visit(child, null);
-      }
+    const key = { tenant: at.tenant, agentId: at.agentId };
+    const item = at.status === "shutdown" ? undefined : itemFor(at);
+    if (item && tables.addToInbox(key, item)) posted.push(at.agentId);
+    for (const child of tables.childrenOf(key)) {
+      if (belongsToTurn === null || child.parentTurnId === belongsToTurn) visit(child, null);
     }
   };
   visit(record, turnId);

@@ -1,0 +1,10 @@
+export * from "./agents/index.ts";
+export { type Clock, systemClock } from "./base/index.ts";
+export * from "./budget/index.ts";
+export * from "./errors/index.ts";
+export * from "./hooks/index.ts";
+export * from "./model/index.ts";
+export * from "./runtime/index.ts";
+export * from "./state/index.ts";
+export { memoryStores, type Stores } from "./stores/index.ts";
+export * from "./tools/index.ts";

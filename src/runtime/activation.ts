@@ -1,0 +1,272 @@
+import type { InspectionEvent, Snapshot } from "xstate";
+import type { FactParts, Host, Proposed, SpawnRequest, TurnMemory } from "../actors/index.ts";
+import type { AgentDefinition } from "../agents/index.ts";
+import type { Clock } from "../base/index.ts";
+import { LeaseLostError } from "../errors/index.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  CallState,
+  Entry,
+  FactBody,
+  IntentBody,
+  Lifecycle,
+  Message,
+  OwnedFields,
+  TroupeEventBody,
+  TurnState,
+} from "../state/index.ts";
+import type { Committed } from "../stores/index.ts";
+import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
+import { ActorTree } from "./actor-tree.ts";
+import type { Committer } from "./committer.ts";
+import { Conversation } from "./conversation.ts";
+import { JournalWriter } from "./journal-writer.ts";
+import { spawnBody, spawnOrderOf } from "./spawn-order.ts";
+import type { World } from "./world.ts";
+
+/** What a live agent needs of the process it lives in. */
+export interface Surroundings {
+  readonly clock: Clock;
+  readonly committer: Committer;
+  random(): number;
+  readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+  slots(toolName: string, limit: number): Slots;
+  auth(turnId: string): Auth | undefined;
+  hasListeners(rootAgentId: string): boolean;
+  onCommitted(activation: Activation, outcome: Committed): void;
+  emit(activation: Activation, turnId: string, step: number, event: TroupeEventBody): void;
+  childResult(activation: Activation, childId: string): SpawnedChild["result"];
+  readonly world: World;
+  onLost(activation: Activation): void;
+  /** The live activation of this agent: itself, or the one that took its place in this process. */
+  successor(activation: Activation): Promise<Host>;
+}
+
+export interface ActivationStart {
+  readonly key: AgentKey;
+  readonly record: AgentRecord;
+  readonly definition: AgentDefinition;
+  readonly epoch: number;
+  readonly seq: number;
+  readonly at: number;
+  readonly snapshot: Snapshot<unknown> | undefined;
+  readonly turnEntries: readonly Entry[];
+  readonly history: readonly Message[];
+}
+
+/**
+ * One live agent: the host its effects act through.
+ * Owns: the actors, the writer, the conversation in memory. Does not own: the lease's renewal, the inbox, other agents.
+ */
+export class Activation implements Host {
+  readonly key: AgentKey;
+  readonly identity: AgentRecord;
+  readonly definition: AgentDefinition;
+  readonly epoch: number;
+  readonly clock: Clock;
+  readonly writer: JournalWriter;
+  readonly conversation: Conversation;
+  readonly world: Host["world"];
+  readonly #around: Surroundings;
+  readonly #actors: ActorTree;
+  readonly #cuts = new Map<string, number>();
+  /** Row of the last commit in the order of the tree. */
+  lastCursor = 0;
+  #owned: OwnedFields;
+  #lost: LeaseLostError | undefined;
+
+  constructor(start: ActivationStart, around: Surroundings) {
+    const { key, record, definition, epoch, snapshot } = start;
+    this.key = key;
+    this.identity = record;
+    this.definition = definition;
+    this.epoch = epoch;
+    this.clock = around.clock;
+    this.world = {
+      run: (worldKey, signal, start) => around.world.run(worldKey, signal, () => this.isLost, start),
+      has: (worldKey) => around.world.has(worldKey),
+    };
+    this.#around = around;
+    const { status, turnCount, lastActivity, error, checkpoint } = record;
+    this.#owned = { status, turnCount, lastActivity, error, checkpoint };
+    this.conversation = new Conversation(start.history, start.turnEntries);
+    this.writer = new JournalWriter(start, around.committer, {
+      now: () => around.clock.now(),
+      deliver: (entry) => this.#deliver(entry),
+      onCommitted: (outcome) => this.#onCommitted(outcome),
+      onStale: (taken) => this.discard(new LeaseLostError(`agent ${key.agentId} was taken over under epoch ${taken}`)),
+      onFailure: (cause) => this.discard(new LeaseLostError(`agent ${key.agentId} could not commit`, { cause })),
+    });
+    this.#actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
+  }
+
+  /** Starts the actors: what the state calls for begins to run. */
+  start(): void {
+    this.#actors.start();
+  }
+
+  get lifecycle(): Lifecycle {
+    return this.#actors.lifecycle;
+  }
+
+  get owned(): OwnedFields {
+    return this.#owned;
+  }
+
+  get openTurnId(): string | null {
+    return this.#actors.context.openTurnId;
+  }
+
+  get openChildIds(): readonly string[] {
+    return this.#actors.context.openChildIds;
+  }
+
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  values() {
+    return this.#actors.values(this.openTurnId);
+  }
+
+  random(): number {
+    return this.#around.random();
+  }
+
+  turn(turnId: string): TurnState | undefined {
+    return this.#actors.turn(turnId);
+  }
+
+  call(turnId: string, callId: string): CallState | undefined {
+    return this.#actors.call(turnId, callId);
+  }
+
+  memory(turnId: string): TurnMemory {
+    return this.conversation.memory(turnId);
+  }
+
+  history(maxMessages: number | undefined): readonly Message[] {
+    return this.conversation.history(maxMessages);
+  }
+
+  message(messageId: string): Message | undefined {
+    return this.conversation.message(messageId);
+  }
+
+  append(body: FactBody, parts?: FactParts): Entry {
+    if (parts?.messages && !this.#lost) this.conversation.addMessages(parts.messages);
+    return this.writer.append(body, parts);
+  }
+
+  async propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(
+    body: Body,
+  ): Promise<Proposed<Body["type"]>> {
+    return proposedOf(await this.writer.propose(body));
+  }
+
+  async proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">> {
+    const body = spawnBody(this, request);
+    return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
+  }
+
+  committed(): Promise<void> {
+    return this.writer.committed();
+  }
+
+  delivered(): Promise<void> {
+    return this.writer.delivered();
+  }
+
+  live(): Promise<Host> {
+    return this.#lost ? this.#around.successor(this) : Promise.resolve(this);
+  }
+
+  confirmPause(): void {
+    const turnId = this.openTurnId;
+    if (turnId === null) return;
+    const accountId = this.turn(turnId)?.accountId;
+    const moves = accountId ? ([{ type: "activity", accountId, delta: -1 }] as const) : [];
+    this.append({ type: "agent.paused", turnId }, { moves });
+  }
+
+  emit(turnId: string, step: number, event: TroupeEventBody): void {
+    this.#around.emit(this, turnId, step, event);
+  }
+
+  hasDeltaListeners(): boolean {
+    return this.#around.hasListeners(this.identity.rootAgentId);
+  }
+
+  auth(turnId: string): Auth | undefined {
+    return this.#around.auth(turnId);
+  }
+
+  slots(toolName: string, limit: number): Slots {
+    return this.#around.slots(toolName, limit);
+  }
+
+  noteCut(requestKey: string, outputTokens: number): void {
+    this.#cuts.set(requestKey, outputTokens);
+  }
+
+  takeCut(requestKey: string): number | undefined {
+    const cut = this.#cuts.get(requestKey);
+    this.#cuts.delete(requestKey);
+    return cut;
+  }
+
+  child(_turnId: string, childId: string): SpawnedChild["result"] {
+    return this.#around.childResult(this, childId);
+  }
+
+  /** Stops the actors and refuses everything from now on. What was not committed is forgotten: it did not happen. */
+  discard(error: LeaseLostError): void {
+    if (this.#lost) return;
+    this.#lost = error;
+    this.#actors.stop();
+    this.writer.close(error);
+    this.#around.onLost(this);
+  }
+
+  #deliver(entry: Entry): void {
+    this.conversation.note(entry);
+    this.#actors.deliver(entry);
+    this.#noteOwned(entry);
+  }
+
+  #noteOwned(entry: Entry): void {
+    switch (entry.type) {
+      case "agent.started":
+      case "agent.paused":
+      case "agent.resumed":
+      case "agent.shutdown":
+        return this.#setOwned({ ...this.#owned, status: this.lifecycle, lastActivity: entry.at });
+      case "turn.ended": {
+        const checkpoint = { version: 1, seq: entry.seq, agent: this.#actors.checkpoint } as const;
+        const { number: turnCount, error } = entry;
+        this.writer.closeTurn(entry.turnId);
+        return this.#setOwned({ status: this.lifecycle, turnCount, lastActivity: entry.at, error, checkpoint });
+      }
+      default:
+    }
+  }
+
+  #setOwned(owned: OwnedFields): void {
+    this.#owned = owned;
+    this.writer.setOwned(owned);
+  }
+
+  #onCommitted(outcome: Committed): void {
+    if (outcome.cursor > 0) this.lastCursor = outcome.cursor;
+    const turnId = this.openTurnId;
+    for (const { accountId, limit, used, max } of outcome.warnings) {
+      if (turnId !== null) this.append({ type: "budget.warning", turnId, accountId, limit, used, max });
+    }
+    this.#around.onCommitted(this, outcome);
+  }
+}
+
+function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
+  return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
+}

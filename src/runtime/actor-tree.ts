@@ -1,0 +1,98 @@
+import { type ActorRefFrom, createActor, type InspectionEvent, type Snapshot } from "xstate";
+import {
+  bindHost,
+  type Host,
+  liveAgentMachine,
+  type liveToolCallMachine,
+  type liveTurnMachine,
+} from "../actors/index.ts";
+import { lifecycleOf } from "../machines/index.ts";
+import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState } from "../state/index.ts";
+import { checkpointOf, hears } from "./rebuild.ts";
+
+export interface ActorTreeStart {
+  readonly agentId: string;
+  /** From recovery; absent for an agent that has never moved. */
+  readonly snapshot: Snapshot<unknown> | undefined;
+  readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+}
+
+/**
+ * The live machines of one agent: a root actor, its turn, its calls. An entry is delivered to every machine on its
+ * address, outermost first; machines never send to one another.
+ */
+export class ActorTree {
+  readonly #root: ActorRefFrom<typeof liveAgentMachine>;
+  /** The turn that ended last, whose actor is gone. */
+  #lastTurn: TurnState | undefined;
+
+  constructor(start: ActorTreeStart, host: Host) {
+    const { agentId, snapshot, inspect } = start;
+    this.#root = createActor(liveAgentMachine, {
+      id: agentId,
+      ...(snapshot ? { snapshot } : {}),
+      ...(inspect ? { inspect: (event: InspectionEvent) => inspect(agentId, event) } : {}),
+    });
+    bindHost(this.#root.system, host);
+  }
+
+  start(): void {
+    this.#root.start();
+  }
+
+  stop(): void {
+    this.#root.stop();
+  }
+
+  get lifecycle(): Lifecycle {
+    return lifecycleOf(this.#root.getSnapshot().value);
+  }
+
+  get context() {
+    return this.#root.getSnapshot().context;
+  }
+
+  get checkpoint() {
+    return checkpointOf(this.#root.getSnapshot());
+  }
+
+  /** The state values of all live machines, for comparing the live state with a fold. */
+  values(turnId: string | null) {
+    const turn = turnId === null ? undefined : this.#turn(turnId)?.getSnapshot();
+    const calls = Object.entries(turn?.children ?? {}).flatMap(([id, actor]) => {
+      const value = (actor?.getSnapshot() as { value?: unknown } | undefined)?.value;
+      return value === undefined ? [] : [[id, value] as const];
+    });
+    return { agent: this.#root.getSnapshot().value, turn: turn?.value, calls: Object.fromEntries(calls) };
+  }
+
+  turn(turnId: string): TurnState | undefined {
+    const live = this.#turn(turnId)?.getSnapshot().context;
+    return live ?? (this.#lastTurn?.turnId === turnId ? this.#lastTurn : undefined);
+  }
+
+  call(turnId: string, callId: string): CallState | undefined {
+    return this.#call(turnId, callId)?.getSnapshot().context;
+  }
+
+  deliver(entry: Entry): void {
+    const { turnId, callId } = addressOf(entry);
+    const broadcast = entry.type === "agent.resumed" && turnId !== null ? (this.turn(turnId)?.openCallIds ?? []) : [];
+    this.#root.send(entry);
+    if (turnId === null) return;
+    const turn = this.#turn(turnId);
+    turn?.send(entry);
+    if (entry.type === "turn.ended" && turn) this.#lastTurn = turn.getSnapshot().context;
+    if (callId !== null) this.#call(turnId, callId)?.send(entry);
+    for (const id of broadcast) if (hears(id, entry)) this.#call(turnId, id)?.send(entry);
+  }
+
+  #turn(turnId: string) {
+    return this.#root.getSnapshot().children[turnId] as ActorRefFrom<typeof liveTurnMachine> | undefined;
+  }
+
+  #call(turnId: string, callId: string) {
+    const calls = this.#turn(turnId)?.getSnapshot().children as Record<string, unknown> | undefined;
+    return calls?.[callId] as ActorRefFrom<typeof liveToolCallMachine> | undefined;
+  }
+}

@@ -1,0 +1,244 @@
+import { traceEntriesOf } from "../actors/index.ts";
+import { type AgentDefinition, DEFAULT_MAX_DEPTH } from "../agents/index.ts";
+import { shortHash } from "../base/index.ts";
+import { agentAccountId, limitsOf } from "../budget/index.ts";
+import {
+  AgentBusyError,
+  AgentNotStartedError,
+  AlreadyOwnedError,
+  InvalidInputError,
+  NotFoundError,
+  PolicyRefusedError,
+} from "../errors/index.ts";
+import {
+  type AgentRecord,
+  type Content,
+  childIdOf,
+  type Entry,
+  type Message,
+  textOf,
+  turnIdOf,
+} from "../state/index.ts";
+import type { Activation } from "./activation.ts";
+import type { RuntimeCore } from "./runtime-core.ts";
+import { TurnHandle } from "./turn-handle.ts";
+import type {
+  Agent,
+  AgentStatus,
+  GetMessagesOptions,
+  SpawnAgentOptions,
+  SpawnedAgent,
+  Turn,
+  TurnOptions,
+} from "./types.ts";
+
+/** One durable agent, as its user holds it. Any number of handles may name the same agent. */
+export class AgentHandle implements Agent {
+  readonly agentId: string;
+  readonly contextId: string;
+  readonly #core: RuntimeCore;
+  #record: AgentRecord;
+
+  constructor(core: RuntimeCore, record: AgentRecord) {
+    this.#core = core;
+    this.#record = record;
+    this.agentId = record.agentId;
+    this.contextId = record.agentId;
+  }
+
+  get state(): AgentStatus {
+    const live = this.#live;
+    const { status, turnCount, lastActivity, error } = live?.owned ?? this.#record;
+    const { metadata } = this.#record;
+    return {
+      status: live?.lifecycle ?? status,
+      turnCount,
+      lastActivity,
+      ...(error ? { error } : {}),
+      ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
+      openTurnId: live ? live.openTurnId : this.#record.openTurnId,
+    };
+  }
+
+  async start(): Promise<void> {
+    const live = await this.#core.live.activate(this.#key);
+    this.#record = live.identity;
+    this.#core.live.wakeUp(live);
+    await live.committed();
+    this.#core.live.notify(live.openChildIds);
+  }
+
+  executeTurn(input: Content | null, options: TurnOptions = {}): Turn {
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(input, options));
+  }
+
+  async #openTurn(input: Content | null, options: TurnOptions): Promise<string> {
+    const { auth, budget, ifBusy } = options;
+    if (input !== null && typeof input !== "string" && !Array.isArray(input)) {
+      throw new InvalidInputError(
+        "executeTurn() takes a text, a list of content parts, or null to continue without a message",
+      );
+    }
+    const limits = budget ? limitsOf(budget) : null;
+    const live = this.#live;
+    if (live?.lifecycle === "created") throw this.#notStarted();
+    const command = { input, actorId: auth?.actorId ?? null, limits, queue: ifBusy === "queue" };
+    const outcome = await this.#core.stores.openTurn(this.#key, command, this.#core.clock.now());
+    if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
+    if (outcome.type === "refused") throw this.#notStarted();
+    if (outcome.type === "busy") {
+      throw new AgentBusyError(
+        `agent "${this.agentId}" is busy with turn ${outcome.openTurnId}; wait for it, or pass { ifBusy: "queue" }`,
+        { details: { openTurnId: outcome.openTurnId } },
+      );
+    }
+    if (auth) this.#core.auth.keep(outcome.turnId, auth);
+    const owner = this.#live ?? (await this.#own());
+    if (owner) this.#core.live.take(owner, outcome.item);
+    return outcome.turnId;
+  }
+
+  /** Takes the agent up here; undefined when another living process runs it: that one hears of the turn. */
+  async #own(): Promise<Activation | undefined> {
+    try {
+      return await this.#core.live.activate(this.#key);
+    } catch (error) {
+      if (error instanceof AlreadyOwnedError) return undefined;
+      throw error;
+    }
+  }
+
+  #notStarted(): AgentNotStartedError {
+    return new AgentNotStartedError(
+      `agent "${this.agentId}" is ${this.state.status}; call start() before its first turn, and again after shutdown()`,
+    );
+  }
+
+  openTurn(): Turn | undefined {
+    const turnId = this.state.openTurnId;
+    return turnId === null ? undefined : this.turn(turnId);
+  }
+
+  turn(turnId: string): Turn {
+    return new TurnHandle(this.#core, this.agentId, Promise.resolve(turnId));
+  }
+
+  async pause(): Promise<void> {
+    const { stores, clock, live } = this.#core;
+    const outcome = await stores.pause(this.#key, "user", clock.now());
+    if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
+    const activation = this.#live;
+    if (activation) await live.intake(activation);
+    live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
+    if (!activation) return;
+    await this.#core.paused(activation);
+    await activation.committed();
+  }
+
+  async resume(): Promise<void> {
+    const { stores, clock, live } = this.#core;
+    const outcome = await stores.resume(this.#key, "user", clock.now());
+    if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
+    const activation = this.#live;
+    if (activation) {
+      await live.intake(activation);
+      await activation.committed();
+    }
+    live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
+  }
+
+  async abort(reason = "aborted by a user"): Promise<void> {
+    await this.#core.abortAgent(this.agentId, null, reason);
+  }
+
+  async shutdown(): Promise<void> {
+    const live = this.#live;
+    if (!live) return;
+    // An open turn stays open: it is carried on by the next start().
+    if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
+    await live.committed();
+    await this.#core.live.release(live);
+    this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
+  }
+
+  async getMessages(options: GetMessagesOptions = {}): Promise<Message[]> {
+    const { maxMessages, withoutTrace } = options;
+    const messages = await this.#core.stores.messages(this.#key, withoutTrace ? {} : { maxMessages });
+    if (!withoutTrace) return messages;
+    const kept = messages.filter(({ metadata }) => !metadata?.is_trace);
+    return maxMessages === undefined ? kept : kept.slice(-maxMessages);
+  }
+
+  getArtifacts() {
+    return this.#core.stores.artifacts(this.#key);
+  }
+
+  getArtifact(artifactId: string) {
+    return this.#core.stores.artifact(this.#key, artifactId);
+  }
+
+  async getTrace(turnId?: string) {
+    const rows = await this.#core.stores.readJournal(this.#key, 1);
+    const all = rows.flatMap((row): readonly Entry[] => row.entries);
+    const wanted = turnId ?? all.findLast((entry) => entry.type === "turn.started")?.turnId;
+    const entries = all.filter((entry) => "turnId" in entry && entry.turnId === wanted);
+    const messages = new Map((await this.#core.stores.messages(this.#key)).map((message) => [message.id, message]));
+    const first = entries.find((entry) => entry.type === "turn.started");
+    const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
+    const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
+    return traceEntriesOf(entries, prompt, (id) => messages.get(id));
+  }
+
+  async spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent> {
+    const parent = this.#record;
+    const depth = parent.depth + 1;
+    const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
+    if (depth > maxDepth)
+      throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
+    if (this.#core.definitions.get(definition.name) !== definition) {
+      throw new NotFoundError(
+        `the definition "${definition.name}" was not given to this runtime; name it in createRuntime({ agents })`,
+      );
+    }
+    const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
+    const accountId = agentAccountId(agentId);
+    const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
+    const { record } = await this.#core.stores.createAgent(
+      {
+        tenant,
+        agentId,
+        rootAgentId,
+        parentAgentId: parent.agentId,
+        parentTurnId: null,
+        parentStep: null,
+        parentCallId: null,
+        depth,
+        definition: definition.ref,
+        ownerId,
+        sessionId,
+        createdAt: this.#core.clock.now(),
+        accountId,
+        parentAccountId,
+        grantedTools: null,
+        maxDepth,
+        turnLimits: null,
+        metadata: {},
+      },
+      { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits: limitsOf(options.budget) },
+    );
+    const agent = new AgentHandle(this.#core, record);
+    await agent.start();
+    const first = turnIdOf(agentId, 1);
+    const turn = record.nextTurnNumber > 1 ? agent.turn(first) : agent.executeTurn(input);
+    await turn.id;
+    return { agent, turn };
+  }
+
+  get #key() {
+    return this.#core.keyOf(this.agentId);
+  }
+
+  get #live(): Activation | undefined {
+    return this.#core.live.get(this.#key);
+  }
+}

@@ -1,0 +1,108 @@
+import { backoffDelay, type Clock, createDeferred, faultPoint } from "../base/index.ts";
+import { StoreUnavailableError } from "../errors/index.ts";
+import type { Batch, CommitOutcome, Stores } from "../stores/index.ts";
+
+/** Somebody who has things to commit. */
+export interface CommitSource {
+  /** The next batch, or undefined when there is nothing to commit or one is under way. */
+  takeBatch(): Batch | undefined;
+  onOutcome(batch: Batch, outcome: CommitOutcome): void;
+  onFailure(error: unknown): void;
+}
+
+/**
+ * Brings batches to the store: all that became ready within one event-loop turn go in one transaction.
+ * Owns: which sources are due. Does not own: the batches, or what their outcomes mean.
+ *
+ * Invariants
+ * 1. A source is asked once per event-loop turn at the most, whether or not anybody awaits the result.
+ * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered.
+ */
+export class Committer {
+  readonly #stores: Stores;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #due = new Set<CommitSource>();
+  #scheduled = false;
+  #underWay = 0;
+  #closed = false;
+  #idle = createDeferred();
+
+  constructor(stores: Stores, clock: Clock, random: () => number) {
+    this.#stores = stores;
+    this.#clock = clock;
+    this.#random = random;
+    this.#idle.resolve();
+  }
+
+  schedule(source: CommitSource): void {
+    this.#due.add(source);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    if (this.#idle.isSettled) this.#idle = createDeferred();
+    setImmediate(() => this.#flush());
+  }
+
+  /** Resolves when nothing is due or under way. */
+  async drained(): Promise<void> {
+    await this.#idle.promise;
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    const sources: CommitSource[] = [];
+    const batches: Batch[] = [];
+    for (const source of this.#due) {
+      const batch = source.takeBatch();
+      if (!batch) continue;
+      sources.push(source);
+      batches.push(batch);
+    }
+    this.#due.clear();
+    if (batches.length === 0) return this.#settleIdle();
+    this.#underWay += 1;
+    faultPoint("commit.before");
+    this.#commit(batches).then(
+      (outcomes) => {
+        faultPoint("commit.after");
+        for (const [index, source] of sources.entries()) {
+          const batch = batches[index];
+          const outcome = outcomes[index];
+          if (batch && outcome) source.onOutcome(batch, outcome);
+        }
+        this.#underWay -= 1;
+        this.#settleIdle();
+      },
+      (error: unknown) => {
+        for (const source of sources) source.onFailure(error);
+        this.#underWay -= 1;
+        this.#settleIdle();
+      },
+    );
+  }
+
+  async #commit(batches: readonly Batch[]): Promise<CommitOutcome[]> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#stores.commit(batches, this.#clock.now());
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError) || this.#closed) throw error;
+        await this.#pause(backoffDelay(attempt, this.#random(), { baseMs: 50, capMs: 2_000 }));
+      }
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const over = createDeferred();
+    this.#clock.setTimer(this.#clock.now() + ms, () => over.resolve());
+    await over.promise;
+  }
+
+  #settleIdle(): void {
+    if (this.#underWay === 0 && this.#due.size === 0) this.#idle.resolve();
+  }
+}

@@ -1,0 +1,127 @@
+import { collectDefinitions } from "../agents/index.ts";
+import { assertId, createId, systemClock } from "../base/index.ts";
+import { agentAccountId, limitsOf } from "../budget/index.ts";
+import { InvalidInputError, NotFoundError } from "../errors/index.ts";
+import { type AgentIdentity, DEFAULT_TENANT } from "../state/index.ts";
+import { memoryStores } from "../stores/index.ts";
+import { AgentHandle } from "./agent-handle.ts";
+import { followTree } from "./follow.ts";
+import { createOverview, type Overview } from "./overview.ts";
+import { RuntimeCore } from "./runtime-core.ts";
+import type { Agent, AgentStartOptions, EventObserver, Runtime, RuntimeOptions } from "./types.ts";
+
+/** A root agent may be at the top of a tree this deep, whatever its subagents' own policies say. */
+const DEEPEST_TREE = 64;
+const DEFAULT_LEASE_MS = 10_000;
+
+/**
+ * The composition root: registers this process with the stores, and gives handles to agents.
+ * Throws `InvalidInputError` for definitions that clash, `StoreUnavailableError` when the stores do not answer.
+ */
+export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
+  if (!Array.isArray(options?.agents)) {
+    throw new InvalidInputError("createRuntime() takes { agents: [...] }, the definitions that may be started");
+  }
+  const stores = options.stores ?? memoryStores();
+  const tenant = options.tenant ?? DEFAULT_TENANT;
+  assertId("tenant", tenant);
+  const core = new RuntimeCore({
+    ...options,
+    stores,
+    tenant,
+    clock: options.clock ?? systemClock,
+    leaseMs: options.leaseMs ?? DEFAULT_LEASE_MS,
+    definitions: collectDefinitions(options.agents),
+  });
+  await core.start();
+  let overview: Overview | undefined;
+
+  return {
+    stores,
+    tenant,
+    get overview() {
+      if (!overview) {
+        const store = createOverview();
+        core.bus.listen((event) => store.trigger.noted({ event }));
+        overview = store;
+      }
+      return overview;
+    },
+    agent: (name, start) => openAgent(core, name, start ?? {}),
+    find: (agentId) => findAgent(core, agentId),
+    list: (filter) => stores.listAgents({ tenant, ...filter }),
+    accounts: (rootAgentId) => stores.accounts(tenant, rootAgentId),
+    subscribe: (observer) => subscribe(core, observer),
+    follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow ?? {}),
+    recover: () => recover(core),
+    shutdown: () => core.shutdown(),
+  };
+}
+
+async function openAgent(core: RuntimeCore, name: string, options: AgentStartOptions): Promise<Agent> {
+  const definition = core.definitions.get(name);
+  if (!definition) {
+    const known = [...core.definitions.keys()].join(", ");
+    throw new NotFoundError(`there is no agent definition "${name}"; this runtime has ${known}`);
+  }
+  const agentId = options.agentId ?? createId();
+  assertId("agentId", agentId);
+  const accountId = options.budget ? agentAccountId(agentId) : null;
+  const identity: AgentIdentity = {
+    tenant: core.tenant,
+    agentId,
+    rootAgentId: agentId,
+    parentAgentId: null,
+    parentTurnId: null,
+    parentStep: null,
+    parentCallId: null,
+    depth: 0,
+    definition: definition.ref,
+    ownerId: options.ownerId ?? null,
+    sessionId: options.sessionId ?? null,
+    createdAt: core.clock.now(),
+    accountId,
+    parentAccountId: null,
+    grantedTools: null,
+    maxDepth: DEEPEST_TREE,
+    turnLimits: null,
+    metadata: options.metadata ?? {},
+  };
+  const limits = limitsOf(options.budget);
+  const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
+  const { record } = await core.stores.createAgent(identity, account);
+  if (record.definition.name !== name) {
+    throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
+  }
+  return new AgentHandle(core, record);
+}
+
+async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
+  const record = await core.stores.readAgent(core.keyOf(agentId));
+  if (!record) throw new NotFoundError(`there is no agent "${agentId}"`);
+  return new AgentHandle(core, record);
+}
+
+function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe(): void } {
+  const next = typeof observer === "function" ? observer : observer.next;
+  const stop = core.bus.listen((event) => next?.call(observer, event));
+  return { unsubscribe: stop };
+}
+
+/** Takes up every agent with an open turn that nobody living owns. */
+async function recover(core: RuntimeCore): Promise<string[]> {
+  const taken: string[] = [];
+  for (let after: string | undefined; ; ) {
+    const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
+    for (const { agentId, openTurnId, definition } of page) {
+      if (openTurnId === null || !core.definitions.has(definition.name)) continue;
+      const holder = await core.stores.holder(core.keyOf(agentId));
+      if (holder && core.live.get(core.keyOf(agentId))) continue;
+      taken.push(agentId);
+    }
+    after = page.at(-1)?.agentId;
+    if (page.length < 500 || after === undefined) break;
+  }
+  core.live.notify(taken);
+  return taken;
+}

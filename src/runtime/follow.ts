@@ -1,0 +1,105 @@
+import { createDeferred } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import {
+  type AgentRecord,
+  type Entry,
+  type EventCursor,
+  eventsOf,
+  type JournalRow,
+  parseCursor,
+  type TroupeEvent,
+  textOf,
+} from "../state/index.ts";
+import type { Stores } from "../stores/index.ts";
+import type { EventBus } from "./event-bus.ts";
+import type { FollowOptions } from "./types.ts";
+
+const ROWS_AT_A_TIME = 200;
+
+/**
+ * Durable events of one tree in the order of its journal, from any cursor, without gap or double; live deltas in
+ * between. The journal is read for every durable event: what a client sees is what is committed.
+ */
+export async function* followTree(
+  source: { readonly stores: Stores; readonly bus: EventBus; readonly tenant: string },
+  rootAgentId: string,
+  options: FollowOptions,
+): AsyncGenerator<TroupeEvent, void, undefined> {
+  const { stores, bus, tenant } = source;
+  const { signal } = options;
+  let position = startOf(options.after);
+  const queue: (TroupeEvent | "look")[] = ["look"];
+  let arrived = createDeferred<void>();
+  const push = (item: TroupeEvent | "look"): void => {
+    if (item !== "look" || queue.at(-1) !== "look") queue.push(item);
+    arrived.resolve();
+  };
+  const stopListening = bus.listen((event) => push(event.cursor === null ? event : "look"), rootAgentId);
+  const stopWatching = stores.onForeignWrite(() => push("look"));
+  const onAbort = (): void => arrived.resolve();
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const sources = new Map<string, AgentRecord>();
+  try {
+    while (!signal?.aborted) {
+      const item = queue.shift();
+      if (item === undefined) {
+        arrived = createDeferred<void>();
+        if (queue.length === 0 && !signal?.aborted) await arrived.promise;
+      } else if (item !== "look") {
+        yield item;
+      } else {
+        for (;;) {
+          const rows = await stores.readTree(tenant, rootAgentId, position.row - 1, ROWS_AT_A_TIME);
+          for (const row of rows) {
+            for (const event of await eventsOfRow(stores, tenant, row, sources)) {
+              if (isAfter(event, position)) yield event;
+            }
+            position = { row: row.cursor + 1, seq: 0, index: -1 };
+          }
+          if (rows.length < ROWS_AT_A_TIME) break;
+        }
+      }
+    }
+  } finally {
+    stopListening();
+    stopWatching();
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+function startOf(after: string | undefined): EventCursor {
+  if (after === undefined) return { row: 1, seq: 0, index: -1 };
+  const cursor = parseCursor(after);
+  if (cursor) return cursor;
+  throw new InvalidInputError(
+    `"${after}" is not a cursor; take the cursor of an event, or leave it out to begin at the start`,
+  );
+}
+
+function isAfter(event: TroupeEvent, position: EventCursor): boolean {
+  const at = parseCursor(event.cursor ?? "");
+  if (!at) return false;
+  if (at.row !== position.row) return at.row > position.row;
+  return at.seq !== position.seq ? at.seq > position.seq : at.index > position.index;
+}
+
+async function eventsOfRow(
+  stores: Stores,
+  tenant: string,
+  row: JournalRow,
+  sources: Map<string, AgentRecord>,
+): Promise<TroupeEvent[]> {
+  const key = { tenant, agentId: row.agentId };
+  const source = sources.get(row.agentId) ?? (await stores.readAgent(key));
+  if (!source) return [];
+  sources.set(row.agentId, source);
+  const ids = row.entries.flatMap(textIdsOf);
+  const messages = ids.length === 0 ? [] : await stores.messagesById(key, ids);
+  const texts = new Map(messages.map(({ id, content }) => [id, textOf(content)]));
+  return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, (id) => texts.get(id) ?? ""));
+}
+
+function textIdsOf(entry: Entry): string[] {
+  if (entry.type === "turn.started") return entry.inputMessageIds;
+  return entry.type === "turn.ended" && entry.outputMessageId !== null ? [entry.outputMessageId] : [];
+}

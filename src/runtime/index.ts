@@ -1,0 +1,22 @@
+export { type CreateAgentOptions, createAgent } from "./create-agent.ts";
+export { createRuntime } from "./create-runtime.ts";
+export { type AgentOverview, createOverview, noted, type Overview, type OverviewState } from "./overview.ts";
+export { MachineFold } from "./rebuild.ts";
+export type {
+  Agent,
+  AgentListOptions,
+  AgentStartOptions,
+  AgentStatus,
+  AuthRequest,
+  EventObserver,
+  FollowOptions,
+  GetMessagesOptions,
+  Runtime,
+  RuntimeOptions,
+  SpawnAgentOptions,
+  SpawnedAgent,
+  Turn,
+  TurnOptions,
+  TurnRest,
+  TurnResult,
+} from "./types.ts";

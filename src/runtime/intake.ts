@@ -1,0 +1,145 @@
+import { turnAccountId } from "../budget/index.ts";
+import {
+  type InboxItem,
+  type Message,
+  type StopSignal,
+  signalOfLimit,
+  type Timer,
+  type TurnItem,
+} from "../state/index.ts";
+import type { Activation } from "./activation.ts";
+
+/**
+ * Takes inbox items into the journal. An item is acknowledged by the batch that holds what became of it, so that it is
+ * neither lost nor taken twice. False: it is not its turn yet, and it stays where it is.
+ */
+export function takeItem(activation: Activation, item: InboxItem): boolean {
+  switch (item.kind) {
+    case "turn":
+      if (!beginTurn(activation, item)) return false;
+      break;
+    case "child.ended":
+      takeChildEnded(activation, item);
+      break;
+    case "pause":
+      takePause(activation, item.by);
+      break;
+    case "resume":
+      takeResume(activation, item.by);
+      break;
+    case "abort":
+      takeAbort(activation, item);
+      break;
+    case "budget.freed":
+      if (activation.openTurnId !== null) activation.append({ type: "budget.freed", turnId: activation.openTurnId });
+      break;
+    default:
+      item satisfies never;
+  }
+  activation.writer.acknowledge(item.key);
+  return true;
+}
+
+function beginTurn(activation: Activation, item: TurnItem): boolean {
+  const { lifecycle, definition, identity, clock } = activation;
+  if (activation.openTurnId !== null || (lifecycle !== "ready" && lifecycle !== "failed")) return false;
+  const { turnId, number, actorId } = item;
+  const message: Message | undefined =
+    item.input === null
+      ? undefined
+      : { id: `${turnId}:in`, role: "user", content: item.input, createdAt: clock.now(), origin: actorId ?? "user" };
+  const accountId = turnAccountId(turnId);
+  const limits = { ...definition.limits, ...identity.turnLimits, ...item.limits };
+  const granted = identity.grantedTools;
+  activation.append(
+    {
+      type: "turn.started",
+      turnId,
+      number,
+      inputMessageIds: message ? [message.id] : [],
+      actorId,
+      definition: definition.ref,
+      model: { name: definition.model.name, provider: definition.model.provider },
+      tools: granted
+        ? definition.grantedTools.filter(({ name }) => granted.includes(name))
+        : [...definition.grantedTools],
+      limits,
+      accountId,
+      maxConsecutiveToolFailures: definition.maxConsecutiveToolFailures,
+      hooks: { beforeLlm: definition.hooks.beforeLlm.length, afterTools: definition.hooks.afterTools.length },
+    },
+    {
+      messages: message ? [message] : [],
+      moves: [
+        {
+          type: "open",
+          account: {
+            id: accountId,
+            agentId: identity.agentId,
+            turnId,
+            parentId: identity.accountId ?? identity.parentAccountId,
+            limits,
+          },
+        },
+        { type: "activity", accountId, delta: 1 },
+      ],
+    },
+  );
+  return true;
+}
+
+function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind: "child.ended" }>): void {
+  if (activation.openTurnId !== item.parentTurnId) return;
+  const { parentTurnId: turnId, step, callId, childId, childTurnId, outcome, stopReason, text, error } = item;
+  activation.append({
+    type: "child.ended",
+    turnId,
+    step,
+    ...(callId === null ? {} : { callId }),
+    childId,
+    childTurnId,
+    outcome,
+    stopReason,
+    text,
+    error,
+  });
+}
+
+function takePause(activation: Activation, by: string): void {
+  const { lifecycle, openTurnId } = activation;
+  if (lifecycle === "paused" || lifecycle === "shutdown" || lifecycle === "created") return;
+  activation.append({ type: "agent.pausing", by, ...(openTurnId === null ? {} : { turnId: openTurnId }) });
+  if (openTurnId === null) activation.append({ type: "agent.paused" });
+}
+
+function takeResume(activation: Activation, by: string): void {
+  const { lifecycle, openTurnId } = activation;
+  if (lifecycle !== "paused" && lifecycle !== "busy") return;
+  if (openTurnId === null) {
+    activation.append({ type: "agent.resumed", by, to: "ready" });
+    return;
+  }
+  const accountId = activation.turn(openTurnId)?.accountId;
+  const stoodStill = lifecycle === "paused" && accountId !== undefined;
+  const moves = stoodStill ? [{ type: "activity", accountId, delta: 1 } as const] : [];
+  activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId }, { moves });
+}
+
+function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abort" }>): void {
+  const turnId = activation.openTurnId;
+  if (turnId === null || (item.turnId !== null && item.turnId !== turnId)) return;
+  const signal: StopSignal = { reason: item.stopReason, message: item.reason, source: item.by };
+  activation.append({ type: "stop.signalled", turnId, signal });
+  // A paused agent takes no step on its own: ending it is what was asked for.
+  if (activation.lifecycle === "paused") takeResume(activation, item.by);
+}
+
+/** A limit on time has run out. */
+export function takeTimer(activation: Activation, timer: Timer): void {
+  const turnId = activation.openTurnId;
+  const { accountId, limit, id } = timer;
+  const concerned =
+    turnId !== null && (accountId === turnAccountId(turnId) || accountId === activation.identity.accountId);
+  if (concerned) activation.append({ type: "timer.due", turnId, timerId: id, signal: signalOfLimit(limit, accountId) });
+  activation.writer.clearTimer(id);
+}

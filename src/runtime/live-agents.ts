@@ -1,0 +1,277 @@
+import type { InspectionEvent } from "xstate";
+import type { Host } from "../actors/index.ts";
+import type { AgentDefinition } from "../agents/index.ts";
+import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
+import { type AgentKey, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
+import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
+import { createSlots, type Slots, type SpawnedChild } from "../tools/index.ts";
+import { Activation, type Surroundings } from "./activation.ts";
+import type { AuthBook } from "./auth-book.ts";
+import { Committer } from "./committer.ts";
+import type { EventBus } from "./event-bus.ts";
+import { takeItem, takeTimer } from "./intake.ts";
+import { MachineFold } from "./rebuild.ts";
+import { World } from "./world.ts";
+
+export interface LiveAgentsOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly leaseMs: number;
+  readonly process: ProcessIdentity;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly bus: EventBus;
+  readonly auth: AuthBook;
+  readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+  readonly restoreAfterCommit: boolean;
+  /** Timers that a commit has set. */
+  onTimers(timers: readonly Timer[]): void;
+  onActivated(activation: Activation): void;
+  onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void;
+  onRest(activation: Activation): void;
+}
+
+/**
+ * The agents that live in this process.
+ * Owns: their activations, what they have out in the world, their slots. Does not own: leases' renewal, timers, handles.
+ *
+ * Invariants
+ * 1. At most one activation of an agent at a time; every one has a new epoch.
+ * 2. An inbox item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
+ * 3. A child is released when its turn has ended; a root when its handle says so.
+ */
+export class LiveAgents {
+  readonly #options: LiveAgentsOptions;
+  readonly #committer: Committer;
+  readonly #world = new World();
+  readonly #live = new Map<string, Activation>();
+  readonly #coming = new Map<string, Promise<Activation>>();
+  readonly #taken = new WeakMap<Activation, Set<string>>();
+  readonly #slots = new Map<string, Slots>();
+  readonly #childWaiters = new Map<string, Deferred<{ status: string; text: string }>>();
+  readonly #around: Surroundings;
+  #closing = false;
+
+  constructor(options: LiveAgentsOptions) {
+    this.#options = options;
+    this.#committer = new Committer(options.stores, options.clock, options.random);
+    const { clock, random, bus, auth } = options;
+    this.#around = {
+      clock,
+      committer: this.#committer,
+      random,
+      inspect: options.onInspect,
+      world: this.#world,
+      slots: (name, limit) => this.#slotsOf(name, limit),
+      auth: (turnId) => auth.of(turnId),
+      hasListeners: (rootAgentId) => bus.hasListeners(rootAgentId),
+      onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),
+      emit: ({ identity }, turnId, step, event) =>
+        bus.publishEphemeral(event, identity, { turnId, step, at: clock.now() }),
+      childResult: (activation, childId) => this.#childResult(activation, childId),
+      onLost: (activation) => this.#forget(activation),
+      successor: (activation): Promise<Host> => this.activate(activation.key),
+    };
+  }
+
+  get(key: AgentKey): Activation | undefined {
+    return this.#live.get(keyText(key));
+  }
+
+  all(): Activation[] {
+    return [...this.#live.values()];
+  }
+
+  /** The agent's activation; takes the lease and recovers it where it does not live here yet. */
+  async activate(key: AgentKey): Promise<Activation> {
+    const text = keyText(key);
+    const live = this.#live.get(text);
+    if (live) return live;
+    const coming = this.#coming.get(text);
+    if (coming) return await coming;
+    const started = this.#activate(key).finally(() => this.#coming.delete(text));
+    this.#coming.set(text, started);
+    return await started;
+  }
+
+  async #activate(key: AgentKey): Promise<Activation> {
+    const { stores, process, leaseMs, clock, definitions, auth } = this.#options;
+    if (this.#closing) throw new LeaseLostError("this runtime is shutting down");
+    const lease = await stores.acquire(key, process.processId, leaseMs, clock.now());
+    if (lease.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+    if (lease.type === "held") {
+      throw new AlreadyOwnedError(`agent "${key.agentId}" is run by process ${lease.by.pid}`, {
+        details: { pid: lease.by.pid, epoch: lease.epoch },
+      });
+    }
+    const { record, epoch, seq, at } = lease;
+    const definition = definitions.get(record.definition.name);
+    if (!definition) {
+      await stores.release(key, epoch);
+      throw new NotFoundError(
+        `agent "${key.agentId}" runs the definition "${record.definition.name}", which this runtime was not given`,
+      );
+    }
+    const fold = new MachineFold(record.checkpoint);
+    const rows = await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1);
+    for (const row of rows) for (const entry of row.entries) fold.apply(entry);
+    const history = seq === 0 ? [] : await stores.messages(key);
+    if (fold.turn) await auth.resolve(record, fold.turn);
+    const snapshot = seq === 0 ? undefined : fold.toSnapshot();
+    const turnEntries = fold.turn ? fold.turnEntries : [];
+    const start = { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };
+    const activation = new Activation(start, this.#around);
+    this.#live.set(keyText(key), activation);
+    this.#taken.set(activation, new Set());
+    this.#options.onActivated(activation);
+    activation.start();
+    if (activation.lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });
+    if (record.definition.hash !== definition.ref.hash && fold.turn) {
+      const message = `definition "${definition.name}" has changed since agent "${key.agentId}" was made`;
+      activation.append({ type: "warning", turnId: fold.turn.turnId, code: "definition_changed", message });
+    }
+    await this.intake(activation);
+    return activation;
+  }
+
+  /** Brings a created or shut down agent to `ready`. */
+  wakeUp(activation: Activation): void {
+    const { lifecycle, definition } = activation;
+    if (lifecycle !== "created" && lifecycle !== "shutdown") return;
+    activation.append({ type: "agent.starting" });
+    activation.append({ type: "agent.started", definition: definition.ref });
+  }
+
+  /** Takes in what the inbox holds. */
+  async intake(activation: Activation): Promise<void> {
+    const items = await this.#options.stores.inbox(activation.key);
+    if (items.length === 0 || activation.isLost) return;
+    if (activation.identity.parentAgentId !== null) this.wakeUp(activation);
+    for (const item of items) this.take(activation, item);
+  }
+
+  /** Takes one item, unless it was taken already or is not its turn yet. */
+  take(activation: Activation, item: InboxItem): void {
+    const taken = this.#taken.get(activation);
+    if (!taken || taken.has(item.key) || activation.isLost) return;
+    if (takeItem(activation, item)) taken.add(item.key);
+    if (item.kind === "child.ended") this.#settleChild(item.childId, { status: item.outcome, text: item.text });
+  }
+
+  takeTimer(activation: Activation, timer: Timer): void {
+    takeTimer(activation, timer);
+  }
+
+  /** Somebody posted to these agents: those that live here look, the others are taken up if nobody has them. */
+  notify(agentIds: readonly string[]): void {
+    for (const agentId of agentIds) {
+      const key = { tenant: this.#options.tenant, agentId };
+      this.#attend(key).catch((error: unknown) => this.#reportAttendance(agentId, error));
+    }
+  }
+
+  async #attend(key: AgentKey): Promise<void> {
+    if (this.#closing) return;
+    const live = this.get(key);
+    if (live) await this.intake(live);
+    else await this.activate(key);
+  }
+
+  #reportAttendance(agentId: string, error: unknown): void {
+    const expected = error instanceof AlreadyOwnedError || error instanceof LeaseLostError || this.#closing;
+    if (!expected) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+  }
+
+  /** Commits what is left, gives the lease back, and stops the actors. False when the inbox holds something new. */
+  async release(activation: Activation): Promise<boolean> {
+    if (!(await this.#settle(activation))) return true;
+    const released = await this.#options.stores.release(activation.key, activation.epoch);
+    if (released || this.#closing) this.#stop(activation);
+    return released;
+  }
+
+  /** Waits until everything that was appended is committed; false when the lease was lost meanwhile. */
+  async #settle(activation: Activation): Promise<boolean> {
+    while (!activation.isLost && !activation.writer.isSettled) await this.#committer.drained();
+    return !activation.isLost;
+  }
+
+  #stop(activation: Activation): void {
+    activation.discard(new LeaseLostError(`agent ${activation.key.agentId} was released`));
+    this.#world.abandon(activation.key.agentId);
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    await Promise.allSettled(this.#coming.values());
+    await this.#committer.drained();
+    for (const activation of this.all()) {
+      activation.discard(new LeaseLostError("this runtime was shut down"));
+      await this.#options.stores.release(activation.key, activation.epoch);
+    }
+    this.#world.abandon();
+    this.#committer.close();
+  }
+
+  #forget(activation: Activation): void {
+    const text = keyText(activation.key);
+    if (this.#live.get(text) === activation) this.#live.delete(text);
+  }
+
+  #onCommitted(activation: Activation, outcome: Committed): void {
+    const { bus } = this.#options;
+    bus.publishEntries(outcome.entries, activation.identity, outcome.cursor, (id) => activation.conversation.text(id));
+    if (outcome.timers.length > 0) this.#options.onTimers(outcome.timers);
+    if (outcome.posted.length > 0) this.notify(outcome.posted);
+    let ended: EntryOf<"turn.ended"> | undefined;
+    for (const entry of outcome.entries) {
+      if (entry.type === "turn.ended") ended = entry;
+      if (entry.type === "agent.paused") this.#options.onRest(activation);
+    }
+    if (ended) this.#afterTurn(activation, ended);
+    else if (this.#options.restoreAfterCommit && outcome.entries.length > 0) this.#restore(activation);
+  }
+
+  #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">): void {
+    this.#options.onTurnEnded(activation, ended);
+    const isChild = activation.identity.parentAgentId !== null;
+    const rest = isChild ? this.#rest(activation) : this.intake(activation);
+    rest.catch((error: unknown) => this.#reportAttendance(activation.key.agentId, error));
+  }
+
+  /** A child that has ended its turn leaves memory, unless something came for it meanwhile. */
+  async #rest(activation: Activation): Promise<void> {
+    await this.intake(activation);
+    if (activation.openTurnId !== null) return;
+    if (!(await this.release(activation)) && !activation.isLost) await this.intake(activation);
+  }
+
+  #restore(activation: Activation): void {
+    const { key } = activation;
+    activation.discard(new LeaseLostError(`agent ${key.agentId} is restored`));
+    this.activate(key).catch((error: unknown) => this.#reportAttendance(key.agentId, error));
+  }
+
+  #slotsOf(name: string, limit: number): Slots {
+    const known = this.#slots.get(name) ?? createSlots(limit);
+    this.#slots.set(name, known);
+    return known;
+  }
+
+  #childResult(activation: Activation, childId: string): SpawnedChild["result"] {
+    const turnId = activation.openTurnId;
+    const entries = turnId === null ? [] : activation.memory(turnId).entries;
+    const ended = entries.find((entry) => entry.type === "child.ended" && entry.childId === childId);
+    if (ended?.type === "child.ended") return Promise.resolve({ status: ended.outcome, text: ended.text });
+    const waiter = this.#childWaiters.get(childId) ?? createDeferred<{ status: string; text: string }>();
+    this.#childWaiters.set(childId, waiter);
+    return waiter.promise;
+  }
+
+  #settleChild(childId: string, result: { status: string; text: string }): void {
+    this.#childWaiters.get(childId)?.resolve(result);
+    this.#childWaiters.delete(childId);
+  }
+}

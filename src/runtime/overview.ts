@@ -1,0 +1,152 @@
+import { createStore } from "@xstate/store";
+import type { Lifecycle, TroupeEvent, Usage } from "../state/index.ts";
+
+/** One agent as it is watched. */
+export interface AgentOverview {
+  readonly agentId: string;
+  readonly name: string;
+  readonly parentAgentId: string | null;
+  readonly rootAgentId: string;
+  readonly status: Lifecycle;
+  readonly turns: number;
+  readonly turnId: string | null;
+  /** What the open turn is doing. */
+  readonly activity: "idle" | "thinking" | "tools" | "waiting" | "retrying";
+  readonly step: number;
+  readonly steps: number;
+  readonly toolCalls: number;
+  /** Names of the tools that run now, by call. */
+  readonly runningTools: Readonly<Record<string, string>>;
+  readonly usage: Pick<Usage, "inputTokens" | "outputTokens">;
+  readonly costMicros: number | null;
+  /** Text of the answer that is being written. */
+  readonly text: string;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly stopReason: string | null;
+  readonly message: string | null;
+  readonly prompt: string;
+}
+
+export interface OverviewState {
+  readonly agents: Readonly<Record<string, AgentOverview>>;
+}
+
+const untouched = {
+  status: "created",
+  turns: 0,
+  turnId: null,
+  activity: "idle",
+  step: 0,
+  steps: 0,
+  toolCalls: 0,
+  runningTools: {},
+  usage: { inputTokens: 0, outputTokens: 0 },
+  costMicros: 0,
+  text: "",
+  startedAt: null,
+  endedAt: null,
+  stopReason: null,
+  message: null,
+  prompt: "",
+} as const;
+
+/** An `@xstate/store` over public events: terminal, inspector and metrics read it. */
+export function createOverview() {
+  return createStore({
+    context: { agents: {} } as OverviewState,
+    on: {
+      noted: (context, { event }: { event: TroupeEvent }): OverviewState => {
+        const known = context.agents[event.agentId] ?? {
+          ...untouched,
+          agentId: event.agentId,
+          name: event.agentName,
+          parentAgentId: event.parentAgentId,
+          rootAgentId: event.rootAgentId,
+        };
+        const next = noted(known, event);
+        return next === context.agents[event.agentId]
+          ? context
+          : { agents: { ...context.agents, [event.agentId]: next } };
+      },
+    },
+  });
+}
+
+export type Overview = ReturnType<typeof createOverview>;
+
+/** The agent after one more event. */
+export function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
+  switch (event.type) {
+    case "lifecycle.changed":
+      return { ...agent, status: event.status };
+    case "turn.started":
+      return {
+        ...agent,
+        turns: event.number,
+        turnId: event.turnId,
+        activity: "thinking",
+        prompt: event.prompt,
+        text: "",
+        startedAt: agent.startedAt ?? event.at,
+        endedAt: null,
+        stopReason: null,
+        message: null,
+      };
+    case "step.started":
+      return { ...agent, step: event.step ?? agent.step, steps: agent.steps + 1, activity: "thinking", text: "" };
+    case "step.restarted":
+      return { ...agent, activity: "retrying", text: "" };
+    case "text.delta":
+      return { ...agent, activity: "thinking", text: agent.text + event.text };
+    case "text.snapshot":
+      return { ...agent, text: event.text };
+    case "model.responded":
+      return {
+        ...agent,
+        activity: event.toolCalls > 0 ? "tools" : "thinking",
+        usage: {
+          inputTokens: agent.usage.inputTokens + event.usage.inputTokens,
+          outputTokens: agent.usage.outputTokens + event.usage.outputTokens,
+        },
+        costMicros: agent.costMicros === null || event.costMicros === null ? null : agent.costMicros + event.costMicros,
+      };
+    case "tool.started":
+      return withTool(
+        { ...agent, toolCalls: agent.toolCalls + (event.attempt === 1 ? 1 : 0) },
+        event.callId,
+        event.name,
+      );
+    case "tool.completed":
+    case "tool.failed":
+      return withoutTool(agent, event.callId);
+    case "subagent.spawned":
+      return { ...agent, activity: "waiting", toolCalls: agent.toolCalls + 1 };
+    case "turn.waiting":
+      return { ...agent, activity: "waiting" };
+    case "turn.completed":
+    case "turn.stopped":
+    case "turn.failed":
+      return {
+        ...agent,
+        activity: "idle",
+        runningTools: {},
+        text: event.text,
+        endedAt: event.at,
+        stopReason: event.stopReason,
+        message: event.message,
+      };
+    default:
+      return agent;
+  }
+}
+
+function withTool(agent: AgentOverview, callId: string, name: string): AgentOverview {
+  return { ...agent, activity: "tools", runningTools: { ...agent.runningTools, [callId]: name } };
+}
+
+function withoutTool(agent: AgentOverview, callId: string): AgentOverview {
+  if (!(callId in agent.runningTools)) return agent;
+  const { [callId]: _ended, ...runningTools } = agent.runningTools;
+  return { ...agent, runningTools };
+}

@@ -1,0 +1,52 @@
+import type { FactParts } from "../actors/index.ts";
+import { createId } from "../base/index.ts";
+import type { AgentKey, Artifact, Entry, Message, OwnedFields } from "../state/index.ts";
+import type { Batch, BudgetMove, Post, SpawnOrder } from "../stores/index.ts";
+
+/** What has been appended since the last batch was taken. */
+export class PendingBatch {
+  readonly entries: Entry[] = [];
+  readonly messages: Message[] = [];
+  readonly artifacts: Artifact[] = [];
+  readonly moves: BudgetMove[] = [];
+  readonly spawns: SpawnOrder[] = [];
+  readonly posts: Post[] = [];
+  readonly acknowledged: string[] = [];
+  readonly clearedTimers: string[] = [];
+  owned: OwnedFields | null = null;
+  closedTurnId: string | null = null;
+
+  get isEmpty(): boolean {
+    const hasWork = this.entries.length + this.acknowledged.length + this.clearedTimers.length > 0;
+    return !hasWork && this.owned === null && this.closedTurnId === null;
+  }
+
+  add(entry: Entry, parts: FactParts = {}): void {
+    this.entries.push(entry);
+    if (parts.messages) this.messages.push(...parts.messages);
+    if (parts.artifacts) this.artifacts.push(...parts.artifacts);
+    if (parts.moves) this.moves.push(...parts.moves);
+    if (parts.posts) this.posts.push(...parts.posts);
+  }
+
+  toBatch(key: AgentKey, epoch: number, expectedSeq: number): Batch {
+    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts, acknowledged, clearedTimers } =
+      this;
+    return {
+      id: createId(),
+      key,
+      epoch,
+      expectedSeq,
+      entries,
+      messages,
+      artifacts,
+      owned,
+      closedTurnId,
+      moves,
+      spawns,
+      posts,
+      acknowledged,
+      clearedTimers,
+    };
+  }
+}

@@ -1,0 +1,208 @@
+import { randomUUID } from "node:crypto";
+import type { AgentDefinition } from "../agents/index.ts";
+import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
+import { AlreadyOwnedError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, type StopReason, type Timer } from "../state/index.ts";
+import { currentProcess, type Stores } from "../stores/index.ts";
+import type { Activation } from "./activation.ts";
+import { Alarms } from "./alarms.ts";
+import { AuthBook } from "./auth-book.ts";
+import { EventBus } from "./event-bus.ts";
+import { followTree } from "./follow.ts";
+import { LiveAgents } from "./live-agents.ts";
+import type { TurnSource } from "./turn-handle.ts";
+import { readTurnResult, TurnResults, turnResultOf } from "./turn-results.ts";
+import type { RuntimeOptions, TurnRest, TurnResult } from "./types.ts";
+
+export interface CoreOptions extends RuntimeOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: Clock;
+  readonly leaseMs: number;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+}
+
+/**
+ * What the handles of one process share.
+ * Owns: heartbeats, alarms, the waiters for results, who was spawned by which turn. Does not own: the agents themselves.
+ */
+export class RuntimeCore implements TurnSource {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: Clock;
+  readonly bus = new EventBus();
+  readonly auth: AuthBook;
+  readonly live: LiveAgents;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly #results = new TurnResults();
+  readonly #parentTurns = new Map<string, string | null>();
+  readonly #pauseWaiters = new Map<string, Deferred<void>>();
+  readonly #alarms: Alarms;
+  readonly #processId = randomUUID();
+  readonly #leaseMs: number;
+  #cancelHeartbeat: (() => void) | undefined;
+  #stopWatching: (() => void) | undefined;
+
+  constructor(options: CoreOptions) {
+    const { stores, tenant, clock, leaseMs, definitions } = options;
+    this.stores = stores;
+    this.tenant = tenant;
+    this.clock = clock;
+    this.definitions = definitions;
+    this.#leaseMs = leaseMs;
+    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
+    this.#alarms = new Alarms(stores, clock, (timer) => this.#onTimer(timer));
+    this.live = new LiveAgents({
+      stores,
+      tenant,
+      clock,
+      random: options.random ?? Math.random,
+      leaseMs,
+      process: currentProcess(this.#processId),
+      definitions,
+      bus: this.bus,
+      auth: this.auth,
+      onInspect: options.onInspect,
+      restoreAfterCommit: options.restoreAfterCommit ?? false,
+      onTimers: (timers) => this.#alarms.note(timers),
+      onActivated: ({ identity }) => this.#parentTurns.set(identity.agentId, identity.parentTurnId),
+      onTurnEnded: (activation, entry) => this.#onTurnEnded(activation, entry),
+      onRest: (activation) => this.#onRest(activation),
+    });
+  }
+
+  async start(): Promise<void> {
+    await this.stores.registerProcess(currentProcess(this.#processId), this.clock.now());
+    this.#beat();
+    await this.#alarms.start();
+    this.#stopWatching = this.stores.onForeignWrite(() => this.#onForeignWrite());
+  }
+
+  async shutdown(): Promise<void> {
+    this.#alarms.close();
+    this.#stopWatching?.();
+    await this.live.close();
+    this.#cancelHeartbeat?.();
+    const error = new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start");
+    this.#results.reject(error);
+    await this.stores.close();
+  }
+
+  keyOf(agentId: string): AgentKey {
+    return { tenant: this.tenant, agentId };
+  }
+
+  // ——— turns ———
+
+  async end(turnId: string): Promise<TurnResult> {
+    const ended = this.#results.end(turnId);
+    await this.#lookFor(turnId);
+    return await ended;
+  }
+
+  async rest(turnId: string): Promise<TurnRest> {
+    const rested = this.#results.rest(turnId);
+    await this.#lookFor(turnId);
+    return await rested;
+  }
+
+  /** A turn that ended before anybody asked is in the journal. */
+  async #lookFor(turnId: string): Promise<void> {
+    if (this.isLocal(turnId)) return;
+    const result = await readTurnResult(this.stores, this.tenant, turnId);
+    if (result) this.#results.ended(result);
+  }
+
+  async abort(turnId: string, reason: string): Promise<void> {
+    await this.abortAgent(agentOfTurn(turnId), turnId, reason);
+  }
+
+  async abortAgent(agentId: string, turnId: string | null, reason: string): Promise<readonly string[]> {
+    const stopReason: StopReason = "user_requested";
+    const command = { turnId, by: "user", reason, stopReason };
+    const outcome = await this.stores.abort(this.keyOf(agentId), command, this.clock.now());
+    const posted = outcome.type === "notFound" ? [] : outcome.posted;
+    this.live.notify(posted);
+    return posted;
+  }
+
+  parentTurnOf(agentId: string): string | null {
+    return this.#parentTurns.get(agentId) ?? null;
+  }
+
+  isLocal(turnId: string): boolean {
+    const live = this.live.get(this.keyOf(agentOfTurn(turnId)));
+    // A turn that waits in line, or whose item is just being taken, is not open in the machine yet.
+    return live !== undefined && Number(turnId.split("#").at(-1)) > live.owned.turnCount;
+  }
+
+  async *replay(rootAgentId: string, signal: AbortSignal) {
+    await this.#learnTree(rootAgentId);
+    for await (const event of followTree(this, rootAgentId, { signal })) {
+      if (event.type === "subagent.spawned" && event.turnId) this.#parentTurns.set(event.childId, event.turnId);
+      yield event;
+    }
+  }
+
+  async #learnTree(rootAgentId: string): Promise<void> {
+    const agents = await this.stores.listAgents({ tenant: this.tenant, rootAgentId, limit: 10_000 });
+    for (const { agentId, parentTurnId } of agents) this.#parentTurns.set(agentId, parentTurnId);
+  }
+
+  /** Resolves when the agent has come to rest. */
+  async paused(activation: Activation): Promise<void> {
+    if (activation.lifecycle !== "busy") return;
+    const { agentId } = activation.key;
+    const waiter = this.#pauseWaiters.get(agentId) ?? createDeferred<void>();
+    this.#pauseWaiters.set(agentId, waiter);
+    await waiter.promise;
+  }
+
+  #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void {
+    const { turnId, outputMessageId } = entry;
+    this.auth.forget(turnId);
+    this.#resolvePause(activation.key.agentId);
+    if (!this.#results.isAwaited(turnId)) return;
+    const text = outputMessageId === null ? "" : activation.conversation.text(outputMessageId);
+    this.#results.ended(turnResultOf(entry, activation.turn(turnId)?.execution ?? null, text));
+  }
+
+  #onRest(activation: Activation): void {
+    this.#resolvePause(activation.key.agentId);
+    if (activation.openTurnId !== null) this.#results.rested(activation.openTurnId);
+  }
+
+  #resolvePause(agentId: string): void {
+    this.#pauseWaiters.get(agentId)?.resolve();
+    this.#pauseWaiters.delete(agentId);
+  }
+
+  // ——— what comes from outside ———
+
+  /** Another process wrote: it may have posted to agents that live here, or ended a turn that is awaited here. */
+  #onForeignWrite(): void {
+    this.live.notify(this.live.all().map(({ key }) => key.agentId));
+    for (const turnId of this.#results.awaited()) {
+      this.#lookFor(turnId).catch((error: unknown) => process.emitWarning(`turn ${turnId}: ${String(error)}`));
+    }
+  }
+
+  async #onTimer(timer: Timer): Promise<void> {
+    if (timer.tenant !== this.tenant) return;
+    try {
+      this.live.takeTimer(await this.live.activate(this.keyOf(timer.agentId)), timer);
+    } catch (error) {
+      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return;
+      throw error;
+    }
+  }
+
+  #beat(): void {
+    this.#cancelHeartbeat = this.clock.setTimer(this.clock.now() + this.#leaseMs / 3, () => {
+      this.stores.heartbeat(this.#processId, this.clock.now()).catch((error: unknown) => {
+        process.emitWarning(`the heartbeat could not be written: ${String(error)}`);
+      });
+      this.#beat();
+    });
+  }
+}

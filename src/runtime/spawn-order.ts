@@ -1,0 +1,77 @@
+import type { SpawnRequest } from "../actors/index.ts";
+import { DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
+import { shortHash } from "../base/index.ts";
+import { agentAccountId, turnAccountId } from "../budget/index.ts";
+import { type AgentIdentity, childIdOf, type IntentBody, type TurnState, turnIdOf } from "../state/index.ts";
+import type { SpawnOrder } from "../stores/index.ts";
+
+/** The live agent that spawns. */
+export interface SpawningParent {
+  readonly identity: AgentIdentity;
+  readonly clock: { now(): number };
+  turn(turnId: string): TurnState | undefined;
+}
+
+type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
+
+/** The intent of a spawn. The child's id is derived, so that spawning twice is one spawn (design, The journal). */
+export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnBody {
+  const { turnId, step, callId, key, tool } = request;
+  const { rootAgentId, agentId } = parent.identity;
+  const childId = childIdOf(rootAgentId, shortHash(`${agentId}\n${turnId}\n${key}`));
+  return {
+    type: "child.spawned",
+    turnId,
+    step,
+    ...(callId === null ? {} : { callId }),
+    childId,
+    childTurnId: turnIdOf(childId, 1),
+    definition: tool.definition.ref,
+    accountId: turnAccountId(turnId),
+  };
+}
+
+/** Record, account and first turn of the child, as the parent's commit brings them into being. */
+export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body: SpawnBody, seq: number): SpawnOrder {
+  const { tool, input, callId, step, turnId } = request;
+  const { identity } = parent;
+  const { tenant, rootAgentId, sessionId, ownerId, depth } = identity;
+  const agentId = body.childId;
+  const accountId = agentAccountId(agentId);
+  const now = parent.clock.now();
+  const child: AgentIdentity = {
+    tenant,
+    agentId,
+    rootAgentId,
+    parentAgentId: identity.agentId,
+    parentTurnId: turnId,
+    parentStep: step,
+    parentCallId: callId,
+    depth: depth + 1,
+    definition: tool.definition.ref,
+    ownerId,
+    sessionId,
+    createdAt: now,
+    accountId,
+    parentAccountId: body.accountId,
+    grantedTools: grantOf(tool),
+    maxDepth: Math.min(identity.maxDepth, tool.policy.maxDepth ?? DEFAULT_MAX_DEPTH),
+    turnLimits: null,
+    metadata: {},
+  };
+  return {
+    seq,
+    identity: child,
+    account: { id: accountId, agentId, turnId: null, parentId: body.accountId, limits: tool.limits },
+    turn: {
+      kind: "turn",
+      key: `turn:${body.childTurnId}`,
+      at: now,
+      turnId: body.childTurnId,
+      number: 1,
+      input,
+      actorId: parent.turn(turnId)?.actorId ?? null,
+      limits: null,
+    },
+  };
+}

@@ -1,0 +1,145 @@
+import { createDeferred } from "../base/index.ts";
+import { agentOfTurn, rootOf, type TroupeEvent } from "../state/index.ts";
+import type { EventBus } from "./event-bus.ts";
+import type { EventObserver, Turn, TurnRest, TurnResult } from "./types.ts";
+
+/** What a turn's handle needs of its runtime. */
+export interface TurnSource {
+  readonly bus: EventBus;
+  end(turnId: string): Promise<TurnResult>;
+  rest(turnId: string): Promise<TurnRest>;
+  abort(turnId: string, reason: string): Promise<void>;
+  /** The turn under which an agent was spawned; null for a root or an unknown one. */
+  parentTurnOf(agentId: string): string | null;
+  /** Whether the agent lives in this process, so that its events come over the bus. */
+  isLocal(turnId: string): boolean;
+  /** The tree's events from the journal, for turns that began earlier or run elsewhere. */
+  replay(rootAgentId: string, signal: AbortSignal): AsyncIterable<TroupeEvent>;
+}
+
+/** One turn, as its caller holds it. */
+export class TurnHandle implements Turn {
+  readonly id: Promise<string>;
+  readonly result: Promise<TurnResult>;
+  readonly settled: Promise<TurnRest>;
+  readonly #source: TurnSource;
+  readonly #rootAgentId: string;
+  #acceptedId: string | undefined;
+
+  constructor(source: TurnSource, agentId: string, accepted: Promise<string>) {
+    this.#source = source;
+    this.#rootAgentId = rootOf(agentId);
+    this.id = accepted.then((turnId) => {
+      this.#acceptedId = turnId;
+      return turnId;
+    });
+    this.result = accepted.then((turnId) => source.end(turnId));
+    this.settled = accepted.then((turnId) => source.rest(turnId));
+    // Whoever looks at one of them sees the error; the others must not count as unhandled.
+    for (const promise of [this.id, this.result, this.settled]) promise.catch(() => undefined);
+  }
+
+  async abort(reason = "aborted by its caller"): Promise<void> {
+    await this.#source.abort(await this.id, reason);
+  }
+
+  subscribe(observer: EventObserver): { unsubscribe(): void } {
+    const controller = new AbortController();
+    const { next, error, complete } =
+      typeof observer === "function" ? { next: observer, error: undefined, complete: undefined } : observer;
+    const run = async (): Promise<void> => {
+      for await (const event of this.#events(controller.signal)) next?.(event);
+      if (!controller.signal.aborted) complete?.();
+    };
+    run().catch((failure: unknown) => error?.(failure));
+    return { unsubscribe: () => controller.abort() };
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<TroupeEvent> {
+    return this.#events(undefined);
+  }
+
+  /** Listens from now on, and reads from the journal what came before. */
+  #events(signal: AbortSignal | undefined): AsyncGenerator<TroupeEvent, void, undefined> {
+    const late = this.#acceptedId !== undefined;
+    const queue: TroupeEvent[] = [];
+    let arrived = createDeferred<void>();
+    const stop = this.#source.bus.listen((event) => {
+      queue.push(event);
+      arrived.resolve();
+    }, this.#rootAgentId);
+    const onAbort = (): void => arrived.resolve();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    const wait = async (): Promise<void> => {
+      arrived = createDeferred<void>();
+      if (queue.length === 0 && !signal?.aborted) await arrived.promise;
+    };
+    const close = (): void => {
+      stop();
+      signal?.removeEventListener("abort", onAbort);
+    };
+    return this.#read({ late, queue, wait, close, signal });
+  }
+
+  async *#read(feed: Feed): AsyncGenerator<TroupeEvent, void, undefined> {
+    try {
+      const turnId = await this.id;
+      if (feed.late || !this.#source.isLocal(turnId)) {
+        feed.close();
+        yield* this.#replay(turnId, feed.signal);
+        return;
+      }
+      while (!feed.signal?.aborted) {
+        const event = feed.queue.shift();
+        if (!event) {
+          await feed.wait();
+        } else if (this.#belongs(event, turnId)) {
+          yield event;
+          if (endsTurn(event, turnId)) return;
+        }
+      }
+    } finally {
+      feed.close();
+    }
+  }
+
+  async *#replay(turnId: string, signal: AbortSignal | undefined): AsyncGenerator<TroupeEvent, void, undefined> {
+    const controller = new AbortController();
+    const onAbort = (): void => controller.abort();
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) return;
+    try {
+      for await (const event of this.#source.replay(this.#rootAgentId, controller.signal)) {
+        if (this.#belongs(event, turnId)) yield event;
+        if (endsTurn(event, turnId)) return;
+      }
+    } finally {
+      controller.abort();
+      signal?.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** The turn's own events, and those of every agent that was spawned under it. */
+  #belongs(event: TroupeEvent, turnId: string): boolean {
+    if (event.turnId === turnId) return true;
+    for (let agentId = event.agentId; ; ) {
+      const parentTurn = this.#source.parentTurnOf(agentId);
+      if (parentTurn === null) return false;
+      if (parentTurn === turnId) return true;
+      agentId = agentOfTurn(parentTurn);
+    }
+  }
+}
+
+interface Feed {
+  readonly late: boolean;
+  readonly queue: TroupeEvent[];
+  wait(): Promise<void>;
+  close(): void;
+  readonly signal: AbortSignal | undefined;
+}
+
+function endsTurn(event: TroupeEvent, turnId: string): boolean {
+  if (event.turnId !== turnId) return false;
+  return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
+}

@@ -1,0 +1,62 @@
+import { abortable } from "../base/index.ts";
+import { TurnInterruptedError } from "../errors/index.ts";
+
+interface Outside {
+  readonly promise: Promise<unknown>;
+  readonly controller: AbortController;
+}
+
+/**
+ * Calls that are out in the world: of models and of tools.
+ * Owns: what this process has begun and whose outcome nobody has taken yet. Does not own: whether it may be begun.
+ *
+ * Invariants
+ * 1. A key is begun at most once while its outcome was not taken: whoever asks again joins.
+ * 2. An activation that is discarded lets its calls go on; stopping the work aborts them.
+ */
+export class World {
+  readonly #outside = new Map<string, Outside>();
+
+  async run<T>(
+    key: string,
+    signal: AbortSignal,
+    isDiscarded: () => boolean,
+    start: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const begun = this.#outside.get(key) ?? this.#begin(key, start);
+    try {
+      const outcome = await abortable(begun.promise, signal);
+      this.#outside.delete(key);
+      return outcome as T;
+    } catch (error) {
+      if (signal.aborted && isDiscarded()) throw error;
+      this.#outside.delete(key);
+      if (signal.aborted) begun.controller.abort(signal.reason);
+      throw error;
+    }
+  }
+
+  has(key: string): boolean {
+    return this.#outside.has(key);
+  }
+
+  /** Aborts everything of one agent, or of all: nobody is left to take the outcomes. */
+  abandon(agentId?: string): void {
+    const reason = new TurnInterruptedError("its agent was released by this process");
+    for (const [key, { controller }] of this.#outside) {
+      if (agentId !== undefined && !key.startsWith(`${agentId}#`)) continue;
+      this.#outside.delete(key);
+      controller.abort(reason);
+    }
+  }
+
+  #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Outside {
+    const controller = new AbortController();
+    const promise = start(controller.signal);
+    // Whoever takes the outcome sees the error; until then it must not count as unhandled.
+    promise.catch(() => undefined);
+    const begun = { promise, controller };
+    this.#outside.set(key, begun);
+    return begun;
+  }
+}
