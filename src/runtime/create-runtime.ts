@@ -1,4 +1,4 @@
-import { collectDefinitions } from "../agents/index.ts";
+import { type AgentDefinition, collectDefinitions } from "../agents/index.ts";
 import { assertId, createId, systemClock } from "../base/index.ts";
 import { agentAccountId, limitsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
@@ -12,7 +12,7 @@ import type { Agent, AgentStartOptions, EventObserver, Runtime, RuntimeOptions }
 
 /** A root agent may be at the top of a tree this deep, whatever its subagents' own policies say. */
 const DEEPEST_TREE = 64;
-const DEFAULT_LEASE_MS = 10_000;
+export const DEFAULT_LEASE_MS = 10_000;
 
 /**
  * The composition root: registers this process with the stores, and gives handles to agents.
@@ -67,7 +67,20 @@ async function openAgent(core: RuntimeCore, name: string, options: AgentStartOpt
   const agentId = options.agentId ?? createId();
   assertId("agentId", agentId);
   const accountId = options.budget ? agentAccountId(agentId) : null;
-  const identity: AgentIdentity = {
+  const { ownerId = null, sessionId = null, metadata = {} } = options;
+  const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, accountId };
+  const limits = limitsOf(options.budget);
+  const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
+  const { record } = await core.stores.createAgent(identity, account);
+  if (record.definition.name !== name) {
+    throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
+  }
+  return new AgentHandle(core, record);
+}
+
+/** A root agent as it is made: no parent, no account of its own, all tools of its definition. */
+export function rootIdentity(core: RuntimeCore, definition: AgentDefinition, agentId: string): AgentIdentity {
+  return {
     tenant: core.tenant,
     agentId,
     rootAgentId: agentId,
@@ -77,23 +90,16 @@ async function openAgent(core: RuntimeCore, name: string, options: AgentStartOpt
     parentCallId: null,
     depth: 0,
     definition: definition.ref,
-    ownerId: options.ownerId ?? null,
-    sessionId: options.sessionId ?? null,
+    ownerId: null,
+    sessionId: null,
     createdAt: core.clock.now(),
-    accountId,
+    accountId: null,
     parentAccountId: null,
     grantedTools: null,
     maxDepth: DEEPEST_TREE,
     turnLimits: null,
-    metadata: options.metadata ?? {},
+    metadata: {},
   };
-  const limits = limitsOf(options.budget);
-  const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
-  const { record } = await core.stores.createAgent(identity, account);
-  if (record.definition.name !== name) {
-    throw new InvalidInputError(`agent "${agentId}" exists and is a "${record.definition.name}", not a "${name}"`);
-  }
-  return new AgentHandle(core, record);
 }
 
 async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {

@@ -1,4 +1,12 @@
 export { type CreateAgentOptions, createAgent } from "./create-agent.ts";
+export {
+  type AgentLoop,
+  createAgentLoop,
+  type LoopMessage,
+  type LoopResult,
+  type LoopTurn,
+  type TurnContext,
+} from "./create-agent-loop.ts";
 export { createRuntime } from "./create-runtime.ts";
 export { type AgentOverview, createOverview, noted, type Overview, type OverviewState } from "./overview.ts";
 export { MachineFold } from "./rebuild.ts";

@@ -3,7 +3,7 @@ import type { Host } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
-import { type AgentKey, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
+import { type AgentKey, type EntryOf, type InboxItem, keyText, type Message, type Timer } from "../state/index.ts";
 import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
 import { createSlots, type Slots, type SpawnedChild } from "../tools/index.ts";
 import { Activation, type Surroundings } from "./activation.ts";
@@ -136,12 +136,12 @@ export class LiveAgents {
     return activation;
   }
 
-  /** Brings a created or shut down agent to `ready`. */
-  wakeUp(activation: Activation): void {
+  /** Brings a created or shut down agent to `ready`; a new one may be given a conversation to begin with. */
+  wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
     const { lifecycle, definition } = activation;
     if (lifecycle !== "created" && lifecycle !== "shutdown") return;
     activation.append({ type: "agent.starting" });
-    activation.append({ type: "agent.started", definition: definition.ref });
+    activation.append({ type: "agent.started", definition: definition.ref }, { messages: conversation });
   }
 
   /** Takes in what the inbox holds. */

@@ -1,0 +1,94 @@
+import type { AgentDefinition } from "../agents/index.ts";
+import { collectDefinitions } from "../agents/index.ts";
+import { assertId, type Clock, createId, systemClock } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { DEFAULT_TENANT, type Message, messageSchema } from "../state/index.ts";
+import { memoryStores } from "../stores/index.ts";
+import { AgentHandle } from "./agent-handle.ts";
+import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
+import { RuntimeCore } from "./runtime-core.ts";
+import { TurnHandle } from "./turn-handle.ts";
+import type { Turn, TurnOptions, TurnResult } from "./types.ts";
+
+/** What one turn is run with (row L1); nothing of it is kept. */
+export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
+  /** Names the conversation in events and for tools. Default: a random UUID. */
+  readonly contextId?: string | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+export interface LoopResult extends TurnResult {
+  /** What the turn added to the conversation, the answer last. */
+  readonly messages: readonly Message[];
+}
+
+/** A turn of the stateless loop. It ends for good: there is nothing to come back to. */
+export interface LoopTurn extends Turn {
+  readonly result: Promise<LoopResult>;
+}
+
+/** A message as the caller has it: what a turn gave back, or just a role and its content. */
+export type LoopMessage = Pick<Message, "role" | "content"> & Partial<Message>;
+
+export interface AgentLoop {
+  /**
+   * Runs one turn over a conversation that ends with what is to be answered. The loop keeps nothing: save
+   * `(await turn.result).messages` where you like. Rejects with `InvalidInputError` for messages that are none.
+   */
+  executeTurn(messages: readonly LoopMessage[], context?: TurnContext): LoopTurn;
+}
+
+/**
+ * The stateless loop: the same machines, budgets and hooks as a durable agent, on a journal that lives as long as the
+ * turn, with no access to any store (row L1).
+ */
+export function createAgentLoop(definition: AgentDefinition): AgentLoop {
+  const definitions = collectDefinitions([definition]);
+  return {
+    executeTurn(messages, context = {}) {
+      const { contextId = createId(), clock = systemClock, ...options } = context;
+      const stores = memoryStores();
+      const core = new RuntimeCore({
+        agents: [definition],
+        stores,
+        tenant: DEFAULT_TENANT,
+        clock,
+        leaseMs: DEFAULT_LEASE_MS,
+        definitions,
+      });
+      let added: () => Promise<Message[]> = async () => [];
+      const open = async (): Promise<string> => {
+        assertId("contextId", contextId);
+        const history = messages.map((message, index) => completeMessage(message, index, clock.now()));
+        await core.start();
+        const { record } = await stores.createAgent(rootIdentity(core, definition, contextId), null);
+        const live = await core.live.activate(core.keyOf(contextId));
+        core.live.wakeUp(live, history);
+        await live.committed();
+        const agent = new AgentHandle(core, record);
+        added = async () => (await agent.getMessages()).slice(history.length);
+        return await agent.executeTurn(null, options).id;
+      };
+      return new EphemeralTurn(core, contextId, open(), () => added());
+    },
+  };
+}
+
+class EphemeralTurn extends TurnHandle implements LoopTurn {
+  override readonly result: Promise<LoopResult>;
+
+  constructor(core: RuntimeCore, contextId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
+    super(core, contextId, accepted);
+    const ended = accepted.then((turnId) => core.end(turnId));
+    this.result = ended.then(async (result) => ({ ...result, messages: await added() }));
+    this.result.finally(() => core.shutdown()).catch(() => undefined);
+  }
+}
+
+function completeMessage(message: LoopMessage, index: number, now: number): Message {
+  const whole = messageSchema.safeParse({ id: `given:${index}`, createdAt: now, origin: message.role, ...message });
+  if (whole.success) return whole.data;
+  const [issue] = whole.error.issues;
+  const where = ["messages", index, ...(issue?.path ?? [])].join(".");
+  throw new InvalidInputError(`${where}: ${issue?.message ?? "not a message"}; a message needs a role and its content`);
+}
