@@ -1,0 +1,166 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe } from "vitest";
+import { createDeferred, type Deferred } from "../../src/base/index.ts";
+import { createRuntime, memoryStores, type Runtime, type RuntimeOptions, type Stores } from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
+
+export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, restored"] as const;
+export type VariantName = (typeof variantNames)[number];
+
+/** Lease of every staged process, in milliseconds: longer than this without a heartbeat is dead. */
+export const stageLeaseMs = 10_000;
+
+export type StagedOptions = Omit<RuntimeOptions, "stores" | "clock" | "leaseMs">;
+
+/** A runtime as a process of its own, which a test may stop or kill. */
+export interface StagedProcess {
+  readonly runtime: Runtime;
+  /** As SIGSTOP: whatever it asks of the stores waits. */
+  freeze(): void;
+  /** As SIGCONT: what waited goes on, in order. */
+  thaw(): void;
+  /** As SIGKILL: nothing it asks of the stores is heard any more. What it has out in the world goes on, unheard. */
+  kill(): void;
+}
+
+/** One truth and one clock, on which any number of processes run. */
+export interface Stage {
+  readonly variant: VariantName;
+  readonly clock: FakeClock;
+  /** A runtime on the stage's stores; it is shut down after the test. */
+  open(options: StagedOptions): Promise<Runtime>;
+  openProcess(options: StagedOptions): Promise<StagedProcess>;
+  /** Lets a killed or frozen process' lease run out. */
+  expireLeases(): void;
+  /** Stores of their own, as an onlooker has them. */
+  look(): Stores;
+}
+
+/** Runs a suite over the stores, and over each with every agent discarded and restored after every commit (F34). */
+export function describeRuntimes(
+  title: string,
+  suite: (stage: () => Stage) => void,
+  only: readonly VariantName[] = variantNames,
+): void {
+  describe.each(only.map((variant) => ({ variant })))(`${title} ($variant)`, ({ variant }) => {
+    let current: TestStage | undefined;
+    beforeEach(() => {
+      current = new TestStage(variant);
+    });
+    afterEach(async () => {
+      await current?.close();
+      current = undefined;
+    });
+    suite(() => {
+      if (!current) throw new Error("the stage is there within a test only");
+      return current;
+    });
+  });
+}
+
+class TestStage implements Stage {
+  readonly variant: VariantName;
+  readonly clock = createFakeClock();
+  readonly #restores: boolean;
+  readonly #memory: Stores | undefined;
+  readonly #folder: string | undefined;
+  readonly #onlookers: Stores[] = [];
+  readonly #processes: TestProcess[] = [];
+
+  constructor(variant: VariantName) {
+    this.variant = variant;
+    this.#restores = variant.endsWith("restored");
+    if (variant.startsWith("memory")) this.#memory = memoryStores();
+    else this.#folder = mkdtempSync(join(tmpdir(), "troupe-runtime-"));
+  }
+
+  async open(options: StagedOptions): Promise<Runtime> {
+    return (await this.openProcess(options)).runtime;
+  }
+
+  async openProcess(options: StagedOptions): Promise<StagedProcess> {
+    const staged = new TestProcess(this.#connect());
+    this.#processes.push(staged);
+    await staged.start({ restoreAfterCommit: this.#restores, ...options }, this.clock);
+    return staged;
+  }
+
+  expireLeases(): void {
+    // In steps, as heartbeats are set one after the other, so that the living ones give theirs.
+    for (let passed = 0; passed <= stageLeaseMs; passed += 1_000) this.clock.advance(1_000);
+  }
+
+  look(): Stores {
+    const onlooker = this.#connect();
+    this.#onlookers.push(onlooker);
+    return onlooker;
+  }
+
+  async close(): Promise<void> {
+    for (const staged of this.#processes) await staged.end();
+    for (const onlooker of this.#onlookers) await onlooker.close();
+    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #connect(): Stores {
+    return this.#memory ?? sqliteStores(join(this.#folder ?? "", "troupe.db"));
+  }
+}
+
+class TestProcess implements StagedProcess {
+  readonly #stores: Stores;
+  #started: Runtime | undefined;
+  #frozen: Deferred<void> | undefined;
+  #isKilled = false;
+
+  constructor(stores: Stores) {
+    this.#stores = stores;
+  }
+
+  get runtime(): Runtime {
+    if (!this.#started) throw new Error("the process was not started");
+    return this.#started;
+  }
+
+  async start(options: StagedOptions, clock: FakeClock): Promise<void> {
+    this.#started = await createRuntime({ ...options, stores: this.#reached(), clock, leaseMs: stageLeaseMs });
+  }
+
+  freeze(): void {
+    this.#frozen ??= createDeferred();
+  }
+
+  thaw(): void {
+    this.#frozen?.resolve();
+    this.#frozen = undefined;
+  }
+
+  kill(): void {
+    this.#isKilled = true;
+    this.freeze();
+  }
+
+  async end(): Promise<void> {
+    if (this.#isKilled) return await this.#stores.close();
+    this.thaw();
+    await this.runtime.shutdown();
+  }
+
+  /** The stores as this process reaches them: calls wait while it is frozen, for ever once it is killed. */
+  #reached(): Stores {
+    return new Proxy(this.#stores, {
+      get: (stores, name: keyof Stores) => {
+        const member = stores[name];
+        if (typeof member !== "function" || name === "onForeignWrite") return member;
+        const call = member as (...given: unknown[]) => Promise<unknown>;
+        return async (...given: unknown[]): Promise<unknown> => {
+          while (this.#frozen) await this.#frozen.promise;
+          return await call.apply(stores, given);
+        };
+      },
+    });
+  }
+}

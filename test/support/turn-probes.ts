@@ -1,0 +1,75 @@
+import { createDeferred } from "../../src/base/index.ts";
+import type { Runtime, TroupeEvent, Turn } from "../../src/index.ts";
+import type { ScriptedAnswer } from "../../src/testing/index.ts";
+
+/** Something a test holds back: it knows when it was reached, and decides when it goes on. */
+export interface Gate<T> {
+  /** Resolves when it was reached for the n-th time, from 1. */
+  reached(times?: number): Promise<void>;
+  readonly count: number;
+  /** What everybody who waits here gets, now and later. */
+  open(value: T): void;
+  fail(error: Error): void;
+  /** To be awaited where the test wants to hold on; with a signal an abort ends the wait. */
+  pass(signal?: AbortSignal): Promise<T>;
+}
+
+export function createGate<T = void>(): Gate<T> {
+  const opened = createDeferred<T>();
+  opened.promise.catch(() => undefined);
+  const arrivals: ReturnType<typeof createDeferred<void>>[] = [];
+  let count = 0;
+  const arrival = (times: number): ReturnType<typeof createDeferred<void>> => {
+    const known = arrivals[times] ?? createDeferred();
+    arrivals[times] = known;
+    return known;
+  };
+  return {
+    reached: (times = 1) => arrival(times).promise,
+    get count() {
+      return count;
+    },
+    open: (value) => opened.resolve(value),
+    fail: (error) => opened.reject(error),
+    async pass(signal) {
+      count += 1;
+      arrival(count).resolve();
+      if (!signal) return await opened.promise;
+      const aborted = createDeferred<never>();
+      aborted.promise.catch(() => undefined);
+      const onAbort = (): void => aborted.reject(signal.reason);
+      signal.addEventListener("abort", onAbort, { once: true });
+      if (signal.aborted) onAbort();
+      try {
+        return await Promise.race([opened.promise, aborted.promise]);
+      } finally {
+        signal.removeEventListener("abort", onAbort);
+      }
+    },
+  };
+}
+
+/** An answer that asks for tools. */
+export function calling(...calls: readonly (string | { name: string; arguments?: object })[]): ScriptedAnswer {
+  return { toolCalls: calls.map((call) => (typeof call === "string" ? { name: call } : call)) };
+}
+
+/** All events of a turn, to its end. */
+export async function eventsOfTurn(turn: Turn): Promise<TroupeEvent[]> {
+  const events: TroupeEvent[] = [];
+  for await (const event of turn) events.push(event);
+  return events;
+}
+
+/** The next event of this process that fits. Listens from the call on. */
+export function nextEvent(runtime: Runtime, fits: (event: TroupeEvent) => boolean): Promise<TroupeEvent> {
+  const found = createDeferred<TroupeEvent>();
+  const { unsubscribe } = runtime.subscribe((event) => {
+    if (!found.isSettled && fits(event)) found.resolve(event);
+  });
+  return found.promise.finally(unsubscribe);
+}
+
+export function typesOf(events: readonly TroupeEvent[]): string[] {
+  return events.map(({ type }) => type);
+}
