@@ -1,3 +1,4 @@
+import { faultPoint } from "../base/index.ts";
 import {
   costOfExecution,
   type EntryOf,
@@ -60,6 +61,7 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host
       ],
     },
   );
+  faultPoint("turn.result");
 });
 
 function verdictOf(turn: TurnState, signal: StopSignal | null): { outcome: TurnOutcome; stopReason: StopReason } {

@@ -1,3 +1,4 @@
+import { faultPoint } from "../base/index.ts";
 import { AgentStopError, InvalidInputError } from "../errors/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
@@ -65,14 +66,17 @@ async function call(host: Host, turn: TurnState, side: SideCall): Promise<ModelR
   });
   const reservation = outcome.granted ? outcome.entry.reservation : null;
   if (!reservation) throw new AgentStopError(`generate() was refused: ${outcome.granted ? "" : outcome.entry.reason}`);
+  faultPoint("generate.intent");
   try {
     const response = await model.generate({ ...request, maxOutputTokens: reservation.outputTokens }, { signal });
+    faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, price);
     const costMicros = costOf(response.usage, price);
     host.append(
       { type: "generate.responded", ...place, promptHash, response, costMicros, settlement },
       { moves: [{ type: "settle", settlement }] },
     );
+    faultPoint("generate.result");
     return response;
   } catch (error) {
     const settlement = unconfirmedSettlement(reservation);

@@ -28,7 +28,11 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
       takesUp = false;
       const result = await attempt(host, started, tool, signal);
       if (signal.aborted) return;
-      if ("outcome" in result) return settleCall(host, started, result);
+      if ("outcome" in result) {
+        settleCall(host, started, result);
+        faultPoint("tool.result");
+        return;
+      }
       current = foldCall(started, result.retrying);
     } finally {
       release?.();
@@ -154,6 +158,7 @@ async function reconcile(
   } finally {
     run.revoke();
   }
+  faultPoint("reconcile.effect");
   if ("unknown" in answer) return unknownResult(call.name, why);
   if (answer.done) return resultOfOutput(host, call, answer.result, tool.maxOutputCharacters);
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");

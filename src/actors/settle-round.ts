@@ -1,3 +1,4 @@
+import { faultPoint } from "../base/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import { hookKeyOf } from "../state/index.ts";
 import { effectActor } from "./effect.ts";
@@ -16,6 +17,7 @@ export const settleRound = effectActor<{ readonly turnId: string }>("settleRound
     const { draft, outcome } = createDraft(host.history(host.definition.maxMessages));
     await registered.hook(draft, hookContextOf(host, turnId, step, hookKeyOf(hook, index), signal));
     if (signal.aborted) return;
+    faultPoint("hook.effect");
     const { added, patch } = outcome();
     const messages = addedMessages(host, { turnId, step, hook, index, plugin }, added);
     const addedMessageIds = messages.map(({ id }) => id);
@@ -23,5 +25,6 @@ export const settleRound = effectActor<{ readonly turnId: string }>("settleRound
       { type: "hook.applied", turnId, step, hook, plugin, index, patch: { ...patch, addedMessageIds } },
       { messages },
     );
+    faultPoint("hook.result");
   }
 });

@@ -1,8 +1,9 @@
 import { DEFAULT_MAX_DEPTH, type SubagentTool } from "../agents/index.ts";
+import { faultPoint } from "../base/index.ts";
 import { type CallState, signalOfLimit } from "../state/index.ts";
 import { effectActor } from "./effect.ts";
 import type { Host } from "./host.ts";
-import { errorResult, settleCall } from "./settle-call.ts";
+import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
 
 /** Asks for the child of a call to be brought into being; granted, the call awaits it and this effect is over. */
 export async function spawnSubagent(host: Host, call: CallState, tool: SubagentTool): Promise<void> {
@@ -11,7 +12,8 @@ export async function spawnSubagent(host: Host, call: CallState, tool: SubagentT
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
   const input = tool.inputOf(call.gate?.arguments ?? null);
   const outcome = await host.proposeSpawn({ turnId, step, callId, key: callId, tool, input });
-  if (outcome.granted || outcome.entry.reason === "paused") return;
+  if (outcome.granted) return faultPoint("child.intent");
+  if (outcome.entry.reason === "paused") return;
   const { limit, accountId } = outcome.entry;
   const why = limit && accountId ? signalOfLimit(limit, accountId).message : "the agent was aborted";
   settleCall(host, call, errorResult(`No subagent was started: ${why}.`, "refused", "interrupted"));
@@ -41,12 +43,16 @@ export const settleChild = effectActor<{ readonly turnId: string; readonly callI
   (host, { turnId, callId }) => {
     const call = host.call(turnId, callId);
     if (!call?.childResult || call.outcome !== null) return;
-    const { outcome, stopReason, text } = call.childResult;
-    if (outcome === "completed") return settleCall(host, call, { outcome: "success", text });
-    if (outcome === "stopped") {
-      const note = `The subagent was stopped (${stopReason}) before it had finished. What it has: ${text}`;
-      return settleCall(host, call, { outcome: "success", text: note });
-    }
-    settleCall(host, call, errorResult(`The subagent failed: ${text}`, "subagent_failed"));
+    settleCall(host, call, resultOfChild(call.childResult));
+    faultPoint("child.result");
   },
 );
+
+function resultOfChild({ outcome, stopReason, text }: NonNullable<CallState["childResult"]>): CallResult {
+  if (outcome === "completed") return { outcome: "success", text };
+  if (outcome === "stopped") {
+    const note = `The subagent was stopped (${stopReason}) before it had finished. What it has: ${text}`;
+    return { outcome: "success", text: note };
+  }
+  return errorResult(`The subagent failed: ${text}`, "subagent_failed");
+}

@@ -72,6 +72,7 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
     const { draft, outcome } = createDraft(host.history(host.definition.maxMessages));
     await hook(draft, hookContextOf(host, turnId, step, hookKeyOf("beforeLlm", index), signal));
     if (signal.aborted) return;
+    faultPoint("hook.effect");
     const { added, patch } = outcome();
     const messages = addedMessages(host, { turnId, step, hook: "beforeLlm", index, plugin }, added);
     host.append(
@@ -86,6 +87,7 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
       },
       { messages },
     );
+    faultPoint("hook.result");
   }
 }
 
@@ -148,6 +150,7 @@ async function attempt(
     if (signal.aborted) return true;
     faultPoint("model.effect");
     respond(host, granted, response, host.clock.now() - startedAt);
+    faultPoint("model.result");
     return true;
   } catch (error) {
     if (signal.aborted) return true;
