@@ -2,7 +2,7 @@ import type { AgentDefinition } from "../agents/index.ts";
 import { collectDefinitions } from "../agents/index.ts";
 import { assertId, type Clock, createId, systemClock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { DEFAULT_TENANT, type Message, messageSchema } from "../state/index.ts";
+import { DEFAULT_TENANT, type Message, messageSchema, turnIdOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
@@ -56,12 +56,14 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
         leaseMs: DEFAULT_LEASE_MS,
         definitions,
       });
-      let added: () => Promise<Message[]> = async () => [];
+      let added = noMessages;
       const open = async (): Promise<string> => {
         assertId("contextId", contextId);
-        const history = messages.map((message, index) => completeMessage(message, index, clock.now()));
+        const history = completeMessages(messages, clock.now());
         await core.start();
-        const { record } = await stores.createAgent(rootIdentity(core, definition, contextId), null);
+        const firstTurnNumber = turnNumberAfter(history, contextId);
+        const identity = { ...rootIdentity(core, definition, contextId), firstTurnNumber };
+        const { record } = await stores.createAgent(identity, null);
         const live = await core.live.activate(core.keyOf(contextId));
         core.live.wakeUp(live, history);
         await live.committed();
@@ -74,6 +76,10 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
   };
 }
 
+async function noMessages(): Promise<Message[]> {
+  return [];
+}
+
 class EphemeralTurn extends TurnHandle implements LoopTurn {
   override readonly result: Promise<LoopResult>;
 
@@ -81,8 +87,28 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
     super(core, contextId, accepted);
     const ended = accepted.then((turnId) => core.end(turnId));
     this.result = ended.then(async (result) => ({ ...result, messages: await added() }));
-    this.result.finally(() => core.shutdown()).catch(() => undefined);
+    const shutdown = (): Promise<void> => core.shutdown();
+    this.result.then(shutdown, shutdown).catch(() => undefined);
   }
+}
+
+function completeMessages(messages: readonly LoopMessage[], now: number): Message[] {
+  const ids = new Set<string>();
+  return messages.map((given, index) => {
+    const message = completeMessage(given, index, now);
+    if (!ids.has(message.id)) ids.add(message.id);
+    else throw new InvalidInputError(`messages.${index}.id: "${message.id}" is the id of an earlier message`);
+    return message;
+  });
+}
+
+/** What a conversation holds of earlier turns carries their ids: the next turn must not give out the same ones. */
+function turnNumberAfter(history: readonly Message[], contextId: string): number {
+  const prefix = turnIdOf(contextId, 0).slice(0, -1);
+  const numbers = history.map(({ id }) => (id.startsWith(prefix) ? Number.parseInt(id.slice(prefix.length), 10) : 0));
+  return (
+    numbers.reduce((highest, number) => (Number.isSafeInteger(number) ? Math.max(highest, number) : highest), 0) + 1
+  );
 }
 
 function completeMessage(message: LoopMessage, index: number, now: number): Message {

@@ -70,6 +70,8 @@ export const agentIdentitySchema = z.object({
   /** Limits of each of its turns, where the spawner set them. */
   turnLimits: limitsSchema.nullable(),
   metadata: jsonObjectSchema,
+  /** Number of its first turn, where earlier ones were run elsewhere. Default 1. */
+  firstTurnNumber: z.number().int().positive().optional(),
 });
 export type AgentIdentity = z.infer<typeof agentIdentitySchema>;
 
@@ -89,7 +91,7 @@ export function newRecord(identity: AgentIdentity): AgentRecord {
     checkpoint: null,
     openTurnId: null,
     queuedTurnIds: [],
-    nextTurnNumber: 1,
+    nextTurnNumber: identity.firstTurnNumber ?? 1,
     pause: null,
     abort: null,
   };

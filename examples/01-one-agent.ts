@@ -1,0 +1,28 @@
+// One agent, one turn, no network: the shortest program there is.
+import { createRuntime, defineAgent, offlineModel } from "troupe";
+
+const clerk = defineAgent({
+  name: "clerk",
+  // A rule-based engine, no language model: it quotes what it was given. In its place: openaiModel("gpt-5-mini").
+  model: offlineModel(),
+  instructions: "Answer from the notes that the user gives you.",
+});
+
+const runtime = await createRuntime({ agents: [clerk] });
+const agent = await runtime.agent("clerk", { agentId: "desk-7" });
+await agent.start();
+
+const turn = agent.executeTurn(`What does a lost library card cost?
+
+The library opens at nine on weekdays and at ten on Saturdays. A book may be kept for four weeks. A lost library card
+costs five euros. Reservations are free of charge.`);
+
+// A turn is a stream of events: dotted facts, each with its agent, turn and step.
+for await (const event of turn) {
+  if (event.type === "text.delta") process.stdout.write(event.text);
+  else console.log(`${event.type === "model.responded" ? "\n" : ""}[${event.agentId}] ${event.type}`);
+}
+
+const { status, stopReason, steps, usage } = await turn.result;
+console.log({ status, stopReason, steps, usage });
+await runtime.shutdown();

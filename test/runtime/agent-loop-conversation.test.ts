@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import { createAgentLoop, defineAgent, InvalidInputError, type LoopMessage } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+
+it("L1: turns of one conversation have ids of their own, and each gives back what it added", async () => {
+  const model = scriptedModel(({ messages }) => `answer ${messages.length}`);
+  const loop = createAgentLoop(defineAgent({ name: "talker", model }));
+  let conversation: LoopMessage[] = [];
+  const turnIds: string[] = [];
+  for (const content of ["one", "two", "three"]) {
+    conversation = [...conversation, { role: "user", content }];
+    const { messages, turnId } = await loop.executeTurn(conversation, { contextId: "talk" }).result;
+    conversation = [...conversation, ...messages];
+    turnIds.push(turnId);
+  }
+  expect(turnIds).toEqual(["talk#1", "talk#2", "talk#3"]);
+  expect(conversation.map(({ content }) => content)).toEqual([
+    "one",
+    "answer 1",
+    "two",
+    "answer 3",
+    "three",
+    "answer 5",
+  ]);
+  const ids = conversation.flatMap(({ id }) => (id === undefined ? [] : [id]));
+  expect(new Set(ids).size).toBe(3);
+});
+
+it("L1: two messages with one id are refused", async () => {
+  const loop = createAgentLoop(defineAgent({ name: "talker", model: scriptedModel("fine") }));
+  const turn = loop.executeTurn([
+    { id: "m", role: "user", content: "one" },
+    { id: "m", role: "user", content: "two" },
+  ]);
+  await expect(turn.result).rejects.toThrow(InvalidInputError);
+  await expect(turn.result).rejects.toThrow('messages.1.id: "m" is the id of an earlier message');
+});
