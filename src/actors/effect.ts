@@ -17,6 +17,9 @@ export function hostOf(system: object): Host {
   return host;
 }
 
+/** One for all: leaving a state is ordinary, and an error made anew each time costs more than the transition. */
+const stopped = new TurnInterruptedError("the state that called for this effect was left");
+
 interface EffectInput {
   readonly turnId: string;
   readonly callId?: string;
@@ -35,9 +38,11 @@ export function effectActor<Input extends EffectInput | undefined>(
     const host = hostOf(system as System);
     const controller = new AbortController();
     const { signal } = controller;
+    let isOver = false;
     const run = async (): Promise<void> => {
       await undefined;
       if (!signal.aborted) await body(host, input, signal);
+      isOver = true;
     };
     run().catch((error: unknown) => {
       if (signal.aborted || error instanceof LeaseLostError || input === undefined) return;
@@ -47,7 +52,9 @@ export function effectActor<Input extends EffectInput | undefined>(
         if (!(lost instanceof LeaseLostError)) throw lost;
       }
     });
-    return () => controller.abort(new TurnInterruptedError(`${name} was stopped`));
+    return () => {
+      if (!isOver) controller.abort(stopped);
+    };
   });
 }
 

@@ -95,6 +95,8 @@ export interface Host {
   };
   /** The live host of this agent: itself, or the one that took its place in this process. */
   live(): Promise<Host>;
+  /** Resolves when nothing of the open turn's own is out in the world; children come to rest by themselves. */
+  quiet(): Promise<void>;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
   confirmPause(): void;
   /** Where a child of this turn stands; settles when it has ended. */

@@ -1,4 +1,4 @@
-import { shortHash, stableStringify } from "../base/index.ts";
+import { shortHash } from "../base/index.ts";
 import { compileMessages } from "../context/index.ts";
 import type { EntryOf, HookPatch, Message, ModelRequest, TurnState } from "../state/index.ts";
 import type { Host } from "./host.ts";
@@ -19,13 +19,21 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   };
 }
 
-/** The same prompt gives the same hash; message ids and times do not count. */
+const digests = new WeakMap<Message, string>();
+
+/** The same prompt gives the same hash; message ids and times do not count. Each message is digested once. */
 export function promptHashOf(messages: readonly Message[]): string {
-  return shortHash(
-    stableStringify(
-      messages.map(({ role, content, ...rest }) => [role, content, "toolCalls" in rest ? rest.toolCalls : null]),
-    ),
-  );
+  let all = "";
+  for (const message of messages) {
+    let digest = digests.get(message);
+    if (digest === undefined) {
+      const toolCalls = message.role === "assistant" ? (message.toolCalls ?? null) : null;
+      digest = shortHash(JSON.stringify([message.role, message.content, toolCalls]));
+      digests.set(message, digest);
+    }
+    all += digest;
+  }
+  return shortHash(all);
 }
 
 function instructionsOf(host: Host, turnId: string): string {

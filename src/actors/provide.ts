@@ -7,7 +7,10 @@ import { settleRound } from "./settle-round.ts";
 import { settleChild } from "./spawn-subagent.ts";
 import { think } from "./think.ts";
 
-const confirmPause = effectActor<undefined>("confirmPause", (host) => host.confirmPause());
+const confirmPause = effectActor<undefined>("confirmPause", async (host, _input, signal) => {
+  await host.quiet();
+  if (!signal.aborted) host.confirmPause();
+});
 
 /**
  * The machines with their effects in place, made once for all agents: providing per agent halves the speed.

@@ -5,8 +5,8 @@ import type { Entry, Lifecycle } from "../state/index.ts";
 export const agentContextSchema = z.object({
   turnCount: z.number().int().nonnegative(),
   openTurnId: z.string().nullable(),
-  /** Work of this agent that was granted and has no outcome: pausing waits for it. */
-  inFlight: z.array(z.string()),
+  /** The newest turn, open or ended. */
+  lastTurnId: z.string().nullable(),
   openChildIds: z.array(z.string()),
   waitsForBudget: z.boolean(),
 });
@@ -15,35 +15,30 @@ export type AgentContext = z.infer<typeof agentContextSchema>;
 export const newAgentContext: AgentContext = Object.freeze({
   turnCount: 0,
   openTurnId: null,
-  inFlight: [],
+  lastTurnId: null,
   openChildIds: [],
   waitsForBudget: false,
 });
 
-/** The agent's counters after one more entry. */
+/** The agent's counters after one more entry that it hears. */
 export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
   switch (entry.type) {
     case "turn.started":
-      return { ...context, openTurnId: entry.turnId, inFlight: [], openChildIds: [], waitsForBudget: false };
+      return {
+        ...context,
+        openTurnId: entry.turnId,
+        lastTurnId: entry.turnId,
+        openChildIds: [],
+        waitsForBudget: false,
+      };
     case "turn.ended":
       return {
         ...context,
         openTurnId: null,
         turnCount: entry.number,
-        inFlight: [],
         openChildIds: [],
         waitsForBudget: false,
       };
-    case "model.requested":
-      return { ...withWork(context, "model"), waitsForBudget: false };
-    case "model.responded":
-    case "model.failed":
-      return withoutWork(context, "model");
-    case "tool.started":
-      return withWork(context, entry.callId);
-    case "tool.settled":
-    case "tool.retrying":
-      return withoutWork(context, entry.callId);
     case "child.spawned":
       return { ...context, openChildIds: [...context.openChildIds, entry.childId] };
     case "child.ended":
@@ -57,24 +52,9 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
   }
 }
 
-function withWork(context: AgentContext, id: string): AgentContext {
-  return context.inFlight.includes(id) ? context : { ...context, inFlight: [...context.inFlight, id] };
-}
-
-function withoutWork(context: AgentContext, id: string): AgentContext {
-  return context.inFlight.includes(id)
-    ? { ...context, inFlight: context.inFlight.filter((one) => one !== id) }
-    : context;
-}
-
-/** Nothing of this agent's own is under way. */
-export function isQuiet(context: AgentContext): boolean {
-  return context.inFlight.length === 0;
-}
-
 /** The turn only waits: for children, or for others' reservations. */
 export function isWaiting(context: AgentContext): boolean {
-  return isQuiet(context) && (context.waitsForBudget || context.openChildIds.length > 0);
+  return context.waitsForBudget || context.openChildIds.length > 0;
 }
 
 /** The public lifecycle status of the machine's state value (row L3). */

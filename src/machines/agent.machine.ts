@@ -1,7 +1,7 @@
-import { assign, fromCallback, setup, spawnChild } from "xstate";
-import type { Entry, EntryOf } from "../state/index.ts";
+import { assign, enqueueActions, fromCallback, setup } from "xstate";
+import type { Entry } from "../state/index.ts";
+import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agent-state.ts";
 import { onEveryEntry } from "./entry-families.ts";
-import { type AgentContext, foldAgent, isQuiet, isWaiting, newAgentContext } from "./agent-state.ts";
 import { turnMachine } from "./turn.machine.ts";
 
 const vacant = fromCallback<Entry, undefined>(() => undefined);
@@ -23,13 +23,14 @@ export const agentMachine = setup({
   },
   actions: {
     record: assign(({ context, event }) => foldAgent(context, event)),
-    spawnTurn: spawnChild("turn", {
-      id: ({ event }) => (event as EntryOf<"turn.started">).turnId,
-      input: ({ event }) => ({ entry: event as EntryOf<"turn.started"> }),
+    /** The turn before it has ended; a child that has ended stays in its parent until it is stopped. */
+    spawnTurn: enqueueActions(({ enqueue, event, context }) => {
+      if (event.type !== "turn.started") return;
+      if (context.lastTurnId !== null) enqueue.stopChild(context.lastTurnId);
+      enqueue.spawnChild("turn", { id: event.turnId, input: { entry: event } });
     }),
   },
   guards: {
-    isQuiet: ({ context }) => isQuiet(context),
     isWaiting: ({ context }) => isWaiting(context),
     isWorking: ({ context }) => !isWaiting(context),
     leavesFailed: ({ event }) => event.type === "turn.ended" && event.lifecycle === "failed",
@@ -46,7 +47,7 @@ export const agentMachine = setup({
     starting: { on: { "agent.started": "ready" } },
     ready: {
       on: {
-        "turn.started": { target: "busy", actions: ["record", "spawnTurn"] },
+        "turn.started": { target: "busy", actions: ["spawnTurn", "record"] },
         "agent.pausing": "paused",
         "agent.shutdown": "shutdown",
       },
@@ -57,11 +58,7 @@ export const agentMachine = setup({
         working: { always: { guard: "isWaiting", target: "waiting" } },
         waiting: { always: { guard: "isWorking", target: "working" } },
         pausing: {
-          initial: "draining",
-          states: {
-            draining: { always: { guard: "isQuiet", target: "drained" } },
-            drained: { invoke: { src: "confirmPause" } },
-          },
+          invoke: { src: "confirmPause" },
           on: { "agent.paused": "#agent.paused", "agent.resumed": "working" },
         },
       },
@@ -83,7 +80,7 @@ export const agentMachine = setup({
     },
     failed: {
       on: {
-        "turn.started": { target: "busy", actions: ["record", "spawnTurn"] },
+        "turn.started": { target: "busy", actions: ["spawnTurn", "record"] },
         "agent.pausing": "paused",
         "agent.shutdown": "shutdown",
       },

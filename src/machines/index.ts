@@ -3,10 +3,10 @@ export {
   type AgentContext,
   agentContextSchema,
   foldAgent,
-  isQuiet,
   isWaiting,
   lifecycleOf,
   newAgentContext,
 } from "./agent-state.ts";
+export { agentHears, turnHears } from "./hearing.ts";
 export { type CallEffectInput, toolCallMachine } from "./tool-call.machine.ts";
 export { type TurnEffectInput, turnMachine } from "./turn.machine.ts";

@@ -66,8 +66,8 @@ export const toolCallMachine = setup({
     settlingChild: {
       invoke: { src: "settleChild", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
     },
-    settled: { type: "final" },
-    outcomeUnknown: { type: "final" },
+    settled: {},
+    outcomeUnknown: {},
   },
 });
 

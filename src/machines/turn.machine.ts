@@ -18,6 +18,16 @@ export interface TurnEffectInput {
   readonly turnId: string;
 }
 
+let lastFold: { readonly context: TurnState; readonly event: Entry; readonly next: TurnState } | undefined;
+
+/** The turn after this entry. Guards and the action that follows them ask for the same fold: it is made once. */
+function after(context: TurnState, event: Entry): TurnState {
+  if (lastFold?.context !== context || lastFold.event !== event) {
+    lastFold = { context, event, next: foldTurn(context, event) };
+  }
+  return lastFold.next;
+}
+
 const vacant = fromCallback<Entry, TurnEffectInput>(() => undefined);
 
 const machine = setup({
@@ -39,7 +49,11 @@ const machine = setup({
     toolCall: toolCallMachine,
   },
   actions: {
-    record: assign(({ context, event }) => foldTurn(context, event)),
+    record: assign(({ context, event }) => after(context, event)),
+    /** The calls of the round before: they have their results, and stay in their parent until they are stopped. */
+    dropCalls: enqueueActions(({ enqueue, context }) => {
+      for (const { callId } of context.execution.currentStep?.toolExecutions ?? []) enqueue.stopChild(callId);
+    }),
     spawnCalls: enqueueActions(({ enqueue, event }) => {
       if (event.type !== "model.responded") return;
       for (const { callId, name } of event.calls) {
@@ -49,14 +63,14 @@ const machine = setup({
   },
   guards: {
     cuts: ({ event }) => (event.type === "stop.signalled" || event.type === "timer.due") && cutsNow(event.signal),
-    leavesWorkOpen: ({ context, event }) => hasOpenWork(foldTurn(context, event)),
-    thinksNext: ({ context, event }) => nextMove(foldTurn(context, event)) === "think",
-    runsToolsNext: ({ context, event }) => nextMove(foldTurn(context, event)) === "runTools",
+    leavesWorkOpen: ({ context, event }) => hasOpenWork(after(context, event)),
+    thinksNext: ({ context, event }) => nextMove(after(context, event)) === "think",
+    runsToolsNext: ({ context, event }) => nextMove(after(context, event)) === "runTools",
     willRetry: ({ event }) => event.type === "model.failed" && event.retryAt !== null,
-    endsRound: ({ context, event }) => foldTurn(context, event).openCallIds.length === 0,
+    endsRound: ({ context, event }) => after(context, event).openCallIds.length === 0,
     hasRoundHooks: ({ context }) => context.hooks.afterTools > 0,
     roundHooksDone: ({ context, event }) =>
-      foldTurn(context, event).appliedHooks.filter((key) => key.startsWith("afterTools:")).length >=
+      after(context, event).appliedHooks.filter((key) => key.startsWith("afterTools:")).length >=
       context.hooks.afterTools,
     concernsModel: ({ event }) => event.type === "intent.refused" && event.intent === "model.requested",
     mustWait: ({ event }) => event.type === "intent.refused" && event.reason === "mustWait",
@@ -103,7 +117,7 @@ export const turnMachine = machine.createMachine({
       invoke: { src: "think", input: ({ context }) => ({ turnId: context.turnId }) },
       initial: "assembling",
       states: {
-        assembling: { on: { "model.requested": { target: "calling", actions: "record" } } },
+        assembling: { on: { "model.requested": { target: "calling", actions: ["dropCalls", "record"] } } },
         calling: {
           on: { "model.failed": [{ guard: "willRetry", target: "retrying", actions: "record" }, ...failure] },
         },
@@ -171,9 +185,9 @@ export const turnMachine = machine.createMachine({
         "effect.failed": { actions: "record" },
       },
     },
-    done: { type: "final" },
-    stopped: { type: "final" },
-    failed: { type: "final" },
+    done: {},
+    stopped: {},
+    failed: {},
   },
 });
 

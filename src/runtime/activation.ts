@@ -1,7 +1,7 @@
 import type { InspectionEvent, Snapshot } from "xstate";
 import type { FactParts, Host, Proposed, SpawnRequest, TurnMemory } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
-import type { Clock } from "../base/index.ts";
+import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
 import type {
   AgentKey,
@@ -73,6 +73,7 @@ export class Activation implements Host {
   readonly #cuts = new Map<string, number>();
   /** Row of the last commit in the order of the tree. */
   lastCursor = 0;
+  #whenQuiet: Deferred<void> | undefined;
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
@@ -182,6 +183,20 @@ export class Activation implements Host {
     return this.#lost ? this.#around.successor(this) : Promise.resolve(this);
   }
 
+  async quiet(): Promise<void> {
+    if (this.#isQuiet()) return;
+    this.#whenQuiet ??= createDeferred<void>();
+    await this.#whenQuiet.promise;
+  }
+
+  #isQuiet(): boolean {
+    const turnId = this.openTurnId;
+    const turn = turnId === null ? undefined : this.turn(turnId);
+    if (turnId === null || !turn) return true;
+    const isRunning = (callId: string): boolean => this.call(turnId, callId)?.startedEpoch != null;
+    return turn.openRequest === null && !turn.openCallIds.some(isRunning);
+  }
+
   confirmPause(): void {
     const turnId = this.openTurnId;
     if (turnId === null) return;
@@ -232,6 +247,10 @@ export class Activation implements Host {
   #deliver(entry: Entry): void {
     this.conversation.note(entry);
     this.#actors.deliver(entry);
+    if (this.#whenQuiet && this.#isQuiet()) {
+      this.#whenQuiet.resolve();
+      this.#whenQuiet = undefined;
+    }
     this.#noteOwned(entry);
   }
 

@@ -6,7 +6,7 @@ import {
   type liveToolCallMachine,
   type liveTurnMachine,
 } from "../actors/index.ts";
-import { lifecycleOf } from "../machines/index.ts";
+import { agentHears, lifecycleOf, turnHears } from "../machines/index.ts";
 import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState } from "../state/index.ts";
 import { checkpointOf, hears } from "./rebuild.ts";
 
@@ -78,10 +78,10 @@ export class ActorTree {
   deliver(entry: Entry): void {
     const { turnId, callId } = addressOf(entry);
     const broadcast = entry.type === "agent.resumed" && turnId !== null ? (this.turn(turnId)?.openCallIds ?? []) : [];
-    this.#root.send(entry);
+    if (agentHears(entry)) this.#root.send(entry);
     if (turnId === null) return;
     const turn = this.#turn(turnId);
-    turn?.send(entry);
+    if (turnHears(entry)) turn?.send(entry);
     if (entry.type === "turn.ended" && turn) this.#lastTurn = turn.getSnapshot().context;
     if (callId !== null) this.#call(turnId, callId)?.send(entry);
     for (const id of broadcast) if (hears(id, entry)) this.#call(turnId, id)?.send(entry);

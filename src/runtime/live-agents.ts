@@ -248,10 +248,14 @@ export class LiveAgents {
     if (!(await this.release(activation)) && !activation.isLost) await this.intake(activation);
   }
 
+  /** Once what the commit set going has begun, and nothing waits for another commit that will bring us here again. */
   #restore(activation: Activation): void {
-    const { key } = activation;
-    activation.discard(new LeaseLostError(`agent ${key.agentId} is restored`));
-    this.activate(key).catch((error: unknown) => this.#reportAttendance(key.agentId, error));
+    setImmediate(() => {
+      const { key, writer, isLost, openTurnId } = activation;
+      if (isLost || this.#closing || openTurnId === null || !writer.isSettled) return;
+      activation.discard(new LeaseLostError(`agent ${key.agentId} is restored`));
+      this.activate(key).catch((error: unknown) => this.#reportAttendance(key.agentId, error));
+    });
   }
 
   #slotsOf(name: string, limit: number): Slots {

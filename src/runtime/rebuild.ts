@@ -1,7 +1,7 @@
 import { initialTransition, type Snapshot, transition } from "xstate";
 import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../actors/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
-import { agentContextSchema, newAgentContext } from "../machines/index.ts";
+import { agentContextSchema, agentHears, newAgentContext, turnHears } from "../machines/index.ts";
 import {
   type AgentRecord,
   addressOf,
@@ -41,7 +41,7 @@ export class MachineFold {
   apply(entry: Entry): void {
     if (entry.type === "turn.started") this.#startTurn(entry);
     if (addressOf(entry).turnId === this.#turnId) this.turnEntries.push(entry);
-    this.#agent = transition(liveAgentMachine, this.#agent, entry)[0];
+    if (agentHears(entry)) this.#agent = transition(liveAgentMachine, this.#agent, entry)[0];
     if (this.#turn && addressOf(entry).turnId === this.#turnId) this.#applyToTurn(this.#turn, entry);
     if (entry.type === "turn.ended") this.#turn = undefined;
   }
@@ -54,7 +54,7 @@ export class MachineFold {
   }
 
   #applyToTurn(turn: TurnSnapshot, entry: Entry): void {
-    const next = transition(liveTurnMachine, turn, entry)[0];
+    const next = turnHears(entry) ? transition(liveTurnMachine, turn, entry)[0] : turn;
     this.#turn = next;
     if (entry.type === "model.responded" && next.value === "round") {
       this.#calls.clear();
@@ -90,10 +90,14 @@ export class MachineFold {
     const root = persisted(liveAgentMachine.getPersistedSnapshot(this.#agent));
     if (!this.#turn) return { ...root, children: {} } as unknown as Snapshot<unknown>;
     const turn = persisted(liveTurnMachine.getPersistedSnapshot(this.#turn));
+    // Pure transitions never drop a child: calls of earlier rounds are over, and must not be started again.
+    for (const childId of Object.keys(turn.children)) {
+      if (childId.startsWith(`${this.#turnId}:`) && !this.#calls.has(childId)) delete turn.children[childId];
+    }
     for (const [callId, call] of this.#calls) {
       const child = turn.children[callId];
       if (!child) continue;
-      if (call.status === "active") child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
+      if (call.context.outcome === null) child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
       else delete turn.children[callId];
     }
     const held = root.children[this.#turnId];
