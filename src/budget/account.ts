@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
+import { type Amounts, amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
 import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
 
 /**
@@ -49,6 +49,12 @@ export function openAccount(account: NewAccount): Account {
     warned: [],
     waiters: [],
   };
+}
+
+/** What the account has used at `now`: the work that goes on counts as far as it has come. */
+export function usedAt(account: Account, now: number): Amounts {
+  if (account.activeSince === null) return account.used;
+  return { ...account.used, activeMs: account.used.activeMs + Math.max(0, now - account.activeSince) };
 }
 
 /** Account of an agent's lifetime. */

@@ -97,7 +97,6 @@ export function isExhausted(limits: Limits, used: Amounts, now: number): boolean
 
 /** The first limit that is reached, in the order of the stop reasons: steps, tokens, cost, time. */
 export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitName | undefined {
-  const reached = (limit: number | undefined, amount: number): boolean => limit !== undefined && amount >= limit;
   if (reached(limits.maxSteps, used.steps)) return "maxSteps";
   if (reached(limits.maxTreeSteps, used.treeSteps)) return "maxTreeSteps";
   if (reached(limits.maxToolCalls, used.toolCalls)) return "maxToolCalls";
@@ -107,6 +106,10 @@ export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitN
   if (reached(limits.maxActiveMs, used.activeMs)) return "maxActiveMs";
   if (reached(limits.deadlineAt, now)) return "deadlineAt";
   return undefined;
+}
+
+function reached(limit: number | undefined, amount: number): boolean {
+  return limit !== undefined && amount >= limit;
 }
 
 function wholeNumber(name: string, value: unknown): number {

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { Account } from "./account.ts";
+import { type Account, usedAt } from "./account.ts";
 import { type LimitName, reachedLimit } from "./limits.ts";
-import { costBound, priceSchema } from "./price.ts";
+import { costBound, outputWithin, priceSchema } from "./price.ts";
 
 /** What a model call asks for before it is made. */
 export const reservationAskSchema = z.object({
@@ -42,24 +42,25 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
 /**
  * Reserves on every account from the turn's (first) to the root's (last), or on none.
  * Exhausted (`budget`): used + prompt + minimum output is over a limit. `mustWait`: only others' reservations stand in
- * the way. The output is clamped below what was asked only where no other reservation stands in the way.
+ * the way. The output is clamped below what was asked only to what the limits themselves leave.
  */
 export function reserve(chain: readonly Account[], ask: ReservationAsk, now: number): ReserveOutcome {
   let outputTokens = ask.outputTokens;
-  let waitFor: { accountId: string; limit: LimitName } | undefined;
+  const rooms: Room[] = [];
   for (const account of chain) {
-    const refusal = blockedBy(account, ask, now);
-    if (refusal) return { granted: false, reason: "budget", accountId: account.id, limit: refusal };
-    for (const [limit, room] of outputRooms(account, ask)) {
-      if (room.alone < ask.minimumOutputTokens) {
-        return { granted: false, reason: "budget", accountId: account.id, limit };
-      }
-      if (room.now >= ask.outputTokens) continue;
-      if (room.others) waitFor ??= { accountId: account.id, limit };
-      else outputTokens = Math.min(outputTokens, room.alone);
+    const limit = blockedBy(account, ask, now);
+    if (limit) return { granted: false, reason: "budget", accountId: account.id, limit };
+    for (const room of outputRooms(account, ask)) {
+      const { accountId, limit, alone } = room;
+      if (alone < ask.minimumOutputTokens) return { granted: false, reason: "budget", accountId, limit };
+      outputTokens = Math.min(outputTokens, alone);
+      rooms.push(room);
     }
   }
-  if (waitFor) return { granted: false, reason: "mustWait", ...waitFor };
+  const tooSmall = rooms.find((room) => room.now < outputTokens);
+  if (tooSmall) {
+    return { granted: false, reason: "mustWait", accountId: tooSmall.accountId, limit: tooSmall.limit };
+  }
   const costMicros = ask.price ? costBound(ask.price, ask.promptTokens, outputTokens) : 0;
   const tokens = ask.promptTokens + outputTokens;
   return {
@@ -75,35 +76,30 @@ function blockedBy(account: Account, ask: ReservationAsk, now: number): LimitNam
   const { maxToolCalls: _calls, maxTreeToolCalls: _treeCalls, ...relevant } = gates;
   if (!ask.opensStep || !own) delete relevant.maxSteps;
   if (!ask.opensStep) delete relevant.maxTreeSteps;
-  return reachedLimit(relevant, account.used, now);
+  return reachedLimit(relevant, usedAt(account, now), now);
 }
 
 interface Room {
-  /** Output tokens that fit now. */
+  readonly accountId: string;
+  readonly limit: LimitName;
+  /** Output tokens that fit now; below `alone` exactly where others' reservations stand in the way. */
   readonly now: number;
   /** Output tokens that would fit were nothing else reserved. */
   readonly alone: number;
-  readonly others: boolean;
 }
 
-function outputRooms(account: Account, ask: ReservationAsk): [LimitName, Room][] {
-  const rooms: [LimitName, Room][] = [];
-  const { maxTokens, maxCostMicros } = account.limits;
-  if (maxTokens !== undefined) {
-    const alone = maxTokens - account.used.tokens - ask.promptTokens;
-    const { tokens } = account.reserved;
-    rooms.push(["maxTokens", { alone, now: alone - tokens, others: tokens > 0 }]);
+function outputRooms(account: Account, ask: ReservationAsk): Room[] {
+  const rooms: Room[] = [];
+  const { id: accountId, limits, used, reserved } = account;
+  if (limits.maxTokens !== undefined) {
+    const alone = limits.maxTokens - used.tokens - ask.promptTokens;
+    rooms.push({ accountId, limit: "maxTokens", alone, now: alone - reserved.tokens });
   }
-  if (maxCostMicros !== undefined && ask.price) {
-    const { price } = ask;
-    const fits = (micros: number): number => {
-      const left = micros - price.inputPerMillion * ask.promptTokens;
-      if (left < 0) return -1;
-      return price.outputPerMillion === 0 ? Number.MAX_SAFE_INTEGER : Math.floor(left / price.outputPerMillion);
-    };
-    const free = maxCostMicros - account.used.costMicros;
-    const { costMicros } = account.reserved;
-    rooms.push(["maxCostMicros", { alone: fits(free), now: fits(free - costMicros), others: costMicros > 0 }]);
+  if (limits.maxCostMicros !== undefined && ask.price) {
+    const free = limits.maxCostMicros - used.costMicros;
+    const alone = outputWithin(ask.price, ask.promptTokens, free);
+    const now = outputWithin(ask.price, ask.promptTokens, free - reserved.costMicros);
+    rooms.push({ accountId, limit: "maxCostMicros", alone, now });
   }
   return rooms;
 }

@@ -44,6 +44,7 @@ export interface Batch {
   readonly expectedSeq: number;
   /** Consecutive, starting at `expectedSeq + 1`; may be empty when only acknowledgements go. */
   readonly entries: readonly Entry[];
+  /** None without an entry; one whose id is stored already changes nothing (row R4). */
   readonly messages: readonly Message[];
   readonly artifacts: readonly Artifact[];
   readonly owned: OwnedFields | null;

@@ -9,6 +9,7 @@ import {
   turnIdOf,
 } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
+import { standingMark } from "./marks.ts";
 import type { AbortCommand, MarkOutcome, OpenTurnOutcome, TurnCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
@@ -80,35 +81,32 @@ export function resume(tables: Tables, key: AgentKey, by: string, now: number): 
   return { type: "marked", posted: postToTree(tables, record, () => item) };
 }
 
+/** With a turn: that turn and what works below it. Without: whatever is open on the agent and on all below it. */
 export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now: number): MarkOutcome {
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
-  const turnId = command.turnId ?? record.openTurnId;
-  if (record.openTurnId !== turnId || record.abort?.turnId === turnId) return { type: "unchanged", posted: [] };
-  // The mark lasts as long as the turn; without an open turn there is nothing of the agent's own to forbid.
-  if (turnId !== null)
-    tables.putAgent({ ...record, pause: null, abort: { by: command.by, at: now, turnId, reason: command.reason } });
   const { by, reason, stopReason } = command;
-  const item = (ofTurn: string | null): InboxItem => ({
-    kind: "abort",
-    key: `abort:${key.agentId}:${turnId ?? "*"}`,
-    at: now,
-    turnId: ofTurn,
-    by,
-    reason,
-    stopReason,
-  });
-  const posted = postToTree(
-    tables,
-    record,
-    (at) => {
-      if (at === record) return item(turnId);
-      // Whatever a descendant works on belongs to what is aborted; one at rest has nothing to end.
-      return at.openTurnId === null ? undefined : item(null);
-    },
-    turnId,
-  );
-  return { type: "marked", posted };
+  const turnId = command.turnId ?? record.openTurnId;
+  const isNew = turnId === null || record.abort?.turnId !== turnId;
+  if (command.turnId !== null && (record.openTurnId !== turnId || !isNew)) return { type: "unchanged", posted: [] };
+  // A mark lasts as long as its turn; an agent without an open turn has nothing of its own to forbid.
+  const mark = (at: AgentRecord, ofTurn: string): void =>
+    tables.putAgent({ ...at, pause: null, abort: { by, at: now, turnId: ofTurn, reason } });
+  if (turnId !== null && isNew) mark(record, turnId);
+  const itemKey = `abort:${key.agentId}:${turnId ?? "*"}`;
+  const itemFor = (at: AgentRecord): InboxItem | undefined => {
+    const ofTurn = at.openTurnId;
+    if (at === record) {
+      return isNew ? { kind: "abort", key: itemKey, at: now, turnId, by, reason, stopReason } : undefined;
+    }
+    // One at rest has nothing to end.
+    if (ofTurn === null) return undefined;
+    // What an earlier turn spawned is not below the mark of the present one.
+    if (standingMark(tables, at, ofTurn)?.reason !== "aborted") mark(at, ofTurn);
+    return { kind: "abort", key: itemKey, at: now, turnId: ofTurn, by, reason, stopReason };
+  };
+  const posted = postToTree(tables, record, itemFor, command.turnId);
+  return { type: isNew || posted.length > 0 ? "marked" : "unchanged", posted };
 }
 
 /**

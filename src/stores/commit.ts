@@ -1,16 +1,9 @@
 import { InvariantError } from "../errors/index.ts";
-import {
-  type AgentKey,
-  type AgentRecord,
-  type Entry,
-  type Intent,
-  isIntent,
-  newRecord,
-  type Refusal,
-} from "../state/index.ts";
+import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Refusal } from "../state/index.ts";
 import type { Batch, SpawnOrder } from "./batch.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
-import type { Committed, CommitOutcome } from "./ports.ts";
+import { standingMark } from "./marks.ts";
+import type { CommitOutcome, Committed } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
 /**
@@ -19,19 +12,22 @@ import type { Tables } from "./tables.ts";
  */
 export function commitBatch(tables: Tables, batch: Batch, now: number): CommitOutcome {
   const head = tables.head(batch.key);
-  if (head.batchId === batch.id && head.outcome) return head.outcome;
+  if (head.batchId === batch.id) {
+    const applied = tables.lastOutcome(batch.key);
+    if (applied) return applied;
+  }
   if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || head.holder === null) {
     return { type: "stale", epoch: head.epoch, seq: head.seq };
   }
   const record = tables.agent(batch.key);
   if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  checkOrder(batch);
 
   const ledger = new Ledger(tables, batch.key, record.rootAgentId, now);
   for (const move of batch.moves) ledger.apply(move);
   const posted = new Set<string>();
   const entries = judgeAll(tables, batch, record, ledger, posted);
 
-  tables.addMessages(batch.key, batch.messages);
   tables.addArtifacts(batch.key, batch.artifacts);
   tables.removeFromInbox(batch.key, batch.acknowledged);
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
@@ -42,16 +38,10 @@ export function commitBatch(tables: Tables, batch: Batch, now: number): CommitOu
   const { warnings, posted: woken, timers } = ledger.flush();
   for (const agentId of woken) posted.add(agentId);
 
-  const cursor = entries.length > 0 ? tables.addRow(batch.key, entries) : 0;
+  const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
-  const last = entries.at(-1);
-  tables.putHead(batch.key, {
-    ...head,
-    seq: last?.seq ?? head.seq,
-    at: last?.at ?? head.at,
-    batchId: batch.id,
-    outcome,
-  });
+  const { seq, at } = entries.at(-1) ?? head;
+  tables.putHead(batch.key, { ...head, seq, at, batchId: batch.id }, outcome);
   return outcome;
 }
 
@@ -63,18 +53,34 @@ function nextRecord(record: AgentRecord, batch: Batch): AgentRecord {
   return { ...owned, openTurnId: next, queuedTurnIds, abort };
 }
 
+/** A journal has neither gap nor fork, and a message has the entry that brought it. */
+function checkOrder({ id, key, entries, messages, expectedSeq }: Batch): void {
+  if (messages.length > 0 && entries.length === 0) {
+    throw new InvariantError(`batch ${id} of agent ${key.agentId} brings messages and no entry`);
+  }
+  for (const [index, { seq }] of entries.entries()) {
+    const right = expectedSeq + 1 + index;
+    if (seq === right) continue;
+    throw new InvariantError(`batch ${id} of agent ${key.agentId}: entry ${index} has seq ${seq}, not ${right}`);
+  }
+}
+
 function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Ledger, posted: Set<string>): Entry[] {
   if (!batch.entries.some(isIntent)) return [...batch.entries];
-  const mark = standingMark(tables, batch.key, record);
   return batch.entries.map((entry) => {
     if (!isIntent(entry)) return entry;
-    if (mark) return refusal(entry, { reason: mark.reason, agentId: mark.agentId });
+    const mark = standingMark(tables, record, entry.turnId);
+    if (mark) return refusal(entry, mark);
+    if (entry.type === "child.spawned" && isSpawned(tables, batch, entry.seq)) {
+      posted.add(entry.childId);
+      return entry;
+    }
     const judgement = judge(entry, ledger, batch.key.agentId);
     if (!judgement.granted) {
       const { reason, accountId, limit } = judgement;
       return refusal(entry, { reason, accountId, limit });
     }
-    if (entry.type === "child.spawned") spawn(tables, batch, entry.seq, ledger, posted);
+    if (entry.type === "child.spawned") spawn(tables, orderOf(batch, entry.seq), ledger, posted);
     if (entry.type === "model.requested" || entry.type === "generate.requested") {
       return { ...entry, reservation: judgement.reservation };
     }
@@ -88,39 +94,30 @@ function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
   return ledger.countToolCall(intent.accountId, agentId);
 }
 
-/** The nearest mark on the agent or above it that forbids new intents. */
-function standingMark(
-  tables: Tables,
-  key: AgentKey,
-  record: AgentRecord,
-): { reason: "paused" | "aborted"; agentId: string } | undefined {
-  let paused: { reason: "paused"; agentId: string } | undefined;
-  let turnId = record.openTurnId;
-  for (let at: AgentRecord | undefined = record; at; ) {
-    const { abort, agentId } = at;
-    if (abort && abort.turnId === turnId) return { reason: "aborted", agentId };
-    if (at.pause) paused ??= { reason: "paused", agentId };
-    turnId = at.parentTurnId;
-    at = at.parentAgentId === null ? undefined : tables.agent({ tenant: key.tenant, agentId: at.parentAgentId });
-  }
-  return paused;
-}
-
 function refusal(intent: Intent, why: Pick<Refusal, "reason" | "accountId" | "limit" | "agentId">): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;
   return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why };
 }
 
-/** Creates the child, its account and its first turn where they are absent: spawning twice is one spawn. */
-function spawn(tables: Tables, batch: Batch, seq: number, ledger: Ledger, posted: Set<string>): void {
-  const order: SpawnOrder | undefined = batch.spawns.find((one) => one.seq === seq);
+function orderOf(batch: Batch, seq: number): SpawnOrder {
+  const order = batch.spawns.find((one) => one.seq === seq);
   if (!order) throw new InvariantError(`child.spawned ${seq} came without its spawn order`);
+  return order;
+}
+
+/** Spawning twice is one spawn: the child is there already, and its tool call is counted. */
+function isSpawned(tables: Tables, batch: Batch, seq: number): boolean {
+  const { tenant, agentId } = orderOf(batch, seq).identity;
+  return tables.agent({ tenant, agentId }) !== undefined;
+}
+
+/** Creates the child, its account and its first turn. */
+function spawn(tables: Tables, order: SpawnOrder, ledger: Ledger, posted: Set<string>): void {
   const key = { tenant: order.identity.tenant, agentId: order.identity.agentId };
-  posted.add(key.agentId);
-  if (tables.agent(key)) return;
   ledger.open(order.account);
   const record = newRecord(order.identity);
   tables.putAgent({ ...record, openTurnId: order.turn.turnId, nextTurnNumber: order.turn.number + 1 });
   tables.addToInbox(key, order.turn);
+  posted.add(key.agentId);
 }

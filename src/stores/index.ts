@@ -1,2 +1,4 @@
 export * from "./batch.ts";
+export { memoryStores } from "./memory.ts";
 export * from "./ports.ts";
+export { currentProcess } from "./process-identity.ts";

@@ -1,15 +1,13 @@
 import type { AgentKey } from "../state/index.ts";
-import type { AcquireOutcome } from "./ports.ts";
+import type { AcquireOutcome, ProcessIdentity } from "./ports.ts";
 import type { ProcessRow, Tables } from "./tables.ts";
-
-/** Whether a process of this boot still runs; only asked for processes of the same boot. */
-export type ProcessProbe = (pid: number) => boolean;
 
 export interface LeaseRules {
   readonly processId: string;
   /** How long a process that gives no heartbeat is still believed to live, in milliseconds. */
   readonly leaseMs: number;
-  readonly isRunning: ProcessProbe;
+  /** Whether a process still runs; only asked for processes of the same boot. */
+  readonly isRunning: (process: ProcessRow) => boolean;
 }
 
 /** Takes the agent's lease under a new epoch, or tells who holds it. Every activation has a new epoch. */
@@ -19,17 +17,23 @@ export function acquire(tables: Tables, key: AgentKey, rules: LeaseRules, now: n
   const head = tables.head(key);
   if (head.holder !== null && head.holder !== rules.processId) {
     const holder = tables.process(head.holder);
-    if (holder && isAlive(tables, holder, rules, now)) return { type: "held", by: holder, epoch: head.epoch };
+    if (holder && isAlive(tables, holder, rules, now)) {
+      return { type: "held", by: identityOf(holder), epoch: head.epoch };
+    }
   }
   const epoch = head.epoch + 1;
   tables.putHead(key, { ...head, epoch, holder: rules.processId });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
 }
 
+export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
+  return { processId, pid, bootId };
+}
+
 function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, now: number): boolean {
   if (now - holder.heartbeatAt > rules.leaseMs) return false;
   const own = tables.process(rules.processId);
-  return own?.bootId !== holder.bootId || rules.isRunning(holder.pid);
+  return own?.bootId !== holder.bootId || rules.isRunning(holder);
 }
 
 /** Gives the lease back; refused while the inbox holds something, so that no post is left behind. */

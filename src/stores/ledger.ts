@@ -1,9 +1,9 @@
 import {
   type Account,
-  activeUntil,
   type BudgetWarning,
   countActivity,
   countToolCall,
+  type LimitName,
   type NewAccount,
   newWarnings,
   openAccount,
@@ -14,6 +14,7 @@ import {
 } from "../budget/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../state/index.ts";
+import { changeTimers } from "./account-timers.ts";
 import type { BudgetMove } from "./batch.ts";
 import type { Tables } from "./tables.ts";
 
@@ -23,7 +24,7 @@ export type Judgement =
       readonly granted: false;
       readonly reason: "budget" | "mustWait";
       readonly accountId: string;
-      readonly limit: import("../budget/index.ts").LimitName;
+      readonly limit: LimitName;
     };
 
 /**
@@ -39,9 +40,9 @@ export class Ledger {
   readonly #key: AgentKey;
   readonly #rootAgentId: string;
   readonly #now: number;
-  readonly #read = new Map<string, Account>();
+  readonly #stored = new Map<string, Account>();
+  readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
-  readonly #fresh = new Set<string>();
 
   constructor(tables: Tables, key: AgentKey, rootAgentId: string, now: number) {
     this.#tables = tables;
@@ -53,7 +54,6 @@ export class Ledger {
   open(account: NewAccount): void {
     if (this.#find(account.id)) return;
     this.#put(openAccount(account));
-    this.#fresh.add(account.id);
   }
 
   apply(move: BudgetMove): void {
@@ -87,60 +87,26 @@ export class Ledger {
     const posted: string[] = [];
     const timers: Timer[] = [];
     for (const id of this.#changed) {
-      const before = this.#read.get(id);
-      if (!before) continue;
-      const noted = newWarnings(before);
+      const current = this.#current.get(id);
+      if (!current) continue;
+      const stored = this.#stored.get(id);
+      const noted = newWarnings(current);
       warnings.push(...noted.warnings);
-      posted.push(...this.#wakeWaiters(noted.account));
-      const account = { ...noted.account, waiters: this.#stillWaiting(noted.account) };
+      let { account } = noted;
+      if (stored && account.waiters.length > 0 && isFreer(account, stored)) {
+        posted.push(...this.#wake(account));
+        account = { ...account, waiters: [] };
+      }
       this.#tables.putAccount(this.#key.tenant, this.#rootAgentId, account);
-      timers.push(...this.#setTimers(account));
+      timers.push(...changeTimers(this.#tables, this.#key.tenant, stored, account));
     }
     return { warnings, posted, timers };
   }
 
-  #stillWaiting(account: Account): string[] {
-    return this.#isFreer(account) ? [] : account.waiters;
-  }
-
-  #wakeWaiters(account: Account): string[] {
-    if (!this.#isFreer(account)) return [];
+  #wake(account: Account): string[] {
     const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${account.id}`, at: this.#now };
     for (const agentId of account.waiters) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);
     return account.waiters;
-  }
-
-  #isFreer(account: Account): boolean {
-    if (account.waiters.length === 0) return false;
-    const stored = this.#tables.account(this.#key.tenant, account.id);
-    return (
-      stored !== undefined &&
-      (account.reserved.tokens < stored.reserved.tokens || account.reserved.costMicros < stored.reserved.costMicros)
-    );
-  }
-
-  #setTimers(account: Account): Timer[] {
-    const timers: Timer[] = [];
-    const timer = (limit: Timer["limit"], dueAt: number): void => {
-      const set: Timer = {
-        tenant: this.#key.tenant,
-        agentId: account.agentId,
-        id: `${limit}:${account.id}`,
-        dueAt,
-        accountId: account.id,
-        limit,
-      };
-      this.#tables.setTimer(set);
-      timers.push(set);
-    };
-    const { deadlineAt, maxActiveMs } = account.limits;
-    if (deadlineAt !== undefined && this.#fresh.has(account.id)) timer("deadlineAt", deadlineAt);
-    if (maxActiveMs !== undefined) {
-      const until = activeUntil(account);
-      if (until !== undefined) timer("maxActiveMs", until);
-      else this.#tables.clearTimer({ tenant: this.#key.tenant, agentId: account.agentId }, `maxActiveMs:${account.id}`);
-    }
-    return timers;
   }
 
   #wait(accountId: string, agentId: string): void {
@@ -151,10 +117,13 @@ export class Ledger {
   }
 
   #find(id: string): Account | undefined {
-    const known = this.#read.get(id);
+    const known = this.#current.get(id);
     if (known) return known;
     const stored = this.#tables.account(this.#key.tenant, id);
-    if (stored) this.#read.set(id, stored);
+    if (stored) {
+      this.#stored.set(id, stored);
+      this.#current.set(id, stored);
+    }
     return stored;
   }
 
@@ -171,11 +140,16 @@ export class Ledger {
   }
 
   #put(account: Account): void {
-    this.#read.set(account.id, account);
+    this.#current.set(account.id, account);
     this.#changed.add(account.id);
   }
 
   #putAll(accounts: readonly Account[]): void {
     for (const account of accounts) this.#put(account);
   }
+}
+
+/** Whether less is set aside than before, so that who waits may ask again. */
+function isFreer(account: Account, stored: Account): boolean {
+  return account.reserved.tokens < stored.reserved.tokens || account.reserved.costMicros < stored.reserved.costMicros;
 }

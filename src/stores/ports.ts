@@ -89,7 +89,7 @@ export interface AgentFilter {
   readonly sessionId?: string | undefined;
   readonly ownerId?: string | undefined;
   readonly rootsOnly?: boolean | undefined;
-  /** At most this many, 100 by default. */
+  /** At most this many, 100 by default; they come in the order of their ids. */
   readonly limit?: number | undefined;
   /** Continue after this agent id. */
   readonly after?: string | undefined;
@@ -113,7 +113,11 @@ export interface MessageQuery {
 export interface Stores {
   readonly kind: string;
 
-  /** Applies each batch by itself, in one transaction where that is possible; outcomes in the order given. */
+  /**
+   * Applies each batch by itself, in one transaction where that is possible; outcomes in the order given. A batch that
+   * breaks a rule or meets a corrupt record is undone alone: the others stand, and the call rejects with its error. Sent
+   * again one by one, each answers for itself.
+   */
   commit(batches: readonly Batch[], now: number): Promise<CommitOutcome[]>;
 
   createAgent(

@@ -9,12 +9,13 @@ export interface Head {
   readonly holder: string | null;
   readonly seq: number;
   readonly at: number;
-  /** The last applied batch and its outcome, for the case that it is sent again. */
+  /** The last applied batch, for the case that it is sent again. */
   readonly batchId: string | null;
-  readonly outcome: Committed | null;
 }
 
 export interface ProcessRow extends ProcessIdentity {
+  /** Tells the process from a later one that got the same pid; null where the system does not say. */
+  readonly startTime: string | null;
   readonly heartbeatAt: number;
 }
 
@@ -28,16 +29,21 @@ export interface Tables {
   /** Agents whose parent this is. */
   childrenOf(key: AgentKey): AgentRecord[];
   head(key: AgentKey): Head;
-  putHead(key: AgentKey, head: Head): void;
+  /** With the outcome of the batch that moved it; without one, the last outcome stays. */
+  putHead(key: AgentKey, head: Head, outcome?: Committed): void;
+  /** What the batch of `head.batchId` was answered. */
+  lastOutcome(key: AgentKey): Committed | undefined;
   account(tenant: string, accountId: string): Account | undefined;
   putAccount(tenant: string, rootAgentId: string, account: Account): void;
   /** False when an item of that key is there already. */
   addToInbox(key: AgentKey, item: InboxItem): boolean;
   inboxSize(key: AgentKey): number;
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void;
-  /** Gives the row's cursor: growing over all rows of a tree. */
-  addRow(key: AgentKey, entries: readonly Entry[]): number;
-  addMessages(key: AgentKey, messages: readonly Message[]): void;
+  /**
+   * Adds a row to the journal, with the messages that came with it; one whose id is there already is left out. Gives the
+   * row's cursor: growing over all rows of a tree.
+   */
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number;
   addArtifacts(key: AgentKey, artifacts: readonly Artifact[]): void;
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
@@ -51,5 +57,4 @@ export const freshHead: Head = Object.freeze({
   seq: 0,
   at: 0,
   batchId: null,
-  outcome: null,
 });

@@ -1,0 +1,22 @@
+import type { AgentRecord } from "../state/index.ts";
+import type { Tables } from "./tables.ts";
+
+export interface StandingMark {
+  readonly reason: "paused" | "aborted";
+  /** Whose mark it is. */
+  readonly agentId: string;
+}
+
+/** The mark on the agent or above it that forbids new intents of the turn; an abort counts before a pause. */
+export function standingMark(tables: Tables, record: AgentRecord, ofTurnId: string): StandingMark | undefined {
+  let paused: StandingMark | undefined;
+  let turnId: string | null = ofTurnId;
+  for (let at: AgentRecord | undefined = record; at; ) {
+    const { abort, agentId } = at;
+    if (abort && abort.turnId === turnId) return { reason: "aborted", agentId };
+    if (at.pause) paused ??= { reason: "paused", agentId };
+    turnId = at.parentTurnId;
+    at = at.parentAgentId === null ? undefined : tables.agent({ tenant: at.tenant, agentId: at.parentAgentId });
+  }
+  return paused;
+}

@@ -1,0 +1,188 @@
+import type { Account } from "../budget/index.ts";
+import { InvariantError } from "../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  type Artifact,
+  type Entry,
+  type InboxItem,
+  JOURNAL_VERSION,
+  type Message,
+  type Timer,
+} from "../state/index.ts";
+import {
+  type AgentRows,
+  emptyAgent,
+  emptyRows,
+  emptyTenant,
+  emptyTree,
+  type MemoryRows,
+  type TenantRows,
+  type TreeRows,
+} from "./memory-rows.ts";
+import { MemoryTimers } from "./memory-timers.ts";
+import type { MemoryUndo } from "./memory-undo.ts";
+import type { Committed } from "./ports.ts";
+import { freshHead, type Head, type ProcessRow, type Tables } from "./tables.ts";
+
+/** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */
+export class MemoryTables implements Tables {
+  readonly rows: MemoryRows = emptyRows();
+  readonly timers: MemoryTimers;
+  readonly #undo: MemoryUndo;
+
+  constructor(undo: MemoryUndo) {
+    this.#undo = undo;
+    this.timers = new MemoryTimers(undo);
+  }
+
+  find({ tenant, agentId }: AgentKey): AgentRows | undefined {
+    return this.rows.tenants.get(tenant)?.agents.get(agentId);
+  }
+
+  agent(key: AgentKey): AgentRecord | undefined {
+    return this.find(key)?.record;
+  }
+
+  putAgent(record: AgentRecord): void {
+    const { tenant, agentId, rootAgentId, parentAgentId } = record;
+    const known = this.find({ tenant, agentId });
+    if (known) {
+      const before = known.record;
+      this.#undo.note(() => (known.record = before));
+      known.record = record;
+      return;
+    }
+    const rows = emptyAgent(record, this.#tree(tenant, rootAgentId));
+    this.#undo.set(this.#tenant(tenant).agents, agentId, rows);
+    const parent = parentAgentId === null ? undefined : this.find({ tenant, agentId: parentAgentId });
+    if (parent) this.#undo.push(parent.children, rows);
+  }
+
+  childrenOf(key: AgentKey): AgentRecord[] {
+    return this.find(key)?.children.map((child) => child.record) ?? [];
+  }
+
+  head(key: AgentKey): Head {
+    return this.find(key)?.head ?? freshHead;
+  }
+
+  putHead(key: AgentKey, head: Head, outcome?: Committed): void {
+    const rows = this.#require(key);
+    const before = rows.head;
+    const outcomeBefore = rows.outcome;
+    this.#undo.note(() => {
+      rows.head = before;
+      rows.outcome = outcomeBefore;
+    });
+    rows.head = head;
+    if (outcome) rows.outcome = outcome;
+  }
+
+  lastOutcome(key: AgentKey): Committed | undefined {
+    return this.find(key)?.outcome;
+  }
+
+  account(tenant: string, accountId: string): Account | undefined {
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId)?.accounts.get(accountId);
+  }
+
+  putAccount(tenant: string, rootAgentId: string, account: Account): void {
+    const { treesOfAccounts } = this.#tenant(tenant);
+    let tree = treesOfAccounts.get(account.id);
+    if (!tree) {
+      tree = this.#tree(tenant, rootAgentId);
+      this.#undo.set(treesOfAccounts, account.id, tree);
+    }
+    this.#undo.set(tree.accounts, account.id, account);
+  }
+
+  addToInbox(key: AgentKey, item: InboxItem): boolean {
+    const rows = this.#require(key);
+    if (rows.inbox.has(item.key)) return false;
+    this.#undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
+    rows.nextOrdinal += 1;
+    return true;
+  }
+
+  inboxSize(key: AgentKey): number {
+    return this.find(key)?.inbox.size ?? 0;
+  }
+
+  removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
+    const inbox = this.find(key)?.inbox;
+    if (!inbox) return;
+    for (const itemKey of itemKeys) {
+      const row = inbox.get(itemKey);
+      if (!row) continue;
+      this.#undo.note(() => {
+        const before = [...inbox, [itemKey, row] as const].sort(([, a], [, b]) => a.ordinal - b.ordinal);
+        inbox.clear();
+        for (const [restored, value] of before) inbox.set(restored, value);
+      });
+      inbox.delete(itemKey);
+    }
+  }
+
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
+    const rows = this.#require(key);
+    const cursor = rows.tree.journal.length + 1;
+    const row = { version: JOURNAL_VERSION, cursor, agentId: key.agentId, entries };
+    this.#undo.push(rows.tree.journal, row);
+    this.#undo.push(rows.journal, row);
+    for (const message of messages) {
+      if (rows.messagesById.has(message.id)) continue;
+      this.#undo.set(rows.messagesById, message.id, message);
+      this.#undo.push(rows.messages, message);
+    }
+    return cursor;
+  }
+
+  addArtifacts(key: AgentKey, artifacts: readonly Artifact[]): void {
+    if (artifacts.length === 0) return;
+    const rows = this.#require(key);
+    for (const artifact of artifacts) this.#undo.set(rows.artifacts, artifact.artifactId, artifact);
+  }
+
+  setTimer(timer: Timer): void {
+    this.timers.set(this.#require(timer), timer);
+  }
+
+  clearTimer(key: AgentKey, timerId: string): void {
+    const rows = this.find(key);
+    if (rows) this.timers.clear(rows, timerId);
+  }
+
+  process(processId: string): ProcessRow | undefined {
+    return this.rows.processes.get(processId);
+  }
+
+  putProcess(row: ProcessRow): void {
+    this.#undo.set(this.rows.processes, row.processId, row);
+  }
+
+  #require(key: AgentKey): AgentRows {
+    const rows = this.find(key);
+    if (rows) return rows;
+    throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
+  }
+
+  #tenant(tenant: string): TenantRows {
+    let rows = this.rows.tenants.get(tenant);
+    if (!rows) {
+      rows = emptyTenant();
+      this.#undo.set(this.rows.tenants, tenant, rows);
+    }
+    return rows;
+  }
+
+  #tree(tenant: string, rootAgentId: string): TreeRows {
+    const { trees } = this.#tenant(tenant);
+    let tree = trees.get(rootAgentId);
+    if (!tree) {
+      tree = emptyTree();
+      this.#undo.set(trees, rootAgentId, tree);
+    }
+    return tree;
+  }
+}

@@ -1,0 +1,46 @@
+/** How to take back one change. */
+export type Undo = () => void;
+
+/**
+ * Makes changes of plain objects and maps atomic.
+ * Owns: the list of how to take back what a piece of work has changed. Does not own: what is changed.
+ *
+ * Invariants
+ * 1. Work that throws leaves everything as it found it.
+ * 2. Work inside other work is undone alone when it throws, and with the outer one when that throws later.
+ */
+export class MemoryUndo {
+  readonly #undos: Undo[] = [];
+  #depth = 0;
+
+  /** Notes how to take back a change that is about to be made, inside of `run`. */
+  note(undo: Undo): void {
+    this.#undos.push(undo);
+  }
+
+  run<T>(work: () => T): T {
+    const start = this.#undos.length;
+    this.#depth += 1;
+    try {
+      return work();
+    } catch (error) {
+      while (this.#undos.length > start) this.#undos.pop()?.();
+      throw error;
+    } finally {
+      this.#depth -= 1;
+      if (this.#depth === 0) this.#undos.length = 0;
+    }
+  }
+
+  set<K, V>(map: Map<K, V>, key: K, value: V): void {
+    const before = map.get(key);
+    const isNew = before === undefined && !map.has(key);
+    this.note(isNew ? () => map.delete(key) : () => map.set(key, before as V));
+    map.set(key, value);
+  }
+
+  push<T>(list: T[], value: T): void {
+    this.note(() => list.pop());
+    list.push(value);
+  }
+}

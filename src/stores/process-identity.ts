@@ -1,0 +1,66 @@
+import { readFileSync, readlinkSync } from "node:fs";
+import { hostname, uptime } from "node:os";
+import type { ProcessIdentity } from "./ports.ts";
+
+/** This process as the stores know it; `processId` must be unique among all processes that ever used the store. */
+export function currentProcess(processId: string): ProcessIdentity {
+  return { processId, pid: process.pid, bootId: currentBootId() };
+}
+
+let bootId: string | undefined;
+
+/**
+ * Tells one boot of one machine from another, and one namespace of process ids from another: only within the same boot
+ * id can a process be asked whether it runs. Where the system gives no boot id it is made of host name and boot time; two
+ * processes that round that differently wait for each other's heartbeat to expire, which is slower but safe.
+ */
+export function currentBootId(): string {
+  bootId ??= readBootId();
+  return bootId;
+}
+
+function readBootId(): string {
+  const boot = textOrNothing(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim());
+  if (boot === undefined) return `${hostname()}:${Math.round((Date.now() - uptime() * 1000) / 60_000)}`;
+  // Containers of one machine share its boot id, but not each other's process ids.
+  return `${boot}/${textOrNothing(() => readlinkSync("/proc/self/ns/pid")) ?? hostname()}`;
+}
+
+/** When a process was started, in the system's own unit; null where the system does not tell. */
+export function startTimeOf(pid: number): string | null {
+  return statOf(pid)?.startTime ?? null;
+}
+
+/** Whether a process of this boot still runs: its id is in use, by the process that was registered, and it has not ended. */
+export function isRunning(registered: { readonly pid: number; readonly startTime: string | null }): boolean {
+  if (!isPidInUse(registered.pid)) return false;
+  const stat = statOf(registered.pid);
+  if (!stat) return true;
+  const hasEnded = stat.state === "Z" || stat.state === "X";
+  return !hasEnded && (registered.startTime === null || registered.startTime === stat.startTime);
+}
+
+function statOf(pid: number): { readonly state: string; readonly startTime: string } | undefined {
+  const line = textOrNothing(() => readFileSync(`/proc/${pid}/stat`, "utf8"));
+  // The name in brackets may hold anything; the state follows it, and the start time is the 20th field from there.
+  const fields = line?.slice(line.lastIndexOf(")") + 2).split(" ");
+  const [state, startTime] = [fields?.[0], fields?.[19]];
+  return state === undefined || startTime === undefined ? undefined : { state, startTime };
+}
+
+function isPidInUse(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // Not allowed to signal it: it is there.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}
+
+function textOrNothing(read: () => string): string | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

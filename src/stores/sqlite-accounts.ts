@@ -1,0 +1,78 @@
+import type { StatementSync } from "node:sqlite";
+import { type Account, accountSchema } from "../budget/index.ts";
+import { CorruptRecordError } from "../errors/index.ts";
+import { type Cached, KeyedCache } from "./sqlite-cache.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { integerOf, parsed, textOf, wellFormed } from "./sqlite-row.ts";
+
+interface AccountSlot extends Cached<Account> {
+  readonly id: number;
+}
+
+const CAPACITY = 8000;
+
+/** The rows of accounts. */
+export class SqliteAccounts {
+  readonly #connection: SqliteConnection;
+  readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
+  readonly #statements: Readonly<Record<"read" | "insert" | "update" | "ofTree", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.#statements = {
+      read: connection.prepare("SELECT id, account FROM accounts WHERE tenant = ? AND account_id = ?"),
+      insert: connection.prepare("INSERT INTO accounts (tenant, account_id, tree, account) VALUES (?, ?, ?, ?)"),
+      update: connection.prepare("UPDATE accounts SET account = ? WHERE id = ?"),
+      ofTree: connection.prepare("SELECT account FROM accounts WHERE tree = ? ORDER BY id"),
+    };
+  }
+
+  forget(): void {
+    this.#slots.clear();
+  }
+
+  find(tenant: string, accountId: string): Account | undefined {
+    return this.#slot(tenant, accountId)?.value;
+  }
+
+  put(tenant: string, tree: () => number, account: Account): void {
+    const text = JSON.stringify(account);
+    const { generation } = this.#connection;
+    const known = this.#slot(tenant, account.id);
+    if (known) {
+      this.#statements.update.run(text, known.id);
+      Object.assign(known, { generation, text, value: account });
+      return;
+    }
+    const inserted = this.#statements.insert.run(tenant, account.id, tree(), text);
+    this.#slots.add(tenant, account.id, { id: Number(inserted.lastInsertRowid), generation, text, value: account });
+  }
+
+  ofTree(tree: number): Account[] {
+    const where = "an account of the tree";
+    return this.#statements.ofTree.all(tree).map((row) => parsed(accountSchema, textOf(row, "account", where), where));
+  }
+
+  #slot(tenant: string, accountId: string): AccountSlot | undefined {
+    const known = this.#slots.get(tenant, accountId);
+    const { generation, isInTransaction } = this.#connection;
+    if (known && isInTransaction && known.generation === generation) return known;
+    const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
+    if (!row) return undefined;
+    const where = `account ${accountId}`;
+    const text = textOf(row, "account", where);
+    if (known) {
+      if (known.text !== text) known.value = accountIn(text, accountId);
+      return Object.assign(known, { generation, text });
+    }
+    const slot = { id: integerOf(row, "id", where), generation, text, value: accountIn(text, accountId) };
+    this.#slots.add(tenant, accountId, slot);
+    return slot;
+  }
+}
+
+function accountIn(text: string, accountId: string): Account {
+  const account = parsed(accountSchema, text, `account ${accountId}`);
+  if (account.id === accountId) return account;
+  throw new CorruptRecordError(`the row of account ${accountId} holds account ${account.id}; it is left as it is`);
+}

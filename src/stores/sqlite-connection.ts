@@ -1,0 +1,141 @@
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { isBusy, isStorageFailure } from "./sqlite-errors.ts";
+import { checkLayout, migrate } from "./sqlite-schema.ts";
+
+/** How long one attempt blocks this process for another one's lock, in milliseconds. */
+const BUSY_TIMEOUT_MS = 10;
+/** The same while the file is opened, where there is no way to wait without blocking. */
+const OPENING_TIMEOUT_MS = 5000;
+/** Pages of the write-ahead log after which it is folded into the file: 16 MB, so that syncs stay rare. */
+const CHECKPOINT_PAGES = 4000;
+const CACHE_KIBIBYTES = 16_384;
+
+/**
+ * One open database file and its transaction.
+ * Owns: the handle, the transaction, the generation. Does not own: the line of those who wait, what is read.
+ *
+ * Invariants
+ * 1. A transaction holds the write lock from its start, so what was read in it is true until it ends.
+ * 2. The generation grows when another connection has written, noticed at the start of a transaction: in it, a value of
+ *    the present generation need not be read again.
+ * 3. After a rollback `forget` is called: whatever was kept of rows may hold what was undone.
+ */
+export class SqliteConnection {
+  readonly database: DatabaseSync;
+  generation = 1;
+  isInTransaction = false;
+  forget: () => void = () => {};
+  #dataVersion: unknown;
+  readonly #statements: Readonly<Record<"begin" | "commit" | "save" | "keep" | "undo" | "version", StatementSync>>;
+
+  private constructor(database: DatabaseSync) {
+    this.database = database;
+    this.#statements = {
+      begin: this.prepare("BEGIN IMMEDIATE"),
+      commit: this.prepare("COMMIT"),
+      save: this.prepare("SAVEPOINT part"),
+      keep: this.prepare("RELEASE part"),
+      undo: this.prepare("ROLLBACK TO part"),
+      version: this.prepare("PRAGMA data_version"),
+    };
+  }
+
+  /**
+   * Opens the file and brings it to the present layout. Blocks for up to some seconds while another process opens it
+   * too, or repairs what a killed one left.
+   */
+  static open(path: string, isFullyDurable: boolean): SqliteConnection {
+    const database = new DatabaseSync(path);
+    try {
+      database.exec(`PRAGMA busy_timeout = ${OPENING_TIMEOUT_MS}`);
+      untilFree(() => checkLayout(database, path));
+      untilFree(() => database.exec("PRAGMA journal_mode = WAL"));
+      database.exec(`PRAGMA synchronous = ${isFullyDurable ? "FULL" : "NORMAL"}`);
+      database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+      database.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`);
+      database.exec("PRAGMA temp_store = MEMORY");
+      untilFree(() => migrate(database, path));
+      database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      return new SqliteConnection(database);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  }
+
+  prepare(sql: string): StatementSync {
+    return this.database.prepare(sql);
+  }
+
+  transaction<T>(work: () => T): T {
+    this.#statements.begin.run();
+    this.isInTransaction = true;
+    try {
+      this.#noticeOthers();
+      const result = work();
+      this.#statements.commit.run();
+      return result;
+    } catch (error) {
+      this.#rollback();
+      throw error;
+    } finally {
+      this.isInTransaction = false;
+    }
+  }
+
+  part<T>(work: () => T): T {
+    this.#statements.save.run();
+    try {
+      const result = work();
+      this.#statements.keep.run();
+      return result;
+    } catch (error) {
+      if (!isStorageFailure(error)) {
+        this.#statements.undo.run();
+        this.#statements.keep.run();
+        this.forget();
+      }
+      throw error;
+    }
+  }
+
+  /** Changes when another connection has written. */
+  dataVersion(): unknown {
+    return this.#statements.version.get()?.["data_version"];
+  }
+
+  close(): void {
+    this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    this.database.close();
+  }
+
+  #noticeOthers(): void {
+    const version = this.dataVersion();
+    if (version === this.#dataVersion) return;
+    this.#dataVersion = version;
+    this.generation += 1;
+  }
+
+  #rollback(): void {
+    this.forget();
+    try {
+      this.database.exec("ROLLBACK");
+    } catch {
+      // After some failures SQLite has rolled back by itself, and there is nothing left to undo.
+    }
+  }
+}
+
+/** Changing the journal mode does not wait for another process that does the same: SQLite's time-out is not used there. */
+function untilFree(work: () => void): void {
+  const end = performance.now() + OPENING_TIMEOUT_MS;
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= end) throw error;
+      Atomics.wait(sleeper, 0, 0, 10);
+    }
+  }
+}

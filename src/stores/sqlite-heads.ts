@@ -1,0 +1,99 @@
+import type { StatementSync } from "node:sqlite";
+import { z } from "zod";
+import { limitNameSchema } from "../budget/index.ts";
+import { CorruptRecordError } from "../errors/index.ts";
+import { timerSchema } from "../state/index.ts";
+import type { Committed } from "./ports.ts";
+import type { AgentSlot } from "./sqlite-agents.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { integerOf, parsed, type Row, textOrNullOf } from "./sqlite-row.ts";
+import type { Head } from "./tables.ts";
+
+/** A head as it is kept in memory, with the cursor of the agent's last row in the journal (0: it has none). */
+export interface KeptHead {
+  readonly generation: number;
+  readonly value: Head;
+  readonly cursor: number;
+}
+
+/** An outcome without its entries, which the journal holds. */
+const storedOutcomeSchema = z.object({
+  /** False for a batch without entries. */
+  hasRow: z.boolean(),
+  warnings: z.array(z.object({ accountId: z.string(), limit: limitNameSchema, used: z.number(), max: z.number() })),
+  posted: z.array(z.string()),
+  timers: z.array(timerSchema),
+});
+export type StoredOutcome = z.infer<typeof storedOutcomeSchema>;
+
+/** What most batches are answered; stored as null. */
+const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], timers: [] };
+
+/** The short rows that every commit rewrites. */
+export class SqliteHeads {
+  readonly #connection: SqliteConnection;
+  readonly #statements: Readonly<Record<"read" | "readOutcome" | "insert" | "update" | "move", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    const lease = "epoch = ?, holder = ?, seq = ?, at = ?, batch_id = ?";
+    this.#statements = {
+      read: connection.prepare("SELECT epoch, holder, seq, at, batch_id, cursor FROM heads WHERE agent = ?"),
+      readOutcome: connection.prepare("SELECT outcome FROM heads WHERE agent = ?"),
+      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, NULL, 0, NULL)"),
+      update: connection.prepare(`UPDATE heads SET ${lease} WHERE agent = ?`),
+      move: connection.prepare(`UPDATE heads SET ${lease}, cursor = ?, outcome = ? WHERE agent = ?`),
+    };
+  }
+
+  /** For an agent that was just made. */
+  add(agent: number): void {
+    this.#statements.insert.run(agent);
+  }
+
+  read(slot: AgentSlot): KeptHead {
+    const { generation, isInTransaction } = this.#connection;
+    if (slot.head && isInTransaction && slot.head.generation === generation) return slot.head;
+    const where = `the head of agent ${slot.record.value.agentId}`;
+    const row = this.#statements.read.get(slot.id);
+    if (!row) throw new CorruptRecordError(`${where} is missing`);
+    slot.head = { generation, value: headOf(row, where), cursor: integerOf(row, "cursor", where) };
+    return slot.head;
+  }
+
+  put(slot: AgentSlot, head: Head, outcome?: Committed): void {
+    const { generation } = this.#connection;
+    const { epoch, holder, seq, at, batchId } = head;
+    let { cursor } = this.read(slot);
+    if (outcome) {
+      if (outcome.cursor > 0) cursor = outcome.cursor;
+      this.#statements.move.run(epoch, holder, seq, at, batchId, cursor, textOf(outcome), slot.id);
+    } else {
+      this.#statements.update.run(epoch, holder, seq, at, batchId, slot.id);
+    }
+    slot.head = { generation, value: head, cursor };
+  }
+
+  outcome(slot: AgentSlot): StoredOutcome {
+    const where = `the last outcome of agent ${slot.record.value.agentId}`;
+    const row = this.#statements.readOutcome.get(slot.id);
+    const text = row ? textOrNullOf(row, "outcome", where) : null;
+    return text === null ? plainOutcome : parsed(storedOutcomeSchema, text, where);
+  }
+}
+
+function headOf(row: Row, where: string): Head {
+  return {
+    epoch: integerOf(row, "epoch", where),
+    holder: textOrNullOf(row, "holder", where),
+    seq: integerOf(row, "seq", where),
+    at: integerOf(row, "at", where),
+    batchId: textOrNullOf(row, "batch_id", where),
+  };
+}
+
+function textOf({ cursor, warnings, posted, timers }: Committed): string | null {
+  const hasRow = cursor > 0;
+  const isPlain = hasRow && warnings.length === 0 && posted.length === 0 && timers.length === 0;
+  return isPlain ? null : JSON.stringify({ hasRow, warnings, posted, timers });
+}

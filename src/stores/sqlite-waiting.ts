@@ -1,0 +1,102 @@
+import type { StatementSync } from "node:sqlite";
+import { type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../state/index.ts";
+import type { AgentSlot } from "./sqlite-agents.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { integerOf, parsed, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
+import type { ProcessRow } from "./tables.ts";
+
+/** What waits for an agent: its inbox and its alarms; and the processes that may run it. */
+export class SqliteWaiting {
+  readonly #statements: Readonly<
+    Record<
+      | "addItem"
+      | "items"
+      | "countItems"
+      | "removeItem"
+      | "setTimer"
+      | "clearTimer"
+      | "dueTimers"
+      | "nextTimer"
+      | "process"
+      | "putProcess",
+      StatementSync
+    >
+  >;
+
+  constructor(connection: SqliteConnection) {
+    this.#statements = {
+      addItem: connection.prepare(
+        "INSERT INTO inbox (agent, item_key, item) VALUES (?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING",
+      ),
+      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY id"),
+      countItems: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
+      removeItem: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
+      setTimer: connection.prepare(
+        `INSERT INTO timers (agent, timer_id, due_at, timer) VALUES (?, ?, ?, ?)
+         ON CONFLICT (agent, timer_id) DO UPDATE SET due_at = excluded.due_at, timer = excluded.timer`,
+      ),
+      clearTimer: connection.prepare("DELETE FROM timers WHERE agent = ? AND timer_id = ?"),
+      dueTimers: connection.prepare("SELECT timer FROM timers WHERE due_at <= ? ORDER BY due_at LIMIT ?"),
+      nextTimer: connection.prepare("SELECT due_at FROM timers ORDER BY due_at LIMIT 1"),
+      process: connection.prepare("SELECT * FROM processes WHERE process_id = ?"),
+      putProcess: connection.prepare(
+        `INSERT INTO processes (process_id, pid, boot_id, start_time, heartbeat_at) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (process_id) DO UPDATE SET pid = excluded.pid, boot_id = excluded.boot_id,
+           start_time = excluded.start_time, heartbeat_at = excluded.heartbeat_at`,
+      ),
+    };
+  }
+
+  addItem(slot: AgentSlot, item: InboxItem): boolean {
+    const key = wellFormed(item.key, "inbox key");
+    return Number(this.#statements.addItem.run(slot.id, key, JSON.stringify(item)).changes) > 0;
+  }
+
+  items(slot: AgentSlot): InboxItem[] {
+    const where = `the inbox of agent ${slot.record.value.agentId}`;
+    return this.#statements.items.all(slot.id).map((row) => parsed(inboxItemSchema, textOf(row, "item", where), where));
+  }
+
+  countItems(slot: AgentSlot): number {
+    return Number(this.#statements.countItems.get(slot.id)?.["size"]);
+  }
+
+  removeItems(slot: AgentSlot, itemKeys: readonly string[]): void {
+    for (const key of itemKeys) this.#statements.removeItem.run(slot.id, wellFormed(key, "inbox key"));
+  }
+
+  setTimer(slot: AgentSlot, timer: Timer): void {
+    this.#statements.setTimer.run(slot.id, wellFormed(timer.id, "timer id"), timer.dueAt, JSON.stringify(timer));
+  }
+
+  clearTimer(slot: AgentSlot, timerId: string): void {
+    this.#statements.clearTimer.run(slot.id, wellFormed(timerId, "timer id"));
+  }
+
+  dueTimers(now: number, limit: number): Timer[] {
+    const rows = this.#statements.dueTimers.all(now, limit);
+    return rows.map((row) => parsed(timerSchema, textOf(row, "timer", "a timer"), "a timer"));
+  }
+
+  nextTimerAt(): number | undefined {
+    const row = this.#statements.nextTimer.get();
+    return row && integerOf(row, "due_at", "a timer");
+  }
+
+  process(processId: string): ProcessRow | undefined {
+    const row = this.#statements.process.get(wellFormed(processId, "process id"));
+    if (!row) return undefined;
+    const where = `process ${processId}`;
+    return {
+      processId: textOf(row, "process_id", where),
+      pid: integerOf(row, "pid", where),
+      bootId: textOf(row, "boot_id", where),
+      startTime: textOrNullOf(row, "start_time", where),
+      heartbeatAt: integerOf(row, "heartbeat_at", where),
+    };
+  }
+
+  putProcess({ processId, pid, bootId, startTime, heartbeatAt }: ProcessRow): void {
+    this.#statements.putProcess.run(wellFormed(processId, "process id"), pid, bootId, startTime, heartbeatAt);
+  }
+}

@@ -1,0 +1,105 @@
+import { expect, test } from "vitest";
+import type { Account } from "../../src/budget/index.ts";
+import type { Stores } from "../../src/stores/index.ts";
+import { modelRequested, note, reservationIn, settled, toolStarted } from "./entry-fixtures.ts";
+import { NOW, ROOT, TENANT, TURN } from "./names.ts";
+import { accountOf, identityOf, openAgent } from "./stores-fixtures.ts";
+import { openChild } from "./tree-fixtures.ts";
+
+async function accountsOf(stores: Stores): Promise<Record<string, Account>> {
+  const accounts = await stores.accounts(TENANT, ROOT);
+  return Object.fromEntries(accounts.map((account) => [account.id, account]));
+}
+
+export function accountsContract(subject: () => Stores): void {
+  test("a tree's accounts are listed with their limits; another tree's are not", async () => {
+    const owner = await openAgent(subject(), { budget: { maxTokens: 1000 } });
+    await openChild(owner, "kid", { maxSteps: 3 });
+    await openAgent(subject(), { agentId: "other" });
+    const accounts = await accountsOf(subject());
+    expect(Object.keys(accounts).toSorted()).toEqual(
+      [`agent:${ROOT}`, `turn:${TURN}`, `agent:${ROOT}~kid`, `turn:${ROOT}~kid#1`].toSorted(),
+    );
+    expect(accounts[`agent:${ROOT}~kid`]).toMatchObject({ parentId: `turn:${TURN}`, limits: { maxSteps: 3 } });
+    expect(await subject().accounts("nobody", ROOT)).toEqual([]);
+  });
+
+  test("opening an account that is there changes nothing", async () => {
+    const owner = await openAgent(subject(), { turnBudget: { maxTokens: 1000 } });
+    await owner.commit({ entries: [modelRequested()] });
+    const again = accountOf(`turn:${TURN}`, { maxTokens: 9 }, { turnId: TURN });
+    await owner.commit({ entries: [note("again")], moves: [{ type: "open", account: again }] });
+    expect((await accountsOf(subject()))[`turn:${TURN}`]).toMatchObject({
+      limits: { maxTokens: 1000 },
+      reserved: { tokens: 500 },
+    });
+  });
+
+  test("a settlement puts the real usage in the place of the reservation, on the account and all above", async () => {
+    const owner = await openAgent(subject());
+    const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
+    await owner.commit(settled(reservation, { tokens: 120, costMicros: 7 }));
+    for (const account of Object.values(await accountsOf(subject()))) {
+      expect(account).toMatchObject({
+        used: { steps: 1, treeSteps: 1, tokens: 120, costMicros: 7 },
+        reserved: { tokens: 0, costMicros: 0 },
+        unconfirmed: { tokens: 0, costMicros: 0 },
+      });
+    }
+  });
+
+  test("what nobody knows the amount of is settled in full and marked as unconfirmed", async () => {
+    const owner = await openAgent(subject());
+    const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
+    await owner.commit(settled(reservation, { tokens: reservation.tokens, unconfirmed: true }));
+    expect((await accountsOf(subject()))[`agent:${ROOT}`]).toMatchObject({
+      used: { tokens: 500 },
+      unconfirmed: { tokens: 500 },
+    });
+  });
+
+  test("a provider that reports more than was reserved is recorded, and the next call is refused", async () => {
+    const owner = await openAgent(subject(), { budget: { maxTokens: 1000 } });
+    const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
+    await owner.commit(settled(reservation, { tokens: 5000 }));
+    expect((await accountsOf(subject()))[`turn:${TURN}`]).toMatchObject({ used: { tokens: 5000 } });
+    const next = await owner.commit({ entries: [modelRequested()] });
+    expect(next.entries).toMatchObject([{ type: "intent.refused", reason: "budget", limit: "maxTokens" }]);
+  });
+
+  test("calls count for their own agent, and in the tree's amounts of all above", async () => {
+    const owner = await openAgent(subject());
+    const child = await openChild(owner, "kid");
+    const { agentId } = child.key;
+    await child.commit({ entries: [toolStarted({ turnId: `${agentId}#1`, accountId: `turn:${agentId}#1` })] });
+    const accounts = await accountsOf(subject());
+    expect(accounts[`agent:${agentId}`]).toMatchObject({ used: { toolCalls: 1, treeToolCalls: 1 } });
+    // Spawning the child was a call of the parent's own.
+    expect(accounts[`turn:${TURN}`]).toMatchObject({ used: { toolCalls: 1, treeToolCalls: 2 } });
+  });
+
+  test("a warning comes once, when four fifths of a limit are used", async () => {
+    const owner = await openAgent(subject(), { turnBudget: { maxTokens: 1000 } });
+    const use = async (tokens: number) => {
+      const reservation = reservationIn(
+        await owner.commit({
+          entries: [modelRequested({ promptTokens: 1, outputTokens: 10, minimumOutputTokens: 1 })],
+        }),
+      );
+      return (await owner.commit(settled(reservation, { tokens }))).warnings;
+    };
+    expect(await use(799)).toEqual([]);
+    expect(await use(1)).toEqual([{ accountId: `turn:${TURN}`, limit: "maxTokens", used: 800, max: 1000 }]);
+    expect(await use(50)).toEqual([]);
+  });
+
+  test("an agent may be made with an account of its lifetime, once", async () => {
+    const account = accountOf(`agent:${ROOT}`, { maxCost: 1 });
+    const identity = identityOf(ROOT, { accountId: account.id });
+    expect(await subject().createAgent(identity, account)).toMatchObject({ created: true, record: { agentId: ROOT } });
+    const again = accountOf(`agent:${ROOT}`, { maxCost: 9 });
+    const changed = identityOf(ROOT, { accountId: account.id, createdAt: NOW + 1 });
+    expect(await subject().createAgent(changed, again)).toMatchObject({ created: false, record: { createdAt: NOW } });
+    expect((await accountsOf(subject()))[account.id]).toMatchObject({ limits: { maxCostMicros: 1_000_000 } });
+  });
+}

@@ -1,0 +1,84 @@
+import { spawnSync } from "node:child_process";
+import { expect, test } from "vitest";
+import type { Stores } from "../../src/stores/index.ts";
+import { note } from "./entry-fixtures.ts";
+import { NOW, ROOT } from "./names.ts";
+import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
+
+/** The id of a process that has ended. */
+function endedPid(): number {
+  return spawnSync(process.execPath, ["-e", ""]).pid;
+}
+
+export function leasesContract(subject: () => Stores): void {
+  test("every acquisition has a new epoch, in the same process too, and tells where the journal is (invariant 4)", async () => {
+    const owner = await openAgent(subject());
+    await owner.commit({ entries: [note("one"), note("two")] });
+    const first = owner.epoch;
+    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({
+      type: "acquired",
+      epoch: first + 1,
+      seq: 3,
+      at: NOW,
+      record: { agentId: ROOT },
+    });
+    await subject().release(keyOf(), first + 1);
+    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({ epoch: first + 2 });
+  });
+
+  test("a fresh agent starts at seq 0, an unknown one is not found", async () => {
+    await subject().createAgent(identityOf(), null);
+    await subject().registerProcess(here, NOW);
+    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({ epoch: 1, seq: 0, at: 0 });
+    expect(await subject().acquire(keyOf("nobody"), here.processId, LEASE_MS, NOW)).toEqual({ type: "notFound" });
+  });
+
+  test("what a living process holds is not given to another, until its heartbeat is too old", async () => {
+    const owner = await openAgent(subject());
+    await subject().registerProcess(elsewhere, NOW);
+    const attempt = (now: number) => subject().acquire(keyOf(), elsewhere.processId, LEASE_MS, now);
+    expect(await attempt(NOW + LEASE_MS)).toEqual({ type: "held", by: here, epoch: owner.epoch });
+    await subject().heartbeat(here.processId, NOW + LEASE_MS);
+    expect(await attempt(NOW + 2 * LEASE_MS)).toMatchObject({ type: "held" });
+    expect(await attempt(NOW + 2 * LEASE_MS + 1)).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
+    expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
+  });
+
+  test("a process of the same boot that has ended is taken over at once", async () => {
+    await subject().createAgent(identityOf(), null);
+    const dead = { processId: "dead", pid: endedPid(), bootId: here.bootId };
+    await new Owner(subject(), keyOf()).acquire(dead);
+    await subject().registerProcess(here, NOW);
+    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({
+      type: "acquired",
+      epoch: 2,
+    });
+  });
+
+  test("of another boot nothing is known but the heartbeat, whatever its process id", async () => {
+    await subject().createAgent(identityOf(), null);
+    await new Owner(subject(), keyOf()).acquire({ ...elsewhere, pid: endedPid() });
+    await subject().registerProcess(here, NOW);
+    expect(await subject().acquire(keyOf(), here.processId, LEASE_MS, NOW)).toMatchObject({ type: "held" });
+  });
+
+  test("a lease is given back only by its own epoch, and not while the inbox holds something", async () => {
+    const owner = await openAgent(subject());
+    expect(await subject().release(keyOf(), owner.epoch - 1)).toBe(false);
+    await subject().pause(keyOf(), "ann", NOW);
+    expect(await subject().release(keyOf(), owner.epoch)).toBe(false);
+    const acknowledged = (await subject().inbox(keyOf())).map((item) => item.key);
+    await owner.commit({ entries: [note("took it")], acknowledged });
+    expect(await subject().release(keyOf(), owner.epoch)).toBe(true);
+    expect(await subject().release(keyOf(), owner.epoch)).toBe(false);
+    expect(await subject().release(keyOf("nobody"), 1)).toBe(false);
+  });
+
+  test("who holds an agent can be asked", async () => {
+    expect(await subject().holder(keyOf())).toBeUndefined();
+    const owner = await openAgent(subject());
+    expect(await subject().holder(keyOf())).toEqual({ process: here, epoch: owner.epoch });
+    await subject().release(keyOf(), owner.epoch);
+    expect(await subject().holder(keyOf())).toBeUndefined();
+  });
+}

@@ -1,0 +1,123 @@
+import { expect, test } from "vitest";
+import type { Stores } from "../../src/stores/index.ts";
+import { note, toolStarted } from "./entry-fixtures.ts";
+import { NOW, ROOT, TURN } from "./names.ts";
+import { keyOf, type Owner, openAgent, ready } from "./stores-fixtures.ts";
+import { openChild } from "./tree-fixtures.ts";
+
+const abort = { turnId: null, by: "ann", reason: "enough", stopReason: "user_requested" } as const;
+
+interface Family {
+  readonly root: Owner;
+  readonly kid: Owner;
+  readonly grand: Owner;
+}
+
+/** Three generations, each with an open turn. */
+async function openFamily(stores: Stores): Promise<Family> {
+  const root = await openAgent(stores);
+  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, queue: false }, NOW);
+  const kid = await openChild(root, "kid");
+  const grand = await openChild(kid, "grand");
+  return { root, kid, grand };
+}
+
+async function kindsIn(stores: Stores, owner: Owner): Promise<string[]> {
+  return (await stores.inbox(owner.key)).map((item) => item.kind).filter((kind) => kind !== "turn");
+}
+
+export function marksContract(subject: () => Stores): void {
+  test("pause and resume reach the agent and every descendant that is not shut down", async () => {
+    const { root, kid, grand } = await openFamily(subject());
+    const everyone = [root, kid, grand].map((owner) => owner.key.agentId);
+    expect(await subject().pause(keyOf(), "ann", NOW)).toEqual({ type: "marked", posted: everyone });
+    for (const owner of [root, kid, grand]) expect(await kindsIn(subject(), owner)).toEqual(["pause"]);
+    await kid.commit({ entries: [note("gone")], owned: { ...ready, status: "shutdown" } });
+    const resumed = await subject().resume(keyOf(), "ann", NOW);
+    expect(resumed).toEqual({ type: "marked", posted: [ROOT, grand.key.agentId] });
+    expect(await kindsIn(subject(), grand)).toEqual(["pause", "resume"]);
+    expect(await kindsIn(subject(), kid)).toEqual(["pause"]);
+    expect(await subject().readAgent(keyOf())).toMatchObject({ pause: null });
+  });
+
+  test("the second time changes nothing and posts nothing", async () => {
+    await openFamily(subject());
+    expect(await subject().resume(keyOf(), "ann", NOW)).toEqual({ type: "unchanged", posted: [] });
+    await subject().pause(keyOf(), "ann", NOW);
+    expect(await subject().pause(keyOf(), "bob", NOW + 1)).toEqual({ type: "unchanged", posted: [] });
+    expect(await subject().readAgent(keyOf())).toMatchObject({ pause: { by: "ann", at: NOW } });
+    await subject().abort(keyOf(), abort, NOW);
+    expect(await subject().abort(keyOf(), abort, NOW)).toEqual({ type: "unchanged", posted: [] });
+    expect(await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW)).toEqual({ type: "unchanged", posted: [] });
+  });
+
+  test("pause, resume and pause within one millisecond are three items, in that order", async () => {
+    const owner = await openAgent(subject());
+    await subject().pause(keyOf(), "ann", NOW);
+    await subject().resume(keyOf(), "ann", NOW);
+    await subject().pause(keyOf(), "ann", NOW);
+    expect(await kindsIn(subject(), owner)).toEqual(["pause", "resume", "pause"]);
+  });
+
+  test("an abort of a turn names it to its agent, and reaches what works below that turn only", async () => {
+    const { root, kid, grand } = await openFamily(subject());
+    const turnId = TURN;
+    const posted = [root, kid, grand].map((owner) => owner.key.agentId);
+    expect(await subject().abort(kid.key, { ...abort, turnId: `${kid.key.agentId}#9` }, NOW)).toEqual({
+      type: "unchanged",
+      posted: [],
+    });
+    expect(await subject().abort(keyOf(), { ...abort, turnId }, NOW)).toEqual({ type: "marked", posted });
+    const item = { kind: "abort", by: "ann", reason: "enough", stopReason: "user_requested" };
+    expect(await subject().inbox(keyOf())).toMatchObject([{ kind: "turn" }, { ...item, turnId }]);
+    expect(await subject().inbox(grand.key)).toMatchObject([{ ...item, turnId: `${grand.key.agentId}#1` }]);
+  });
+
+  test("the mark of an aborted turn goes with the turn, and the next turn is free", async () => {
+    const { root, kid } = await openFamily(subject());
+    await subject().openTurn(keyOf(), { input: "next", actorId: null, limits: null, queue: true }, NOW);
+    await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW);
+    await root.commit({ entries: [note("ended")], closedTurnId: TURN });
+    expect(await subject().readAgent(keyOf())).toMatchObject({ abort: null, openTurnId: `${ROOT}#2` });
+    // The child belongs to the first turn: the second one's abort does not concern it.
+    await kid.commit({ entries: [note("took the abort")], acknowledged: [`abort:${ROOT}:${TURN}`] });
+    const second = await subject().abort(keyOf(), { ...abort, turnId: `${ROOT}#2` }, NOW);
+    expect(second).toEqual({ type: "marked", posted: [ROOT] });
+  });
+
+  test("an abort of an agent reaches all that works below it, and leaves alone what is at rest", async () => {
+    const { root, kid, grand } = await openFamily(subject());
+    await kid.commit({ entries: [note("ended")], closedTurnId: `${kid.key.agentId}#1` });
+    const outcome = await subject().abort(keyOf(), abort, NOW);
+    expect(outcome).toEqual({ type: "marked", posted: [root.key.agentId, grand.key.agentId] });
+    expect(await kindsIn(subject(), kid)).toEqual([]);
+    expect(await subject().inbox(grand.key)).toMatchObject([{ kind: "abort", turnId: `${grand.key.agentId}#1` }]);
+    expect(await subject().abort(keyOf(), abort, NOW)).toEqual({ type: "unchanged", posted: [] });
+  });
+
+  test("an abort of an agent forbids what earlier turns of it have left at work, too", async () => {
+    const { root, kid } = await openFamily(subject());
+    await root.commit({ entries: [note("ended")], closedTurnId: TURN });
+    const start = toolStarted({ turnId: `${kid.key.agentId}#1`, accountId: `turn:${kid.key.agentId}#1` });
+    expect((await kid.commit({ entries: [start] })).entries).toMatchObject([{ type: "tool.started" }]);
+    await subject().abort(keyOf(), abort, NOW);
+    expect((await kid.commit({ entries: [start] })).entries).toMatchObject([{ reason: "aborted" }]);
+  });
+
+  test("an abort takes a pause of the same agent away, so that its turn can end", async () => {
+    await openFamily(subject());
+    await subject().pause(keyOf(), "ann", NOW);
+    await subject().abort(keyOf(), abort, NOW);
+    expect(await subject().readAgent(keyOf())).toMatchObject({ pause: null, abort: { turnId: TURN } });
+  });
+
+  test("an unknown agent is not found", async () => {
+    for (const outcome of [
+      await subject().pause(keyOf("nobody"), "ann", NOW),
+      await subject().resume(keyOf("nobody"), "ann", NOW),
+      await subject().abort(keyOf("nobody"), abort, NOW),
+    ]) {
+      expect(outcome).toEqual({ type: "notFound" });
+    }
+  });
+}
