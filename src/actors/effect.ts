@@ -40,7 +40,7 @@ export function effectActor<Input extends EffectInput | undefined>(
     const { signal } = controller;
     let isOver = false;
     const run = async (): Promise<void> => {
-      await undefined;
+      await Promise.resolve();
       if (!signal.aborted) await body(host, input, signal);
       isOver = true;
     };

@@ -10,7 +10,6 @@ import { until } from "./until.ts";
 
 /** Runs a function tool: slot, intent, body, result; attempts again where its effect class allows it (design, Tool effects). */
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
-  const { turnId, callId } = call;
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
   let takesUp = leftOpen && host.world.has(worldKeyOf(call));
   if (leftOpen && !takesUp && tool.effect === "once") {

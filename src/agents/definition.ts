@@ -26,9 +26,9 @@ export interface SubagentTool {
   readonly definition: AgentDefinition;
   readonly limits: Limits;
   readonly policy: SubagentPolicy;
-  parse(argumentsText: string): ParsedArguments;
+  readonly parse: (argumentsText: string) => ParsedArguments;
   /** The child's prompt. */
-  inputOf(args: Json): string;
+  readonly inputOf: (args: Json) => string;
 }
 
 /** A tool of any kind, as an agent has it. */

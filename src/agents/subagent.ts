@@ -54,7 +54,7 @@ export function subagent<Schema extends z.ZodObject = z.ZodObject>(
     definition,
     limits: limitsOf(options.budget),
     policy,
-    parse: shape.parse,
+    parse: (text: string) => shape.parse(text),
     inputOf: render ?? defaultInput,
   });
 }

@@ -37,7 +37,7 @@ export interface DraftOutcome {
 /** A draft over the messages that the hook sees, and the way to read off what it changed. */
 export function createDraft(messages: readonly Message[]): {
   readonly draft: BeforeLlmDraft & AfterToolsDraft;
-  outcome(): DraftOutcome;
+  readonly outcome: () => DraftOutcome;
 } {
   const added: AddedMessage[] = [];
   const edited = new Map<string, Content>();

@@ -1,7 +1,6 @@
-import type { InspectionEvent, Snapshot } from "xstate";
 import type { FactParts, Host, Proposed, SpawnRequest, TurnMemory } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
-import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
+import type { Clock } from "../base/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
 import type {
   AgentKey,
@@ -18,42 +17,14 @@ import type {
 } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
+import type { ActivationStart } from "./activation-start.ts";
 import { ActorTree } from "./actor-tree.ts";
-import type { Committer } from "./committer.ts";
 import { Conversation } from "./conversation.ts";
 import { JournalWriter } from "./journal-writer.ts";
+import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
+import { QuietWatch } from "./quiet-watch.ts";
 import { spawnBody, spawnOrderOf } from "./spawn-order.ts";
-import type { World } from "./world.ts";
-
-/** What a live agent needs of the process it lives in. */
-export interface Surroundings {
-  readonly clock: Clock;
-  readonly committer: Committer;
-  random(): number;
-  readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
-  slots(toolName: string, limit: number): Slots;
-  auth(turnId: string): Auth | undefined;
-  hasListeners(rootAgentId: string): boolean;
-  onCommitted(activation: Activation, outcome: Committed): void;
-  emit(activation: Activation, turnId: string, step: number, event: TroupeEventBody): void;
-  childResult(activation: Activation, childId: string): SpawnedChild["result"];
-  readonly world: World;
-  onLost(activation: Activation): void;
-  /** The live activation of this agent: itself, or the one that took its place in this process. */
-  successor(activation: Activation): Promise<Host>;
-}
-
-export interface ActivationStart {
-  readonly key: AgentKey;
-  readonly record: AgentRecord;
-  readonly definition: AgentDefinition;
-  readonly epoch: number;
-  readonly seq: number;
-  readonly at: number;
-  readonly snapshot: Snapshot<unknown> | undefined;
-  readonly turnEntries: readonly Entry[];
-  readonly history: readonly Message[];
-}
+import type { Surroundings } from "./surroundings.ts";
 
 /**
  * One live agent: the host its effects act through.
@@ -68,16 +39,16 @@ export class Activation implements Host {
   readonly writer: JournalWriter;
   readonly conversation: Conversation;
   readonly world: Host["world"];
-  readonly #around: Surroundings;
+  readonly #around: Surroundings<Activation>;
   readonly #actors: ActorTree;
   readonly #cuts = new Map<string, number>();
   /** Row of the last commit in the order of the tree. */
   lastCursor = 0;
-  #whenQuiet: Deferred<void> | undefined;
+  readonly #watch = new QuietWatch(() => this.#isQuiet());
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
-  constructor(start: ActivationStart, around: Surroundings) {
+  constructor(start: ActivationStart, around: Surroundings<Activation>) {
     const { key, record, definition, epoch, snapshot } = start;
     this.key = key;
     this.identity = record;
@@ -89,8 +60,7 @@ export class Activation implements Host {
       has: (worldKey) => around.world.has(worldKey),
     };
     this.#around = around;
-    const { status, turnCount, lastActivity, error, checkpoint } = record;
-    this.#owned = { status, turnCount, lastActivity, error, checkpoint };
+    this.#owned = ownedFieldsOf(record);
     this.conversation = new Conversation(start.history, start.turnEntries);
     this.writer = new JournalWriter(start, around.committer, {
       now: () => around.clock.now(),
@@ -121,6 +91,10 @@ export class Activation implements Host {
 
   get openChildIds(): readonly string[] {
     return this.#actors.context.openChildIds;
+  }
+
+  get turnEntries(): readonly Entry[] {
+    return this.openTurnId === null ? [] : this.memory(this.openTurnId).entries;
   }
 
   get isLost(): boolean {
@@ -183,10 +157,8 @@ export class Activation implements Host {
     return this.#lost ? this.#around.successor(this) : Promise.resolve(this);
   }
 
-  async quiet(): Promise<void> {
-    if (this.#isQuiet()) return;
-    this.#whenQuiet ??= createDeferred<void>();
-    await this.#whenQuiet.promise;
+  quiet(): Promise<void> {
+    return this.#watch.quiet();
   }
 
   #isQuiet(): boolean {
@@ -247,33 +219,16 @@ export class Activation implements Host {
   #deliver(entry: Entry): void {
     this.conversation.note(entry);
     this.#actors.deliver(entry);
-    if (this.#whenQuiet && this.#isQuiet()) {
-      this.#whenQuiet.resolve();
-      this.#whenQuiet = undefined;
-    }
+    this.#watch.look();
     this.#noteOwned(entry);
   }
 
   #noteOwned(entry: Entry): void {
-    switch (entry.type) {
-      case "agent.started":
-      case "agent.paused":
-      case "agent.resumed":
-      case "agent.shutdown":
-        return this.#setOwned({ ...this.#owned, status: this.lifecycle, lastActivity: entry.at });
-      case "turn.ended": {
-        const checkpoint = { version: 1, seq: entry.seq, agent: this.#actors.checkpoint } as const;
-        const { number: turnCount, error } = entry;
-        this.writer.closeTurn(entry.turnId);
-        return this.#setOwned({ status: this.lifecycle, turnCount, lastActivity: entry.at, error, checkpoint });
-      }
-      default:
-    }
-  }
-
-  #setOwned(owned: OwnedFields): void {
+    const owned = nextOwnedFields(this.#owned, entry, this.#actors);
+    if (owned === this.#owned) return;
     this.#owned = owned;
     this.writer.setOwned(owned);
+    if (entry.type === "turn.ended") this.writer.closeTurn(entry.turnId);
   }
 
   #onCommitted(outcome: Committed): void {

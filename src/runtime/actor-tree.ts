@@ -52,7 +52,7 @@ export class ActorTree {
     return this.#root.getSnapshot().context;
   }
 
-  get checkpoint() {
+  checkpoint() {
     return checkpointOf(this.#root.getSnapshot());
   }
 

@@ -65,7 +65,6 @@ export class AgentHandle implements Agent {
     this.#record = live.identity;
     this.#core.live.wakeUp(live);
     await live.committed();
-    this.#core.live.notify(live.openChildIds);
   }
 
   executeTurn(input: Content | null, options: TurnOptions = {}): Turn {

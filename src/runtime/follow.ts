@@ -29,7 +29,7 @@ export async function* followTree(
   const { signal } = options;
   let position = startOf(options.after);
   const queue: (TroupeEvent | "look")[] = ["look"];
-  let arrived = createDeferred<void>();
+  let arrived = createDeferred();
   const push = (item: TroupeEvent | "look"): void => {
     if (item !== "look" || queue.at(-1) !== "look") queue.push(item);
     arrived.resolve();
@@ -43,7 +43,7 @@ export async function* followTree(
     while (!signal?.aborted) {
       const item = queue.shift();
       if (item === undefined) {
-        arrived = createDeferred<void>();
+        arrived = createDeferred();
         if (queue.length === 0 && !signal?.aborted) await arrived.promise;
       } else if (item !== "look") {
         yield item;

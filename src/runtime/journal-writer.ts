@@ -123,7 +123,7 @@ export class JournalWriter implements CommitSource {
 
   async #commitOf(seq: number): Promise<void> {
     if (this.#closed) throw this.#closed;
-    const deferred = createDeferred<void>();
+    const deferred = createDeferred();
     this.#commitWaiters.push({ seq, deferred });
     await deferred.promise;
   }

@@ -1,17 +1,19 @@
 import type { InspectionEvent } from "xstate";
 import type { Host } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
-import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
-import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
+import type { Clock } from "../base/index.ts";
+import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
 import { type AgentKey, type EntryOf, type InboxItem, keyText, type Message, type Timer } from "../state/index.ts";
 import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
-import { createSlots, type Slots, type SpawnedChild } from "../tools/index.ts";
-import { Activation, type Surroundings } from "./activation.ts";
+import { createSlots, type Slots } from "../tools/index.ts";
+import { Activation } from "./activation.ts";
 import type { AuthBook } from "./auth-book.ts";
+import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
 import type { EventBus } from "./event-bus.ts";
 import { takeItem, takeTimer } from "./intake.ts";
-import { MachineFold } from "./rebuild.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { takeUp } from "./take-up.ts";
 import { World } from "./world.ts";
 
 export interface LiveAgentsOptions {
@@ -50,8 +52,8 @@ export class LiveAgents {
   readonly #coming = new Map<string, Promise<Activation>>();
   readonly #taken = new WeakMap<Activation, Set<string>>();
   readonly #slots = new Map<string, Slots>();
-  readonly #childWaiters = new Map<string, Deferred<{ status: string; text: string }>>();
-  readonly #around: Surroundings;
+  readonly #children = new ChildResults();
+  readonly #around: Surroundings<Activation>;
   #closing = false;
 
   constructor(options: LiveAgentsOptions) {
@@ -70,7 +72,7 @@ export class LiveAgents {
       onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),
       emit: ({ identity }, turnId, step, event) =>
         bus.publishEphemeral(event, identity, { turnId, step, at: clock.now() }),
-      childResult: (activation, childId) => this.#childResult(activation, childId),
+      childResult: (activation, childId) => this.#children.of(childId, activation.turnEntries),
       onLost: (activation) => this.#forget(activation),
       successor: (activation): Promise<Host> => this.activate(activation.key),
     };
@@ -97,42 +99,23 @@ export class LiveAgents {
   }
 
   async #activate(key: AgentKey): Promise<Activation> {
-    const { stores, process, leaseMs, clock, definitions, auth } = this.#options;
     if (this.#closing) throw new LeaseLostError("this runtime is shutting down");
-    const lease = await stores.acquire(key, process.processId, leaseMs, clock.now());
-    if (lease.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
-    if (lease.type === "held") {
-      throw new AlreadyOwnedError(`agent "${key.agentId}" is run by process ${lease.by.pid}`, {
-        details: { pid: lease.by.pid, epoch: lease.epoch },
-      });
-    }
-    const { record, epoch, seq, at } = lease;
-    const definition = definitions.get(record.definition.name);
-    if (!definition) {
-      await stores.release(key, epoch);
-      throw new NotFoundError(
-        `agent "${key.agentId}" runs the definition "${record.definition.name}", which this runtime was not given`,
-      );
-    }
-    const fold = new MachineFold(record.checkpoint);
-    const rows = await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1);
-    for (const row of rows) for (const entry of row.entries) fold.apply(entry);
-    const history = seq === 0 ? [] : await stores.messages(key);
-    if (fold.turn) await auth.resolve(record, fold.turn);
-    const snapshot = seq === 0 ? undefined : fold.toSnapshot();
-    const turnEntries = fold.turn ? fold.turnEntries : [];
-    const start = { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };
+    const start = await takeUp(this.#options, key);
+    const { record, definition } = start;
     const activation = new Activation(start, this.#around);
     this.#live.set(keyText(key), activation);
     this.#taken.set(activation, new Set());
     this.#options.onActivated(activation);
     activation.start();
     if (activation.lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });
-    if (record.definition.hash !== definition.ref.hash && fold.turn) {
+    const turnId = activation.openTurnId;
+    if (record.definition.hash !== definition.ref.hash && turnId !== null) {
       const message = `definition "${definition.name}" has changed since agent "${key.agentId}" was made`;
-      activation.append({ type: "warning", turnId: fold.turn.turnId, code: "definition_changed", message });
+      activation.append({ type: "warning", turnId, code: "definition_changed", message });
     }
     await this.intake(activation);
+    // Children that lived in a process that is gone have nobody else to take them up.
+    this.notify(activation.openChildIds);
     return activation;
   }
 
@@ -157,7 +140,7 @@ export class LiveAgents {
     const taken = this.#taken.get(activation);
     if (!taken || taken.has(item.key) || activation.isLost) return;
     if (takeItem(activation, item)) taken.add(item.key);
-    if (item.kind === "child.ended") this.#settleChild(item.childId, { status: item.outcome, text: item.text });
+    if (item.kind === "child.ended") this.#children.settle(item.childId, { status: item.outcome, text: item.text });
   }
 
   takeTimer(activation: Activation, timer: Timer): void {
@@ -175,8 +158,10 @@ export class LiveAgents {
   async #attend(key: AgentKey): Promise<void> {
     if (this.#closing) return;
     const live = this.get(key);
-    if (live) await this.intake(live);
-    else await this.activate(key);
+    if (live) return await this.intake(live);
+    const activation = await this.activate(key);
+    const isIdleChild = activation.identity.parentAgentId !== null && activation.openTurnId === null;
+    if (isIdleChild) await this.#rest(activation);
   }
 
   #reportAttendance(agentId: string, error: unknown): void {
@@ -262,20 +247,5 @@ export class LiveAgents {
     const known = this.#slots.get(name) ?? createSlots(limit);
     this.#slots.set(name, known);
     return known;
-  }
-
-  #childResult(activation: Activation, childId: string): SpawnedChild["result"] {
-    const turnId = activation.openTurnId;
-    const entries = turnId === null ? [] : activation.memory(turnId).entries;
-    const ended = entries.find((entry) => entry.type === "child.ended" && entry.childId === childId);
-    if (ended?.type === "child.ended") return Promise.resolve({ status: ended.outcome, text: ended.text });
-    const waiter = this.#childWaiters.get(childId) ?? createDeferred<{ status: string; text: string }>();
-    this.#childWaiters.set(childId, waiter);
-    return waiter.promise;
-  }
-
-  #settleChild(childId: string, result: { status: string; text: string }): void {
-    this.#childWaiters.get(childId)?.resolve(result);
-    this.#childWaiters.delete(childId);
   }
 }

@@ -1,7 +1,7 @@
 import { initialTransition, type Snapshot, transition } from "xstate";
 import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../actors/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
-import { agentContextSchema, agentHears, newAgentContext, turnHears } from "../machines/index.ts";
+import { agentContextSchema, agentHears, type AgentContext, turnHears } from "../machines/index.ts";
 import {
   type AgentRecord,
   addressOf,
@@ -132,5 +132,5 @@ function agentAt(stored: unknown): AgentSnapshot {
 
 /** What a checkpoint keeps of the agent machine. */
 export function checkpointOf(agent: { readonly value: unknown; readonly context: unknown }) {
-  return { value: agent.value, context: agent.context } as { value: string; context: typeof newAgentContext };
+  return { value: agent.value, context: agent.context } as { value: string; context: AgentContext };
 }

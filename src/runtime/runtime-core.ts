@@ -153,7 +153,7 @@ export class RuntimeCore implements TurnSource {
   async paused(activation: Activation): Promise<void> {
     if (activation.lifecycle !== "busy") return;
     const { agentId } = activation.key;
-    const waiter = this.#pauseWaiters.get(agentId) ?? createDeferred<void>();
+    const waiter = this.#pauseWaiters.get(agentId) ?? createDeferred();
     this.#pauseWaiters.set(agentId, waiter);
     await waiter.promise;
   }
@@ -198,7 +198,7 @@ export class RuntimeCore implements TurnSource {
   }
 
   #beat(): void {
-    this.#cancelHeartbeat = this.clock.setTimer(this.clock.now() + this.#leaseMs / 3, () => {
+    this.#cancelHeartbeat = this.clock.setTimer(this.clock.now() + Math.ceil(this.#leaseMs / 3), () => {
       this.stores.heartbeat(this.#processId, this.clock.now()).catch((error: unknown) => {
         process.emitWarning(`the heartbeat could not be written: ${String(error)}`);
       });

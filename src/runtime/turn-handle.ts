@@ -63,7 +63,7 @@ export class TurnHandle implements Turn {
   #events(signal: AbortSignal | undefined): AsyncGenerator<TroupeEvent, void, undefined> {
     const late = this.#acceptedId !== undefined;
     const queue: TroupeEvent[] = [];
-    let arrived = createDeferred<void>();
+    let arrived = createDeferred();
     const stop = this.#source.bus.listen((event) => {
       queue.push(event);
       arrived.resolve();
@@ -71,7 +71,7 @@ export class TurnHandle implements Turn {
     const onAbort = (): void => arrived.resolve();
     signal?.addEventListener("abort", onAbort, { once: true });
     const wait = async (): Promise<void> => {
-      arrived = createDeferred<void>();
+      arrived = createDeferred();
       if (queue.length === 0 && !signal?.aborted) await arrived.promise;
     };
     const close = (): void => {

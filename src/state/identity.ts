@@ -38,6 +38,6 @@ export function callIdOf(turnId: string, step: number, index: number): string {
 
 /** Where a call stands: undo of `callIdOf`. */
 export function partsOfCall(callId: string): { turnId: string; step: number; index: number } {
-  const [index, step, ...turn] = callId.split(":").reverse();
-  return { turnId: turn.reverse().join(":"), step: Number(step), index: Number(index) };
+  const [index, step, ...turn] = callId.split(":").toReversed();
+  return { turnId: turn.toReversed().join(":"), step: Number(step), index: Number(index) };
 }

@@ -1,0 +1,26 @@
+import type { InspectionEvent } from "xstate";
+import type { Host } from "../actors/index.ts";
+import type { Clock } from "../base/index.ts";
+import type { TroupeEventBody } from "../state/index.ts";
+import type { Committed } from "../stores/index.ts";
+import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
+import type { Committer } from "./committer.ts";
+import type { World } from "./world.ts";
+
+/** What a live agent needs of the process it lives in. */
+export interface Surroundings<Live extends Host = Host> {
+  readonly clock: Clock;
+  readonly committer: Committer;
+  random(): number;
+  readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+  slots(toolName: string, limit: number): Slots;
+  auth(turnId: string): Auth | undefined;
+  hasListeners(rootAgentId: string): boolean;
+  onCommitted(activation: Live, outcome: Committed): void;
+  emit(activation: Live, turnId: string, step: number, event: TroupeEventBody): void;
+  childResult(activation: Live, childId: string): SpawnedChild["result"];
+  readonly world: World;
+  onLost(activation: Live): void;
+  /** The live activation of this agent: itself, or the one that took its place in this process. */
+  successor(activation: Live): Promise<Host>;
+}

@@ -1,0 +1,54 @@
+import type { AgentDefinition } from "../agents/index.ts";
+import { AlreadyOwnedError, NotFoundError } from "../errors/index.ts";
+import type { AgentKey } from "../state/index.ts";
+import type { AcquireOutcome, Stores } from "../stores/index.ts";
+import type { ActivationStart } from "./activation-start.ts";
+import type { AuthBook } from "./auth-book.ts";
+import { MachineFold } from "./rebuild.ts";
+
+export interface TakeUpSource {
+  readonly stores: Stores;
+  readonly clock: { now(): number };
+  readonly leaseMs: number;
+  readonly process: { readonly processId: string };
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly auth: AuthBook;
+}
+
+/**
+ * Takes an agent's lease under a new epoch and recovers its state: the checkpoint, and the entries that follow it.
+ * Throws `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process has it.
+ */
+export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<ActivationStart> {
+  const { stores, clock, leaseMs, process, definitions, auth } = source;
+  const lease = acquired(await stores.acquire(key, process.processId, leaseMs, clock.now()), key);
+  const { record, epoch, seq, at } = lease;
+  try {
+    const definition = definitions.get(record.definition.name);
+    if (!definition) {
+      throw new NotFoundError(
+        `agent "${key.agentId}" runs the definition "${record.definition.name}", which this runtime was not given`,
+      );
+    }
+    const fold = new MachineFold(record.checkpoint);
+    const rows = await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1);
+    for (const row of rows) for (const entry of row.entries) fold.apply(entry);
+    const history = seq === 0 ? [] : await stores.messages(key);
+    if (fold.turn) await auth.resolve(record, fold.turn);
+    const snapshot = seq === 0 ? undefined : fold.toSnapshot();
+    const turnEntries = fold.turn ? fold.turnEntries : [];
+    return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };
+  } catch (error) {
+    await stores.release(key, epoch);
+    throw error;
+  }
+}
+
+function acquired(lease: AcquireOutcome, key: AgentKey): Extract<AcquireOutcome, { type: "acquired" }> {
+  if (lease.type === "acquired") return lease;
+  if (lease.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  const { by, epoch } = lease;
+  throw new AlreadyOwnedError(`agent "${key.agentId}" is run by process ${by.pid}`, {
+    details: { pid: by.pid, epoch },
+  });
+}
