@@ -1,0 +1,56 @@
+import { userInfo } from "node:os";
+import { DEFAULT_TENANT } from "../../state/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { commandLine } from "../invocation.ts";
+import { defaultStorePath, openExistingStore, withStore } from "../job/open-store.ts";
+import { type Owner, ownerOf } from "../job/owner.ts";
+import { findAgent } from "../job/roots.ts";
+
+export interface AbortOptions {
+  readonly store: string;
+  readonly reason?: string | undefined;
+}
+
+/** Ends an agent's open turn and all below it, through the store: whoever runs it hears of it, now or later. */
+export async function abortCommand(context: CliContext, text: string, options: AbortOptions): Promise<ExitCode> {
+  const { out, invocation } = context;
+  return await withStore(openExistingStore(options.store), async (stores) => {
+    const { agentId, openTurnId, abort: earlier } = await findAgent(stores, text);
+    const key = { tenant: DEFAULT_TENANT, agentId };
+    const reason = options.reason ?? "aborted from the command line";
+    const outcome =
+      openTurnId === null
+        ? undefined
+        : await stores.abort(
+            key,
+            { turnId: openTurnId, by: userName(), reason, stopReason: "user_requested" },
+            Date.now(),
+          );
+    if (openTurnId === null) out(`${agentId} has no open turn; there is nothing to abort.`);
+    else if (outcome?.type === "unchanged" && earlier === null) out(`${agentId} has just ended by itself.`);
+    else {
+      const store = options.store === defaultStorePath ? [] : ["--store", options.store];
+      const resume = commandLine(invocation, "resume", [agentId, ...store]);
+      out(`${outcome?.type === "unchanged" ? "Already aborted" : "Aborted"}: ${agentId}.`);
+      out(heardText(await ownerOf(stores, key), resume));
+    }
+    return exitCodes.success;
+  });
+}
+
+/** Whether somebody was there to hear it. */
+export function heardText(owner: Owner | undefined, resumeCommand: string): string {
+  if (owner === undefined) return `Nobody runs it now: its turn ends when it is taken up again (${resumeCommand}).`;
+  if (owner.isAlive === true) return `Process ${owner.pid} runs it and has been told.`;
+  return `Process ${owner.pid} of another machine holds it and is told if it still lives.`;
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run under a user id without a name.
+    return "command line";
+  }
+}

@@ -1,0 +1,103 @@
+import type { AgentDefinition } from "../../agents/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { jobOfQuestion } from "../ask/ask-job.ts";
+import { askJobOf } from "../ask/job.ts";
+import type { CliContext } from "../cli-context.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { failureOf } from "../failure.ts";
+import { endedPlace } from "../job/ended-place.ts";
+import { loadAgentFile } from "../job/agent-file.ts";
+import { fileJobOf, jobOfFile } from "../job/file-job.ts";
+import { openExistingStore, withStore } from "../job/open-store.ts";
+import { ownerOf } from "../job/owner.ts";
+import { findAgent, isUnfinished } from "../job/roots.ts";
+import { type Job, type JobOptions, runJob, showEnded } from "../job/run-job.ts";
+import { allAgents } from "../job/all-agents.ts";
+
+export interface ResumeOptions extends JobOptions {
+  readonly store: string;
+  /** File that exports the definitions, for agents that were started from code or whose file has moved. */
+  readonly agents?: string | undefined;
+}
+
+/** Carries on one agent, or one after the other all that are unfinished and that nobody runs. */
+export async function resumeCommand(
+  context: CliContext,
+  text: string | undefined,
+  options: ResumeOptions,
+): Promise<ExitCode> {
+  return await withStore(openExistingStore(options.store), async (stores) =>
+    text === undefined ? await resumeAll(context, stores, options) : await resumeOne(context, stores, text, options),
+  );
+}
+
+async function resumeOne(context: CliContext, stores: Stores, text: string, options: ResumeOptions): Promise<ExitCode> {
+  const { rootAgentId } = await findAgent(stores, text);
+  const root = await findAgent(stores, rootAgentId);
+  if (isUnfinished(root)) return await runJob(context, stores, await jobOf(context, root, options), options);
+  return await showEnded(context, stores, endedPlace(context, root, options.store), options);
+}
+
+async function resumeAll(context: CliContext, stores: Stores, options: ResumeOptions): Promise<ExitCode> {
+  const roots = await allAgents(stores, { tenant: DEFAULT_TENANT, rootsOnly: true });
+  const unfinished = roots.filter(isUnfinished);
+  if (unfinished.length === 0) context.note(`Nothing in ${options.store} is unfinished.`);
+  let exitCode: ExitCode = exitCodes.success;
+  for (const root of unfinished) {
+    const owner = await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: root.agentId });
+    if (owner?.isAlive === true) {
+      context.note(`${root.agentId} is left alone: process ${owner.pid} runs it.`);
+      continue;
+    }
+    const code = await resumeQuietly(context, stores, root, options);
+    if (code === exitCodes.interrupted) return code;
+    if (exitCode === exitCodes.success) exitCode = code;
+  }
+  return exitCode;
+}
+
+/** One that cannot be carried on does not keep the others from it. */
+async function resumeQuietly(
+  context: CliContext,
+  stores: Stores,
+  root: AgentRecord,
+  options: ResumeOptions,
+): Promise<ExitCode> {
+  try {
+    return await runJob(context, stores, await jobOf(context, root, options), options);
+  } catch (error) {
+    const failure = failureOf(error, context.environment);
+    context.note(`${root.agentId}: ${failure.text}`);
+    return failure.exitCode;
+  }
+}
+
+async function jobOf(context: CliContext, root: AgentRecord, options: ResumeOptions): Promise<Job> {
+  const { agentId: rootAgentId, metadata, definition } = root;
+  const place = { rootAgentId, storePath: options.store, isResumed: true };
+  const question = askJobOf(metadata);
+  if (question !== undefined) return jobOfQuestion(context, question, place);
+  const work = fileJobOf(metadata);
+  const file = options.agents ?? work?.file;
+  if (file === undefined) {
+    throw new InvalidInputError(
+      `${rootAgentId} was started by a program, not by this command; name the file that exports its definition "${definition.name}" with --agents`,
+    );
+  }
+  const agents = await loadAgentFile(file, context.directory);
+  const input = work?.input ?? "";
+  const job = jobOfFile(context, { file, agents: named(agents, definition.name, file), input }, place);
+  return { ...job, metadata };
+}
+
+function named(
+  agents: readonly AgentDefinition[],
+  name: string,
+  file: string,
+): readonly [AgentDefinition, ...AgentDefinition[]] {
+  const wanted = agents.find((agent) => agent.name === name);
+  if (wanted !== undefined) return [wanted, ...agents.filter((agent) => agent !== wanted)];
+  throw new InvalidInputError(`${file} exports no agent "${name}"; give the file that does with --agents`);
+}

@@ -1,0 +1,97 @@
+import { traceEntriesOf } from "../../actors/index.ts";
+import type { Account } from "../../budget/index.ts";
+import type { AgentOverview } from "../../runtime/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, type Message, textOf, type TraceEntry } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { openExistingStore, withStore } from "../job/open-store.ts";
+import { type Owner, ownerOf } from "../job/owner.ts";
+import { findAgent, isUnfinished } from "../job/roots.ts";
+import { readStory, type Story } from "../job/story.ts";
+import { formatNumberOf, formatTime } from "../view/format.ts";
+import { accountLines, historyLines, traceLines } from "../view/story-lines.ts";
+import { summaryLines } from "../view/summary.ts";
+
+export interface ShowOptions {
+  readonly store: string;
+  readonly json?: boolean | undefined;
+  readonly full?: boolean | undefined;
+}
+
+interface Shown {
+  readonly record: AgentRecord;
+  readonly owner: Owner | undefined;
+  readonly tree: readonly AgentOverview[];
+  readonly accounts: readonly Account[];
+  /** Of the newest turn. */
+  readonly trace: readonly TraceEntry[];
+  readonly messages: readonly Message[];
+}
+
+/** Everything about one agent, read from the store: whoever runs it meanwhile is not disturbed. */
+export async function showCommand({ out }: CliContext, text: string, options: ShowOptions): Promise<ExitCode> {
+  const shown = await withStore(openExistingStore(options.store), (stores) => gather(stores, text));
+  if (options.json === true) out(JSON.stringify(jsonOf(shown)));
+  else linesOf(shown, options.full === true).forEach(out);
+  return exitCodes.success;
+}
+
+async function gather(stores: Stores, text: string): Promise<Shown> {
+  const record = await findAgent(stores, text);
+  const key = { tenant: DEFAULT_TENANT, agentId: record.agentId };
+  const story = await readStory(stores, record.agentId);
+  return {
+    record,
+    owner: await ownerOf(stores, key),
+    tree: subtreeOf(story.agents, record.agentId),
+    accounts: story.accounts,
+    trace: traceOf(story, record.agentId),
+    messages: await stores.messages(key),
+  };
+}
+
+/** An agent and all below it; a parent appears before its children. */
+function subtreeOf(agents: readonly AgentOverview[], agentId: string): AgentOverview[] {
+  const within = new Set<string>();
+  return agents.filter(({ agentId: id, parentAgentId }) => {
+    const isWithin = id === agentId || (parentAgentId !== null && within.has(parentAgentId));
+    if (isWithin) within.add(id);
+    return isWithin;
+  });
+}
+
+function traceOf({ rows, messages }: Story, agentId: string): TraceEntry[] {
+  const entries = rows.flatMap((row) => (row.agentId === agentId ? row.entries : []));
+  const started = entries.findLast((entry) => entry.type === "turn.started");
+  if (started?.type !== "turn.started") return [];
+  const ofTurn = entries.filter((entry) => "turnId" in entry && entry.turnId === started.turnId);
+  const prompt = started.inputMessageIds.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
+  return traceEntriesOf(ofTurn, prompt, (id) => messages.get(id));
+}
+
+function linesOf({ record, owner, tree, accounts, trace, messages }: Shown, isFull: boolean): string[] {
+  const { agentId, definition, status, openTurnId, createdAt, turnCount } = record;
+  const members = new Set(tree.map((agent) => agent.agentId));
+  const ofTree = accounts.filter((account) => members.has(account.agentId));
+  const now = Date.now();
+  const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
+  const run = owner === undefined ? "nobody runs it now" : `process ${owner.pid} runs it`;
+  return [
+    `${agentId}: ${definition.name}, ${status}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
+    ...section("Tree", summaryLines(tree, { accounts, now })),
+    ...section("Accounts", accountLines(ofTree, now)),
+    ...section("Trace of the newest turn", traceLines(trace, isFull)),
+    ...section("History", historyLines(messages, isFull)),
+  ];
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return ["", `${title}:`, ...(lines.length === 0 ? ["  nothing yet"] : lines)];
+}
+
+function jsonOf({ record, owner, tree, accounts, trace, messages }: Shown) {
+  // The checkpoint is the machine's own business, and large.
+  const { checkpoint: _own, ...agent } = record;
+  return { agent, isUnfinished: isUnfinished(record), pid: owner?.pid ?? null, tree, accounts, trace, messages };
+}

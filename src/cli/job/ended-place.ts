@@ -1,0 +1,28 @@
+import type { AgentRecord } from "../../state/index.ts";
+import { askJobOf } from "../ask/job.ts";
+import type { CliContext } from "../cli-context.ts";
+import { commandLine } from "../invocation.ts";
+import { oneLine } from "../view/text-width.ts";
+import { fileJobOf } from "./file-job.ts";
+import { defaultStorePath } from "./open-store.ts";
+import type { Job } from "./run-job.ts";
+
+/** How an agent that has ended is presented: from its record alone, without its definition. */
+export function endedPlace(
+  { invocation }: CliContext,
+  { agentId, metadata }: AgentRecord,
+  storePath: string,
+): Pick<Job, "rootAgentId" | "header" | "showCommand"> {
+  const question = askJobOf(metadata)?.question;
+  const input = fileJobOf(metadata)?.input;
+  const store = storePath === defaultStorePath ? [] : ["--store", storePath];
+  return {
+    rootAgentId: agentId,
+    header: [
+      ...(question === undefined ? [] : [`Question: ${oneLine(question)}`]),
+      ...(input === undefined ? [] : [`Input: ${oneLine(input)}`]),
+      `${agentId} has ended before, as kept in ${storePath}:`,
+    ],
+    showCommand: commandLine(invocation, "show", [agentId, ...store]),
+  };
+}

@@ -1,0 +1,86 @@
+import type { Account } from "../../budget/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
+import { type AgentOverview, createOverview } from "../../runtime/index.ts";
+import {
+  type AgentRecord,
+  DEFAULT_TENANT,
+  eventsOf,
+  type JournalRow,
+  type Message,
+  rootOf,
+  textOf,
+  type TroupeEvent,
+} from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { allAgents } from "./all-agents.ts";
+import type { TurnEnd } from "../view/reporter.ts";
+
+const rowsAtATime = 500;
+
+/** Everything that a store knows of one tree of agents. Read without owning any of them: it may run elsewhere meanwhile. */
+export interface Story {
+  readonly rootAgentId: string;
+  readonly records: readonly AgentRecord[];
+  /** Durable events in order. */
+  readonly events: readonly TroupeEvent[];
+  /** The agents as the events tell, in the order in which they appeared. */
+  readonly agents: readonly AgentOverview[];
+  readonly accounts: readonly Account[];
+  readonly rows: readonly JournalRow[];
+  /** All messages of the tree by id. */
+  readonly messages: ReadonlyMap<string, Message>;
+}
+
+/** Throws `NotFoundError` when the store has no such agent. */
+export async function readStory(stores: Stores, agentId: string): Promise<Story> {
+  const rootAgentId = rootOf(agentId);
+  const records = await allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId });
+  if (records.length === 0) throw new NotFoundError(`there is no agent "${agentId}" in this store`);
+  const rows = await allRows(stores, rootAgentId);
+  const messages = new Map<string, Message>();
+  for (const { agentId: of } of records) {
+    for (const message of await stores.messages({ tenant: DEFAULT_TENANT, agentId: of })) {
+      messages.set(message.id, message);
+    }
+  }
+  const events = eventsOfRows(rows, records, messages);
+  const overview = createOverview();
+  for (const event of events) overview.trigger.noted({ event });
+  const accounts = await stores.accounts(DEFAULT_TENANT, rootAgentId);
+  const agents = Object.values(overview.getSnapshot().context.agents);
+  return { rootAgentId, records, events, agents, accounts, rows, messages };
+}
+
+function eventsOfRows(
+  rows: readonly JournalRow[],
+  records: readonly AgentRecord[],
+  messages: ReadonlyMap<string, Message>,
+): TroupeEvent[] {
+  const byId = new Map(records.map((record) => [record.agentId, record]));
+  const lookUp = (messageId: string): string => textOf(messages.get(messageId)?.content ?? "");
+  return rows.flatMap((row) => {
+    const record = byId.get(row.agentId);
+    return record === undefined ? [] : row.entries.flatMap((entry) => eventsOf(entry, record, row.cursor, lookUp));
+  });
+}
+
+async function allRows(stores: Stores, rootAgentId: string): Promise<JournalRow[]> {
+  const rows: JournalRow[] = [];
+  for (;;) {
+    const more = await stores.readTree(DEFAULT_TENANT, rootAgentId, rows.at(-1)?.cursor ?? 0, rowsAtATime);
+    rows.push(...more);
+    if (more.length < rowsAtATime) return rows;
+  }
+}
+
+/** How an agent's newest turn ended; undefined while it has not. */
+export function lastEndOf(events: readonly TroupeEvent[], agentId: string): TurnEnd | undefined {
+  const last = events.findLast(
+    (event) => event.agentId === agentId && (isTurnEnd(event) || event.type === "turn.started"),
+  );
+  return last !== undefined && isTurnEnd(last) ? last : undefined;
+}
+
+export function isTurnEnd(event: TroupeEvent): event is TurnEnd {
+  return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
+}

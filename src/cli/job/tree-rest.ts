@@ -1,0 +1,45 @@
+import type { Runtime } from "../../runtime/index.ts";
+import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import { allAgents } from "./all-agents.ts";
+
+/**
+ * Resolves when a paused tree has come to rest: no agent of it has a call in flight any more, so that leaving cuts off
+ * no answer that is being paid for.
+ */
+export async function treeAtRest(runtime: Runtime, rootAgentId: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let hasNews = true;
+  let isLooking = false;
+
+  async function look(): Promise<void> {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      while (hasNews) {
+        hasNews = false;
+        const records = await allAgents(runtime.stores, { tenant: DEFAULT_TENANT, rootAgentId });
+        if (records.every(isAtRest)) return resolve();
+      }
+    } catch (error) {
+      reject(error);
+    } finally {
+      isLooking = false;
+    }
+  }
+
+  const subscription = runtime.subscribe((event) => {
+    if (event.rootAgentId !== rootAgentId || event.cursor === null) return;
+    hasNews = true;
+    void look();
+  });
+  try {
+    void look();
+    await promise;
+  } finally {
+    subscription.unsubscribe();
+  }
+}
+
+function isAtRest({ openTurnId, status }: AgentRecord): boolean {
+  return openTurnId === null || status === "paused";
+}

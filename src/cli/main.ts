@@ -1,0 +1,23 @@
+#!/usr/bin/env node
+import { failureOf } from "./failure.ts";
+import { runProgram } from "./program.ts";
+
+// A reader that has seen enough, `head` for one, is no failure. What was done is kept.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+}
+
+function fail(error: unknown): never {
+  const failure = failureOf(error, process.env);
+  process.stderr.write(`${failure.text}\n`);
+  process.exit(failure.exitCode);
+}
+
+process.on("uncaughtException", fail);
+process.on("unhandledRejection", fail);
+
+// Not process.exit: what was written to a pipe may still be on its way.
+process.exitCode = await runProgram(process.argv.slice(2));

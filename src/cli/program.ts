@@ -1,0 +1,166 @@
+import { Command, CommanderError, Option } from "commander";
+import { nonEmpty, wholeNumber } from "./arguments.ts";
+import { type CliContext, processContext } from "./cli-context.ts";
+import type { AbortOptions } from "./commands/abort.ts";
+import type { AskOptions } from "./commands/ask.ts";
+import type { ListOptions } from "./commands/list.ts";
+import type { ResumeOptions } from "./commands/resume.ts";
+import type { RunOptions } from "./commands/run.ts";
+import type { ShowOptions } from "./commands/show.ts";
+import { type ExitCode, exitCodes } from "./exit-codes.ts";
+import { failureOf } from "./failure.ts";
+import * as helpTexts from "./help-texts.ts";
+
+const storeHelp = "SQLite file in which jobs are kept";
+const jsonHelp = "print every event as a line of JSON";
+const quietHelp = "print the answer alone";
+const inspectHelp = "serve the state charts of the live agents on this machine";
+
+/** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
+export async function runProgram(words: readonly string[], context: CliContext = processContext()): Promise<ExitCode> {
+  let exitCode: ExitCode = exitCodes.success;
+  const program = programFor(context, (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync([...words], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    // Commander has said by itself what is wrong with the command line, or shown the help that was asked for.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.success : exitCodes.usage;
+    const failure = failureOf(error, context.environment);
+    context.note(failure.text);
+    return failure.exitCode;
+  }
+}
+
+function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Command {
+  const program = new Command("troupe")
+    .description("Durable, budgeted teams of LLM agents, on the command line.")
+    .usage("<command> [options]")
+    .helpCommand(false)
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.out(text.trimEnd()),
+      writeErr: (text) => context.note(text.trimEnd()),
+      outputError: (text, write) => write(usageLine(text)),
+    })
+    .addHelpText("after", helpTexts.program);
+  program
+    .command("ask")
+    .description("Ask a team of agents a question about the text files of a folder; each answer has its sources.")
+    .option("--question <text>", "what to ask (default: a question about this project)", nonEmpty)
+    .option("--files <folder>", "the folder of text files (default: this project's own documents)", nonEmpty)
+    .option("--resume", "carry on the newest question that is not finished; of a finished one, print its answer again")
+    .option(
+      "--model <name>",
+      "model of the server, or offline (default: gpt-5-mini with OPENAI_API_KEY, else offline)",
+      nonEmpty,
+    )
+    .option(
+      "--max-readers <number>",
+      "how many files may be read, each by a reader of its own (default: 6)",
+      wholeNumber(1, 50),
+    )
+    .addOption(storeOption())
+    .addOption(jsonOption())
+    .addOption(quietOption())
+    .option("--inspect", inspectHelp)
+    .addHelpText("after", helpTexts.ask)
+    .action(async (options: AskOptions) => {
+      const { askCommand } = await import("./commands/ask.ts");
+      done(await askCommand(context, options));
+    });
+  program
+    .command("run")
+    .description("Run one turn of an agent that a file defines.")
+    .argument("<file>", "agent file, .ts or .js, that exports the definition")
+    .argument("<input>", "what to tell the agent", nonEmpty)
+    .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
+    .option("--agent <name>", "which definition, where the file exports several", nonEmpty)
+    .addOption(storeOption())
+    .addOption(jsonOption())
+    .addOption(quietOption())
+    .option("--inspect", inspectHelp)
+    .addHelpText("after", helpTexts.run)
+    .action(async (file: string, input: string, options: RunOptions) => {
+      const { runCommand } = await import("./commands/run.ts");
+      done(await runCommand(context, file, input, options));
+    });
+  addStoreCommands(program, context, done);
+  // Sub-commands take over what the program was told only when they are told too.
+  for (const command of program.commands)
+    command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
+  return program;
+}
+
+/** Commander's message on one line, as every other error has it. */
+function usageLine(text: string): string {
+  const line = text
+    .trim()
+    .replace(/^error: /, "")
+    .replaceAll(/\s*\n\s*/g, " ");
+  return `troupe: ${line} (see --help)\n`;
+}
+
+function addStoreCommands(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
+  program
+    .command("list")
+    .description("List the root agents of a store, newest first.")
+    .addOption(storeOption())
+    .option("--json", "print every agent as a line of JSON")
+    .addHelpText("after", helpTexts.list)
+    .action(async (options: ListOptions) => {
+      const { listCommand } = await import("./commands/list.ts");
+      done(await listCommand(context, options));
+    });
+  program
+    .command("show")
+    .description("Show an agent: its tree, accounts, trace and history. Another process may run it meanwhile.")
+    .argument("<agentId>", "its id, or the start of it")
+    .addOption(storeOption())
+    .option("--json", "print all of it as one line of JSON")
+    .option("--full", "cut nothing")
+    .addHelpText("after", helpTexts.show)
+    .action(async (agentId: string, options: ShowOptions) => {
+      const { showCommand } = await import("./commands/show.ts");
+      done(await showCommand(context, agentId, options));
+    });
+  program
+    .command("resume")
+    .description("Carry on an agent, or all that are unfinished and that nobody runs.")
+    .argument("[agentId]", "its id, or the start of it (default: all)")
+    .option("--agents <file>", "agent file that exports the definition, where the store does not name one", nonEmpty)
+    .addOption(storeOption())
+    .addOption(jsonOption())
+    .addOption(quietOption())
+    .option("--inspect", inspectHelp)
+    .addHelpText("after", helpTexts.resume)
+    .action(async (agentId: string | undefined, options: ResumeOptions) => {
+      const { resumeCommand } = await import("./commands/resume.ts");
+      done(await resumeCommand(context, agentId, options));
+    });
+  program
+    .command("abort")
+    .description("End an agent's open turn and all below it, whichever process runs it.")
+    .argument("<agentId>", "its id, or the start of it")
+    .addOption(storeOption())
+    .option("--reason <text>", "kept with the turn", nonEmpty)
+    .addHelpText("after", helpTexts.abort)
+    .action(async (agentId: string, options: AbortOptions) => {
+      const { abortCommand } = await import("./commands/abort.ts");
+      done(await abortCommand(context, agentId, options));
+    });
+}
+
+function storeOption(): Option {
+  return new Option("--store <path>", storeHelp).default("./.troupe/ask.db").argParser(nonEmpty);
+}
+
+function jsonOption(): Option {
+  return new Option("--json", jsonHelp).conflicts("quiet");
+}
+
+function quietOption(): Option {
+  return new Option("--quiet", quietHelp);
+}

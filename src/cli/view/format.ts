@@ -1,0 +1,57 @@
+/** `850 ms`, `4.2 s`, `1 m 05 s`, `2 h 03 m`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.max(0, Math.round(milliseconds))} ms`;
+  if (milliseconds < 59_950) return `${(milliseconds / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(milliseconds / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} m ${twoDigits(seconds % 60)} s`;
+  const minutes = Math.round(milliseconds / 60_000);
+  return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} m`;
+}
+
+/** The same in whole seconds while it runs, so that the line keeps still: `42 s`, `1 m 05 s`. */
+export function formatRunningTime(milliseconds: number): string {
+  if (milliseconds < 60_000) return `${Math.max(0, Math.floor(milliseconds / 1_000))} s`;
+  return formatDuration(Math.floor(milliseconds / 1_000) * 1_000);
+}
+
+function twoDigits(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+/** `950`, `1.2k`, `12k`, `1.2M`. */
+export function formatCount(value: number): string {
+  if (value < 1_000) return String(value);
+  if (value < 9_950) return `${trimmed(value / 1_000)}k`;
+  if (value < 999_500) return `${Math.round(value / 1_000)}k`;
+  return `${value < 9_950_000 ? trimmed(value / 1_000_000) : Math.round(value / 1_000_000)}M`;
+}
+
+function trimmed(value: number): string {
+  return value.toFixed(1).replace(/\.0$/, "");
+}
+
+/** Millionths of a dollar as dollars: `$0`, `$0.0042`, `$1.25`; `?` when a price is not known. */
+export function formatCost(micros: number | null): string {
+  if (micros === null) return "?";
+  if (micros === 0) return "$0";
+  const dollars = micros / 1_000_000;
+  if (dollars >= 0.1) return `$${dollars.toFixed(2)}`;
+  return `$${dollars < 0.0001 ? dollars.toFixed(6) : dollars.toFixed(4)}`;
+}
+
+/** `3/12`, or `3` without a limit. */
+export function formatOf(used: string, limit: string | undefined): string {
+  return limit === undefined ? used : `${used}/${limit}`;
+}
+
+/** `2026-11-21 14:03`, in the local time of the machine. */
+export function formatTime(milliseconds: number): string {
+  const date = new Date(milliseconds);
+  const day = [date.getFullYear(), twoDigits(date.getMonth() + 1), twoDigits(date.getDate())].join("-");
+  return `${day} ${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}`;
+}
+
+/** `1 reader`, `2 readers`. */
+export function formatNumberOf(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

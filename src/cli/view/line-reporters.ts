@@ -1,0 +1,60 @@
+import type { TroupeEvent } from "../../state/index.ts";
+import { formatNumberOf } from "./format.ts";
+import { plainLine } from "./plain-line.ts";
+import { answerLines, endingLines, type Reporter } from "./reporter.ts";
+
+export type WriteLine = (line: string) => void;
+
+/** One line per notable event, then answer and table: for logs, pipes and terminals that cannot be drawn on. */
+export function plainReporter(out: WriteLine): Reporter {
+  let startedAt: number | undefined;
+  let kept = 0;
+  return {
+    begin: (header) => header.forEach(out),
+    past(events) {
+      startedAt ??= events[0]?.at;
+      kept = events.length;
+    },
+    event(event) {
+      startedAt ??= event.at;
+      if (kept > 0) out(`carries on after ${formatNumberOf(kept, "event")} that the store had kept`);
+      kept = 0;
+      const line = plainLine(event, startedAt);
+      if (line !== undefined) out(line);
+    },
+    notice: out,
+    end: (ending) => ["", ...endingLines(ending)].forEach(out),
+    close: () => {},
+  };
+}
+
+/** Every event as a line of JSON, those of the past first; nothing else on this stream. */
+export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
+  const print = (event: TroupeEvent): void => out(JSON.stringify(event));
+  return {
+    begin: () => {},
+    past: (events) => events.forEach(print),
+    event: print,
+    notice: note,
+    end: ({ end, remarks }) => {
+      if (end === null) remarks.forEach(note);
+    },
+    close: () => {},
+  };
+}
+
+/** The answer alone; why there is none goes to the other stream. */
+export function quietReporter(out: WriteLine, note: WriteLine): Reporter {
+  return {
+    begin: () => {},
+    past: () => {},
+    event: () => {},
+    notice: () => {},
+    end({ end, remarks }) {
+      if (end === null) remarks.forEach(note);
+      else if (end.type === "turn.completed") answerLines(end).forEach(out);
+      else answerLines(end).forEach(note);
+    },
+    close: () => {},
+  };
+}

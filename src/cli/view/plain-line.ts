@@ -1,0 +1,64 @@
+import type { TroupeEvent } from "../../state/index.ts";
+import { shortAgentId } from "../job/job-id.ts";
+import { formatCount, formatDuration, formatNumberOf } from "./format.ts";
+import { oneLine, truncate } from "./text-width.ts";
+
+const longestQuote = 120;
+
+/** An event as one line for a log, or undefined when it is not worth one. Times count from `startedAt`. */
+export function plainLine(event: TroupeEvent, startedAt: number): string | undefined {
+  const text = textOf(event);
+  if (text === undefined) return undefined;
+  const time = formatDuration(Math.max(0, event.at - startedAt)).padStart(8);
+  return `${time}  ${event.agentName} ${shortAgentId(event.agentId)}: ${text}`;
+}
+
+function textOf(event: TroupeEvent): string | undefined {
+  switch (event.type) {
+    case "turn.started":
+      return `begins ${quote(event.prompt)}`;
+    case "model.responded":
+      return `step ${event.step ?? 0}: ${formatCount(event.usage.inputTokens + event.usage.outputTokens)} tokens, ${
+        event.toolCalls === 0 ? "no tool calls" : formatNumberOf(event.toolCalls, "tool call")
+      }`;
+    case "step.restarted":
+      return `tries step ${event.step ?? 0} again (attempt ${event.attempt}): ${oneLine(event.error.message)}`;
+    case "tool.completed":
+      return `${event.name} took ${formatDuration(event.durationMs)}`;
+    case "tool.failed":
+      return `${event.name} failed (${event.outcome})${event.error === null ? "" : `: ${oneLine(event.error.message)}`}`;
+    case "subagent.spawned":
+      return `asks ${event.definition} ${shortAgentId(event.childId)}`;
+    case "artifact.saved":
+      return `saves ${oneLine(event.name)} (${formatCount(event.size)} bytes)`;
+    default:
+      return stateText(event);
+  }
+}
+
+function stateText(event: TroupeEvent): string | undefined {
+  switch (event.type) {
+    case "turn.completed":
+      return `done after ${formatNumberOf(event.steps, "step")}`;
+    case "turn.stopped":
+      return `stopped (${event.stopReason})${event.message === null ? "" : `: ${oneLine(event.message)}`}`;
+    case "turn.failed":
+      return `failed${event.error === null ? "" : `: ${oneLine(event.error.message)} (${event.error.code})`}`;
+    case "turn.waiting":
+      return event.reason === "budget" ? "waits for budget that others have reserved" : undefined;
+    case "lifecycle.changed":
+      return event.status === "paused" ? "paused" : undefined;
+    case "budget.warning":
+      return `has used ${Math.round((event.used / Math.max(1, event.max)) * 100)} % of ${event.limit} (${event.accountId})`;
+    case "budget.exhausted":
+      return `has reached ${event.limit} (${event.accountId})`;
+    case "warning":
+      return `warning: ${oneLine(event.message)} (${event.code})`;
+    default:
+      return undefined;
+  }
+}
+
+function quote(text: string): string {
+  return `“${truncate(oneLine(text), longestQuote)}”`;
+}

@@ -1,0 +1,177 @@
+import { describe, expect, test } from "vitest";
+import { heardText } from "../../src/cli/commands/abort.ts";
+import { listLines } from "../../src/cli/commands/list.ts";
+import { exitCodeOf } from "../../src/cli/exit-codes.ts";
+import { failureOf } from "../../src/cli/failure.ts";
+import { commandLine } from "../../src/cli/invocation.ts";
+import { definitionsIn } from "../../src/cli/job/agent-file.ts";
+import { EventFeed } from "../../src/cli/job/event-feed.ts";
+import { sameInterruptMs, type SignalSource, watchInterrupts } from "../../src/cli/job/interrupts.ts";
+import { readableId, shortAgentId } from "../../src/cli/job/job-id.ts";
+import { defineAgent } from "../../src/agents/index.ts";
+import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../src/errors/index.ts";
+import { offlineModel } from "../../src/model/index.ts";
+import type { TroupeEvent } from "../../src/state/index.ts";
+import { eventSample } from "./support/samples.ts";
+
+describe("exit codes", () => {
+  test.each([
+    ["completed", "completed", 0],
+    ["completed", "steps_limit", 0],
+    ["failed", "error", 1],
+    ["stopped", "retry_limit", 1],
+    ["stopped", "steps_limit", 3],
+    ["stopped", "token_limit", 3],
+    ["stopped", "cost_limit", 3],
+    ["stopped", "time_limit", 3],
+    ["stopped", "user_requested", 130],
+    ["stopped", "stop_requested", 0],
+  ] as const)("a turn that is %s for %s gives %i", (status, stopReason, code) => {
+    expect(exitCodeOf({ status, stopReason })).toBe(code);
+  });
+});
+
+describe("errors", () => {
+  test("are one line with their code, and wrong input is wrong usage", () => {
+    expect(failureOf(new InvalidInputError("no such\n  folder"), {})).toEqual({
+      text: "troupe: invalid_input: no such folder",
+      exitCode: 2,
+    });
+  });
+
+  test("say what to do where that is known", () => {
+    expect(failureOf(new StoreUnavailableError("locked"), {}).text).toMatch(/locked \(another process holds the file/);
+  });
+
+  test("show a stack only when it is asked for", () => {
+    const error = new InvariantError("broken");
+    expect(failureOf(error, {}).text).not.toContain("\n");
+    expect(failureOf(error, { TROUPE_DEBUG: "1" }).text).toContain("job.test.ts");
+    expect(failureOf(new Error("odd"), {})).toEqual({
+      text: "troupe: unexpected error: odd (set TROUPE_DEBUG=1 for the stack)",
+      exitCode: 1,
+    });
+  });
+});
+
+describe("proposed commands work where this program was started", () => {
+  const clone = { main: "/work/troupe/src/cli/main.ts", directory: "/work/troupe" };
+  test.each([
+    [{ ...clone, script: "start" }, "ask", ["--resume"], "npm start -- --resume"],
+    [{ ...clone, script: "start" }, "show", ["ask-a~b"], "npm run troupe -- show ask-a~b"],
+    [{ ...clone, script: undefined }, "show", ["x"], "node src/cli/main.ts show x"],
+    [
+      { main: "/p/node_modules/troupe/dist/cli/main.js", directory: "/p", script: "start" },
+      "show",
+      ["x"],
+      "npx troupe show x",
+    ],
+    [
+      { ...clone, script: "start" },
+      "ask",
+      ["--store", "my jobs/it's.db"],
+      "npm start -- --store 'my jobs/it'\\''s.db'",
+    ],
+  ])("%j %s %j", (invocation, command, parameters, line) => {
+    expect(commandLine(invocation, command, parameters)).toBe(line);
+  });
+});
+
+function watched() {
+  const listeners = new Map<string, () => void>();
+  const source: SignalSource = {
+    on: (signal, listener) => listeners.set(signal, listener),
+    off: (signal) => listeners.delete(signal),
+  };
+  const heard: (string | number)[] = [];
+  let now = 0;
+  const stop = watchInterrupts(
+    source,
+    { pause: () => heard.push("pause"), leave: (code) => heard.push(code) },
+    () => now,
+  );
+  return { heard, listeners, stop, at: (time: number, signal: string) => ((now = time), listeners.get(signal)?.()) };
+}
+
+describe("Ctrl-C", () => {
+  test("pauses first and leaves at the second", () => {
+    const { heard, at } = watched();
+    at(0, "SIGINT");
+    at(sameInterruptMs, "SIGINT");
+    expect(heard).toEqual(["pause", 130]);
+  });
+
+  test("that comes twice at once, as npm sends it on, is one", () => {
+    const { heard, at } = watched();
+    at(0, "SIGINT");
+    at(sameInterruptMs - 1, "SIGINT");
+    expect(heard).toEqual(["pause"]);
+  });
+
+  test("requests to end leave at once, and nothing is heard any more when it is over", () => {
+    const { heard, at, stop, listeners } = watched();
+    at(0, "SIGTERM");
+    at(0, "SIGHUP");
+    expect(heard).toEqual([143, 129]);
+    stop();
+    expect(listeners.size).toBe(0);
+  });
+});
+
+function stepAt(cursor: string | null): TroupeEvent {
+  return eventSample({ type: "step.completed", cursor });
+}
+
+test("the feed hands durable events on once and in order, and all others as they come", () => {
+  const seen: (string | null)[] = [];
+  const feed = new EventFeed((event: TroupeEvent) => seen.push(event.cursor));
+  feed.skip([stepAt("1.1.0"), stepAt("2.2.0")]);
+  for (const cursor of ["2.2.0", "2.2.1", null, "2.10.0", "2.9.0", "10.3.0", "9.99.0", null]) feed.push(stepAt(cursor));
+  expect(seen).toEqual(["2.2.1", null, "2.10.0", "10.3.0", null]);
+});
+
+test("ids can be read aloud", () => {
+  expect(readableId("ask", () => 0)).toBe("ask-bababa");
+  expect(readableId("ask", () => 0.999_999)).toBe("ask-zuzuzu");
+  expect([shortAgentId("ask-mibodu"), shortAgentId("ask-mibodu~3fa9c1d2e4")]).toEqual(["ask-mibodu", "~3fa9c1"]);
+});
+
+test("an agent file's definitions are found under any of the three names, each once", () => {
+  const [one, two] = ["one", "two"].map((name) => defineAgent({ name, model: offlineModel() }));
+  expect(definitionsIn({ default: two, agent: one, agents: [one, two, null, "x"] })).toEqual([two, one]);
+  expect(definitionsIn({ agents: one })).toEqual([one]);
+  expect(definitionsIn({ other: one })).toEqual([]);
+});
+
+test("an abort says whether somebody was there to hear it", () => {
+  expect(heardText({ pid: 7, isAlive: true }, "resume x")).toBe("Process 7 runs it and has been told.");
+  expect(heardText({ pid: 7, isAlive: "unknown" }, "resume x")).toContain("of another machine");
+  expect(heardText(undefined, "troupe resume x")).toContain("(troupe resume x)");
+});
+
+test("a list marks what is unfinished, and who runs it", () => {
+  const agent = {
+    agentId: "ask-mibodu",
+    definition: "lead",
+    status: "busy",
+    isUnfinished: true,
+    pid: null,
+    turns: 0,
+    subagents: 2,
+    createdAt: 0,
+    lastActivity: new Date(2026, 0, 2, 3, 4).getTime(),
+    task: "What is it?",
+  };
+  const agents = [
+    { ...agent, pid: 7 },
+    { ...agent, status: "paused" },
+    agent,
+    { ...agent, isUnfinished: false, status: "failed" },
+    { ...agent, isUnfinished: false, status: "ready" },
+  ];
+  const lines = listLines(agents);
+  const states = lines.slice(1, 6).map((line) => line.split(/ {2,}/)[2]);
+  expect(states).toEqual(["unfinished, runs (process 7)", "unfinished, paused", "unfinished", "failed", "finished"]);
+  expect(lines.at(-1)).toBe("2 agents to carry on: see `resume --help`.");
+  expect(listLines([{ ...agent, isUnfinished: false }])).toHaveLength(2);
+});

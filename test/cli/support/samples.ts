@@ -1,0 +1,92 @@
+import { type Account, openAccount } from "../../../src/budget/index.ts";
+import type { AgentOverview } from "../../../src/runtime/index.ts";
+import type { TroupeEvent, TroupeEventBody } from "../../../src/state/index.ts";
+
+/** An agent in the middle of its first turn. */
+export function agentSample(changes: Partial<AgentOverview> = {}): AgentOverview {
+  return {
+    agentId: "ask-mibodu",
+    name: "lead",
+    parentAgentId: null,
+    rootAgentId: "ask-mibodu",
+    status: "busy",
+    turns: 1,
+    turnId: `${changes.agentId ?? "ask-mibodu"}#1`,
+    activity: "thinking",
+    step: 2,
+    steps: 2,
+    toolCalls: 3,
+    runningTools: {},
+    usage: { inputTokens: 1_000, outputTokens: 200 },
+    costMicros: 0,
+    text: "",
+    startedAt: 1_000,
+    endedAt: null,
+    stopReason: null,
+    message: null,
+    prompt: "What is it?",
+    ...changes,
+  };
+}
+
+export function readerSample(hash: string, changes: Partial<AgentOverview> = {}): AgentOverview {
+  const agentId = `ask-mibodu~${hash}`;
+  return agentSample({ agentId, name: "reader", parentAgentId: "ask-mibodu", turnId: `${agentId}#1`, ...changes });
+}
+
+export function accountSample(changes: Partial<Account> = {}): Account {
+  const agentId = changes.agentId ?? "ask-mibodu";
+  const opened = openAccount({ id: `turn:${agentId}#1`, agentId, turnId: `${agentId}#1`, parentId: null, limits: {} });
+  return { ...opened, ...changes };
+}
+
+export function used(amounts: Partial<Account["used"]>): Account["used"] {
+  return { ...accountSample().used, ...amounts };
+}
+
+type EventParts<Body extends TroupeEventBody> = Body &
+  Partial<Pick<TroupeEvent, "agentId" | "agentName" | "at" | "step" | "cursor">>;
+
+export function eventSample<Body extends TroupeEventBody>(parts: EventParts<Body>) {
+  return {
+    agentId: "ask-mibodu",
+    agentName: "lead",
+    parentAgentId: null,
+    rootAgentId: "ask-mibodu",
+    sessionId: null,
+    turnId: "ask-mibodu#1",
+    step: 1,
+    at: 1_000,
+    cursor: "1.1.0",
+    ...parts,
+  };
+}
+
+const endParts = {
+  stopReason: "completed",
+  text: "It is so. (a.md:1)",
+  steps: 3,
+  toolCalls: 2,
+  usage: { inputTokens: 10, outputTokens: 2 },
+  costMicros: 0,
+  message: null,
+} as const;
+
+export function completedSample() {
+  return eventSample({ type: "turn.completed", ...endParts });
+}
+
+export function stoppedSample() {
+  return eventSample({
+    type: "turn.stopped",
+    ...endParts,
+    text: "",
+    stopReason: "token_limit",
+    message: "account turn:ask-mibodu#1 has reached the limit of its tokens",
+  });
+}
+
+export function failedSample() {
+  const error = { code: "model_error", message: "no\nroute", retryable: false };
+  return eventSample({ type: "turn.failed", ...endParts, text: "", stopReason: "error", error });
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import { LiveScreen } from "../../../src/cli/view/live-screen.ts";
+import { idleRedrawMs, limitRedraws, redrawMs } from "../../../src/cli/view/redraw-limit.ts";
+import { createFakeClock } from "../../../src/testing/index.ts";
+
+const escape = "\u001B";
+const sequences = new RegExp(`${escape}\\[\\??(\\d*)([A-Za-z])|\\r|\\n|[^${escape}\\r\\n]+`, "g");
+
+/** What a terminal shows after all that was written: enough of one to draw over lines. */
+function terminal() {
+  const screen: string[] = [""];
+  let row = 0;
+  let raw = "";
+  return {
+    columns: 80,
+    rows: 24,
+    write(text: string) {
+      raw += text;
+      for (const [piece, count, command] of text.matchAll(sequences)) {
+        if (command === "A") row -= Number(count);
+        else if (command === "K") screen[row] = "";
+        else if (command === "J") {
+          screen.length = row + 1;
+          screen[row] = "";
+        } else if (piece === "\n") {
+          row += 1;
+          screen[row] ??= "";
+        } else if (command === undefined && piece !== "\r") screen[row] += piece;
+      }
+    },
+    get lines() {
+      return screen;
+    },
+    get raw() {
+      return raw;
+    },
+  };
+}
+
+describe("the screen", () => {
+  test("draws over what it drew before, also when there is less to show", () => {
+    const stream = terminal();
+    stream.write("before\n");
+    const screen = new LiveScreen(stream);
+    screen.draw(["one", "two", "three"]);
+    screen.draw(["uno"]);
+    expect(stream.lines).toEqual(["before", "uno", ""]);
+  });
+
+  test("gives the terminal back as it was, once", () => {
+    const stream = terminal();
+    stream.write("before\n");
+    const screen = new LiveScreen(stream);
+    screen.draw(["one", "two"]);
+    screen.close();
+    screen.close();
+    screen.draw(["late"]);
+    expect(stream.lines).toEqual(["before", ""]);
+    expect(stream.raw.split("\u001B[?25h")).toHaveLength(2);
+    expect(stream.raw.indexOf("\u001B[?25l")).toBeLessThan(stream.raw.indexOf("\u001B[?25h"));
+  });
+
+  test("writes nothing when it never drew", () => {
+    const stream = terminal();
+    new LiveScreen(stream).close();
+    expect(stream.raw).toBe("");
+  });
+});
+
+describe("redrawing", () => {
+  test("happens at most ten times a second, however many events there are", () => {
+    const clock = createFakeClock();
+    let draws = 0;
+    const limit = limitRedraws(clock, () => {
+      draws += 1;
+    });
+    for (let millisecond = 0; millisecond < 10_000; millisecond += 1) {
+      limit.request();
+      clock.advance(1);
+    }
+    expect(draws).toBeGreaterThan(98);
+    // One at the start, then ten a second.
+    expect(draws).toBeLessThanOrEqual(101);
+  });
+
+  test("shows the last change soon, goes on while nothing happens, and ends when it is stopped", () => {
+    const clock = createFakeClock();
+    const drawn: number[] = [];
+    const start = clock.now();
+    const limit = limitRedraws(clock, () => drawn.push(clock.now() - start));
+    limit.request();
+    clock.advance(10);
+    limit.request();
+    clock.advance(redrawMs + 2 * idleRedrawMs);
+    expect(drawn).toEqual([0, redrawMs, redrawMs + idleRedrawMs, redrawMs + 2 * idleRedrawMs]);
+    limit.stop();
+    limit.request();
+    clock.advance(10_000);
+    expect(drawn).toHaveLength(4);
+    expect(clock.pendingTimers).toBe(0);
+  });
+
+  test("a clock that is set back does not freeze it", () => {
+    const clock = createFakeClock();
+    let draws = 0;
+    const limit = limitRedraws(clock, () => {
+      draws += 1;
+    });
+    limit.request();
+    clock.advance(1);
+    clock.jump(-3_600_000);
+    limit.request();
+    clock.advance(redrawMs);
+    expect(draws).toBe(2);
+  });
+});

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "vitest";
+import { plainLine } from "../../../src/cli/view/plain-line.ts";
+import type { TroupeEvent } from "../../../src/state/index.ts";
+import { completedSample, eventSample, failedSample, stoppedSample } from "../support/samples.ts";
+
+const usage = { inputTokens: 1_100, outputTokens: 100 };
+const error = { code: "model_error", message: "503\nbusy", retryable: true };
+
+const cases: readonly (readonly [TroupeEvent, string])[] = [
+  [eventSample({ type: "turn.started", number: 1, prompt: "What\nis it?" }), "begins “What is it?”"],
+  [
+    eventSample({ type: "model.responded", model: "m", usage, costMicros: 0, toolCalls: 1, durationMs: 9, step: 2 }),
+    "step 2: 1.2k tokens, 1 tool call",
+  ],
+  [
+    eventSample({ type: "step.restarted", attempt: 2, error, retryAt: 9, step: 2 }),
+    "tries step 2 again (attempt 2): 503 busy",
+  ],
+  [eventSample({ type: "tool.completed", callId: "c", name: "read_file", durationMs: 12 }), "read_file took 12 ms"],
+  [
+    eventSample({ type: "tool.failed", callId: "c", name: "read_file", outcome: "denied", durationMs: 1, error: null }),
+    "read_file failed (denied)",
+  ],
+  [
+    eventSample({ type: "subagent.spawned", childId: "ask-mibodu~3fa9c1d2", definition: "reader" }),
+    "asks reader ~3fa9c1",
+  ],
+  [
+    eventSample({ type: "budget.warning", accountId: "turn:x", limit: "maxTokens", used: 81, max: 100 }),
+    "has used 81 % of maxTokens (turn:x)",
+  ],
+  [eventSample({ type: "lifecycle.changed", status: "paused" }), "paused"],
+  [completedSample(), "done after 3 steps"],
+  [stoppedSample(), "stopped (token_limit): account turn:ask-mibodu#1 has reached the limit of its tokens"],
+  [failedSample(), "failed: no route (model_error)"],
+];
+
+describe("an event as a line", () => {
+  test.each(cases.map(([event, text]) => ({ type: event.type, event, text })))("$type: $text", ({ event, text }) => {
+    expect(plainLine({ ...event, at: 2_500 }, 1_000)).toBe(`   1.5 s  lead ask-mibodu: ${text}`);
+  });
+
+  test("an event of a subagent names it", () => {
+    const event = eventSample({
+      type: "lifecycle.changed",
+      status: "paused",
+      agentId: "a~0123456789",
+      agentName: "reader",
+    });
+    expect(plainLine(event, 1_000)).toBe("    0 ms  reader ~012345: paused");
+  });
+
+  test.each([
+    eventSample({ type: "text.delta", text: "x", cursor: null }),
+    eventSample({ type: "lifecycle.changed", status: "busy" }),
+    eventSample({ type: "step.completed" }),
+  ])("$type is not worth a line", (event) => {
+    expect(plainLine(event, 0)).toBeUndefined();
+  });
+});

@@ -1,0 +1,130 @@
+import { describe, expect, test } from "vitest";
+import { viewModeOf } from "../../../src/cli/view/create-reporter.ts";
+import { jsonReporter, plainReporter, quietReporter } from "../../../src/cli/view/line-reporters.ts";
+import type { Ending, Reporter } from "../../../src/cli/view/reporter.ts";
+import {
+  agentSample,
+  completedSample,
+  eventSample,
+  failedSample,
+  readerSample,
+  stoppedSample,
+} from "../support/samples.ts";
+
+function ending(changes: Partial<Ending> = {}): Ending {
+  const agents = [
+    agentSample({ endedAt: 9, stopReason: "completed", costMicros: 1_000 }),
+    readerSample("3fa9c1d2", { endedAt: 8, stopReason: "token_limit", costMicros: 2_000 }),
+  ];
+  return { end: completedSample(), agents, accounts: [], now: 9, remarks: ["Look at it again: show x"], ...changes };
+}
+
+function tell(reporter: Reporter, end: Ending): void {
+  reporter.begin(["Question: What is it?"]);
+  reporter.past([]);
+  reporter.event(eventSample({ type: "turn.started", number: 1, prompt: "What is it?" }));
+  reporter.event(eventSample({ type: "text.delta", text: "It", cursor: null }));
+  reporter.notice("Pausing");
+  reporter.end(end);
+  reporter.close();
+}
+
+function record(make: (out: (line: string) => void, note: (line: string) => void) => Reporter, end: Ending) {
+  const out: string[] = [];
+  const notes: string[] = [];
+  tell(
+    make(
+      (line) => out.push(line),
+      (line) => notes.push(line),
+    ),
+    end,
+  );
+  return { out, notes };
+}
+
+describe("plain lines", () => {
+  test("tell the story, the answer, and a table with the sum of all agents", () => {
+    expect(record(plainReporter, ending()).out).toEqual([
+      "Question: What is it?",
+      "    0 ms  lead ask-mibodu: begins “What is it?”",
+      "Pausing",
+      "",
+      "It is so. (a.md:1)",
+      "",
+      "AGENT              PARENT      TURNS  STEPS  TOOL CALLS  TOKENS     COST  TIME  STOP REASON",
+      "lead ask-mibodu    -               1      2           3    1.2k  $0.0010  0 ms  completed",
+      "└─ reader ~3fa9c1  ask-mibodu      1      2           3    1.2k  $0.0020  0 ms  token_limit",
+      "total                              2      4           6    2.4k  $0.0030  0 ms",
+      "",
+      "Look at it again: show x",
+    ]);
+  });
+
+  test("of a job that is carried on say how much was there, once", () => {
+    const out: string[] = [];
+    const reporter = plainReporter((line) => out.push(line));
+    reporter.past([completedSample()]);
+    reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
+    reporter.event(eventSample({ type: "lifecycle.changed", status: "paused" }));
+    expect(out).toEqual([
+      "carries on after 1 event that the store had kept",
+      "    0 ms  lead ask-mibodu: paused",
+      "    0 ms  lead ask-mibodu: paused",
+    ]);
+  });
+
+  test("say why there is no answer", () => {
+    expect(record(plainReporter, ending({ end: stoppedSample() })).out).toContain(
+      "Stopped: token_limit, account turn:ask-mibodu#1 has reached the limit of its tokens.",
+    );
+    expect(record(plainReporter, ending({ end: failedSample() })).out).toContain("Failed: no\nroute (model_error)");
+  });
+
+  test("a paused job has no answer yet", () => {
+    const { out } = record(plainReporter, ending({ end: null, remarks: ["Paused. Go on with: ask --resume"] }));
+    expect(out.at(-1)).toBe("Paused. Go on with: ask --resume");
+    expect(out.join("\n")).not.toContain("It is so.");
+  });
+});
+
+describe("JSON lines", () => {
+  test("hold every event and nothing else", () => {
+    const { out, notes } = record(jsonReporter, ending());
+    expect(out.map((line) => (JSON.parse(line) as { type: string }).type)).toEqual(["turn.started", "text.delta"]);
+    expect(notes).toEqual(["Pausing"]);
+  });
+
+  test("begin with what happened before", () => {
+    const out: string[] = [];
+    const reporter = jsonReporter(
+      (line) => out.push(line),
+      () => {},
+    );
+    reporter.past([completedSample()]);
+    expect(out.map((line) => JSON.parse(line) as unknown)).toEqual([completedSample()]);
+  });
+});
+
+describe("quiet", () => {
+  test("prints the answer alone", () => {
+    expect(record(quietReporter, ending())).toEqual({ out: ["It is so. (a.md:1)"], notes: [] });
+  });
+
+  test("prints nothing where there is no answer, and says why on the other stream", () => {
+    expect(record(quietReporter, ending({ end: failedSample() }))).toEqual({
+      out: [],
+      notes: ["Failed: no\nroute (model_error)"],
+    });
+    expect(record(quietReporter, ending({ end: null })).out).toEqual([]);
+  });
+});
+
+test.each([
+  [{ json: true }, true, "xterm", "json"],
+  [{ quiet: true }, true, "xterm", "quiet"],
+  [{}, true, "xterm", "live"],
+  [{}, true, "dumb", "plain"],
+  [{}, false, "xterm", "plain"],
+] as const)("%j on a terminal (%s, %s) is shown as %s", (options, isTerminal, term, mode) => {
+  expect(viewModeOf(options, isTerminal, term)).toBe(mode);
+});

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { accountLines, historyLines, traceLines } from "../../../src/cli/view/story-lines.ts";
+import type { Message, TraceEntry } from "../../../src/state/index.ts";
+import { accountSample, used } from "../support/samples.ts";
+
+const long = Array.from({ length: 14 }, (_, index) => `line ${index} ${"x".repeat(index === 0 ? 300 : 1)}`).join("\n");
+const messages: readonly Message[] = [
+  { role: "user", id: "1", createdAt: 0, origin: "user", content: "What is it?" },
+  {
+    role: "assistant",
+    id: "2",
+    createdAt: 0,
+    origin: "model",
+    content: "",
+    toolCalls: [{ callId: "c", providerId: "p", name: "read_file", arguments: '{"path":\n"a.md"}' }],
+  },
+  { role: "tool", id: "3", createdAt: 0, origin: "tool", content: long, callId: "c", providerId: "p", isError: true },
+  { role: "user", id: "4", createdAt: 0, origin: "hook:notes", content: "Mind the gap.\u001B[2J" },
+];
+
+describe("a history", () => {
+  test("is cut where it is long", () => {
+    const lines = historyLines(messages, false);
+    expect(lines.slice(0, 5)).toEqual([
+      "[user]",
+      "  What is it?",
+      "[assistant]",
+      '  → read_file {"path": "a.md"}',
+      "[tool, failed]",
+    ]);
+    expect(lines[5]).toMatch(/^ {2}line 0 x+…$/);
+    expect(lines).toContain("  … 2 more lines; --full shows all");
+    expect(lines.slice(-2)).toEqual(["[user, hook:notes]", "  Mind the gap."]);
+  });
+
+  test("is whole when all of it was asked for", () => {
+    const lines = historyLines(messages, true);
+    expect(lines.join("\n")).toContain("x".repeat(300));
+    expect(lines).toContain("  line 13 x");
+  });
+});
+
+test("a trace counts its times from the start of the turn", () => {
+  const common = { turnId: "a#1", at: 1_000 };
+  const trace: readonly TraceEntry[] = [
+    { type: "user_input", ...common, step: 0, turn: 1, prompt: "What is it?" },
+    {
+      type: "llm_call",
+      ...common,
+      step: 1,
+      at: 1_010,
+      model: "offline",
+      durationMs: 9,
+      toolCallsCount: 1,
+      usage: { inputTokens: 653, outputTokens: 26, costMicros: null },
+    },
+    {
+      type: "tool_execution",
+      ...common,
+      step: 1,
+      at: 1_020,
+      callId: "c",
+      name: "read_file",
+      arguments: { path: "a.md" },
+      status: "error",
+      error: "no\nsuch file",
+      durationMs: 3,
+    },
+  ];
+  expect(traceLines(trace, false)).toEqual([
+    "    0 ms  turn 1: What is it?",
+    "   10 ms  step 1: offline, 653 + 26 tokens, ?, 9 ms, 1 tool call",
+    '   20 ms  step 1: read_file {"path":"a.md"}, 3 ms → error: no such file',
+  ]);
+});
+
+test("accounts show what is used, allowed and reserved", () => {
+  const account = accountSample({
+    limits: { maxTokens: 600_000 },
+    used: used({ steps: 3, toolCalls: 6, tokens: 32_000 }),
+    reserved: { tokens: 4_000, costMicros: 0 },
+    activeCount: 1,
+    activeSince: 1_000,
+  });
+  expect(accountLines([account], 3_500)).toEqual([
+    "ACCOUNT            STEPS  TOOL CALLS    TOKENS  RESERVED  COST  WORKING TIME",
+    "turn:ask-mibodu#1      3           6  32k/600k        4k    $0         2.5 s",
+  ]);
+});

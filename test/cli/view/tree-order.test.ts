@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { placeTree } from "../../../src/cli/view/tree-order.ts";
+
+const member = (agentId: string, parentAgentId: string | null = null) => ({ agentId, parentAgentId });
+
+test("children stand below their parents, with branches that tell the levels apart", () => {
+  const members = [
+    member("a"),
+    member("b", "a"),
+    member("c", "b"),
+    member("d", "a"),
+    member("e", "d"),
+    member("f", "d"),
+  ];
+  expect(placeTree(members).map(({ branch, member: { agentId } }) => branch + agentId)).toEqual([
+    "a",
+    "├─ b",
+    "│  └─ c",
+    "└─ d",
+    "   ├─ e",
+    "   └─ f",
+  ]);
+});
+
+test("an agent whose parent is not known stands by itself", () => {
+  expect(placeTree([member("x", "gone"), member("y")]).map(({ branch }) => branch)).toEqual(["", ""]);
+});
