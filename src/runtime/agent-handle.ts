@@ -119,7 +119,7 @@ export class AgentHandle implements Agent {
   }
 
   turn(turnId: string): Turn {
-    return new TurnHandle(this.#core, this.agentId, Promise.resolve(turnId));
+    return new TurnHandle(this.#core, this.agentId, turnId);
   }
 
   async pause(): Promise<void> {

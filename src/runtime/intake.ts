@@ -2,6 +2,7 @@ import { turnAccountId } from "../budget/index.ts";
 import {
   type InboxItem,
   type Message,
+  numberOfTurn,
   type StopSignal,
   signalOfLimit,
   type Timer,
@@ -28,6 +29,7 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       takeResume(activation, item.by);
       break;
     case "abort":
+      if (isOfComingTurn(activation, item.turnId)) return false;
       takeAbort(activation, item);
       break;
     case "budget.freed":
@@ -123,6 +125,11 @@ function takeResume(activation: Activation, by: string): void {
   const stoodStill = lifecycle === "paused" && accountId !== undefined;
   const moves = stoodStill ? [{ type: "activity", accountId, delta: 1 } as const] : [];
   activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId }, { moves });
+}
+
+/** A turn that waits in line is ended when it has begun. */
+function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null): boolean {
+  return turnId !== null && turnId !== openTurnId && numberOfTurn(turnId) > owned.turnCount;
 }
 
 function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abort" }>): void {

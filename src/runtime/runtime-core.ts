@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
-import { type AgentKey, agentOfTurn, type EntryOf, type StopReason, type Timer } from "../state/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason, type Timer } from "../state/index.ts";
 import { currentProcess, type Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import { Alarms } from "./alarms.ts";
@@ -133,7 +133,7 @@ export class RuntimeCore implements TurnSource {
   isLocal(turnId: string): boolean {
     const live = this.live.get(this.keyOf(agentOfTurn(turnId)));
     // A turn that waits in line, or whose item is just being taken, is not open in the machine yet.
-    return live !== undefined && Number(turnId.split("#").at(-1)) > live.owned.turnCount;
+    return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
   }
 
   async *replay(rootAgentId: string, signal: AbortSignal) {

@@ -26,9 +26,12 @@ export class TurnHandle implements Turn {
   readonly #rootAgentId: string;
   #acceptedId: string | undefined;
 
-  constructor(source: TurnSource, agentId: string, accepted: Promise<string>) {
+  /** A turn that is just being opened, or the id of one that was opened before. */
+  constructor(source: TurnSource, agentId: string, turn: Promise<string> | string) {
+    const accepted = Promise.resolve(turn);
     this.#source = source;
     this.#rootAgentId = rootOf(agentId);
+    if (typeof turn === "string") this.#acceptedId = turn;
     this.id = accepted.then((turnId) => {
       this.#acceptedId = turnId;
       return turnId;

@@ -31,6 +31,11 @@ export function agentOfTurn(turnId: string): string {
   return end < 0 ? turnId : turnId.slice(0, end);
 }
 
+/** The ordinal of a turn among those of its agent, from 1. */
+export function numberOfTurn(turnId: string): number {
+  return Number(turnId.slice(turnId.indexOf("#") + 1));
+}
+
 /** `turn:step:index`; steps count from 1, the index from 0 (design, The journal). */
 export function callIdOf(turnId: string, step: number, index: number): string {
   return `${turnId}:${step}:${index}`;

@@ -88,12 +88,17 @@ export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now:
   const { by, reason, stopReason } = command;
   const turnId = command.turnId ?? record.openTurnId;
   const isNew = turnId === null || record.abort?.turnId !== turnId;
+  const itemKey = `abort:${key.agentId}:${turnId ?? "*"}`;
+  if (command.turnId !== null && record.queuedTurnIds.includes(command.turnId)) {
+    // It waits in the inbox behind its turn, and ends it before its first step.
+    const item: InboxItem = { kind: "abort", key: itemKey, at: now, turnId, by, reason, stopReason };
+    return tables.addToInbox(key, item) ? { type: "marked", posted: [key.agentId] } : { type: "unchanged", posted: [] };
+  }
   if (command.turnId !== null && (record.openTurnId !== turnId || !isNew)) return { type: "unchanged", posted: [] };
   // A mark lasts as long as its turn; an agent without an open turn has nothing of its own to forbid.
   const mark = (at: AgentRecord, ofTurn: string): void =>
     tables.putAgent({ ...at, pause: null, abort: { by, at: now, turnId: ofTurn, reason } });
   if (turnId !== null && isNew) mark(record, turnId);
-  const itemKey = `abort:${key.agentId}:${turnId ?? "*"}`;
   const itemFor = (at: AgentRecord): InboxItem | undefined => {
     const ofTurn = at.openTurnId;
     if (at === record) {

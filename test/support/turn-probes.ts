@@ -64,10 +64,10 @@ export async function eventsOfTurn(turn: Turn): Promise<TroupeEvent[]> {
 /** The next event of this process that fits. Listens from the call on. */
 export function nextEvent(runtime: Runtime, fits: (event: TroupeEvent) => boolean): Promise<TroupeEvent> {
   const found = createDeferred<TroupeEvent>();
-  const { unsubscribe } = runtime.subscribe((event) => {
+  const subscription = runtime.subscribe((event) => {
     if (!found.isSettled && fits(event)) found.resolve(event);
   });
-  return found.promise.finally(unsubscribe);
+  return found.promise.finally(() => subscription.unsubscribe());
 }
 
 export function typesOf(events: readonly TroupeEvent[]): string[] {

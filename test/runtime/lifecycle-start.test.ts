@@ -1,0 +1,98 @@
+import { expect, it } from "vitest";
+import { AgentNotStartedError, defineAgent, InvalidInputError, NotFoundError } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { createGate } from "../support/turn-probes.ts";
+
+const greeter = () => defineAgent({ name: "greeter", model: scriptedModel("hello") });
+
+describeRuntimes("the lifecycle of an agent", (stage) => {
+  it("L4: needs start() before its first turn, and says so with a typed error", async () => {
+    const runtime = await stage().open({ agents: [greeter()] });
+    const agent = await runtime.agent("greeter");
+    expect(agent.state.status).toBe("created");
+    const early = agent.executeTurn("hi");
+    await expect(early.result).rejects.toThrow(AgentNotStartedError);
+    await expect(early.settled).rejects.toThrow(/start\(\)/);
+    await expect(early.id).rejects.toThrow(AgentNotStartedError);
+    await agent.start();
+    expect(agent.state.status).toBe("ready");
+    expect((await agent.executeTurn("hi").result).text).toBe("hello");
+  });
+
+  it("L3: tells status, number of turns, last activity and metadata", async () => {
+    const gate = createGate<string>();
+    const model = scriptedModel((_request, { signal }) => gate.pass(signal));
+    const runtime = await stage().open({ agents: [defineAgent({ name: "slow", model })] });
+    const agent = await runtime.agent("slow", { agentId: "desk", metadata: { room: "blue" }, sessionId: "s1" });
+    expect(agent.contextId).toBe("desk");
+    const born = agent.state.lastActivity;
+    expect(agent.state).toMatchObject({
+      status: "created",
+      turnCount: 0,
+      openTurnId: null,
+      metadata: { room: "blue" },
+    });
+    await agent.start();
+    stage().clock.advance(1_000);
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    expect(agent.state).toMatchObject({ status: "busy", turnCount: 0, openTurnId: await turn.id });
+    gate.open("done");
+    await turn.result;
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 1, openTurnId: null });
+    expect(agent.state.lastActivity).toBe(born + 1_000);
+    expect(agent.state.error).toBeUndefined();
+  });
+
+  it("is created once: the same id is the same agent, and another definition's id is refused", async () => {
+    const other = defineAgent({ name: "other", model: scriptedModel("x") });
+    const runtime = await stage().open({ agents: [greeter(), other] });
+    const first = await runtime.agent("greeter", { agentId: "one" });
+    await first.start();
+    await first.executeTurn("hi").result;
+    const again = await runtime.agent("greeter", { agentId: "one" });
+    expect(again.state).toMatchObject({ status: "ready", turnCount: 1 });
+    await expect(runtime.agent("other", { agentId: "one" })).rejects.toThrow(InvalidInputError);
+    await expect(runtime.agent("nobody")).rejects.toThrow(/greeter, other/);
+    await expect(runtime.agent("greeter", { agentId: "a b" })).rejects.toThrow(InvalidInputError);
+    await expect(runtime.find("absent")).rejects.toThrow(NotFoundError);
+    expect((await runtime.find("one")).state.turnCount).toBe(1);
+  });
+
+  it("can be started again and again without harm", async () => {
+    const runtime = await stage().open({ agents: [greeter()] });
+    const agent = await runtime.agent("greeter");
+    await Promise.all([agent.start(), agent.start()]);
+    await agent.start();
+    expect((await agent.executeTurn("hi").result).status).toBe("completed");
+    expect(agent.state.turnCount).toBe(1);
+  });
+
+  it("L6: shutdown() frees it; only start() brings it back, with everything it had", async () => {
+    const model = scriptedModel((request) => `I see ${request.messages.length}`);
+    const runtime = await stage().open({ agents: [defineAgent({ name: "keeper", model })] });
+    const agent = await runtime.agent("keeper");
+    await agent.start();
+    await agent.executeTurn("one").result;
+    await agent.shutdown();
+    expect(agent.state).toMatchObject({ status: "shutdown", turnCount: 1 });
+    await expect(agent.executeTurn("two").result).rejects.toThrow(AgentNotStartedError);
+    expect(await agent.getMessages()).toHaveLength(2);
+    await agent.shutdown();
+    await agent.start();
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
+    expect((await agent.executeTurn("two").result).text).toBe("I see 3");
+  });
+
+  it("refuses what is no input, and changes nothing by it", async () => {
+    const runtime = await stage().open({ agents: [greeter()] });
+    const agent = await runtime.agent("greeter");
+    await agent.start();
+    const wrong = 7 as unknown as string;
+    await expect(agent.executeTurn(wrong).result).rejects.toThrow(InvalidInputError);
+    await expect(agent.executeTurn("hi", { budget: { maxSteps: -1 } }).result).rejects.toThrow(/maxSteps/);
+    expect(agent.state).toMatchObject({ status: "ready", openTurnId: null });
+    expect((await agent.executeTurn("hi").result).turnId).toBe(`${agent.agentId}#1`);
+  });
+});
