@@ -61,7 +61,8 @@ export const toolCallMachine = setup({
         "intent.refused": [{ guard: "isHeld", target: "held", actions: "record" }, { actions: "record" }],
       },
     },
-    held: { on: { "agent.resumed": { target: "performing", actions: "record" } } },
+    // Only a gated call proposes an intent that a pause can hold.
+    held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
     awaitingChild: {},
     settlingChild: {
       invoke: { src: "settleChild", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },

@@ -1,0 +1,141 @@
+import { initialTransition, transition } from "xstate";
+import { describe, expect, test } from "vitest";
+import { agentMachine, lifecycleOf } from "../../src/machines/index.ts";
+import type { EntryBody } from "../../src/state/index.ts";
+import {
+  budgetFreed,
+  childEnded,
+  childSpawned,
+  journalOf,
+  paused,
+  pausing,
+  refused,
+  resumed,
+  shutDown,
+  started,
+  starting,
+  turnEnded,
+  turnId,
+  turnStarted,
+} from "./bodies.ts";
+
+function agentAfter(...bodies: readonly EntryBody[]) {
+  let [snapshot] = initialTransition(agentMachine);
+  for (const entry of journalOf(bodies)) [snapshot] = transition(agentMachine, snapshot, entry);
+  return snapshot;
+}
+
+const ready = [starting, started];
+const busy = [...ready, turnStarted()];
+const secondTurn = turnStarted({ turnId: "desk#2", number: 2 });
+/** Marks of an agent without an open turn. */
+const pausingIdle = { type: "agent.pausing", by: "user" } as const;
+const resumedIdle = { type: "agent.resumed", by: "user", to: "ready" } as const;
+
+describe("lifecycle (rows L3, L4)", () => {
+  test("created, starting, ready", () => {
+    expect(agentAfter().value).toBe("created");
+    expect(agentAfter(starting).value).toBe("starting");
+    expect(agentAfter(...ready).value).toBe("ready");
+  });
+
+  test("a turn makes it busy, with the turn as its child", () => {
+    const snapshot = agentAfter(...busy);
+    expect(snapshot.value).toEqual({ busy: "working" });
+    expect(Object.keys(snapshot.children)).toEqual([turnId]);
+  });
+
+  test.each(["completed", "stopped"] as const)("a turn that %s leaves it ready", (outcome) => {
+    const snapshot = agentAfter(...busy, turnEnded(outcome));
+    expect(snapshot.value).toBe("ready");
+    expect(snapshot.context).toMatchObject({ turnCount: 1, openTurnId: null });
+  });
+
+  test("a failed agent accepts a new turn and shutdown", () => {
+    const failed = [...busy, turnEnded("failed")];
+    expect(agentAfter(...failed).value).toBe("failed");
+    expect(agentAfter(...failed, secondTurn).value).toEqual({ busy: "working" });
+    expect(agentAfter(...failed, shutDown).value).toBe("shutdown");
+  });
+
+  test("the second turn takes the place of the first", () => {
+    const snapshot = agentAfter(...busy, turnEnded(), secondTurn);
+    expect(Object.keys(snapshot.children)).toEqual(["desk#2"]);
+    expect(snapshot.context).toMatchObject({ openTurnId: "desk#2", turnCount: 1 });
+  });
+
+  test("only starting brings it back from shutdown", () => {
+    expect(agentAfter(...ready, shutDown, secondTurn).value).toBe("shutdown");
+    expect(agentAfter(...ready, shutDown, starting, started).value).toBe("ready");
+  });
+
+  test("it starts no turn before it is ready", () => {
+    expect(agentAfter(turnStarted()).value).toBe("created");
+    expect(agentAfter(starting, turnStarted()).value).toBe("starting");
+  });
+});
+
+describe("waiting", () => {
+  test("for a child, until the last one has ended", () => {
+    const two = [...busy, childSpawned(0), childSpawned(1)];
+    expect(agentAfter(...two).value).toEqual({ busy: "waiting" });
+    expect(agentAfter(...two, childEnded(1)).value).toEqual({ busy: "waiting" });
+    expect(agentAfter(...two, childEnded(1), childEnded(0)).value).toEqual({ busy: "working" });
+  });
+
+  test("for others' reservations, until they are free", () => {
+    expect(agentAfter(...busy, refused("mustWait")).value).toEqual({ busy: "waiting" });
+    expect(agentAfter(...busy, refused("mustWait"), budgetFreed).value).toEqual({ busy: "working" });
+  });
+
+  test("not for a limit that is reached", () => {
+    expect(agentAfter(...busy, refused("budget")).value).toEqual({ busy: "working" });
+  });
+
+  test("ends with its turn", () => {
+    const snapshot = agentAfter(...busy, childSpawned(0), turnEnded("stopped"));
+    expect(snapshot.value).toBe("ready");
+    expect(snapshot.context.openChildIds).toEqual([]);
+  });
+});
+
+describe("pausing", () => {
+  test("a busy agent comes to rest first, and goes on with its turn", () => {
+    expect(agentAfter(...busy, pausing).value).toEqual({ busy: "pausing" });
+    expect(agentAfter(...busy, pausing, paused).value).toBe("paused");
+    expect(agentAfter(...busy, pausing, paused, resumed).value).toEqual({ busy: "working" });
+  });
+
+  test("resuming before it has come to rest takes the pause back", () => {
+    expect(agentAfter(...busy, pausing, resumed).value).toEqual({ busy: "working" });
+  });
+
+  test("facts are recorded while it is paused", () => {
+    const snapshot = agentAfter(...busy, childSpawned(0), pausing, paused, childEnded(0));
+    expect(snapshot.value).toBe("paused");
+    expect(snapshot.context.openChildIds).toEqual([]);
+  });
+
+  test("a turn that still waits does so when it is resumed", () => {
+    const bodies = [...busy, childSpawned(0), pausing, paused, resumed];
+    expect(agentAfter(...bodies).value).toEqual({ busy: "waiting" });
+  });
+
+  test("an idle agent pauses at once", () => {
+    expect(agentAfter(...ready, pausingIdle).value).toBe("paused");
+    expect(agentAfter(...ready, pausingIdle, resumedIdle).value).toBe("ready");
+    expect(agentAfter(...ready, pausingIdle, shutDown).value).toBe("shutdown");
+  });
+
+  test("a turn that ends meanwhile leaves it paused", () => {
+    const late = [...busy, pausing, paused, turnEnded("stopped", { lifecycle: "paused" })];
+    expect(agentAfter(...late).value).toBe("paused");
+    expect(agentAfter(...late).context).toMatchObject({ turnCount: 1, openTurnId: null });
+    expect(agentAfter(...busy, pausing, turnEnded("completed", { lifecycle: "paused" })).value).toBe("paused");
+  });
+});
+
+test("the public status is the outermost state", () => {
+  expect(lifecycleOf(agentAfter(...busy, pausing).value)).toBe("busy");
+  expect(lifecycleOf(agentAfter(...ready).value)).toBe("ready");
+});

@@ -1,0 +1,133 @@
+import { type AnyActorRef, createActor, type Snapshot } from "xstate";
+import { describe, expect, test } from "vitest";
+import { agentMachine, toolCallMachine, turnMachine } from "../../src/machines/index.ts";
+import { addressOf, type Entry } from "../../src/state/index.ts";
+import { at, turnStarted } from "./bodies.ts";
+import { agentPaths, callPaths, declared, leavesOf, type Path, turnPaths } from "./paths.ts";
+import {
+  effectsOf,
+  persistedCopy,
+  RecordedTree,
+  recordedCallMachine,
+  recordedTurnMachine,
+  snapshotOf,
+} from "./recorded.ts";
+
+/** A machine with recording effects, and the way of an entry to it and to the machines below. */
+interface Rig {
+  readonly actor: AnyActorRef;
+  deliver(entry: Entry): void;
+}
+
+function startCall(snapshot?: Snapshot<unknown>): Rig {
+  const input = { call: declared };
+  const actor = createActor(recordedCallMachine, snapshot ? { snapshot, input } : { input });
+  actor.start();
+  return { actor, deliver: (entry) => actor.send(entry) };
+}
+
+function startTurn(snapshot?: Snapshot<unknown>): Rig {
+  const input = { entry: at(turnStarted({ hooks: { beforeLlm: 1, afterTools: 1 } }), 1) };
+  const actor = createActor(recordedTurnMachine, snapshot ? { snapshot, input } : { input });
+  actor.start();
+  return {
+    actor,
+    deliver(entry) {
+      actor.send(entry);
+      const { callId } = addressOf(entry);
+      if (callId !== null) snapshotOf(actor).children[callId]?.send(entry);
+    },
+  };
+}
+
+function startAgent(snapshot?: Snapshot<unknown>): Rig {
+  const tree = new RecordedTree(snapshot);
+  return { actor: tree.root, deliver: (entry) => tree.deliver(entry) };
+}
+
+/** A machine and all machines below it, as values. */
+function wholeView(actor: AnyActorRef): unknown {
+  const { value, context, children } = snapshotOf(actor);
+  const below = Object.entries(children).filter(([, child]) => child && "value" in (child.getSnapshot() as object));
+  return { value, context, children: Object.fromEntries(below.map(([id, child]) => [id, child && wholeView(child)])) };
+}
+
+function isPrefix(one: Path, other: Path): boolean {
+  return (
+    one.entries.length < other.entries.length && one.entries.every((entry, index) => entry === other.entries[index])
+  );
+}
+
+const machines = [
+  {
+    name: "agent",
+    machine: agentMachine,
+    paths: agentPaths(),
+    start: startAgent,
+    ends: ["shutdown"],
+    waits: ["created", "starting", "ready", "failed", "paused", "busy.waiting"],
+  },
+  {
+    name: "turn",
+    machine: turnMachine,
+    paths: turnPaths(),
+    start: startTurn,
+    ends: ["done", "stopped", "failed"],
+    waits: ["receiving", "waiting", "held"],
+  },
+  {
+    name: "tool call",
+    machine: toolCallMachine,
+    paths: callPaths(),
+    start: startCall,
+    ends: ["settled", "outcomeUnknown"],
+    waits: ["held", "awaitingChild"],
+  },
+];
+
+describe.each(machines)("the $name machine", ({ machine, paths, start, ends, waits }) => {
+  const longest = paths.filter((path) => !paths.some((other) => isPrefix(path, other)));
+
+  test("reaches every one of its states", () => {
+    expect(new Set(paths.map(({ end }) => end))).toEqual(new Set(leavesOf(machine)));
+  });
+
+  test("reaches its end states", () => {
+    expect(paths.map(({ end }) => end)).toEqual(expect.arrayContaining(ends));
+  });
+
+  test("runs an effect wherever it does not wait for somebody else", () => {
+    const silent = paths.flatMap(({ entries, end }) => {
+      const rig = start();
+      for (const entry of entries) rig.deliver(entry);
+      const effects = effectsOf(rig.actor);
+      rig.actor.stop();
+      return effects.length === 0 ? [end] : [];
+    });
+    const expected = new Set([...ends, ...waits]);
+    expect(silent.filter((end) => !expected.has(end))).toEqual([]);
+  });
+
+  test("stored and restored at every state it runs the same effects and goes the same way (F32)", () => {
+    let restorations = 0;
+    for (const { entries, end } of longest) {
+      const never = start();
+      const restored = [start(persistedCopy(never.actor))];
+      for (const entry of entries) {
+        for (const rig of [never, ...restored]) rig.deliver(entry);
+        const again = start(persistedCopy(never.actor));
+        expect(effectsOf(again.actor), `${end} after ${entry.type}`).toEqual(effectsOf(never.actor));
+        expect(wholeView(again.actor), `${end} after ${entry.type}`).toEqual(wholeView(never.actor));
+        restored.push(again);
+      }
+      for (const [count, { actor }] of restored.entries()) {
+        expect(wholeView(actor), `${end}, restored after ${count} entries`).toEqual(wholeView(never.actor));
+        expect(effectsOf(actor), `${end}, restored after ${count} entries`).toEqual(effectsOf(never.actor));
+        actor.stop();
+      }
+      restorations += restored.length;
+      never.actor.stop();
+    }
+    expect(restorations).toBeGreaterThan(paths.length);
+  });
+});

@@ -1,0 +1,95 @@
+import { initialTransition, transition } from "xstate";
+import { expect, test } from "vitest";
+import { toolCallMachine } from "../../src/machines/index.ts";
+import { declareCall, type EntryBody } from "../../src/state/index.ts";
+import {
+  callGated,
+  callIdAt,
+  childEnded,
+  childSpawned,
+  journalOf,
+  refused,
+  resumed,
+  toolRetrying,
+  toolSettled,
+  toolStarted,
+} from "./bodies.ts";
+
+const callId = callIdAt(0);
+
+function callAfter(...bodies: readonly EntryBody[]) {
+  let [snapshot] = initialTransition(toolCallMachine, { call: declareCall(callId, "look") });
+  for (const entry of journalOf(bodies)) [snapshot] = transition(toolCallMachine, snapshot, entry);
+  return snapshot;
+}
+
+const gated = callGated();
+const held = refused("paused", "tool.started", { callId });
+
+test("declared, gated, running, settled", () => {
+  expect(callAfter().value).toEqual({ performing: "declared" });
+  expect(callAfter(gated).value).toEqual({ performing: "gated" });
+  expect(callAfter(gated, toolStarted()).value).toEqual({ performing: "running" });
+  expect(callAfter(gated, toolStarted(), toolSettled()).value).toBe("settled");
+});
+
+test("one effect lives from the declaration to the result", () => {
+  const first = callAfter();
+  const last = callAfter(gated, toolStarted(), toolRetrying(), toolStarted(0, 1, 2));
+  expect(Object.keys(last.children)).toEqual(Object.keys(first.children));
+  expect(Object.keys(callAfter(gated, toolSettled()).children)).toEqual([]);
+});
+
+test("an attempt that failed queues the next one", () => {
+  expect(callAfter(gated, toolStarted(), toolRetrying()).value).toEqual({ performing: "queued" });
+  expect(callAfter(gated, toolStarted(), toolRetrying()).context).toMatchObject({ startedEpoch: null, retryAt: 2_000 });
+  const again = callAfter(gated, toolStarted(), toolRetrying(), toolStarted(0, 1, 2));
+  expect(again.value).toEqual({ performing: "running" });
+  expect(again.context).toMatchObject({ attempt: 2, startedAt: 1_002 });
+});
+
+test("a call that was not allowed is settled without being started", () => {
+  const denied = callGated(0, 1, { verdict: "denied", message: "no" });
+  expect(callAfter(denied, toolSettled(0, 1, "denied")).value).toBe("settled");
+});
+
+test("an unknown outcome is a state of its own", () => {
+  const snapshot = callAfter(gated, toolStarted(), toolSettled(0, 1, "outcome_unknown"));
+  expect(snapshot.value).toBe("outcomeUnknown");
+  expect(snapshot.context).toMatchObject({ outcome: "outcome_unknown", startedEpoch: null });
+});
+
+test("a subagent's call waits for its child, whose end becomes its result", () => {
+  expect(callAfter(gated, childSpawned()).value).toBe("awaitingChild");
+  const ended = callAfter(gated, childSpawned(), childEnded());
+  expect(ended.value).toBe("settlingChild");
+  expect(ended.context.childResult).toEqual({ outcome: "completed", stopReason: "completed", text: "read" });
+  expect(callAfter(gated, childSpawned(), childEnded(), toolSettled()).value).toBe("settled");
+});
+
+test("a child may end before its spawning was taken in", () => {
+  expect(callAfter(gated, childEnded()).value).toBe("settlingChild");
+});
+
+test("a pause holds it until it is resumed; then it goes on as gated", () => {
+  expect(callAfter(gated, held).value).toBe("held");
+  const again = callAfter(gated, held, resumed);
+  expect(again.value).toEqual({ performing: "gated" });
+  expect(again.context.gate?.verdict).toBe("allowed");
+  expect(again.context.refusal).toBeNull();
+  expect(callAfter(gated, held, resumed, toolStarted()).value).toEqual({ performing: "running" });
+});
+
+test("any other refusal is the effect's to settle; that of a side call is none", () => {
+  const limited = refused("budget", "tool.started", { callId });
+  expect(callAfter(gated, limited).value).toEqual({ performing: "gated" });
+  expect(callAfter(gated, limited).context.refusal).toMatchObject({ reason: "budget", limit: "maxTokens" });
+  const side = refused("paused", "generate.requested", { callId });
+  expect(callAfter(gated, toolStarted(), side).value).toEqual({ performing: "running" });
+  expect(callAfter(gated, toolStarted(), side).context.refusal).toBeNull();
+});
+
+test("what is held or awaits its child can be settled from outside", () => {
+  expect(callAfter(gated, held, toolSettled(0, 1, "interrupted")).value).toBe("settled");
+  expect(callAfter(gated, childSpawned(), toolSettled(0, 1, "interrupted")).value).toBe("settled");
+});

@@ -1,0 +1,216 @@
+import { initialTransition, transition } from "xstate";
+import { describe, expect, test } from "vitest";
+import { turnMachine } from "../../src/machines/index.ts";
+import type { EntryBody } from "../../src/state/index.ts";
+import {
+  at,
+  budgetFreed,
+  callGated,
+  callIdAt,
+  childEnded,
+  childSpawned,
+  failure,
+  hookApplied,
+  journalOf,
+  modelFailed,
+  modelRequested,
+  modelResponded,
+  refused,
+  resumed,
+  stopSignalled,
+  toolSettled,
+  toolStarted,
+  turnEnded,
+  turnId,
+  turnStarted,
+} from "./bodies.ts";
+
+/** The turn after these entries, by pure transitions: no actor is started. */
+function turnAfter(...bodies: readonly EntryBody[]) {
+  const [first, ...rest] = bodies;
+  const started = turnStarted(first?.type === "turn.started" ? first : {});
+  const journal = journalOf([started, ...(first?.type === "turn.started" ? rest : bodies)]);
+  let [snapshot] = initialTransition(turnMachine, { entry: at(started, 1) });
+  for (const entry of journal) [snapshot] = transition(turnMachine, snapshot, entry);
+  return snapshot;
+}
+
+const withHooks = turnStarted({ hooks: { beforeLlm: 0, afterTools: 2 } });
+const inCall = modelRequested();
+const inRound = [inCall, modelResponded(1, 2)];
+
+describe("one step after another", () => {
+  test("an accepted turn thinks", () => {
+    expect(turnAfter().value).toEqual({ thinking: "assembling" });
+  });
+
+  test("a granted call is under way until it is answered; a final answer finishes", () => {
+    expect(turnAfter(inCall).value).toEqual({ thinking: "calling" });
+    expect(turnAfter(inCall, modelResponded()).value).toBe("finishing");
+  });
+
+  test("an answer that asks for tools opens a round with a machine for each call", () => {
+    const snapshot = turnAfter(...inRound);
+    expect(snapshot.value).toBe("round");
+    expect(Object.keys(snapshot.children)).toEqual([callIdAt(0), callIdAt(1)]);
+  });
+
+  test("the round is over with its last result, whatever the order", () => {
+    expect(turnAfter(...inRound, toolSettled(1)).value).toBe("round");
+    expect(turnAfter(...inRound, toolSettled(1), toolSettled(0)).value).toEqual({ thinking: "assembling" });
+  });
+
+  test("the calls of a round are dropped when the next step begins", () => {
+    const next = turnAfter(...inRound, toolSettled(0), toolSettled(1), modelRequested(2));
+    expect(Object.keys(next.children).filter((id) => id.startsWith(turnId))).toEqual([]);
+  });
+
+  test("a result that came twice does not end the round", () => {
+    expect(turnAfter(...inRound, toolSettled(0), toolSettled(0)).value).toBe("round");
+  });
+
+  test("hooks of the round run before the next step", () => {
+    const settled = [withHooks, ...inRound, toolSettled(0), toolSettled(1)] as const;
+    expect(turnAfter(...settled).value).toBe("settling");
+    expect(turnAfter(...settled, hookApplied("afterTools", 0)).value).toBe("settling");
+    expect(turnAfter(...settled, hookApplied("afterTools", 0), hookApplied("afterTools", 1)).value).toEqual({
+      thinking: "assembling",
+    });
+  });
+
+  test.each(["completed", "stopped", "failed"] as const)("turn.ended as %s is an end state of its own", (outcome) => {
+    const end = outcome === "completed" ? "done" : outcome;
+    expect(turnAfter(inCall, modelResponded(), turnEnded(outcome)).value).toBe(end);
+  });
+});
+
+describe("failures", () => {
+  test("a call that failed is retried in its step", () => {
+    expect(turnAfter(inCall, modelFailed(5_000)).value).toEqual({ thinking: "retrying" });
+    const again = turnAfter(inCall, modelFailed(5_000), modelRequested(1, 2));
+    expect(again.value).toEqual({ thinking: "calling" });
+    expect(again.context.execution.stepExecutions).toEqual([]);
+    expect(again.context).toMatchObject({ step: 1, attempt: 2 });
+  });
+
+  test("a call that failed for good ends the turn", () => {
+    expect(turnAfter(inCall, modelFailed(null)).value).toBe("finishing");
+  });
+
+  test("as many rounds as allowed in which every call failed end it", () => {
+    const once = [...inRound, toolSettled(0, 1, "error"), toolSettled(1, 1, "denied")];
+    expect(turnAfter(...once).value).toEqual({ thinking: "assembling" });
+    const twice = [...once, modelRequested(2), modelResponded(2, 1), toolSettled(0, 2, "error")];
+    expect(turnAfter(...twice).value).toBe("finishing");
+  });
+
+  test("a success in between starts the count anew", () => {
+    const outcomes = ["error", "success", "error"] as const;
+    const bodies = outcomes.flatMap((outcome, index) => [
+      modelRequested(index + 1),
+      modelResponded(index + 1, 1),
+      toolSettled(0, index + 1, outcome),
+    ]);
+    expect(turnAfter(...bodies).value).toEqual({ thinking: "assembling" });
+  });
+
+  test("an effect that threw ends the turn, after open work was given an outcome", () => {
+    const thrown = { type: "effect.failed", turnId, effect: "think", error: failure } as const;
+    expect(turnAfter(thrown).value).toBe("finishing");
+    expect(turnAfter(...inRound, thrown).value).toBe("stopping");
+  });
+});
+
+describe("stop signals (rows S5, S11, S12)", () => {
+  test("a person's abort cuts a call in flight, gives it an outcome, then finishes", () => {
+    expect(turnAfter(inCall, stopSignalled()).value).toBe("stopping");
+    expect(turnAfter(inCall, stopSignalled(), modelFailed(null)).value).toBe("finishing");
+  });
+
+  test("an abort with nothing under way finishes at once, with no step", () => {
+    const snapshot = turnAfter(stopSignalled());
+    expect(snapshot.value).toBe("finishing");
+    expect(snapshot.context.step).toBe(0);
+  });
+
+  test("an abort of a round waits for a result of every call", () => {
+    expect(turnAfter(...inRound, stopSignalled()).value).toBe("stopping");
+    expect(turnAfter(...inRound, stopSignalled(), toolSettled(0, 1, "interrupted")).value).toBe("stopping");
+    const all = [stopSignalled(), toolSettled(0, 1, "interrupted"), toolSettled(1, 1, "interrupted")];
+    expect(turnAfter(...inRound, ...all).value).toBe("finishing");
+  });
+
+  test("a wish to stop does not cut: the step comes to its end", () => {
+    expect(turnAfter(inCall, stopSignalled("stop_requested")).value).toEqual({ thinking: "calling" });
+    const settled = [toolSettled(0), toolSettled(1)];
+    expect(turnAfter(...inRound, stopSignalled("stop_requested")).value).toBe("round");
+    expect(turnAfter(...inRound, stopSignalled("stop_requested"), ...settled).value).toBe("finishing");
+  });
+
+  test("a requested continuation overrules a wish to stop", () => {
+    const goOn = { type: "continuation.requested", turnId, source: "hook:agent" } as const;
+    const bodies = [...inRound, stopSignalled("stop_requested"), goOn, toolSettled(0), toolSettled(1)];
+    expect(turnAfter(...bodies).value).toEqual({ thinking: "assembling" });
+    expect(turnAfter(inCall, goOn, modelResponded()).value).toEqual({ thinking: "assembling" });
+  });
+
+  test("a time limit cuts as an abort does", () => {
+    const { signal } = stopSignalled("time_limit");
+    const due = { type: "timer.due", turnId, timerId: "deadline", signal } as const;
+    expect(turnAfter(inCall, due).value).toBe("stopping");
+    expect(turnAfter(due).value).toBe("finishing");
+  });
+
+  test("calls that are asked for after a wish to stop are not begun", () => {
+    const snapshot = turnAfter(inCall, stopSignalled("stop_requested"), modelResponded(1, 2));
+    expect(snapshot.value).toBe("stopping");
+    expect(Object.keys(snapshot.children).filter((id) => id.startsWith(turnId))).toEqual([]);
+  });
+});
+
+describe("refused intents", () => {
+  test("a reached limit ends the turn, with the limit as its signal", () => {
+    const snapshot = turnAfter(refused("budget"));
+    expect(snapshot.value).toBe("finishing");
+    expect(snapshot.context.execution.continuation.stopSignals).toMatchObject([{ reason: "token_limit" }]);
+  });
+
+  test("others' reservations are waited for", () => {
+    expect(turnAfter(refused("mustWait")).value).toBe("waiting");
+    expect(turnAfter(refused("mustWait"), budgetFreed).value).toEqual({ thinking: "assembling" });
+  });
+
+  test("a pause holds the turn until it is resumed", () => {
+    expect(turnAfter(refused("paused")).value).toBe("held");
+    expect(turnAfter(refused("paused"), resumed).value).toEqual({ thinking: "assembling" });
+  });
+
+  test("an ancestor's abort ends it", () => {
+    expect(turnAfter(refused("aborted", "model.requested", { agentId: "lead" })).value).toBe("finishing");
+  });
+
+  test("a side call or a tool that is refused leaves the turn where it is", () => {
+    expect(turnAfter(refused("paused", "generate.requested")).value).toEqual({ thinking: "assembling" });
+    const ofTool = refused("mustWait", "tool.started", { callId: callIdAt(0) });
+    expect(turnAfter(...inRound, ofTool).value).toBe("round");
+  });
+
+  test("a turn that waits or is held can be aborted", () => {
+    expect(turnAfter(refused("mustWait"), stopSignalled()).value).toBe("finishing");
+    expect(turnAfter(refused("paused"), stopSignalled()).value).toBe("finishing");
+  });
+});
+
+describe("what is counted", () => {
+  test("tools and subagents are tool calls; a retry is not another one", () => {
+    const { context } = turnAfter(
+      ...inRound,
+      callGated(0),
+      toolStarted(0),
+      toolStarted(0, 1, 2),
+      childSpawned(1),
+      childEnded(1),
+    );
+    expect(context).toMatchObject({ toolCalls: 2, openChildIds: [] });
+  });
+});
