@@ -45,7 +45,7 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host
       usage: usageOf(turn.execution),
       costMicros: costOfExecution(turn.execution),
       error,
-      lifecycle: outcome === "failed" ? "failed" : ("ready" satisfies Lifecycle),
+      lifecycle: lifecycleAfter(host, outcome),
     },
     {
       messages: closing ? [closing] : [],
@@ -63,6 +63,12 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host
   );
   faultPoint("turn.result");
 });
+
+/** A pause that came while the turn was ending holds for what comes next. */
+function lifecycleAfter(host: Host, outcome: TurnOutcome): Lifecycle {
+  if (host.isPausing) return "paused";
+  return outcome === "failed" ? "failed" : "ready";
+}
 
 function verdictOf(turn: TurnState, signal: StopSignal | null): { outcome: TurnOutcome; stopReason: StopReason } {
   if (signal) {

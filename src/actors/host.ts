@@ -63,6 +63,8 @@ export interface Host {
   readonly clock: Clock;
   /** A number in [0, 1), for jitter. */
   random(): number;
+  /** Whether a pause was asked for and has not been confirmed yet. */
+  readonly isPausing: boolean;
   append(body: FactBody, parts?: FactParts): Entry;
   propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(body: Body): Promise<Proposed<Body["type"]>>;
   proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">>;
@@ -97,6 +99,8 @@ export interface Host {
   live(): Promise<Host>;
   /** Resolves when nothing of the open turn's own is out in the world; children come to rest by themselves. */
   quiet(): Promise<void>;
+  /** Resolves when an intent that was refused only for now may be proposed again; rejects when the lease is lost. */
+  freed(refusal: Refusal): Promise<void>;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
   confirmPause(): void;
   /** Where a child of this turn stands; settles when it has ended. */

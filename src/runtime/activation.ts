@@ -12,6 +12,7 @@ import type {
   Lifecycle,
   Message,
   OwnedFields,
+  Refusal,
   TroupeEventBody,
   TurnState,
 } from "../state/index.ts";
@@ -44,7 +45,7 @@ export class Activation implements Host {
   readonly #cuts = new Map<string, number>();
   /** Row of the last commit in the order of the tree. */
   lastCursor = 0;
-  readonly #watch = new QuietWatch(() => this.#isQuiet());
+  readonly #watch = new QuietWatch(this);
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
@@ -79,6 +80,10 @@ export class Activation implements Host {
 
   get lifecycle(): Lifecycle {
     return this.#actors.lifecycle;
+  }
+
+  get isPausing(): boolean {
+    return this.#actors.isPausing;
   }
 
   get owned(): OwnedFields {
@@ -161,12 +166,8 @@ export class Activation implements Host {
     return this.#watch.quiet();
   }
 
-  #isQuiet(): boolean {
-    const turnId = this.openTurnId;
-    const turn = turnId === null ? undefined : this.turn(turnId);
-    if (turnId === null || !turn) return true;
-    const isRunning = (callId: string): boolean => this.call(turnId, callId)?.startedEpoch != null;
-    return turn.openRequest === null && !turn.openCallIds.some(isRunning);
+  freed(refusal: Refusal): Promise<void> {
+    return this.#watch.freed(refusal);
   }
 
   confirmPause(): void {
@@ -213,13 +214,14 @@ export class Activation implements Host {
     this.#lost = error;
     this.#actors.stop();
     this.writer.close(error);
+    this.#watch.close(error);
     this.#around.onLost(this);
   }
 
   #deliver(entry: Entry): void {
     this.conversation.note(entry);
     this.#actors.deliver(entry);
-    this.#watch.look();
+    this.#watch.look(entry);
     this.#noteOwned(entry);
   }
 

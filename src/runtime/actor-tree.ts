@@ -48,6 +48,10 @@ export class ActorTree {
     return lifecycleOf(this.#root.getSnapshot().value);
   }
 
+  get isPausing(): boolean {
+    return this.#root.getSnapshot().matches({ busy: "pausing" });
+  }
+
   get context() {
     return this.#root.getSnapshot().context;
   }

@@ -64,7 +64,10 @@ export class AgentHandle implements Agent {
     const live = await this.#core.live.activate(this.#key);
     this.#record = live.identity;
     this.#core.live.wakeUp(live);
-    await live.committed();
+    await this.#core.live.intake(live);
+    // Lost meanwhile: either it lives here anew, or another process has it, and that is what is told.
+    if (live.isLost) await this.#core.live.activate(this.#key);
+    else await live.committed();
   }
 
   executeTurn(input: Content | null, options: TurnOptions = {}): Turn {
@@ -131,7 +134,7 @@ export class AgentHandle implements Agent {
     live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
     if (!activation) return;
     await this.#core.paused(activation);
-    await activation.committed();
+    if (!activation.isLost) await activation.committed();
   }
 
   async resume(): Promise<void> {

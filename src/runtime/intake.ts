@@ -23,7 +23,8 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       takeChildEnded(activation, item);
       break;
     case "pause":
-      takePause(activation, item.by);
+      if (activation.lifecycle === "created" || activation.lifecycle === "shutdown") return false;
+      pauseAgent(activation, item.by);
       break;
     case "resume":
       takeResume(activation, item.by);
@@ -107,9 +108,10 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
   });
 }
 
-function takePause(activation: Activation, by: string): void {
+/** Holds the agent; mid-turn as soon as nothing of its own is under way. */
+export function pauseAgent(activation: Activation, by: string): void {
   const { lifecycle, openTurnId } = activation;
-  if (lifecycle === "paused" || lifecycle === "shutdown" || lifecycle === "created") return;
+  if (lifecycle === "paused" || activation.isPausing) return;
   activation.append({ type: "agent.pausing", by, ...(openTurnId === null ? {} : { turnId: openTurnId }) });
   if (openTurnId === null) activation.append({ type: "agent.paused" });
 }
@@ -138,7 +140,7 @@ function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abo
   const signal: StopSignal = { reason: item.stopReason, message: item.reason, source: item.by };
   activation.append({ type: "stop.signalled", turnId, signal });
   // A paused agent takes no step on its own: ending it is what was asked for.
-  if (activation.lifecycle === "paused") takeResume(activation, item.by);
+  if (activation.lifecycle === "paused" || activation.isPausing) takeResume(activation, item.by);
 }
 
 /** A limit on time has run out. */

@@ -11,7 +11,7 @@ import type { AuthBook } from "./auth-book.ts";
 import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
 import type { EventBus } from "./event-bus.ts";
-import { takeItem, takeTimer } from "./intake.ts";
+import { pauseAgent, takeItem, takeTimer } from "./intake.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { takeUp } from "./take-up.ts";
 import { World } from "./world.ts";
@@ -33,6 +33,7 @@ export interface LiveAgentsOptions {
   onActivated(activation: Activation): void;
   onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void;
   onRest(activation: Activation): void;
+  onResumed(activation: Activation): void;
 }
 
 /**
@@ -119,12 +120,13 @@ export class LiveAgents {
     return activation;
   }
 
-  /** Brings a created or shut down agent to `ready`; a new one may be given a conversation to begin with. */
+  /** Brings a created or shut down agent to `ready`, or `paused`; a new one may be given a conversation to begin with. */
   wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
-    const { lifecycle, definition } = activation;
+    const { lifecycle, definition, identity } = activation;
     if (lifecycle !== "created" && lifecycle !== "shutdown") return;
     activation.append({ type: "agent.starting" });
     activation.append({ type: "agent.started", definition: definition.ref }, { messages: conversation });
+    if (identity.pause) pauseAgent(activation, identity.pause.by);
   }
 
   /** Takes in what the inbox holds. */
@@ -132,15 +134,20 @@ export class LiveAgents {
     const items = await this.#options.stores.inbox(activation.key);
     if (items.length === 0 || activation.isLost) return;
     if (activation.identity.parentAgentId !== null) this.wakeUp(activation);
-    for (const item of items) this.take(activation, item);
+    // What comes later may be what an earlier one waits for: the end of a pause lets a turn begin.
+    for (let isMoving = true; isMoving; ) {
+      isMoving = items.filter((item) => this.take(activation, item)).length > 0;
+    }
   }
 
-  /** Takes one item, unless it was taken already or is not its turn yet. */
-  take(activation: Activation, item: InboxItem): void {
+  /** Takes one item; false when it was taken already or is not its turn yet. */
+  take(activation: Activation, item: InboxItem): boolean {
     const taken = this.#taken.get(activation);
-    if (!taken || taken.has(item.key) || activation.isLost) return;
-    if (takeItem(activation, item)) taken.add(item.key);
+    if (!taken || taken.has(item.key) || activation.isLost) return false;
+    if (!takeItem(activation, item)) return false;
+    taken.add(item.key);
     if (item.kind === "child.ended") this.#children.settle(item.childId, { status: item.outcome, text: item.text });
+    return true;
   }
 
   takeTimer(activation: Activation, timer: Timer): void {
@@ -214,6 +221,7 @@ export class LiveAgents {
     for (const entry of outcome.entries) {
       if (entry.type === "turn.ended") ended = entry;
       if (entry.type === "agent.paused") this.#options.onRest(activation);
+      if (entry.type === "agent.resumed") this.#options.onResumed(activation);
     }
     if (ended) this.#afterTurn(activation, ended);
     else if (this.#options.restoreAfterCommit && outcome.entries.length > 0) this.#restore(activation);

@@ -68,6 +68,8 @@ export class RuntimeCore implements TurnSource {
       onActivated: ({ identity }) => this.#parentTurns.set(identity.agentId, identity.parentTurnId),
       onTurnEnded: (activation, entry) => this.#onTurnEnded(activation, entry),
       onRest: (activation) => this.#onRest(activation),
+      // Whoever waits for the pause waits no longer: it was taken back.
+      onResumed: ({ key }) => this.#resolvePause(key.agentId),
     });
   }
 

@@ -86,5 +86,7 @@ export const callEntrySchemas = [
     limit: limitNameSchema.optional(),
     /** The ancestor whose mark refused it, where a mark did. */
     agentId: z.string().optional(),
+    /** Why it was aborted, where it was. */
+    message: z.string().optional(),
   }),
 ] as const;

@@ -34,7 +34,8 @@ export function signalOfLimit(limit: LimitName, accountId: string): StopSignal {
 export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | undefined {
   if (entry.reason === "budget" && entry.limit && entry.accountId) return signalOfLimit(entry.limit, entry.accountId);
   if (entry.reason === "aborted") {
-    return { reason: "user_requested", message: `agent ${entry.agentId} was aborted`, source: "user" };
+    const message = entry.message ?? `agent ${entry.agentId} was aborted`;
+    return { reason: "user_requested", message, source: "user" };
   }
   return undefined;
 }

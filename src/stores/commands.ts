@@ -104,8 +104,11 @@ export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now:
     if (at === record) {
       return isNew ? { kind: "abort", key: itemKey, at: now, turnId, by, reason, stopReason } : undefined;
     }
-    // One at rest has nothing to end.
-    if (ofTurn === null) return undefined;
+    // One at rest has nothing to end; if it was held with what is aborted now, it is held no longer.
+    if (ofTurn === null) {
+      const isHeld = at.status === "paused" && !at.pause;
+      return isHeld ? { kind: "resume", key: switchKey("resume", key), at: now, by } : undefined;
+    }
     // What an earlier turn spawned is not below the mark of the present one.
     if (standingMark(tables, at, ofTurn)?.reason !== "aborted") mark(at, ofTurn);
     return { kind: "abort", key: itemKey, at: now, turnId: ofTurn, by, reason, stopReason };

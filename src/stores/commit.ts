@@ -94,7 +94,10 @@ function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
   return ledger.countToolCall(intent.accountId, agentId);
 }
 
-function refusal(intent: Intent, why: Pick<Refusal, "reason" | "accountId" | "limit" | "agentId">): Refusal {
+function refusal(
+  intent: Intent,
+  why: Pick<Refusal, "reason" | "accountId" | "limit" | "agentId" | "message">,
+): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;
   return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why };

@@ -5,6 +5,8 @@ export interface StandingMark {
   readonly reason: "paused" | "aborted";
   /** Whose mark it is. */
   readonly agentId: string;
+  /** Why, in the words of whoever aborted it. */
+  readonly message?: string;
 }
 
 /** The mark on the agent or above it that forbids new intents of the turn; an abort counts before a pause. */
@@ -13,7 +15,7 @@ export function standingMark(tables: Tables, record: AgentRecord, ofTurnId: stri
   let turnId: string | null = ofTurnId;
   for (let at: AgentRecord | undefined = record; at; ) {
     const { abort, agentId } = at;
-    if (abort && abort.turnId === turnId) return { reason: "aborted", agentId };
+    if (abort && abort.turnId === turnId) return { reason: "aborted", agentId, message: abort.reason };
     if (at.pause) paused ??= { reason: "paused", agentId };
     turnId = at.parentTurnId;
     at = at.parentAgentId === null ? undefined : tables.agent({ tenant: at.tenant, agentId: at.parentAgentId });

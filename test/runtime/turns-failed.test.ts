@@ -24,6 +24,9 @@ const works = defineTool({
 });
 const outage = () => new ModelError("the provider is down", { retryable: false, mayHaveBeenSent: false });
 
+const twoParts: ModelScript = (_request, { index }) =>
+  index < 2 ? { text: `part ${index}`, toolCalls: [{ name: "works" }] } : "whole";
+
 describeRuntimes("a turn that does not go well", (stage) => {
   const open = async (script: ModelScript, more: Partial<AgentOptions> = {}) => {
     const model = scriptedModel(script);
@@ -152,9 +155,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
   });
 
   it("the steps limit gives the partial text where there is one, and the next turn has its own steps", async () => {
-    const script: ModelScript = (_request, { index }) =>
-      index < 2 ? { text: `part ${index}`, toolCalls: [{ name: "works" }] } : "whole";
-    const { agent } = await open(script, { budget: { maxSteps: 2 } });
+    const { agent } = await open(twoParts, { budget: { maxSteps: 2 } });
     expect(await agent.executeTurn("go").result).toMatchObject({ stopReason: "steps_limit", text: "part 1", steps: 2 });
     expect(await agent.executeTurn(null).result).toMatchObject({ status: "completed", text: "whole" });
     expect(await agent.executeTurn("x", { budget: { maxSteps: 0 } }).result).toMatchObject({

@@ -1,8 +1,10 @@
 import { expect, it } from "vitest";
-import { AgentBusyError, defineAgent } from "../../src/index.ts";
+import { AgentBusyError, defineAgent, type ModelRequest, textOf } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
+
+const lastTextOf = ({ messages }: ModelRequest): string => textOf(messages.at(-1)?.content ?? "");
 
 describeRuntimes("turns of one agent", (stage) => {
   it("L5: carry the whole conversation, and are numbered from 1", async () => {
@@ -57,7 +59,7 @@ describeRuntimes("turns of one agent", (stage) => {
     const gate = createGate();
     const model = scriptedModel(async (request, { index, signal }) => {
       if (index === 0) await gate.pass(signal);
-      return `answer to ${String(request.messages.at(-1)?.content)}`;
+      return `answer to ${lastTextOf(request)}`;
     });
     const runtime = await stage().open({ agents: [defineAgent({ name: "slow", model })] });
     const agent = await runtime.agent("slow");
@@ -94,7 +96,7 @@ describeRuntimes("turns of one agent", (stage) => {
     const gate = createGate();
     const model = scriptedModel(async (request, { signal }) => {
       await gate.pass(signal);
-      return String(request.messages.at(-1)?.content);
+      return lastTextOf(request);
     });
     const runtime = await stage().open({ agents: [defineAgent({ name: "echo", model })] });
     const agents = await Promise.all([1, 2, 3, 4, 5].map((n) => runtime.agent("echo", { agentId: `e${n}` })));
