@@ -1,0 +1,53 @@
+/** Version of the Stately inspector's frames that these follow. */
+export const FRAME_VERSION = "0.7.0";
+
+interface FrameBase {
+  /** Who it is about: an agent's id, a turn's, a call's, or `<owner>/<effect>`. The same after a restart. */
+  readonly sessionId: string;
+  /** The root of the team: the id of its root agent. */
+  readonly rootId: string;
+  /** Milliseconds since the epoch, as a text: so the protocol has it. */
+  readonly createdAt: string;
+  /** Unique and growing within this process. */
+  readonly id: string;
+  readonly _version: string;
+}
+
+/** What may be seen of a machine: its state, ids and counters, never contents. */
+export interface FrameSnapshot {
+  readonly status: string;
+  readonly value?: unknown;
+  readonly context?: Readonly<Record<string, unknown>>;
+}
+
+export interface FrameEvent {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ActorFrame extends FrameBase {
+  readonly type: "@xstate.actor";
+  readonly name: string;
+  readonly parentId: string | undefined;
+  /** The chart as JSON text. */
+  readonly definition: string;
+  readonly snapshot: FrameSnapshot;
+}
+
+export interface EventFrame extends FrameBase {
+  readonly type: "@xstate.event";
+  readonly event: FrameEvent;
+  readonly sourceId: string | undefined;
+  /** The live machines are shown: until its commit has returned an entry may still come to nothing. */
+  readonly provisional: true;
+}
+
+export interface SnapshotFrame extends FrameBase {
+  readonly type: "@xstate.snapshot";
+  readonly event: FrameEvent;
+  readonly snapshot: FrameSnapshot;
+  readonly provisional: true;
+}
+
+/** What goes over the wire, one JSON text each. */
+export type InspectionFrame = ActorFrame | EventFrame | SnapshotFrame;

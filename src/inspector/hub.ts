@@ -1,0 +1,200 @@
+import type { AnyActorRef, InspectionEvent } from "xstate";
+import { systemClock } from "../base/index.ts";
+import { rootOf } from "../state/index.ts";
+import { chartOf, isMachine } from "./chart.ts";
+import { type ActorFrame, FRAME_VERSION, type FrameSnapshot, type InspectionFrame } from "./frames.ts";
+import { visibleEvent, visibleSnapshot } from "./visible.ts";
+
+export interface InspectorOptions {
+  /** Milliseconds since the epoch. Default: the system's clock. */
+  readonly now?: (() => number) | undefined;
+  /** Agents and turns that are over and are still shown. Default 200. */
+  readonly keptEnded?: number | undefined;
+}
+
+export type FrameListener = (frame: InspectionFrame) => void;
+
+/** Turns XState's inspection events of all live agents into frames, and knows what is there now. */
+export interface Inspector {
+  /** For `createRuntime({ onInspect })`. */
+  readonly onInspect: (agentId: string, event: InspectionEvent) => void;
+  /** A frame for each actor that is there, parents first, with its present state: what a client that comes late needs. */
+  frames(): ActorFrame[];
+  /** Every frame from now on; the returned function ends it. */
+  subscribe(listener: FrameListener): () => void;
+}
+
+export function createInspector(options: InspectorOptions = {}): Inspector {
+  return new InspectionHub(options);
+}
+
+/** Children that were told of and may be run by another process. */
+const mostParents = 10_000;
+
+interface Node {
+  readonly sessionId: string;
+  readonly rootId: string;
+  readonly name: string;
+  readonly definition: string;
+  readonly isAgent: boolean;
+  /** Effects come and go; once they are over nobody misses them. */
+  readonly isEffect: boolean;
+  readonly bornAt: number;
+  parentId: string | undefined;
+  /** Of a live actor the machine's own snapshot: it is turned into a frame only when somebody looks. */
+  snapshot: unknown;
+}
+
+/**
+ * Owns: which actors there are, who is whose parent, their present snapshots. Does not own: the actors, the clients.
+ *
+ * Invariants
+ * 1. An actor's identity is that of what it stands for (agent, turn, call, effect): the same after a restart.
+ * 2. Nothing leaves the hub but what `visible.ts` lets through.
+ * 3. What is kept of ended actors is bounded; live ones are as many as the runtime has.
+ */
+class InspectionHub implements Inspector {
+  readonly #now: () => number;
+  readonly #keptEnded: number;
+  readonly #nodes = new Map<string, Node>();
+  readonly #ended = new Set<string>();
+  readonly #ids = new WeakMap<AnyActorRef, string>();
+  /** Children of other agents, told by their parents before they are here themselves. */
+  readonly #parents = new Map<string, string>();
+  readonly #listeners = new Set<FrameListener>();
+  #count = 0;
+
+  constructor({ now, keptEnded }: InspectorOptions) {
+    this.#now = now ?? (() => systemClock.now());
+    this.#keptEnded = keptEnded ?? 200;
+  }
+
+  readonly onInspect = (agentId: string, event: InspectionEvent): void => {
+    try {
+      if (event.type === "@xstate.actor") this.#register(agentId, event.actorRef as AnyActorRef);
+      else if (event.type === "@xstate.event") this.#noteEvent(event);
+      else if (event.type === "@xstate.snapshot") this.#noteSnapshot(event);
+    } catch (error) {
+      // It runs in the middle of a machine's transition: whoever watches must not harm what is watched.
+      process.emitWarning(`an inspection event could not be shown: ${String(error)}`);
+    }
+  };
+
+  frames(): ActorFrame[] {
+    const sorted: Node[] = [];
+    const seen = new Set<string>();
+    const add = (node: Node): void => {
+      if (seen.has(node.sessionId)) return;
+      seen.add(node.sessionId);
+      const parent = node.parentId === undefined ? undefined : this.#nodes.get(node.parentId);
+      if (parent) add(parent);
+      sorted.push(node);
+    };
+    for (const node of this.#nodes.values()) add(node);
+    return sorted.map((node) => this.#actorFrame(node));
+  }
+
+  subscribe(listener: FrameListener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #register(agentId: string, ref: AnyActorRef): void {
+    const parentRef = ref._parent;
+    const owner = parentRef === undefined ? undefined : this.#ids.get(parentRef);
+    const { logic, src } = ref as unknown as { readonly logic: unknown; readonly src: unknown };
+    const isEffect = parentRef !== undefined && !isMachine(logic);
+    const name = isEffect && typeof src === "string" ? src : parentRef === undefined ? agentId : ref.id;
+    const sessionId = isEffect ? `${owner ?? agentId}/${name}` : name;
+    const isAgent = parentRef === undefined;
+    const node: Node = {
+      sessionId,
+      rootId: rootOf(agentId),
+      name,
+      definition: chartOf(logic, name),
+      isAgent,
+      isEffect,
+      bornAt: this.#now(),
+      parentId: isAgent ? this.#parents.get(agentId) : owner,
+      snapshot: { status: "active" },
+    };
+    this.#ids.set(ref, sessionId);
+    this.#ended.delete(sessionId);
+    this.#nodes.set(sessionId, node);
+    if (this.#listeners.size > 0) this.#publish(this.#actorFrame(node));
+  }
+
+  #noteEvent({ actorRef, event, sourceRef }: InspectionEvent & { type: "@xstate.event" }): void {
+    if (this.#listeners.size === 0) return;
+    const sessionId = this.#ids.get(actorRef as AnyActorRef);
+    const node = sessionId === undefined ? undefined : this.#nodes.get(sessionId);
+    if (!node) return;
+    const sourceId = sourceRef && this.#ids.get(sourceRef as AnyActorRef);
+    this.#publish({
+      type: "@xstate.event",
+      ...this.#base(node),
+      event: visibleEvent(event),
+      sourceId,
+      provisional: true,
+    });
+  }
+
+  #noteSnapshot({ actorRef, event, snapshot }: InspectionEvent & { type: "@xstate.snapshot" }): void {
+    const sessionId = this.#ids.get(actorRef as AnyActorRef);
+    const node = sessionId === undefined ? undefined : this.#nodes.get(sessionId);
+    if (!node) return;
+    node.snapshot = snapshot;
+    if (node.isAgent) this.#adopt(node, snapshot);
+    if (this.#listeners.size > 0) {
+      const shown: FrameSnapshot = visibleSnapshot(snapshot);
+      const frame = { ...this.#base(node), event: visibleEvent(event), snapshot: shown, provisional: true } as const;
+      this.#publish({ type: "@xstate.snapshot", ...frame });
+    }
+    if (snapshot.status !== "active") this.#end(node);
+  }
+
+  /** Agents are root actors of their own: who spawned whom is known from the parent's counters alone. */
+  #adopt(parent: Node, snapshot: unknown): void {
+    const { openChildIds } = (snapshot as { context?: { openChildIds?: readonly string[] } }).context ?? {};
+    for (const childId of openChildIds ?? []) {
+      if (this.#parents.get(childId) === parent.sessionId) continue;
+      this.#parents.set(childId, parent.sessionId);
+      if (this.#parents.size > mostParents) this.#parents.delete(this.#parents.keys().next().value ?? "");
+      const child = this.#nodes.get(childId);
+      if (!child || child.parentId === parent.sessionId) continue;
+      child.parentId = parent.sessionId;
+      if (this.#listeners.size > 0) this.#publish(this.#actorFrame(child));
+    }
+  }
+
+  #end(node: Node): void {
+    if (node.isEffect) {
+      this.#nodes.delete(node.sessionId);
+      return;
+    }
+    // The machine's own snapshot holds contents, and children: keep what may be shown.
+    node.snapshot = visibleSnapshot(node.snapshot);
+    this.#ended.add(node.sessionId);
+    for (const sessionId of this.#ended) {
+      if (this.#ended.size <= this.#keptEnded) break;
+      this.#ended.delete(sessionId);
+      this.#nodes.delete(sessionId);
+      this.#parents.delete(sessionId);
+    }
+  }
+
+  #actorFrame(node: Node): ActorFrame {
+    const { name, parentId, definition } = node;
+    const snapshot = visibleSnapshot(node.snapshot);
+    return { type: "@xstate.actor", ...this.#base(node), name, parentId, definition, snapshot };
+  }
+
+  #base({ sessionId, rootId }: Node) {
+    this.#count += 1;
+    return { sessionId, rootId, createdAt: String(this.#now()), id: String(this.#count), _version: FRAME_VERSION };
+  }
+
+  #publish(frame: InspectionFrame): void {
+    for (const listener of this.#listeners) listener(frame);
+  }
+}

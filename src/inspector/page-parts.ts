@@ -1,0 +1,138 @@
+/*
+ * What the browser gets, as texts: plain scripts without a build. Whatever comes over the wire is put into the page as
+ * text, never as markup.
+ */
+
+export const pageStyle = `
+:root { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif; }
+body { margin: 0 auto; max-width: 72rem; padding: 1rem; }
+header { display: flex; gap: 1rem; align-items: baseline; }
+h1 { font-size: 1.2rem; margin: 0; } h2 { font-size: 1rem; }
+#status { margin: 0; opacity: .7; }
+main { display: grid; grid-template-columns: 3fr 2fr; gap: 2rem; }
+ul { list-style: none; padding-left: 1.2rem; margin: 0; border-left: 1px solid #8886; }
+#tree { padding: 0; border: 0; }
+#log { padding: 0; list-style: none; font-size: .85em; max-height: 85vh; overflow: auto; }
+code { font-family: ui-monospace, monospace; }
+.state { border-radius: .3em; padding: 0 .4em; background: #4a7d; color: #fff; white-space: nowrap; }
+.ended > div > .state { background: #8888; }
+.facts { opacity: .7; font-size: .85em; margin-left: .6em; }
+@media (max-width: 50rem) { main { grid-template-columns: 1fr; } }
+`;
+
+export const treeScript = `"use strict";
+const actors = new Map();
+const events = [];
+let isDrawn = false;
+
+function stateText(value) {
+  if (typeof value === "string") return value;
+  if (value === null || typeof value !== "object") return "";
+  return Object.entries(value).map(([key, inner]) => key + (stateText(inner) === "" ? "" : "." + stateText(inner))).join(", ");
+}
+
+function take(frame) {
+  if (frame.type === "@xstate.actor") {
+    actors.set(frame.sessionId, { id: frame.sessionId, name: frame.name, parentId: frame.parentId, snapshot: frame.snapshot });
+  }
+  const actor = actors.get(frame.sessionId);
+  if (frame.type === "@xstate.snapshot" && actor) {
+    actor.snapshot = frame.snapshot;
+    if (frame.snapshot.status !== "active" && actor.id.includes("/")) actors.delete(actor.id);
+  }
+  if (frame.type === "@xstate.event" && !frame.event.type.startsWith("xstate.")) {
+    const time = new Date(Number(frame.createdAt)).toISOString().slice(11, 23);
+    events.unshift(time + "  " + frame.sessionId + "  " + frame.event.type);
+    events.length = Math.min(events.length, 200);
+  }
+}
+
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+const factNames = ["name", "step", "attempt", "toolCalls", "turnCount", "outcome", "openCallIds", "openChildIds"];
+
+function factsOf(context) {
+  return factNames
+    .filter((name) => context && context[name] !== undefined && context[name] !== null && context[name] !== 0)
+    .map((name) => (Array.isArray(context[name]) ? [name, context[name].length] : [name, context[name]]))
+    .filter(([, value]) => value !== 0)
+    .map(([name, value]) => name + " " + value)
+    .join(" · ");
+}
+
+function branch(actor, children) {
+  const ended = actor.snapshot.status !== "active";
+  const item = element("li", ended ? "ended" : "", "");
+  const line = element("div", "", "");
+  line.append(element("code", "", actor.name), " ");
+  line.append(element("span", "state", stateText(actor.snapshot.value) || actor.snapshot.status));
+  line.append(element("span", "facts", factsOf(actor.snapshot.context)));
+  item.append(line);
+  const below = children.get(actor.id) || [];
+  if (below.length > 0) {
+    const list = element("ul", "", "");
+    list.append(...below.map((child) => branch(child, children)));
+    item.append(list);
+  }
+  return item;
+}
+
+function draw() {
+  isDrawn = true;
+  const children = new Map();
+  const roots = [];
+  for (const actor of actors.values()) {
+    if (actor.parentId === undefined || !actors.has(actor.parentId)) roots.push(actor);
+    else children.set(actor.parentId, [...(children.get(actor.parentId) || []), actor]);
+  }
+  document.getElementById("tree").replaceChildren(...roots.map((root) => branch(root, children)));
+  document.getElementById("log").replaceChildren(...events.slice(0, 100).map((text) => element("li", "", text)));
+}
+
+function say(text) {
+  document.getElementById("status").textContent = text;
+}
+
+const socket = new WebSocket("ws://" + location.host + "/frames" + location.search);
+socket.onopen = () => say("live");
+socket.onclose = () => say("the connection has ended; this is the last that was seen");
+socket.onmessage = (message) => {
+  take(JSON.parse(message.data));
+  isDrawn = false;
+};
+setInterval(() => {
+  if (!isDrawn) draw();
+}, 100);
+`;
+
+export const statelyStyle = `
+html, body, iframe { border: 0; height: 100%; margin: 0; padding: 0; width: 100%; }
+`;
+
+export const statelyScript = `"use strict";
+const target = document.getElementById("stately");
+const waiting = [];
+let isConnected = false;
+
+function hand(frame) {
+  target.contentWindow.postMessage(frame, "https://stately.ai");
+}
+
+addEventListener("message", (message) => {
+  if (message.origin !== "https://stately.ai" || message.source !== target.contentWindow) return;
+  if (!message.data || message.data.type !== "@statelyai.connected") return;
+  isConnected = true;
+  waiting.splice(0).forEach(hand);
+});
+const socket = new WebSocket("ws://" + location.host + "/frames" + location.search);
+socket.onmessage = (message) => {
+  const frame = JSON.parse(message.data);
+  if (isConnected) hand(frame);
+  else if (waiting.push(frame) > 10000) waiting.shift();
+};
+`;

@@ -1,0 +1,141 @@
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import { InvalidInputError } from "../errors/index.ts";
+import { type Gate, isAdmitted } from "./admission.ts";
+import { FrameClient, mostWaitingBytes } from "./client.ts";
+import { createInspector, type Inspector, type InspectorOptions } from "./hub.ts";
+import { type Page, statelyPage, treePage } from "./page.ts";
+
+export interface InspectorServerOptions {
+  /** Default 0: any that is free. It is always bound to 127.0.0.1. */
+  readonly port?: number | undefined;
+  /** Lets the page https://stately.ai/inspect in, which is loaded from that site. It needs the token as well. Default false. */
+  readonly allowStately?: boolean | undefined;
+  /** Bytes that may wait for a slow client before it is dropped. Default 32,000,000. */
+  readonly mostWaitingBytes?: number | undefined;
+}
+
+export interface InspectorServer {
+  /** Where a browser sees the tree of actors; it holds the token. Print it once and treat it as a password. */
+  readonly url: string;
+  /** The same with Stately's page; undefined unless it was allowed. */
+  readonly statelyUrl: string | undefined;
+  /** Where a program gets the frames. */
+  readonly socketUrl: string;
+  close(): Promise<void>;
+}
+
+const mostClients = 8;
+
+/**
+ * Serves an inspector's frames to browsers and programs of this machine: over WebSocket, one JSON text each.
+ * Throws `InvalidInputError` when the port is taken or no port.
+ */
+export async function serveInspector(
+  inspector: Inspector,
+  options: InspectorServerOptions = {},
+): Promise<InspectorServer> {
+  const { port: wanted = 0, allowStately = false, mostWaitingBytes: mostWaiting = mostWaitingBytes } = options;
+  const token = randomBytes(24).toString("base64url");
+  const server = createServer({ maxHeaderSize: 8_192, headersTimeout: 5_000, requestTimeout: 5_000 });
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: 1_024, perMessageDeflate: false });
+  const port = await listen(server, wanted);
+  const gate: Gate = { port, token, allowStately };
+  server.on("request", (request, response) => answer(request, response, gate));
+  server.on("upgrade", (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on("error", () => socket.destroy());
+    const { pathname, isWelcome } = visitOf(request, gate);
+    if (!isWelcome) return refuse(socket, "403 Forbidden");
+    if (pathname !== "/frames") return refuse(socket, "404 Not Found");
+    if (sockets.clients.size >= mostClients) return refuse(socket, "503 Service Unavailable");
+    sockets.handleUpgrade(request, socket, head, (client) => sockets.emit("connection", client, request));
+  });
+  sockets.on("connection", (socket) => {
+    const client = new FrameClient(socket, mostWaiting);
+    const unsubscribe = inspector.subscribe((frame) => client.send(JSON.stringify(frame)));
+    socket.on("close", unsubscribe);
+    socket.on("error", () => client.drop());
+    for (const frame of inspector.frames()) client.send(JSON.stringify(frame));
+  });
+  // Whoever is watched decides how long the process lives.
+  server.unref();
+  server.on("connection", (socket) => socket.unref());
+  const origin = `http://127.0.0.1:${port}`;
+  return {
+    url: `${origin}/?token=${token}`,
+    statelyUrl: allowStately ? `${origin}/stately?token=${token}` : undefined,
+    socketUrl: `ws://127.0.0.1:${port}/frames?token=${token}`,
+    async close() {
+      for (const client of sockets.clients) client.terminate();
+      sockets.close();
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => void server.close(() => resolve()));
+    },
+  };
+}
+
+/** An inspector and its server in one: hand `onInspect` to `createRuntime`. */
+export async function startInspector(
+  options: InspectorServerOptions & InspectorOptions = {},
+): Promise<InspectorServer & Pick<Inspector, "onInspect">> {
+  const inspector = createInspector(options);
+  const server = await serveInspector(inspector, options);
+  return { ...server, onInspect: inspector.onInspect };
+}
+
+async function listen(server: ReturnType<typeof createServer>, port: number): Promise<number> {
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
+    throw new InvalidInputError(`the inspector's port is ${port}; it takes 1 to 65535, or 0 for any that is free`);
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const why = cause.code === "EADDRINUSE" ? "is taken" : `cannot be used (${cause.code ?? cause.message})`;
+      reject(
+        new InvalidInputError(`the inspector's port ${port} ${why}; leave it out for any that is free`, { cause }),
+      );
+    });
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+function visitOf(request: IncomingMessage, gate: Gate): { pathname: string; isWelcome: boolean } {
+  const { host, origin } = request.headers;
+  // Taken apart by hand: a request line may hold anything, and `URL` throws at some of it.
+  const [pathname = "", query = ""] = (request.url ?? "").split("?", 2);
+  const token = new URLSearchParams(query).get("token");
+  return { pathname, isWelcome: isAdmitted({ host, origin, token }, gate) };
+}
+
+function answer(request: IncomingMessage, response: ServerResponse, gate: Gate): void {
+  response.setHeader("cache-control", "no-store");
+  response.setHeader("x-content-type-options", "nosniff");
+  response.setHeader("referrer-policy", "no-referrer");
+  const { pathname, isWelcome } = visitOf(request, gate);
+  if (!isWelcome) return end(response, 403);
+  if (request.method !== "GET") return end(response, 405);
+  // Admitted, so it is one of our own two names.
+  const host = request.headers.host ?? "";
+  if (pathname === "/") return show(response, treePage(host));
+  if (pathname === "/stately" && gate.allowStately) return show(response, statelyPage(host));
+  end(response, 404);
+}
+
+function show(response: ServerResponse, { html, policy }: Page): void {
+  response.setHeader("content-type", "text/html; charset=utf-8");
+  response.setHeader("content-security-policy", policy);
+  response.end(html);
+}
+
+function end(response: ServerResponse, status: number): void {
+  response.statusCode = status;
+  response.setHeader("content-length", 0);
+  response.end();
+}
+
+function refuse(socket: Duplex, status: string): void {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}

@@ -1,0 +1,107 @@
+import type { FrameEvent, FrameSnapshot } from "./frames.ts";
+
+/*
+ * What an inspector may show (guarantee S13): ids, counters, names and kinds. Prompts, arguments, results, error texts and
+ * whoever a turn runs for stay out. Both lists are of what is allowed: a field that is new is hidden until it is named here.
+ */
+
+const contextFields = [
+  "turnCount",
+  "openTurnId",
+  "lastTurnId",
+  "openChildIds",
+  "waitsForBudget",
+  "turnId",
+  "number",
+  "startedAt",
+  "accountId",
+  "step",
+  "attempt",
+  "retryAt",
+  "openCallIds",
+  "roundCalls",
+  "roundFailures",
+  "consecutiveToolFailures",
+  "appliedHooks",
+  "toolCalls",
+  "callId",
+  "index",
+  "name",
+  "startedEpoch",
+  "childId",
+  "outcome",
+] as const;
+
+const eventFields = [
+  "seq",
+  "at",
+  "epoch",
+  "turnId",
+  "callId",
+  "step",
+  "attempt",
+  "number",
+  "index",
+  "name",
+  "verdict",
+  "kind",
+  "effect",
+  "hook",
+  "plugin",
+  "outcome",
+  "intent",
+  "reason",
+  "limit",
+  "accountId",
+  "childId",
+  "childTurnId",
+  "stopReason",
+  "finishReason",
+  "retryAt",
+  "durationMs",
+  "timerId",
+  "lifecycle",
+] as const;
+
+/** Names may come from a model. */
+const longestText = 200;
+const mostItems = 100;
+
+export function visibleSnapshot(snapshot: unknown): FrameSnapshot {
+  const { status, value, context } = objectOf(snapshot);
+  return {
+    status: typeof status === "string" ? status : "active",
+    ...(value === undefined ? {} : { value }),
+    ...(context === undefined ? {} : { context: picked(objectOf(context), contextFields) }),
+  };
+}
+
+export function visibleEvent(event: unknown): FrameEvent {
+  const fields = objectOf(event);
+  const { type } = fields;
+  return { type: typeof type === "string" ? type : "", ...picked(fields, eventFields) };
+}
+
+function picked(fields: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
+  const shown: Record<string, unknown> = {};
+  for (const name of names) {
+    const value = fields[name];
+    if (Array.isArray(value)) shown[name] = value.slice(0, mostItems).filter(isPlain).map(shortened);
+    else if (isPlain(value)) shown[name] = shortened(value);
+  }
+  return shown;
+}
+
+type Plain = string | number | boolean | null;
+
+function isPlain(value: unknown): value is Plain {
+  return value === null || typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+}
+
+function shortened(value: Plain): Plain {
+  return typeof value === "string" && value.length > longestText ? `${value.slice(0, longestText)}…` : value;
+}
+
+function objectOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Runtime } from "../../src/index.ts";
+import { type InspectorServer, startInspector } from "../../src/inspector/index.ts";
+import { watched } from "./team.ts";
+import { knock, visit } from "./visitors.ts";
+
+type Started = Awaited<ReturnType<typeof startInspector>>;
+let closed: Started;
+let open: Started;
+let runtime: Runtime;
+
+beforeAll(async () => {
+  closed = await startInspector();
+  open = await startInspector({ allowStately: true });
+  const team = await watched(closed);
+  runtime = team.runtime;
+  await team.ask();
+});
+
+afterAll(async () => {
+  await runtime.shutdown();
+  await closed.close();
+  await open.close();
+});
+
+function portOf(server: InspectorServer): string {
+  return new URL(server.url).port;
+}
+
+describe("S5: the inspector lets nobody in who", () => {
+  const strangers: readonly (readonly [string, (port: string) => Record<string, string>])[] = [
+    ["comes under a foreign name", () => ({ host: "evil.example" })],
+    ["comes under a foreign name with the right port", (port) => ({ host: `evil.example:${port}` })],
+    ["names another port", () => ({ host: "127.0.0.1:1" })],
+    ["names no port", () => ({ host: "127.0.0.1" })],
+    ["names another address of this machine", (port) => ({ host: `0.0.0.0:${port}` })],
+    ["comes from a foreign page", () => ({ origin: "https://evil.example" })],
+    ["comes from a page of this machine on another port", () => ({ origin: "http://127.0.0.1:1" })],
+    ["comes from a page without an origin", () => ({ origin: "null" })],
+    ["comes from Stately's page when that was not asked for", () => ({ origin: "https://stately.ai" })],
+    ["comes from a page that looks like Stately's", () => ({ origin: "https://stately.ai.evil.example" })],
+    ["comes from Stately's page without encryption", () => ({ origin: "http://stately.ai" })],
+  ];
+
+  it.each(strangers)("%s: 403 and not a byte", async (_title, headersFor) => {
+    const headers = headersFor(portOf(closed));
+    for (const answer of [await visit(closed.url, headers), await knock(closed.socketUrl, headers)]) {
+      expect(answer.status).toBe(403);
+      expect(answer.body).toBe("");
+      expect(JSON.stringify(answer.headers)).not.toContain("desk");
+    }
+  });
+
+  it.each([
+    ["has no token", ""],
+    ["has an empty token", "?token="],
+    ["has a wrong token", `?token=${"A".repeat(32)}`],
+    ["has a broken token", "?token=%ff%00"],
+  ])("%s: 403 and not a byte", async (_title, query) => {
+    for (const server of [closed, open]) {
+      const page = await visit(server.url.replace(/\?.*/, query));
+      const socket = await knock(server.socketUrl.replace(/\?.*/, query));
+      expect([page.status, page.body, socket.status, socket.body]).toEqual([403, "", 403, ""]);
+    }
+  });
+});
+
+it("S5: a page of its own and a program with the token are let in", async () => {
+  const port = portOf(closed);
+  for (const origin of [`http://127.0.0.1:${port}`, `http://localhost:${port}`]) {
+    expect((await knock(closed.socketUrl, { origin })).status).toBe(101);
+  }
+  expect((await knock(closed.socketUrl)).status).toBe(101);
+  expect((await visit(closed.url, { host: `localhost:${port}` })).status).toBe(200);
+});
+
+it("S5: Stately's page is let in when asked for, with the token, and nobody else with it", async () => {
+  expect((await knock(open.socketUrl, { origin: "https://stately.ai" })).status).toBe(101);
+  expect((await knock(open.socketUrl, { origin: "https://evil.example" })).status).toBe(403);
+  expect(closed.statelyUrl).toBeUndefined();
+  expect((await visit(closed.url.replace("/?", "/stately?"))).status).toBe(404);
+  const bridge = await visit(open.statelyUrl ?? "");
+  expect(bridge.status).toBe(200);
+  expect(bridge.headers["content-security-policy"]).toContain("frame-src https://stately.ai");
+});

@@ -1,0 +1,129 @@
+import { connect } from "node:net";
+import { afterEach, expect, it } from "vitest";
+import { InvalidInputError } from "../../src/index.ts";
+import {
+  type FrameListener,
+  type InspectionFrame,
+  type Inspector,
+  type InspectorServer,
+  serveInspector,
+  startInspector,
+} from "../../src/inspector/index.ts";
+import { watched } from "./team.ts";
+import { knock, listenTo, visit } from "./visitors.ts";
+
+const servers: InspectorServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+});
+
+function kept<Server extends InspectorServer>(server: Server): Server {
+  servers.push(server);
+  return server;
+}
+
+it("a raw client that comes late gets what is there, then what happens", async () => {
+  const inspector = kept(await startInspector());
+  const { runtime, ask } = await watched(inspector);
+  await ask();
+  const client = await listenTo(inspector.socketUrl);
+  const first = JSON.parse(await client.until((text) => text.includes('"desk"'))) as InspectionFrame;
+  expect(first).toMatchObject({ type: "@xstate.actor", sessionId: "desk", snapshot: { value: "ready" } });
+  const before = client.texts.length;
+  await ask();
+  const ended = await client.until((text) => text.includes('"desk#2"') && text.includes('"turn.ended"'));
+  expect(JSON.parse(ended)).toMatchObject({ rootId: "desk", provisional: true });
+  const types = new Set(client.texts.slice(before).map((text) => (JSON.parse(text) as InspectionFrame).type));
+  expect(types).toEqual(new Set(["@xstate.actor", "@xstate.event", "@xstate.snapshot"]));
+  await runtime.shutdown();
+});
+
+it("listens on the loopback interface alone, with a new token each time", async () => {
+  const first = kept(await startInspector());
+  const second = kept(await startInspector());
+  const [one, two] = [new URL(first.url), new URL(second.url)];
+  expect(one.hostname).toBe("127.0.0.1");
+  expect(one.searchParams.get("token")).toMatch(/^[\w-]{32}$/);
+  expect(one.searchParams.get("token")).not.toBe(two.searchParams.get("token"));
+  expect(one.port).not.toBe(two.port);
+});
+
+it("a port that is taken or none is a clear error", async () => {
+  const first = kept(await startInspector());
+  const port = Number(new URL(first.url).port);
+  await expect(startInspector({ port })).rejects.toThrow(`the inspector's port ${port} is taken`);
+  await expect(startInspector({ port: 70_000 })).rejects.toThrow(InvalidInputError);
+});
+
+it("F29: a client that never reads is dropped, and the others get everything", async () => {
+  const listeners = new Set<FrameListener>();
+  const publish: FrameListener = (frame) => listeners.forEach((listener) => listener(frame));
+  const source: Inspector = {
+    onInspect: () => undefined,
+    frames: () => [],
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+  const server = kept(await serveInspector(source, { mostWaitingBytes: 2_000_000 }));
+  const reader = await listenTo(server.socketUrl);
+  const { host, port, pathname, search } = new URL(server.socketUrl);
+  const deaf = connect(Number(port), "127.0.0.1");
+  const dropped = Promise.withResolvers<void>();
+  deaf.on("close", () => dropped.resolve());
+  deaf.on("error", () => undefined);
+  const upgraded = Promise.withResolvers<void>();
+  deaf.once("data", () => {
+    deaf.pause();
+    upgraded.resolve();
+  });
+  deaf.write(
+    `GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+  );
+  await upgraded.promise;
+  const filler = "x".repeat(50_000);
+  for (let count = 0; count < 400; count += 1) {
+    publish(frameOf(`${count}`, filler));
+    // Whoever reads keeps up with each.
+    await reader.until((text) => text.includes(`"sessionId":"${count}"`));
+  }
+  expect(reader.texts).toHaveLength(400);
+  deaf.resume();
+  await dropped.promise;
+  // 20 MB were published: had they been kept for it, it would have read them all.
+  expect(deaf.bytesRead).toBeLessThan(15_000_000);
+  reader.close();
+});
+
+function frameOf(sessionId: string, filler: string): InspectionFrame {
+  const base = { sessionId, rootId: "r", createdAt: "0", id: sessionId, _version: "0.7.0" };
+  return { type: "@xstate.event", ...base, event: { type: filler }, sourceId: undefined, provisional: true };
+}
+
+it("what a client sends is ignored, and too much of it ends the connection", async () => {
+  const inspector = kept(await startInspector());
+  const { runtime } = await watched(inspector);
+  const client = await listenTo(inspector.socketUrl);
+  client.say(JSON.stringify({ type: "turn.started", sessionId: "desk" }));
+  client.say("x".repeat(10_000));
+  await client.closed;
+  expect((await runtime.find("desk")).state.status).toBe("ready");
+  await runtime.shutdown();
+});
+
+it("has no other paths, and only shows", async () => {
+  const inspector = kept(await startInspector());
+  expect((await visit(inspector.url, {}, "POST")).status).toBe(405);
+  expect((await visit(inspector.url.replace("/?", "/nothing?"))).status).toBe(404);
+  expect((await knock(inspector.socketUrl.replace("/frames", "/"))).status).toBe(404);
+});
+
+it("closing ends every connection", async () => {
+  const inspector = await startInspector();
+  const client = await listenTo(inspector.socketUrl);
+  await inspector.close();
+  await client.closed;
+  await expect(visit(inspector.url)).rejects.toThrow("ECONNREFUSED");
+});

@@ -1,0 +1,91 @@
+import { request } from "node:http";
+import { WebSocket } from "ws";
+
+export interface Answer {
+  readonly status: number;
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** A request with any headers, those that a browser would not let a page choose included. */
+export async function visit(url: string, headers: Record<string, string> = {}, method = "GET"): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const sent = request(url, { headers, method, agent: false }, (response) => {
+    let body = "";
+    response.setEncoding("utf8");
+    response.on("data", (text: string) => {
+      body += text;
+    });
+    response.on("end", () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }));
+  });
+  sent.on("error", reject);
+  sent.end();
+  return await promise;
+}
+
+/** Tries to open a socket: what the server says, and whatever it sends with a refusal. */
+export async function knock(url: string, headers: Record<string, string> = {}): Promise<Answer> {
+  const socket = new WebSocket(url, { headers });
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  socket.on("open", () => resolve({ status: 101, body: "", headers: {} }));
+  socket.on("error", reject);
+  socket.on("unexpected-response", (_request, response) => {
+    let body = "";
+    response.setEncoding("utf8");
+    response.on("data", (text: string) => {
+      body += text;
+    });
+    response.on("end", () => resolve({ status: response.statusCode ?? 0, body, headers: response.headers }));
+  });
+  try {
+    return await promise;
+  } finally {
+    socket.removeAllListeners("error");
+    socket.on("error", () => undefined);
+    socket.terminate();
+  }
+}
+
+export interface Listener {
+  readonly texts: readonly string[];
+  /** Resolves with the first message, past or coming, that passes. */
+  until(passes: (text: string) => boolean): Promise<string>;
+  readonly closed: Promise<void>;
+  say(text: string): void;
+  close(): void;
+}
+
+/** A program that reads frames. */
+export async function listenTo(url: string): Promise<Listener> {
+  const socket = new WebSocket(url);
+  const texts: string[] = [];
+  const waiting = new Set<() => void>();
+  const { promise: opened, resolve: open, reject: fail } = Promise.withResolvers<void>();
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+  socket.on("message", (data: Buffer) => {
+    texts.push(data.toString("utf8"));
+    for (const look of waiting) look();
+  });
+  socket.on("open", () => open());
+  socket.on("error", fail);
+  socket.on("close", () => close());
+  await opened;
+  return {
+    texts,
+    until(passes) {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      const look = (): void => {
+        const found = texts.find(passes);
+        if (found === undefined) return;
+        waiting.delete(look);
+        resolve(found);
+      };
+      waiting.add(look);
+      look();
+      return promise;
+    },
+    closed,
+    say: (text) => socket.send(text),
+    close: () => socket.terminate(),
+  };
+}
