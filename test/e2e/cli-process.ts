@@ -22,6 +22,8 @@ export interface CliProcess {
   /** Called for every chunk of stdout. */
   onOutput(listener: () => void): void;
   signal(signal: NodeJS.Signals): void;
+  /** What came on stderr up to now. */
+  errorsSoFar(): string;
   /** As a reader does that has seen enough. */
   closeOutput(): void;
 }
@@ -70,6 +72,7 @@ export function startCli(
     },
     onOutput: (listener) => listeners.add(listener),
     signal: (signal) => child.kill(signal),
+    errorsSoFar: () => stderr,
     closeOutput: () => child.stdout.destroy(),
   };
 }

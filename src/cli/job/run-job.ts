@@ -9,7 +9,7 @@ import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
 import { EventFeed } from "./event-feed.ts";
 import { watchInterrupts } from "./interrupts.ts";
-import { startInspector } from "./inspection.ts";
+import { startInspection } from "./inspection.ts";
 import { lastEndOf, readStory } from "./story.ts";
 import { treeAtRest } from "./tree-rest.ts";
 
@@ -34,7 +34,7 @@ export interface JobOptions extends ViewOptions {
 
 /** Runs or carries on one job, shows it, and gives the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
-  const inspector = options.inspect === true ? await startInspector(context.note) : undefined;
+  const inspector = options.inspect === true ? await startInspection(context.note) : undefined;
   const runtime = await createRuntime({ agents: job.agents, stores, onInspect: inspector?.onInspect });
   const accounts = () => runtime.accounts(job.rootAgentId);
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts });

@@ -1,0 +1,48 @@
+import { expect, test } from "vitest";
+import { liveReporter } from "../../../src/cli/view/live-reporter.ts";
+import { paintFor } from "../../../src/cli/view/styles.ts";
+import { createFakeClock } from "../../../src/testing/index.ts";
+import { agentSample, completedSample, eventSample } from "../support/samples.ts";
+
+function started() {
+  const clock = createFakeClock(1_000);
+  const written: string[] = [];
+  const stream = { columns: 100, rows: 20, write: (text: string) => written.push(text) };
+  const reporter = liveReporter({
+    stream,
+    clock,
+    paint: paintFor({ NO_COLOR: "1" }),
+    rootAgentId: "ask-mibodu",
+    accounts: async () => [],
+  });
+  reporter.begin(["Question: What is it?"]);
+  reporter.past([eventSample({ type: "turn.started", number: 1, prompt: "What is it?" })]);
+  return { clock, written, reporter };
+}
+
+test("draws what happens, and leaves the answer and the table behind", () => {
+  const { clock, written, reporter } = started();
+  reporter.event(eventSample({ type: "text.delta", text: "It is", cursor: null }));
+  clock.advance(100);
+  expect(written.at(-1)).toMatch(/lead ask-mibodu.*thinking/);
+  expect(written.at(-1)).toContain("It is");
+  reporter.notice("Pausing at the next safe point.");
+  clock.advance(100);
+  expect(written.at(-1)).toContain("Pausing");
+  reporter.end({ end: completedSample(), agents: [agentSample()], accounts: [], now: 2_000, remarks: ["Look again."] });
+  const last = written.at(-1) ?? "";
+  expect(last).toContain("It is so. (a.md:1)");
+  expect(last).toMatch(/^AGENT +PARENT/m);
+  expect(last.endsWith("Look again.\n")).toBe(true);
+});
+
+test("a crash leaves a usable terminal, and nothing is drawn after it", () => {
+  const { clock, written, reporter } = started();
+  clock.advance(100);
+  reporter.close();
+  expect(written.at(-1)).toContain("\u001B[?25h");
+  const count = written.length;
+  reporter.event(eventSample({ type: "text.delta", text: "late", cursor: null }));
+  clock.advance(10_000);
+  expect(written).toHaveLength(count);
+});
