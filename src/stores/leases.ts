@@ -36,11 +36,11 @@ function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, now: num
   return own?.bootId !== holder.bootId || rules.isRunning(holder);
 }
 
-/** Gives the lease back; refused while the inbox holds something, so that no post is left behind. */
-export function release(tables: Tables, key: AgentKey, epoch: number): boolean {
+/** Gives the lease back; refused while the inbox holds something, so that no post is left behind, unless its owner leaves. */
+export function release(tables: Tables, key: AgentKey, epoch: number, isLeaving = false): boolean {
   const head = tables.head(key);
   if (head.epoch !== epoch || head.holder === null) return false;
-  if (tables.inboxSize(key) > 0) return false;
+  if (!isLeaving && tables.inboxSize(key) > 0) return false;
   tables.putHead(key, { ...head, holder: null });
   return true;
 }

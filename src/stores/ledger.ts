@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   type Account,
   type BudgetWarning,
@@ -104,7 +105,7 @@ export class Ledger {
   }
 
   #wake(account: Account): string[] {
-    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${account.id}`, at: this.#now };
+    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${account.id}:${randomUUID()}`, at: this.#now };
     for (const agentId of account.waiters) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);
     return account.waiters;
   }

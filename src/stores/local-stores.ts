@@ -58,7 +58,7 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     heartbeat: (processId, now) => write(() => heartbeat(tables, processId, now)),
     acquire: (key, processId, leaseMs, now) =>
       write(() => acquire(tables, key, { processId, leaseMs, isRunning }, now)),
-    release: (key, epoch) => write(() => release(tables, key, epoch)),
+    release: (key, epoch, options) => write(() => release(tables, key, epoch, options?.isLeaving)),
     holder: (key) => read(() => holderOf(tables, key)),
     readAgent: (key) => read(() => tables.agent(key)),
     listAgents: (filter) => read(() => tables.listAgents(filter, countOf("limit", filter.limit ?? DEFAULT_LIST_LIMIT))),

@@ -137,8 +137,11 @@ export interface Stores {
   heartbeat(processId: string, now: number): Promise<void>;
   /** `leaseMs`: how long a process that gives no heartbeat is still believed to live. */
   acquire(key: AgentKey, processId: string, leaseMs: number, now: number): Promise<AcquireOutcome>;
-  /** False while the inbox holds something, or when the epoch is an old one. */
-  release(key: AgentKey, epoch: number): Promise<boolean>;
+  /**
+   * False when the epoch is an old one, and while the inbox holds something: no post is left behind unseen. An owner that
+   * is leaving gives the lease back all the same; whoever takes the agent up next finds the posts.
+   */
+  release(key: AgentKey, epoch: number, options?: { readonly isLeaving?: boolean }): Promise<boolean>;
   /** Who holds the agent now, if anybody. */
   holder(key: AgentKey): Promise<{ readonly process: ProcessIdentity; readonly epoch: number } | undefined>;
 

@@ -10,6 +10,11 @@ const OPENING_TIMEOUT_MS = 5000;
 const CHECKPOINT_PAGES = 4000;
 const CACHE_KIBIBYTES = 16_384;
 
+export interface ConnectionOptions {
+  readonly durability?: "process" | "full" | undefined;
+  readonly maxBytes?: number | undefined;
+}
+
 /**
  * One open database file and its transaction.
  * Owns: the handle, the transaction, the generation. Does not own: the line of those who wait, what is read.
@@ -44,18 +49,19 @@ export class SqliteConnection {
    * Opens the file and brings it to the present layout. Blocks for up to some seconds while another process opens it
    * too, or repairs what a killed one left.
    */
-  static open(path: string, isFullyDurable: boolean): SqliteConnection {
+  static open(path: string, options: ConnectionOptions): SqliteConnection {
     const database = new DatabaseSync(path);
     try {
       database.exec(`PRAGMA busy_timeout = ${OPENING_TIMEOUT_MS}`);
       untilFree(() => checkLayout(database, path));
       untilFree(() => database.exec("PRAGMA journal_mode = WAL"));
-      database.exec(`PRAGMA synchronous = ${isFullyDurable ? "FULL" : "NORMAL"}`);
+      database.exec(`PRAGMA synchronous = ${options.durability === "full" ? "FULL" : "NORMAL"}`);
       database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
       database.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}`);
       database.exec("PRAGMA temp_store = MEMORY");
       untilFree(() => migrate(database, path));
       database.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+      if (options.maxBytes !== undefined) limitSize(database, options.maxBytes);
       return new SqliteConnection(database);
     } catch (error) {
       database.close();
@@ -138,4 +144,9 @@ function untilFree(work: () => void): void {
       Atomics.wait(sleeper, 0, 0, 10);
     }
   }
+}
+
+function limitSize(database: DatabaseSync, maxBytes: number): void {
+  const pageSize = Number(database.prepare("PRAGMA page_size").get()?.["page_size"]);
+  database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / pageSize))}`);
 }

@@ -16,6 +16,11 @@ export interface SqliteOptions {
   readonly durability?: "process" | "full" | undefined;
   /** How long to wait for another process' lock before giving up, in milliseconds; 5,000 by default. */
   readonly busyLimitMs?: number | undefined;
+  /**
+   * Largest size of the file in bytes; as large as the disk allows by default. A write past it fails as one on a full
+   * disk does: `StoreUnavailableError`, code `SQLITE_FULL`, nothing written.
+   */
+  readonly maxBytes?: number | undefined;
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 5000;
@@ -47,7 +52,7 @@ export class SqliteDatabase implements LocalDatabase {
     this.#path = path;
     this.#busyLimitMs = options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     try {
-      this.#connection = SqliteConnection.open(path, options.durability === "full");
+      this.#connection = SqliteConnection.open(path, options);
       this.tables = new SqliteTables(this.#connection);
     } catch (error) {
       throw translated(error, path);

@@ -14,12 +14,15 @@ export type { SqliteOptions } from "./sqlite-database.ts";
  * `StoreUnavailableError` when the file stays locked while it is opened.
  */
 export function sqliteStores(path: string, options: SqliteOptions = {}): Stores {
-  const { durability, busyLimitMs } = options;
+  const { durability, busyLimitMs, maxBytes } = options;
   if (durability !== undefined && durability !== "process" && durability !== "full") {
     throw new InvalidInputError(`durability is ${JSON.stringify(durability)}; it takes "process" or "full"`);
   }
   if (busyLimitMs !== undefined && !(Number.isFinite(busyLimitMs) && busyLimitMs >= 0)) {
     throw new InvalidInputError(`busyLimitMs is ${String(busyLimitMs)}; it takes milliseconds of at least 0`);
+  }
+  if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0)) {
+    throw new InvalidInputError(`maxBytes is ${String(maxBytes)}; it takes a whole number of bytes above 0`);
   }
   return localStores("sqlite", new SqliteDatabase(path, options));
 }

@@ -159,6 +159,11 @@ export function commitContract(subject: () => Stores): void {
     expect(outcome.posted).toEqual([ROOT]);
     expect((await owner.commit({ entries: [note("again")], posts: [post("1")] })).posted).toEqual([]);
     expect((await subject().inbox(keyOf())).map((item) => item.key)).toEqual(["2", "1"]);
+    const lost = { ...post("lost"), agentId: "nobody" };
+    await expect(owner.commit({ entries: [note("lost")], acknowledged: ["2"], posts: [lost] })).rejects.toThrow(
+      /nobody/,
+    );
+    expect((await subject().inbox(keyOf())).map((item) => item.key)).toEqual(["2", "1"]);
     await owner.commit({ entries: [note("took")], acknowledged: ["2", "unknown"] });
     expect((await subject().inbox(keyOf())).map((item) => item.key)).toEqual(["1"]);
   });

@@ -1,0 +1,61 @@
+import { join } from "node:path";
+import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
+import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { WrittenFile } from "./f31-file.ts";
+
+const ROUNDS = 200;
+const SHORT_ROUNDS = 5;
+/** A file is written to, killed at and looked through as a whole this often; then comes a new one. */
+const ROUNDS_OF_A_FILE = 8;
+const LONGEST_LIFE_MS = 120;
+const WRITERS = ["team~left", "team~right"] as const;
+/** What a full disk leaves, beyond what is written already. */
+const LAST_BYTES = 256 * 1024;
+const BATCHES_WITH_ROOM = 20;
+
+/** SIGKILL of two writers in the middle of their work, again and again on one file; then a full disk. A round is two deaths. */
+export const f31: ChaosScenario = {
+  name: "F31",
+  title: "SQLite: SIGKILL mid-write, two writers, full; the file is whole, nothing acknowledged is lost, no raw error",
+  run: runF31,
+};
+
+async function runF31(options: ChaosOptions): Promise<ChaosReport> {
+  const { seed, folder } = options;
+  const random = seededRandom(seed);
+  const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
+  const files: WrittenFile[] = [];
+  for (let done = 0; done < rounds; done += ROUNDS_OF_A_FILE) {
+    const file = new WrittenFile(join(folder, `store-${files.length}.db`));
+    files.push(file);
+    await killWriters(file, Math.min(ROUNDS_OF_A_FILE, rounds - done), random);
+    await fillDisk(file);
+    options.progress(`${Math.min(rounds, done + ROUNDS_OF_A_FILE)} of ${rounds} rounds`);
+  }
+  const sum = (field: "acknowledged" | "unavailable" | "killed"): number =>
+    files.reduce((total, file) => total + file[field], 0);
+  const violations = files.flatMap((file) => file.violations);
+  const operations = sum("acknowledged") + sum("unavailable");
+  const counts = { operations, succeeded: sum("acknowledged"), violations };
+  return reportOf({ name: "F31", seed }, counts, { rounds, killed: sum("killed") });
+}
+
+async function killWriters(file: WrittenFile, rounds: number, random: SeededRandom): Promise<void> {
+  for (let round = 1; round <= rounds; round += 1) {
+    const lives = WRITERS.map((agentId) => ({ agentId, killAfterMs: random.between(1, LONGEST_LIFE_MS) }));
+    await Promise.all(lives.map(({ agentId, killAfterMs }) => file.write(agentId, { killAfterMs })));
+    await file.audit(`round ${round}`);
+  }
+}
+
+/** Writes until nothing more fits; then, with room again, on from there. */
+async function fillDisk(file: WrittenFile): Promise<void> {
+  const [agentId] = WRITERS;
+  await file.write(agentId, { maxBytes: file.size() + LAST_BYTES });
+  if (file.full !== 1) file.violations.push("a full disk was not told as SQLITE_FULL");
+  await file.audit("full disk");
+  const before = file.acknowledged;
+  await file.write(agentId, { batches: BATCHES_WITH_ROOM });
+  if (file.acknowledged !== before + BATCHES_WITH_ROOM) file.violations.push("with room again, not all was written");
+  await file.audit("room again");
+}

@@ -1,0 +1,19 @@
+import type { Budget } from "../../src/budget/index.ts";
+import { type Account, limitsOf, type NewAccount, openAccount, type ReservationAsk } from "../../src/budget/index.ts";
+
+export function account(budget: Budget = {}, changes: Partial<NewAccount> = {}): Account {
+  return openAccount({ id: "a", agentId: "agent", turnId: null, parentId: null, limits: limitsOf(budget), ...changes });
+}
+
+export function ask(changes: Partial<ReservationAsk> = {}): ReservationAsk {
+  return {
+    accountId: "a",
+    agentId: "agent",
+    promptTokens: 100,
+    outputTokens: 400,
+    minimumOutputTokens: 256,
+    price: null,
+    opensStep: true,
+    ...changes,
+  };
+}

@@ -1,0 +1,195 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  type Account,
+  type Limits,
+  openAccount,
+  type Reservation,
+  type ReservationAsk,
+  type ReserveOutcome,
+  reserve,
+  type Settlement,
+  settle,
+} from "../../src/budget/index.ts";
+
+/** F14: reservations and settlements over random trees, in random order, against a plain sum. */
+
+interface Tree {
+  readonly accounts: Map<string, Account>;
+  readonly ids: readonly string[];
+}
+
+const limits: fc.Arbitrary<Limits> = fc.record(
+  {
+    maxTokens: fc.integer({ min: 0, max: 5000 }),
+    maxCostMicros: fc.integer({ min: 0, max: 3000 }),
+    maxSteps: fc.integer({ min: 0, max: 12 }),
+    maxTreeSteps: fc.integer({ min: 0, max: 20 }),
+  },
+  { requiredKeys: [] },
+);
+
+/** Up to 15 accounts, up to 5 deep: each hangs under an earlier one. */
+const tree: fc.Arbitrary<Tree> = fc.array(fc.tuple(fc.nat(), limits), { minLength: 1, maxLength: 15 }).map((nodes) => {
+  const accounts = new Map<string, Account>();
+  const depths: number[] = [];
+  for (const [index, [pick, own]] of nodes.entries()) {
+    const above = index === 0 ? -1 : pick % index;
+    const parent = above >= 0 && (depths[above] ?? 0) < 5 ? above : index === 0 ? -1 : 0;
+    depths.push(parent < 0 ? 1 : (depths[parent] ?? 0) + 1);
+    const parentId = parent < 0 ? null : `a${parent}`;
+    accounts.set(
+      `a${index}`,
+      openAccount({ id: `a${index}`, agentId: `g${index}`, turnId: null, parentId, limits: own }),
+    );
+  }
+  return { accounts, ids: [...accounts.keys()] };
+});
+
+const price = fc.option(
+  fc.record({
+    inputPerMillion: fc.double({ min: 0, max: 3, noNaN: true }),
+    outputPerMillion: fc.double({ min: 0, max: 3, noNaN: true }),
+  }),
+  { nil: null },
+);
+
+const move = fc.record({
+  who: fc.nat(),
+  promptTokens: fc.integer({ min: 0, max: 600 }),
+  outputTokens: fc.integer({ min: 1, max: 900 }),
+  price,
+  opensStep: fc.boolean(),
+  /** Which open reservation to settle first, if any, and how much of it was used. */
+  settles: fc.option(
+    fc.record({ which: fc.nat(), share: fc.double({ min: 0, max: 1, noNaN: true }), unconfirmed: fc.boolean() }),
+  ),
+});
+type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
+
+function chainOf({ accounts }: Tree, id: string): Account[] {
+  const chain: Account[] = [];
+  for (let next: string | null = id; next !== null; ) {
+    const account = accounts.get(next);
+    if (!account) throw new Error(`no account ${next}`);
+    chain.push(account);
+    next = account.parentId;
+  }
+  return chain;
+}
+
+function put(tree: Tree, accounts: readonly Account[]): void {
+  for (const account of accounts) tree.accounts.set(account.id, account);
+}
+
+function settlementOf(
+  reservation: Reservation,
+  { share, unconfirmed }: { share: number; unconfirmed: boolean },
+): Settlement {
+  const part = unconfirmed ? 1 : share;
+  return {
+    reservation,
+    tokens: Math.floor(reservation.tokens * part),
+    costMicros: Math.floor(reservation.costMicros * part),
+    unconfirmed,
+  };
+}
+
+function askOf(tree: Tree, { who, promptTokens, outputTokens, price, opensStep }: Move): ReservationAsk {
+  const id = tree.ids[who % tree.ids.length] ?? "a0";
+  const minimumOutputTokens = Math.min(outputTokens, 256);
+  return {
+    accountId: id,
+    agentId: `g${id.slice(1)}`,
+    promptTokens,
+    outputTokens,
+    minimumOutputTokens,
+    price,
+    opensStep,
+  };
+}
+
+/** The account's place in the chain above another. */
+function isAbove(tree: Tree, above: string, id: string): boolean {
+  return chainOf(tree, id).some((account) => account.id === above);
+}
+
+function over(limit: number | undefined, amount: number): boolean {
+  return limit !== undefined && amount > limit;
+}
+
+/** What is wrong with the accounts, given the reservations that are open. */
+function faultsOf(tree: Tree, open: readonly Reservation[]): string[] {
+  const faults: string[] = [];
+  for (const { id, limits, used, reserved } of tree.accounts.values()) {
+    const below = open.filter((one) => isAbove(tree, id, one.accountId));
+    const tokens = below.reduce((sum, one) => sum + one.tokens, 0);
+    const costMicros = below.reduce((sum, one) => sum + one.costMicros, 0);
+    if (reserved.tokens !== tokens || reserved.costMicros !== costMicros) faults.push(`${id}: reserved is not the sum`);
+    if (over(limits.maxTokens, used.tokens + reserved.tokens)) faults.push(`${id}: over its tokens`);
+    if (over(limits.maxCostMicros, used.costMicros + reserved.costMicros)) faults.push(`${id}: over its cost`);
+    if (over(limits.maxSteps, used.steps)) faults.push(`${id}: over its steps`);
+    if (over(limits.maxTreeSteps, used.treeSteps)) faults.push(`${id}: over the steps of its tree`);
+  }
+  return faults;
+}
+
+function judgementFaults(tree: Tree, ask: ReservationAsk, outcome: ReserveOutcome): string[] {
+  if (outcome.granted) {
+    const { outputTokens } = outcome.reservation;
+    const isInBounds = outputTokens >= ask.minimumOutputTokens && outputTokens <= ask.outputTokens;
+    return isInBounds ? [] : [`granted ${outputTokens} output tokens`];
+  }
+  if (outcome.reason === "budget") return [];
+  // There is somebody to wait for, and without them it would go: nobody waits for ever.
+  const chain = chainOf(tree, ask.accountId);
+  const isAlone = chain.find((account) => account.id === outcome.accountId)?.reserved.tokens === 0;
+  const free = chain.map((account) => ({ ...account, reserved: { tokens: 0, costMicros: 0 } }));
+  const wouldGo = reserve(free, ask, 0).granted;
+  return isAlone || !wouldGo ? ["told to wait for nothing"] : [];
+}
+
+function run(tree: Tree, moves: readonly Move[]): { open: Reservation[]; faults: string[] } {
+  const open: Reservation[] = [];
+  const faults: string[] = [];
+  for (const one of moves) {
+    if (one.settles && open.length > 0) {
+      const [reservation] = open.splice(one.settles.which % open.length, 1);
+      if (reservation) put(tree, settle(chainOf(tree, reservation.accountId), settlementOf(reservation, one.settles)));
+    }
+    const ask = askOf(tree, one);
+    const outcome = reserve(chainOf(tree, ask.accountId), ask, 0);
+    faults.push(...judgementFaults(tree, ask, outcome));
+    if (outcome.granted) {
+      put(tree, outcome.accounts);
+      open.push(outcome.reservation);
+    }
+    faults.push(...faultsOf(tree, open));
+  }
+  return { open, faults };
+}
+
+test("used + reserved never exceeds a limit, on any account, at any moment", () => {
+  fc.assert(
+    fc.property(tree, fc.array(move, { maxLength: 40 }), (accounts, moves) => {
+      expect(run(accounts, moves).faults).toEqual([]);
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("at rest nothing is reserved, and the parts whose amount nobody knows are part of what was used", () => {
+  fc.assert(
+    fc.property(tree, fc.array(move, { maxLength: 20 }), (accounts, moves) => {
+      for (const reservation of run(accounts, moves).open) {
+        const settlement = settlementOf(reservation, { share: 0.5, unconfirmed: false });
+        put(accounts, settle(chainOf(accounts, reservation.accountId), settlement));
+      }
+      expect(faultsOf(accounts, [])).toEqual([]);
+      for (const { used, unconfirmed } of accounts.accounts.values()) {
+        expect(unconfirmed.tokens).toBeLessThanOrEqual(used.tokens);
+      }
+    }),
+    { numRuns: 9000 },
+  );
+});
