@@ -82,6 +82,7 @@ export class AgentHandle implements Agent {
       );
     }
     const limits = budget ? limitsOf(budget) : null;
+    this.#core.closed.throwIfAborted();
     const live = this.#live;
     if (live?.lifecycle === "created") throw this.#notStarted();
     const command = { input, actorId: auth?.actorId ?? null, limits, queue: ifBusy === "queue" };
@@ -141,10 +142,11 @@ export class AgentHandle implements Agent {
     const { stores, clock, live } = this.#core;
     const outcome = await stores.resume(this.#key, "user", clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
-    const activation = this.#live;
+    const isPosted = outcome.posted.includes(this.agentId);
+    const activation = this.#live ?? (isPosted ? await this.#own() : undefined);
     if (activation) {
       await live.intake(activation);
-      await activation.committed();
+      if (!activation.isLost) await activation.committed();
     }
     live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
   }
@@ -159,7 +161,7 @@ export class AgentHandle implements Agent {
     // An open turn stays open: it is carried on by the next start().
     if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
     await live.committed();
-    await this.#core.live.release(live);
+    await this.#core.live.leave(live);
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
   }
 

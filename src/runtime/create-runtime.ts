@@ -120,14 +120,11 @@ async function recover(core: RuntimeCore): Promise<string[]> {
   for (let after: string | undefined; ; ) {
     const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
     for (const { agentId, openTurnId, definition } of page) {
-      if (openTurnId === null || !core.definitions.has(definition.name)) continue;
-      const holder = await core.stores.holder(core.keyOf(agentId));
-      if (holder && core.live.get(core.keyOf(agentId))) continue;
-      taken.push(agentId);
+      const isConcerned = openTurnId !== null && core.definitions.has(definition.name);
+      if (isConcerned && (await core.live.rescue(agentId))) taken.push(agentId);
     }
     after = page.at(-1)?.agentId;
     if (page.length < 500 || after === undefined) break;
   }
-  core.live.notify(taken);
   return taken;
 }

@@ -16,16 +16,25 @@ import type { FollowOptions } from "./types.ts";
 
 const ROWS_AT_A_TIME = 200;
 
+export interface FollowSource {
+  readonly stores: Stores;
+  readonly bus: EventBus;
+  readonly tenant: string;
+  /** Aborted when the runtime has been shut down: nothing more comes. */
+  readonly closed: AbortSignal;
+}
+
 /**
  * Durable events of one tree in the order of its journal, from any cursor, without gap or double; live deltas in
- * between. The journal is read for every durable event: what a client sees is what is committed.
+ * between. The journal is read for every durable event: what a client sees is what is committed. It ends when the
+ * runtime is shut down; a client goes on in another process after the last cursor it has.
  */
 export async function* followTree(
-  source: { readonly stores: Stores; readonly bus: EventBus; readonly tenant: string },
+  source: FollowSource,
   rootAgentId: string,
   options: FollowOptions,
 ): AsyncGenerator<TroupeEvent, void, undefined> {
-  const { stores, bus, tenant } = source;
+  const { stores, bus, tenant, closed } = source;
   const { signal } = options;
   let position = startOf(options.after);
   const queue: (TroupeEvent | "look")[] = ["look"];
@@ -38,13 +47,15 @@ export async function* followTree(
   const stopWatching = stores.onForeignWrite(() => push("look"));
   const onAbort = (): void => arrived.resolve();
   signal?.addEventListener("abort", onAbort, { once: true });
+  closed.addEventListener("abort", onAbort, { once: true });
   const sources = new Map<string, AgentRecord>();
   try {
     while (!signal?.aborted) {
       const item = queue.shift();
       if (item === undefined) {
+        if (closed.aborted) return;
         arrived = createDeferred();
-        if (queue.length === 0 && !signal?.aborted) await arrived.promise;
+        if (queue.length === 0 && !signal?.aborted && !closed.aborted) await arrived.promise;
       } else if (item !== "look") {
         yield item;
       } else {
@@ -60,10 +71,14 @@ export async function* followTree(
         }
       }
     }
+  } catch (error) {
+    // The stores go with their runtime.
+    if (!closed.aborted) throw error;
   } finally {
     stopListening();
     stopWatching();
     signal?.removeEventListener("abort", onAbort);
+    closed.removeEventListener("abort", onAbort);
   }
 }
 

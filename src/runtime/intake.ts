@@ -23,10 +23,11 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       takeChildEnded(activation, item);
       break;
     case "pause":
-      if (activation.lifecycle === "created" || activation.lifecycle === "shutdown") return false;
+      if (isAsleep(activation)) return false;
       pauseAgent(activation, item.by);
       break;
     case "resume":
+      if (isAsleep(activation)) return false;
       takeResume(activation, item.by);
       break;
     case "abort":
@@ -127,6 +128,11 @@ function takeResume(activation: Activation, by: string): void {
   const stoodStill = lifecycle === "paused" && accountId !== undefined;
   const moves = stoodStill ? [{ type: "activity", accountId, delta: 1 } as const] : [];
   activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId }, { moves });
+}
+
+/** What holds or frees it is for the agent as it is after `start()`. */
+function isAsleep({ lifecycle }: Activation): boolean {
+  return lifecycle === "created" || lifecycle === "shutdown";
 }
 
 /** A turn that waits in line is ended when it has begun. */

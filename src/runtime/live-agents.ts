@@ -162,6 +162,19 @@ export class LiveAgents {
     }
   }
 
+  /** Takes the agent up, unless it lives here or elsewhere; false then. */
+  async rescue(agentId: string): Promise<boolean> {
+    const key = { tenant: this.#options.tenant, agentId };
+    if (this.get(key)) return false;
+    try {
+      await this.#attend(key);
+      return true;
+    } catch (error) {
+      this.#reportAttendance(agentId, error);
+      return false;
+    }
+  }
+
   async #attend(key: AgentKey): Promise<void> {
     if (this.#closing) return;
     const live = this.get(key);
@@ -176,11 +189,18 @@ export class LiveAgents {
     if (!expected) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
   }
 
-  /** Commits what is left, gives the lease back, and stops the actors. False when the inbox holds something new. */
-  async release(activation: Activation): Promise<boolean> {
+  /** Commits what is left, gives the lease back, and stops the actors. What the inbox holds waits for the next owner. */
+  async leave(activation: Activation): Promise<void> {
+    if (!(await this.#settle(activation))) return;
+    this.#stop(activation);
+    await this.#options.stores.release(activation.key, activation.epoch, { isLeaving: true });
+  }
+
+  /** As `leave`, unless the inbox holds something new: then false, and the agent lives on. */
+  async #release(activation: Activation): Promise<boolean> {
     if (!(await this.#settle(activation))) return true;
     const released = await this.#options.stores.release(activation.key, activation.epoch);
-    if (released || this.#closing) this.#stop(activation);
+    if (released) this.#stop(activation);
     return released;
   }
 
@@ -201,7 +221,7 @@ export class LiveAgents {
     await this.#committer.drained();
     for (const activation of this.all()) {
       activation.discard(new LeaseLostError("this runtime was shut down"));
-      await this.#options.stores.release(activation.key, activation.epoch);
+      await this.#options.stores.release(activation.key, activation.epoch, { isLeaving: true });
     }
     this.#world.abandon();
     this.#committer.close();
@@ -238,7 +258,7 @@ export class LiveAgents {
   async #rest(activation: Activation): Promise<void> {
     await this.intake(activation);
     if (activation.openTurnId !== null) return;
-    if (!(await this.release(activation)) && !activation.isLost) await this.intake(activation);
+    if (!(await this.#release(activation)) && !activation.isLost) await this.intake(activation);
   }
 
   /** Once what the commit set going has begun, and nothing waits for another commit that will bring us here again. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
@@ -39,6 +40,8 @@ export class RuntimeCore implements TurnSource {
   readonly #pauseWaiters = new Map<string, Deferred<void>>();
   readonly #alarms: Alarms;
   readonly #processId = randomUUID();
+  readonly #closing = new AbortController();
+  readonly closed = this.#closing.signal;
   readonly #leaseMs: number;
   #cancelHeartbeat: (() => void) | undefined;
   #stopWatching: (() => void) | undefined;
@@ -50,6 +53,8 @@ export class RuntimeCore implements TurnSource {
     this.clock = clock;
     this.definitions = definitions;
     this.#leaseMs = leaseMs;
+    // Every stream listens to it; there may be any number.
+    setMaxListeners(0, this.closed);
     this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
     this.#alarms = new Alarms(stores, clock, (timer) => this.#onTimer(timer));
     this.live = new LiveAgents({
@@ -87,6 +92,7 @@ export class RuntimeCore implements TurnSource {
     this.#cancelHeartbeat?.();
     const error = new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start");
     this.#results.reject(error);
+    this.#closing.abort(error);
     await this.stores.close();
   }
 
@@ -97,12 +103,14 @@ export class RuntimeCore implements TurnSource {
   // ——— turns ———
 
   async end(turnId: string): Promise<TurnResult> {
+    this.closed.throwIfAborted();
     const ended = this.#results.end(turnId);
     await this.#lookFor(turnId);
     return await ended;
   }
 
   async rest(turnId: string): Promise<TurnRest> {
+    this.closed.throwIfAborted();
     const rested = this.#results.rest(turnId);
     await this.#lookFor(turnId);
     return await rested;

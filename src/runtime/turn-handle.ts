@@ -6,6 +6,8 @@ import type { EventObserver, Turn, TurnRest, TurnResult } from "./types.ts";
 /** What a turn's handle needs of its runtime. */
 export interface TurnSource {
   readonly bus: EventBus;
+  /** Aborted when the runtime has been shut down, with the error that those who wait are told. */
+  readonly closed: AbortSignal;
   end(turnId: string): Promise<TurnResult>;
   rest(turnId: string): Promise<TurnRest>;
   abort(turnId: string, reason: string): Promise<void>;
@@ -72,14 +74,15 @@ export class TurnHandle implements Turn {
       arrived.resolve();
     }, this.#rootAgentId);
     const onAbort = (): void => arrived.resolve();
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const { closed } = this.#source;
+    for (const ending of [signal, closed]) ending?.addEventListener("abort", onAbort, { once: true });
     const wait = async (): Promise<void> => {
       arrived = createDeferred();
-      if (queue.length === 0 && !signal?.aborted) await arrived.promise;
+      if (queue.length === 0 && !signal?.aborted && !closed.aborted) await arrived.promise;
     };
     const close = (): void => {
       stop();
-      signal?.removeEventListener("abort", onAbort);
+      for (const ending of [signal, closed]) ending?.removeEventListener("abort", onAbort);
     };
     return this.#read({ late, queue, wait, close, signal });
   }
@@ -95,6 +98,7 @@ export class TurnHandle implements Turn {
       while (!feed.signal?.aborted) {
         const event = feed.queue.shift();
         if (!event) {
+          this.#source.closed.throwIfAborted();
           await feed.wait();
         } else if (this.#belongs(event, turnId)) {
           yield event;
@@ -116,6 +120,7 @@ export class TurnHandle implements Turn {
         if (this.#belongs(event, turnId)) yield event;
         if (endsTurn(event, turnId)) return;
       }
+      if (!controller.signal.aborted) this.#source.closed.throwIfAborted();
     } finally {
       controller.abort();
       signal?.removeEventListener("abort", onAbort);

@@ -8,6 +8,36 @@ import { calling, createGate, eventsOfTurn, type Gate, nextEvent } from "../supp
 
 const aWhile = 20;
 
+const slowTool = (gate: Gate<string>, effect: "none" | "once") =>
+  defineTool({
+    name: "slow",
+    description: "Takes its time.",
+    parameters: z.object({}),
+    effect,
+    execute: (_args, run) => gate.pass(run.signal),
+  });
+
+/** A tree of one width on every level, whose leaves all wait at the gate. */
+const tree = (gate: Gate<string>, width: number): AgentDefinition => {
+  const last: ModelScript = (_request, { signal }) => gate.pass(signal);
+  const names = Array.from({ length: width }, () => ({ name: "leaf", arguments: { input: "x" } }));
+  const leaf = defineAgent({ name: "leaf", model: scriptedModel(last) });
+  const middle = defineAgent({
+    name: "middle",
+    model: scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "over" : calling(...names))),
+    tools: [subagent(leaf)],
+  });
+  return defineAgent({
+    name: "top",
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool"
+        ? "over"
+        : calling({ name: "middle", arguments: { input: "x" } }, { name: "middle", arguments: { input: "y" } }),
+    ),
+    tools: [subagent(middle)],
+  });
+};
+
 describeRuntimes("abort", (stage) => {
   const open = async (definition: AgentDefinition) => {
     const runtime = await stage().open({ agents: [definition] });
@@ -15,15 +45,6 @@ describeRuntimes("abort", (stage) => {
     await agent.start();
     return { runtime, agent };
   };
-  const slowTool = (gate: Gate<string>, effect: "none" | "once") =>
-    defineTool({
-      name: "slow",
-      description: "Takes its time.",
-      parameters: z.object({}),
-      effect,
-      execute: (_args, run) => gate.pass(run.signal),
-    });
-
   it("S12: before the first step ends the turn with 0 steps, and the model is not asked", async () => {
     const model = scriptedModel("never");
     const { agent } = await open(defineAgent({ name: "worker", model }));
@@ -125,27 +146,6 @@ describeRuntimes("abort", (stage) => {
     gate.open("second");
     expect(await second.result).toMatchObject({ status: "completed", text: "second" });
   });
-
-  /** A tree of one width on every level, whose leaves all wait at the gate. */
-  const tree = (gate: Gate<string>, width: number): AgentDefinition => {
-    const last: ModelScript = (_request, { signal }) => gate.pass(signal);
-    const names = Array.from({ length: width }, () => ({ name: "leaf", arguments: { input: "x" } }));
-    const leaf = defineAgent({ name: "leaf", model: scriptedModel(last) });
-    const middle = defineAgent({
-      name: "middle",
-      model: scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "over" : calling(...names))),
-      tools: [subagent(leaf)],
-    });
-    return defineAgent({
-      name: "top",
-      model: scriptedModel(({ messages }) =>
-        messages.at(-1)?.role === "tool"
-          ? "over"
-          : calling({ name: "middle", arguments: { input: "x" } }, { name: "middle", arguments: { input: "y" } }),
-      ),
-      tools: [subagent(middle)],
-    });
-  };
 
   it("M5: of the root ends the whole tree, legally on every level", async () => {
     const gate = createGate<string>();

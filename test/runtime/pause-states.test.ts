@@ -9,6 +9,8 @@ import { calling, createGate, eventsOfTurn, nextEvent, typesOf } from "../suppor
 /** Long enough for everything that could still happen in memory to have happened. */
 const aWhile = 20;
 
+const thinker = (script: ModelScript) => defineAgent({ name: "thinker", model: scriptedModel(script) });
+
 describeRuntimes("pause", (stage) => {
   const open = async (definition: AgentDefinition) => {
     const runtime = await stage().open({ agents: [definition] });
@@ -16,7 +18,6 @@ describeRuntimes("pause", (stage) => {
     await agent.start();
     return { runtime, agent };
   };
-  const thinker = (script: ModelScript) => defineAgent({ name: "thinker", model: scriptedModel(script) });
 
   it("L6: of a ready agent holds it; a turn waits until resume()", async () => {
     const model = scriptedModel("done");

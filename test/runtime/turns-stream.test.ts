@@ -145,6 +145,19 @@ describeRuntimes("the stream of a turn", (stage) => {
     expect(seen.at(-1)).toBe("turn.completed");
   });
 
+  it("many readers at a time are no leak", async () => {
+    const { agent, runtime } = await open(["fine"]);
+    const turn = agent.executeTurn("go");
+    const readers = Array.from({ length: 30 }, () => eventsOfTurn(turn));
+    const followers = Array.from({ length: 30 }, async () => {
+      for await (const { type } of runtime.follow("l")) if (type === "turn.completed") return type;
+      return "ended";
+    });
+    await turn.result;
+    for (const events of await Promise.all(readers)) expect(events.at(-1)?.type).toBe("turn.completed");
+    expect(new Set(await Promise.all(followers))).toEqual(new Set(["turn.completed"]));
+  });
+
   it("a reader that leaves early frees its place", async () => {
     const { agent } = await open([calling("look"), "done"]);
     const turn = agent.executeTurn("go");

@@ -1,0 +1,300 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { AlreadyOwnedError, defineAgent, defineTool, subagent, TurnInterruptedError } from "../../src/index.ts";
+import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
+import { elapse, entriesOf, entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { calling, createGate, eventsOfTurn } from "../support/turn-probes.ts";
+
+const worker = (script: ModelScript) => defineAgent({ name: "worker", model: scriptedModel(script) });
+const counting: ModelScript = ({ messages }) => `I see ${messages.length}`;
+
+describeRuntimes("a restart", (stage) => {
+  it("L6: a new process with the same id has turnCount 2 after two turns, and runs turn 3 with all of the history", async () => {
+    const first = await stage().open({ agents: [worker(counting)] });
+    const before = await first.agent("worker", { agentId: "r", metadata: { room: "blue" } });
+    await before.start();
+    await before.executeTurn("one").result;
+    await before.executeTurn("two").result;
+    await first.shutdown();
+
+    const second = await stage().open({ agents: [worker(counting)] });
+    const agent = await second.agent("worker", { agentId: "r" });
+    expect(agent.state).toMatchObject({ turnCount: 2, metadata: { room: "blue" } });
+    await agent.start();
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 2, openTurnId: null });
+    const result = await agent.executeTurn("three").result;
+    expect(result).toMatchObject({ turnId: "r#3", text: "I see 5", status: "completed" });
+    expect(agent.state.turnCount).toBe(3);
+    expect((await agent.getMessages()).map(({ content }) => content)).toEqual([
+      "one",
+      "I see 1",
+      "two",
+      "I see 3",
+      "three",
+      "I see 5",
+    ]);
+  });
+
+  it("L4: start() carries on a turn that shutdown() of the agent interrupted, and its handle gets the result", async () => {
+    const gate = createGate<string>();
+    const model = scriptedModel((_request, { index, signal }) => (index === 0 ? gate.pass(signal) : "carried on"));
+    const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
+    const agent = await runtime.agent("worker", { agentId: "r" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await agent.shutdown();
+    gate.open("nobody hears this");
+    await loopTurns(10);
+    expect((await stage().look().readAgent({ tenant: "default", agentId: "r" }))?.openTurnId).toBe("r#1");
+    await agent.start();
+    expect(await turn.result).toMatchObject({ status: "completed", text: "carried on", steps: 1 });
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
+    expect(model.calls).toHaveLength(2);
+  });
+
+  it("L4: start() in a new process carries on a turn that the runtime's shutdown interrupted", async () => {
+    const gate = createGate<string>();
+    const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
+    const before = await first.agent("worker", { agentId: "r" });
+    await before.start();
+    const turn = before.executeTurn("go");
+    await gate.reached();
+    const ended = expect(turn.result).rejects.toThrow(TurnInterruptedError);
+    await first.shutdown();
+    await ended;
+
+    const second = await stage().open({ agents: [worker("carried on")] });
+    const agent = await second.find("r");
+    expect(agent.state.openTurnId).toBe("r#1");
+    await agent.start();
+    expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "carried on" });
+    const [failed] = await entriesOfType(stage().look(), "r", "model.failed");
+    expect(failed?.settlement?.unconfirmed).toBe(true);
+  });
+
+  it("a turn that was accepted and never begun is begun", async () => {
+    const first = await stage().openProcess({ agents: [worker("never")] });
+    const before = await first.runtime.agent("worker", { agentId: "r" });
+    await before.start();
+    // As if the process died between the answer to its caller and the first commit of the turn.
+    const command = { input: "go", actorId: null, limits: null, queue: false };
+    await stage().look().openTurn({ tenant: "default", agentId: "r" }, command, stage().clock.now());
+    first.kill();
+    stage().expireLeases();
+    const second = await stage().open({ agents: [worker("begun")] });
+    const agent = await second.find("r");
+    await agent.start();
+    expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "begun" });
+    expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["go", "begun"]);
+  });
+
+  it("a turn that waits in line is begun after the one before it, in another process too", async () => {
+    const gate = createGate<string>();
+    const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
+    const before = await first.agent("worker", { agentId: "r" });
+    await before.start();
+    const one = before.executeTurn("one");
+    const two = before.executeTurn("two", { ifBusy: "queue" });
+    await gate.reached();
+    await two.id;
+    await first.shutdown();
+    await expect(one.result).rejects.toThrow(TurnInterruptedError);
+    await expect(two.result).rejects.toThrow(TurnInterruptedError);
+
+    const second = await stage().open({ agents: [worker(counting)] });
+    const agent = await second.find("r");
+    await agent.start();
+    expect(await agent.turn("r#1").result).toMatchObject({ text: "I see 1" });
+    expect(await agent.turn("r#2").result).toMatchObject({ text: "I see 3" });
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 2 });
+  });
+
+  it("shutdown() of an agent with a turn in line frees it all the same", async () => {
+    const gate = createGate<string>();
+    const first = await stage().open({
+      agents: [worker((_request, { index, signal }) => (index === 0 ? gate.pass(signal) : "later"))],
+    });
+    const agent = await first.agent("worker", { agentId: "r" });
+    await agent.start();
+    const one = agent.executeTurn("one");
+    const two = agent.executeTurn("two", { ifBusy: "queue" });
+    await gate.reached();
+    await two.id;
+    await agent.shutdown();
+    const other = await stage().open({ agents: [worker("elsewhere")] });
+    const there = await other.find("r");
+    await there.start();
+    expect(await there.turn("r#1").result).toMatchObject({ text: "elsewhere" });
+    expect(await there.turn("r#2").result).toMatchObject({ text: "elsewhere" });
+    gate.open("nobody hears this");
+    await loopTurns(10);
+    expect((await there.getMessages()).map(({ content }) => content)).toEqual(["one", "elsewhere", "two", "elsewhere"]);
+    for (const turn of [one, two]) turn.result.catch(() => undefined);
+  });
+
+  it("paused mid-turn, it stays paused in the next process, and resume() there carries it on", async () => {
+    const gate = createGate<string>();
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      parameters: z.object({}),
+      effect: "none",
+      execute: (_args, run) => gate.pass(run.signal),
+    });
+    const team = (script: ModelScript) => defineAgent({ name: "worker", model: scriptedModel(script), tools: [look] });
+    const first = await stage().open({ agents: [team([calling("look")])] });
+    const before = await first.agent("worker", { agentId: "r" });
+    await before.start();
+    before.executeTurn("go");
+    await gate.reached();
+    const pausing = before.pause();
+    gate.open("seen");
+    await pausing;
+    await first.shutdown();
+
+    const model = scriptedModel("done");
+    const second = await stage().open({ agents: [defineAgent({ name: "worker", model, tools: [look] })] });
+    const agent = await second.find("r");
+    expect(agent.state).toMatchObject({ status: "paused", openTurnId: "r#1" });
+    await agent.start();
+    await loopTurns(20);
+    expect(agent.state.status).toBe("paused");
+    expect(model.calls).toHaveLength(0);
+    await agent.resume();
+    expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "done", toolCalls: 1 });
+    expect(gate.count).toBe(1);
+    expect(orderFault(await agent.getMessages())).toBeUndefined();
+  });
+
+  it("resume() alone, without start(), takes a paused agent up again", async () => {
+    const gate = createGate<string>();
+    const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
+    const before = await first.agent("worker", { agentId: "r" });
+    await before.start();
+    await before.pause();
+    await first.shutdown();
+    const second = await stage().open({ agents: [worker("done")] });
+    const agent = await second.find("r");
+    await agent.resume();
+    expect(agent.state.status).toBe("ready");
+    expect((await agent.executeTurn("go").result).text).toBe("done");
+  });
+
+  it("results and streams of turns that ended in an earlier process are there", async () => {
+    const first = await stage().open({ agents: [worker(counting)] });
+    const before = await first.agent("worker", { agentId: "r" });
+    await before.start();
+    const turn = before.executeTurn("one");
+    const events = (await eventsOfTurn(turn)).filter(({ cursor }) => cursor !== null);
+    const result = await turn.result;
+    await first.shutdown();
+    const second = await stage().open({ agents: [worker(counting)] });
+    const agent = await second.find("r");
+    expect(await agent.turn("r#1").result).toEqual(result);
+    expect(await agent.turn("r#1").settled).toEqual(result);
+    expect(await eventsOfTurn(agent.turn("r#1"))).toEqual(events);
+    expect(agent.state.status).toBe("ready");
+  });
+
+  it("shutdown() of the runtime settles or rejects everything that waits, and refuses what comes later", async () => {
+    const gate = createGate<string>();
+    const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
+    const agent = await first.agent("worker", { agentId: "r" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    const stream = expect(eventsOfTurn(turn)).rejects.toThrow(TurnInterruptedError);
+    const result = expect(turn.result).rejects.toThrow(/carried on at the next start/);
+    const settled = expect(turn.settled).rejects.toThrow(TurnInterruptedError);
+    await first.shutdown();
+    await Promise.all([stream, result, settled]);
+    await expect(agent.executeTurn("more").result).rejects.toThrow();
+    await expect(agent.start()).rejects.toThrow();
+  });
+
+  it("a subagent that was at work when everything stopped goes on with its parent", async () => {
+    const gate = createGate<string>();
+    const team = (childScript: ModelScript) =>
+      defineAgent({
+        name: "lead",
+        model: scriptedModel(({ messages }) =>
+          messages.at(-1)?.role === "tool" ? "all done" : calling({ name: "child", arguments: { input: "x" } }),
+        ),
+        tools: [subagent(defineAgent({ name: "child", model: scriptedModel(childScript) }))],
+      });
+    const first = await stage().open({ agents: [team((_request, { signal }) => gate.pass(signal))] });
+    const before = await first.agent("lead", { agentId: "r" });
+    await before.start();
+    before.executeTurn("go");
+    await gate.reached();
+    await first.shutdown();
+    const second = await stage().open({ agents: [team("child done")] });
+    const agent = await second.find("r");
+    await agent.start();
+    expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "all done" });
+    const entries = await entriesOf(stage().look(), "r");
+    expect(entries.filter(({ type }) => type === "child.spawned")).toHaveLength(1);
+    expect(entries.filter(({ type }) => type === "child.ended")).toHaveLength(1);
+  });
+
+  it("M6: recover() takes up every unfinished agent that nobody owns, and only those", async () => {
+    const gate = createGate<string>();
+    const held = worker((_request, { signal }) => gate.pass(signal));
+    const doomed = await stage().openProcess({ agents: [held] });
+    for (const agentId of ["r1", "r2", "idle"]) await (await doomed.runtime.agent("worker", { agentId })).start();
+    (await doomed.runtime.find("r1")).executeTurn("one");
+    (await doomed.runtime.find("r2")).executeTurn("two");
+    await gate.reached(2);
+    const living = await stage().open({ agents: [held] });
+    const busy = await living.agent("worker", { agentId: "r3" });
+    await busy.start();
+    const third = busy.executeTurn("three");
+    await gate.reached(3);
+    doomed.kill();
+    stage().expireLeases();
+    const rescuer = await stage().open({ agents: [worker("rescued")] });
+    expect((await rescuer.recover()).toSorted()).toEqual(["r1", "r2"]);
+    expect((await (await rescuer.find("r1")).turn("r1#1").result).text).toBe("rescued");
+    expect((await (await rescuer.find("r2")).turn("r2#1").result).text).toBe("rescued");
+    gate.open("own");
+    expect((await third.result).text).toBe("own");
+    expect(await rescuer.recover()).toEqual([]);
+    await expect((await rescuer.find("r3")).start()).rejects.toThrow(AlreadyOwnedError);
+    await (await rescuer.find("idle")).start();
+  });
+
+  it("a changed definition goes on, with a warning in its stream", async () => {
+    const gate = createGate<string>();
+    const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
+    const before = await first.agent("worker", { agentId: "r" });
+    await before.start();
+    before.executeTurn("go");
+    await gate.reached();
+    await first.shutdown();
+    const changed = defineAgent({ name: "worker", model: scriptedModel("new"), instructions: "Something else." });
+    const second = await stage().open({ agents: [changed] });
+    const agent = await second.find("r");
+    await agent.start();
+    const turn = agent.turn("r#1");
+    expect((await turn.result).text).toBe("new");
+    const warnings = (await eventsOfTurn(turn)).filter(({ type }) => type === "warning");
+    expect(warnings).toMatchObject([{ code: "definition_changed" }]);
+  });
+
+  it("the wait before a retry goes on over a restart", async () => {
+    const busy = new Error("busy");
+    const first = await stage().open({ agents: [worker({ error: busy })] });
+    const before = await first.agent("worker", { agentId: "r" });
+    await before.start();
+    expect((await elapse(stage().clock, before.executeTurn("go").result)).status).toBe("failed");
+    await first.shutdown();
+    const second = await stage().open({ agents: [worker("fine")] });
+    const agent = await second.find("r");
+    expect(agent.state).toMatchObject({ status: "failed", turnCount: 1 });
+    await agent.start();
+    expect(agent.state.status).toBe("failed");
+    expect((await agent.executeTurn(null).result).text).toBe("fine");
+  });
+});
