@@ -6,7 +6,7 @@ import {
   type ReservationAsk,
   type Settlement,
 } from "../budget/index.ts";
-import { InvalidInputError } from "../errors/index.ts";
+import { InvalidInputError, ModelError } from "../errors/index.ts";
 import { type LanguageModel, costOf as pricedCost } from "../model/index.ts";
 import type { ModelRequest, Usage } from "../state/index.ts";
 import type { Host } from "./host.ts";
@@ -57,8 +57,26 @@ export function unconfirmedSettlement(reservation: Reservation): Settlement {
   return { reservation, tokens: reservation.tokens, costMicros: reservation.costMicros, unconfirmed: true };
 }
 
+/**
+ * What a failed call may have cost: nothing when the provider refused it or never got it, the prompt and what had
+ * arrived when a stream was cut, all that was reserved when nobody knows.
+ */
+export function billOf(
+  error: unknown,
+  { promptTokens, price }: ReservationAsk,
+  reservation: Reservation,
+): { usage: Usage | null; settlement: Settlement } {
+  const known = error instanceof ModelError ? error : undefined;
+  if (known && (!known.mayHaveBeenSent || known.status !== undefined)) {
+    return { usage: null, settlement: emptySettlement(reservation) };
+  }
+  if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };
+  const usage: Usage = { inputTokens: promptTokens, outputTokens: known.partialOutputTokens, estimated: true };
+  return { usage, settlement: settlementOf(reservation, usage, price) };
+}
+
 /** The settlement of a call that surely never reached the provider. */
-export function emptySettlement(reservation: Reservation): Settlement {
+function emptySettlement(reservation: Reservation): Settlement {
   return { reservation, tokens: 0, costMicros: 0, unconfirmed: false };
 }
 

@@ -1,15 +1,29 @@
-import { faultPoint } from "../base/index.ts";
-import { AgentStopError, InvalidInputError } from "../errors/index.ts";
-import type { EntryOf, Message, ModelRequest, ModelResponse, TurnState } from "../state/index.ts";
+import { abortable, faultPoint } from "../base/index.ts";
+import type { Reservation, ReservationAsk } from "../budget/index.ts";
+import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
-import { assertPriced, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
+import { assertPriced, billOf, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
+import { onLive } from "./on-live.ts";
 import { promptHashOf } from "./prompt.ts";
+import { refusedCall } from "./stop-signal.ts";
+
+interface SideCall {
+  readonly turnId: string;
+  readonly step: number;
+  readonly run: string;
+  readonly index: number;
+  readonly promptHash: string;
+  readonly request: ModelRequest;
+  readonly signal: AbortSignal;
+}
 
 /**
  * Model calls of user code (hooks, tools), numbered within their run. Each is reserved and journalled; when the run is
- * repeated, a call with the same number and the same prompt gets the journalled answer (design, The journal).
+ * repeated, a call with the same number and the same prompt gets the journalled answer (design, The journal). The code
+ * that calls may outlive its activation, so the agent's live host is asked for again after each wait.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
@@ -21,8 +35,6 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
     if (input.model !== undefined && input.model !== model.name) {
       throw new InvalidInputError(`generate() was asked for model "${input.model}"; this agent has "${model.name}"`);
     }
-    const turn = host.turn(turnId);
-    if (!turn) throw new AgentStopError("the turn is over");
     const request = requestOf(input, `${turnId}:${run}:${index}`);
     const promptHash = promptHashOf(request.messages);
     const known = host
@@ -35,67 +47,88 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
           entry.promptHash === promptHash,
       );
     if (known) return known.response;
-    settleAbandoned(host, turn, step, run, index);
-    return await call(host, turn, { turnId, step, run, index, promptHash, request, signal });
+    settleAbandoned(host, turnId, step, run, index);
+    return await call(owner, { turnId, step, run, index, promptHash, request, signal });
   };
 }
 
-interface SideCall {
-  readonly turnId: string;
-  readonly step: number;
-  readonly run: string;
-  readonly index: number;
-  readonly promptHash: string;
-  readonly request: ModelRequest;
-  readonly signal: AbortSignal;
-}
-
-async function call(host: Host, turn: TurnState, side: SideCall): Promise<ModelResponse> {
-  const { turnId, step, run, index, promptHash, request, signal } = side;
-  const { model, price } = host.definition;
-  assertPriced(host, turn.limits.maxCostMicros !== undefined);
-  const ask = await reservationAskOf(host, turn.accountId, model, request, false);
-  const place = { turnId, step, run, index };
-  const outcome = await host.propose({
-    type: "generate.requested",
-    ...place,
-    model: model.name,
-    promptHash,
-    ask,
-    reservation: null,
-  });
-  const reservation = outcome.granted ? outcome.entry.reservation : null;
-  if (!reservation) throw new AgentStopError(`generate() was refused: ${outcome.granted ? "" : outcome.entry.reason}`);
+async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
+  const { promptHash, request, signal } = side;
+  const { model, price } = owner.definition;
+  const { ask, reservation } = await reserved(owner, side);
   faultPoint("generate.intent");
   try {
     const response = await model.generate({ ...request, maxOutputTokens: reservation.outputTokens }, { signal });
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, price);
     const costMicros = costOf(response.usage, price);
-    host.append(
-      { type: "generate.responded", ...place, promptHash, response, costMicros, settlement },
-      { moves: [{ type: "settle", settlement }] },
-    );
+    await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement });
     faultPoint("generate.result");
     return response;
   } catch (error) {
-    const settlement = unconfirmedSettlement(reservation);
-    host.append(
-      { type: "generate.failed", ...place, error: storedErrorOf(error), usage: null, settlement },
-      { moves: [{ type: "settle", settlement }] },
-    );
+    if (error instanceof LeaseLostError || error instanceof TurnInterruptedError) throw error;
+    const { usage, settlement } = billOf(error, ask, reservation);
+    await settle(owner, side, { type: "generate.failed", error: storedErrorOf(error), usage, settlement });
     throw error;
   }
 }
 
+/** Asks until it is granted: others' reservations and pauses are waited for, every other refusal stops the run. */
+function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
+  const { turnId, step, run, index, promptHash, request, signal } = side;
+  return onLive(owner, async (host) => {
+    for (;;) {
+      signal.throwIfAborted();
+      const turn = host.turn(turnId);
+      if (turn?.execution.status !== "in_progress") throw new TurnInterruptedError(`turn ${turnId} is over`);
+      const { model } = host.definition;
+      assertPriced(host, turn.limits.maxCostMicros !== undefined);
+      const ask = await reservationAskOf(host, turn.accountId, model, request, false);
+      const { entry } = await host.propose({
+        type: "generate.requested",
+        turnId,
+        step,
+        run,
+        index,
+        promptHash,
+        ask,
+        model: model.name,
+        reservation: null,
+      });
+      if (entry.type === "generate.requested") {
+        if (entry.reservation) return { ask, reservation: entry.reservation };
+        throw new InvariantError("a call of generate() was granted without a reservation");
+      }
+      if (entry.reason !== "mustWait" && entry.reason !== "paused") throw refusedCall("generate()", entry);
+      await abortable(host.freed(entry), signal);
+    }
+  });
+}
+
+type Outcome =
+  | Pick<EntryOf<"generate.responded">, "type" | "promptHash" | "response" | "costMicros" | "settlement">
+  | Pick<EntryOf<"generate.failed">, "type" | "error" | "usage" | "settlement">;
+
+/** Appends the outcome, unless whoever ended the turn has settled the call already. */
+function settle(owner: Host, side: SideCall, outcome: Outcome): Promise<void> {
+  const { turnId, step, run, index } = side;
+  return onLive(owner, async (host) => {
+    await host.delivered();
+    const open = host.turn(turnId)?.openGenerates.some((one) => one.run === run && one.index === index);
+    if (!open) throw new TurnInterruptedError("the turn went on without this call of generate()");
+    const { settlement } = outcome;
+    host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
+  });
+}
+
 /** A side call that was in flight when its process died: settled in full before it is made anew. */
-function settleAbandoned(host: Host, turn: TurnState, step: number, run: string, index: number): void {
-  const open = turn.openGenerates.find((one) => one.run === run && one.index === index);
+function settleAbandoned(host: Host, turnId: string, step: number, run: string, index: number): void {
+  const open = host.turn(turnId)?.openGenerates.find((one) => one.run === run && one.index === index);
   if (!open || open.epoch >= host.epoch) return;
   const settlement = unconfirmedSettlement(open.reservation);
   const error = { code: "interrupted", message: "the process ended while the call was in flight", retryable: true };
   host.append(
-    { type: "generate.failed", turnId: turn.turnId, step, run, index, error, usage: null, settlement },
+    { type: "generate.failed", turnId, step, run, index, error, usage: null, settlement },
     { moves: [{ type: "settle", settlement }] },
   );
 }

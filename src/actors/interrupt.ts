@@ -1,6 +1,8 @@
 import {
   type CallState,
+  declareCall,
   type EntryOf,
+  lastStepOf,
   type OpenRequest,
   type StopSignal,
   strongestSignal,
@@ -39,11 +41,16 @@ export const interruptOpenWork = effectActor<{ readonly turnId: string }>("inter
     );
   }
   for (const callId of turn.openCallIds) {
-    const call = host.call(turnId, callId);
-    if (call && call.outcome === null) settleInterrupted(host, call, signal);
+    // Calls of an answer that came after the turn was told to stop were never begun, and have no machine.
+    const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
+    if (call.outcome === null) settleInterrupted(host, call, signal);
   }
   if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
 });
+
+function nameOfCall(turn: TurnState, callId: string): string {
+  return lastStepOf(turn.execution)?.toolExecutions.find((one) => one.callId === callId)?.name ?? "";
+}
 
 function interruption(signal: StopSignal | undefined) {
   return { code: "turn_interrupted", message: signal?.message ?? "the turn was stopped", retryable: false };

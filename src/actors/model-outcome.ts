@@ -1,5 +1,4 @@
 import { backoffDelay } from "../base/index.ts";
-import type { Reservation, Settlement } from "../budget/index.ts";
 import { ModelError } from "../errors/index.ts";
 import {
   callIdOf,
@@ -8,9 +7,8 @@ import {
   type ModelResponse,
   type OpenRequest,
   type TurnState,
-  type Usage,
 } from "../state/index.ts";
-import { costOf, emptySettlement, settlementOf, unconfirmedSettlement } from "./ask.ts";
+import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 
@@ -101,7 +99,7 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
   const known = error instanceof ModelError ? error : undefined;
   const retries = (known?.retryable ?? false) && attempt < host.definition.maxModelAttempts;
   const delay = known?.retryAfterMs ?? backoffDelay(attempt, host.random());
-  const { usage, settlement } = bill(error, granted, reservation);
+  const { usage, settlement } = billOf(error, granted.ask, reservation);
   host.append(
     {
       type: "model.failed",
@@ -117,24 +115,6 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
     { moves: [{ type: "settle", settlement }] },
   );
   return retries;
-}
-
-/**
- * What a failed attempt may have cost: nothing when the provider refused it or never got it, the prompt and what had
- * arrived when a stream was cut, all that was reserved when nobody knows.
- */
-function bill(
-  error: unknown,
-  { ask, price }: EntryOf<"model.requested">,
-  reservation: Reservation,
-): { usage: Usage | null; settlement: Settlement } {
-  const known = error instanceof ModelError ? error : undefined;
-  if (known && (!known.mayHaveBeenSent || known.status !== undefined)) {
-    return { usage: null, settlement: emptySettlement(reservation) };
-  }
-  if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };
-  const usage: Usage = { inputTokens: ask.promptTokens, outputTokens: known.partialOutputTokens, estimated: true };
-  return { usage, settlement: settlementOf(reservation, usage, price) };
 }
 
 /** Names one attempt of one model call. */

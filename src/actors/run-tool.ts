@@ -5,6 +5,7 @@ import { type Reconciliation, revocable, type Tool } from "../tools/index.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { type CallResult, errorResult, resultOfOutput, settleCall, unknownResult } from "./settle-call.ts";
+import { stopSignalOf } from "./stop-signal.ts";
 import { runContextOf } from "./tool-run.ts";
 import { until } from "./until.ts";
 
@@ -114,11 +115,7 @@ async function failed(
   const stored = storedErrorOf(error);
   if (error instanceof AgentStopError) {
     const { turnId, name } = call;
-    host.append({
-      type: "stop.signalled",
-      turnId,
-      signal: { reason: "stop_requested", message: error.message, source: `tool:${name}` },
-    });
+    host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, `tool:${name}`) });
     return { outcome: "success", text: `The tool stopped the run: ${error.message}` };
   }
   if (tool.effect === "once") {

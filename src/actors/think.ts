@@ -1,11 +1,10 @@
 import { faultPoint } from "../base/index.ts";
 import { TurnInterruptedError } from "../errors/index.ts";
-import { createDraft } from "../hooks/index.ts";
 import type { ModelDelta } from "../model/index.ts";
 import { type EntryOf, hookKeyOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
 import { assertPriced, reservationAskOf } from "./ask.ts";
 import { effectActor } from "./effect.ts";
-import { addedMessages, hookContextOf } from "./hook-run.ts";
+import { runHook } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { abandonRequest, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
 import { assembleRequest, promptHashOf } from "./prompt.ts";
@@ -20,7 +19,7 @@ export const think = effectActor<{ readonly turnId: string }>("think", async (ho
   const started = turnOf(host, turnId);
   if (started.openRequest && (await takeUp(host, started, started.openRequest, signal))) return;
   await resolveInstructions(host, turnId, signal);
-  await applyBeforeHooks(host, turnId, signal);
+  if (signal.aborted || !(await applyBeforeHooks(host, turnId, signal))) return;
   for (;;) {
     await host.delivered();
     if (signal.aborted) return;
@@ -57,38 +56,23 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
   const turn = turnOf(host, turnId);
   if (typeof instructions === "string" || turn.hasInstructions) return;
   await host.committed();
+  if (signal.aborted) return;
   const { agentId, metadata } = host.identity;
-  const text = await instructions({ agentId, turnId, actorId: turn.actorId, metadata });
+  const context = { agentId, turnId, actorId: turn.actorId, metadata };
+  const text = await host.world.run(`${turnId}:instructions`, signal, async () => await instructions(context));
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
 }
 
-async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
-  const hooks = host.definition.hooks.beforeLlm;
-  for (const [index, { plugin, hook }] of hooks.entries()) {
+/** The `beforeLlm` hooks that are not committed yet, in the order of registration; false when the turn is stopped. */
+async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
+  for (const [index, { plugin, hook }] of host.definition.hooks.beforeLlm.entries()) {
+    if (signal.aborted) return false;
     const turn = turnOf(host, turnId);
     if (turn.appliedHooks.includes(hookKeyOf("beforeLlm", index))) continue;
-    await host.committed();
-    const step = nextStep(turn);
-    const { draft, outcome } = createDraft(host.history(host.definition.maxMessages));
-    await hook(draft, hookContextOf(host, turnId, step, hookKeyOf("beforeLlm", index), signal));
-    if (signal.aborted) return;
-    faultPoint("hook.effect");
-    const { added, patch } = outcome();
-    const messages = addedMessages(host, { turnId, step, hook: "beforeLlm", index, plugin }, added);
-    host.append(
-      {
-        type: "hook.applied",
-        turnId,
-        step,
-        hook: "beforeLlm",
-        plugin,
-        index,
-        patch: { ...patch, addedMessageIds: messages.map(({ id }) => id) },
-      },
-      { messages },
-    );
-    faultPoint("hook.result");
+    const place = { turnId, step: nextStep(turn), hook: "beforeLlm", index, plugin } as const;
+    if (!(await runHook(host, place, hook, signal))) return false;
   }
+  return true;
 }
 
 /** The step of the coming call: a retry stays in its step. */

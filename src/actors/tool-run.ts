@@ -6,6 +6,7 @@ import type { RunContext, SpawnedChild } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import { runAgentOf } from "./hook-run.ts";
 import type { Host } from "./host.ts";
+import { onLive } from "./on-live.ts";
 import { artifactOf } from "./settle-call.ts";
 import { policyRefusal } from "./spawn-subagent.ts";
 import { traceOf } from "./trace.ts";
@@ -37,18 +38,19 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     progress: (update) => host.emit(turnId, step, { type: "tool.progress", callId, name: call.name, update }),
     generate,
     async saveArtifact({ name, contentType, content }) {
-      const live = await host.live();
-      const artifact = artifactOf(live, name, contentType, content);
-      const { artifactId, size } = artifact;
-      live.append(
-        { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },
-        { artifacts: [artifact] },
-      );
-      await live.committed();
-      return { artifactId };
+      return await onLive(host, async (live) => {
+        const artifact = artifactOf(live, name, contentType, content);
+        const { artifactId, size } = artifact;
+        live.append(
+          { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },
+          { artifacts: [artifact] },
+        );
+        await live.committed();
+        return { artifactId };
+      });
     },
     spawn: async (definition, input, options) =>
-      await spawnByCode(await host.live(), call, definition as AgentDefinition, input, options),
+      await onLive(host, (live) => spawnByCode(live, call, definition as AgentDefinition, input, options)),
   };
 }
 

@@ -117,7 +117,13 @@ export const turnMachine = machine.createMachine({
       invoke: { src: "think", input: ({ context }) => ({ turnId: context.turnId }) },
       initial: "assembling",
       states: {
-        assembling: { on: { "model.requested": { target: "calling", actions: ["dropCalls", "record"] } } },
+        assembling: {
+          on: {
+            "model.requested": { target: "calling", actions: ["dropCalls", "record"] },
+            // A hook stops the turn before the call is made.
+            "stop.signalled": [...failure],
+          },
+        },
         calling: {
           on: { "model.failed": [{ guard: "willRetry", target: "retrying", actions: "record" }, ...failure] },
         },
@@ -156,6 +162,7 @@ export const turnMachine = machine.createMachine({
           { guard: "roundHooksDone", target: "finishing", actions: "record" },
           { actions: "record" },
         ],
+        "stop.signalled": [...failure],
       },
     },
     waiting: { on: { "budget.freed": [...afterRound], "agent.resumed": [...afterRound] } },

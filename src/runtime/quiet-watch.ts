@@ -1,24 +1,61 @@
 import { createDeferred, type Deferred } from "../base/index.ts";
+import type { CallState, Entry, Refusal, TurnState } from "../state/index.ts";
 
-/** Those who wait until nothing of the open turn's own is out in the world. */
+/** What is watched of a live agent. */
+export interface WatchedAgent {
+  readonly openTurnId: string | null;
+  turn(turnId: string): TurnState | undefined;
+  call(turnId: string, callId: string): CallState | undefined;
+}
+
+/** Those who wait until nothing of the open turn's own is out in the world, or until a refused intent may be asked again. */
 export class QuietWatch {
-  readonly #isQuiet: () => boolean;
-  #waiter: Deferred<void> | undefined;
+  readonly #agent: WatchedAgent;
+  #quiet: Deferred<void> | undefined;
+  #freed: Deferred<void> | undefined;
+  /** The last entry that lets refused intents be asked again. */
+  #freedSeq = 0;
 
-  constructor(isQuiet: () => boolean) {
-    this.#isQuiet = isQuiet;
+  constructor(agent: WatchedAgent) {
+    this.#agent = agent;
   }
 
   async quiet(): Promise<void> {
     if (this.#isQuiet()) return;
-    this.#waiter ??= createDeferred();
-    await this.#waiter.promise;
+    this.#quiet ??= createDeferred();
+    await this.#quiet.promise;
   }
 
-  /** To be called after each entry; costs nothing while nobody waits. */
-  look(): void {
-    if (!this.#waiter || !this.#isQuiet()) return;
-    this.#waiter.resolve();
-    this.#waiter = undefined;
+  /** Resolves with the first freed reservation or end of a pause after the refusal; rejects when the agent is discarded. */
+  async freed(refusal: Refusal): Promise<void> {
+    if (this.#freedSeq > refusal.seq) return;
+    this.#freed ??= createDeferred();
+    await this.#freed.promise;
+  }
+
+  /** To be called after each entry; costs next to nothing while nobody waits. */
+  look(entry: Entry): void {
+    if (entry.type === "budget.freed" || entry.type === "agent.resumed") {
+      this.#freedSeq = entry.seq;
+      this.#freed?.resolve();
+      this.#freed = undefined;
+    }
+    if (!this.#quiet || !this.#isQuiet()) return;
+    this.#quiet.resolve();
+    this.#quiet = undefined;
+  }
+
+  /** The agent is discarded: whoever waits for room here turns to the one that takes its place. */
+  close(error: Error): void {
+    this.#freed?.promise.catch(() => undefined);
+    this.#freed?.reject(error);
+  }
+
+  #isQuiet(): boolean {
+    const { openTurnId } = this.#agent;
+    const turn = openTurnId === null ? undefined : this.#agent.turn(openTurnId);
+    if (openTurnId === null || !turn) return true;
+    const isRunning = (callId: string): boolean => this.#agent.call(openTurnId, callId)?.startedEpoch != null;
+    return turn.openRequest === null && !turn.openCallIds.some(isRunning);
   }
 }
