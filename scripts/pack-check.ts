@@ -52,7 +52,7 @@ async function pack(): Promise<{ readonly tarball: string; readonly fileCount: n
   const tarball = join(project, name);
   const { stdout } = await run("tar could not list the package", "tar", ["-tzf", tarball]);
   const files = stdout.trim().split("\n");
-  const strays = files.filter((path) => !/^package\/(dist\/.+|README\.md|LICENSE|package\.json)$/.test(path));
+  const strays = files.filter((path) => !/^package\/(dist\/.+|docs\/.+|README\.md|LICENSE|package\.json)$/.test(path));
   const sources = files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts"));
   if (strays.length + sources.length > 0) {
     throw new PackFault(`The package holds files that do not belong there:\n${[...strays, ...sources].join("\n")}`);
