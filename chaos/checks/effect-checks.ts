@@ -1,0 +1,73 @@
+import type { EntryOf } from "../../src/index.ts";
+import type { AgentEvidence } from "../evidence.ts";
+import type { Attempt } from "../ledger/effect-ledger.ts";
+
+/** The ledger's attempts by key. */
+export type AttemptsByKey = ReadonlyMap<string, readonly Attempt[]>;
+
+export function byKey(attempts: readonly Attempt[]): AttemptsByKey {
+  return Map.groupBy(attempts, ({ key }) => key);
+}
+
+/** Tools of chaos/worker-agents.ts that a ledger can tell about their `once` calls. */
+const reconcilable: ReadonlySet<string> = new Set(["book"]);
+
+/**
+ * What the world saw against what the journal says: a keyed call has one effect, a `once` call at most one, and every
+ * success is one that the world has seen.
+ */
+export function effectViolations({ entries }: AgentEvidence, ledger: AttemptsByKey): string[] {
+  const gates = new Map(
+    entries.flatMap((entry) =>
+      entry.type === "call.gated" && entry.kind === "function" ? [[entry.callId, entry]] : [],
+    ),
+  );
+  return entries.flatMap((entry) => {
+    if (entry.type !== "tool.settled") return [];
+    const gate = gates.get(entry.callId);
+    if (!gate || gate.type !== "call.gated") return [];
+    const attempts = ledger.get(entry.callId) ?? [];
+    return callViolations(entry, gate.effect, attempts).map((text) => `${entry.callId} (${entry.name}): ${text}`);
+  });
+}
+
+function callViolations(
+  { outcome, name }: EntryOf<"tool.settled">,
+  effect: "none" | "keyed" | "once",
+  attempts: readonly Attempt[],
+): string[] {
+  const effects = attempts.filter(({ applied }) => applied).length;
+  const violations: string[] = [];
+  if (effect === "keyed" && effects !== 1) violations.push(`a keyed call had ${effects} effects`);
+  if (effect === "once" && effects > 1) violations.push(`a once call had ${effects} effects`);
+  if (outcome === "success" && effects === 0) violations.push("it is said to have succeeded, but had no effect");
+  if (effect !== "once" && outcome !== "success") violations.push(`it may be repeated, and yet ended ${outcome}`);
+  if (effect === "once" && !reconcilable.has(name) && outcome !== "success" && outcome !== "outcome_unknown") {
+    violations.push(`nobody knows what became of it, and yet it ended ${outcome}`);
+  }
+  if (reconcilable.has(name)) {
+    if (outcome === "outcome_unknown") violations.push("the ledger knew what became of it, and was not believed");
+    if (outcome === "error" && effects > 0) violations.push("it is said to have failed, but had an effect");
+  }
+  return violations;
+}
+
+/** What was committed as done before a process died is not attempted after it. */
+export function repeatedAttempts(
+  before: readonly AgentEvidence[],
+  attemptsBefore: AttemptsByKey,
+  attemptsAfter: AttemptsByKey,
+  hookPrefix: string,
+): string[] {
+  const done = before.flatMap(({ entries }) =>
+    entries.flatMap((entry) => {
+      if (entry.type === "tool.settled") return [entry.callId];
+      if (entry.type === "hook.applied") return [`${hookPrefix}${entry.turnId}:${entry.step}:${entry.hook}`];
+      return [];
+    }),
+  );
+  return done.flatMap((key) => {
+    const more = (attemptsAfter.get(key)?.length ?? 0) - (attemptsBefore.get(key)?.length ?? 0);
+    return more > 0 ? [`${key}: its result was committed, and it was attempted ${more} times more`] : [];
+  });
+}

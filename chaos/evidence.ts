@@ -1,0 +1,70 @@
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Account, AgentRecord, Entry, InboxItem, Message, Stores } from "../src/index.ts";
+import { sqliteStores } from "../src/stores/sqlite.ts";
+import { DEFAULT_TENANT } from "../src/state/index.ts";
+
+/** All that a store holds of one agent. */
+export interface AgentEvidence {
+  readonly agentId: string;
+  readonly record: AgentRecord;
+  readonly entries: readonly Entry[];
+  readonly messages: readonly Message[];
+  readonly inbox: readonly InboxItem[];
+}
+
+/** All that a store holds of one tree, its root first. */
+export interface TreeEvidence {
+  readonly rootAgentId: string;
+  readonly agents: readonly AgentEvidence[];
+  readonly accounts: readonly Account[];
+  /** Places of the tree's commits in their common order. */
+  readonly cursors: readonly number[];
+}
+
+const ROWS = 100_000;
+
+/**
+ * Reads what a dead process has left, from a copy: opening a store repairs and tidies it, and that is the next process'
+ * business. An empty list where there is no store yet.
+ */
+export async function evidenceOf(storePath: string): Promise<TreeEvidence[]> {
+  if (!existsSync(storePath)) return [];
+  const folder = mkdtempSync(join(tmpdir(), "troupe-evidence-"));
+  const copy = join(folder, "store.db");
+  for (const ending of ["", "-wal"]) {
+    if (existsSync(storePath + ending)) copyFileSync(storePath + ending, copy + ending);
+  }
+  const stores = sqliteStores(copy);
+  try {
+    return await treesIn(stores);
+  } finally {
+    await stores.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Every tree of a store, in the order of their roots' ids. */
+export async function treesIn(stores: Stores): Promise<TreeEvidence[]> {
+  const records = await stores.listAgents({ tenant: DEFAULT_TENANT, limit: ROWS });
+  const roots = records.filter(({ parentAgentId }) => parentAgentId === null);
+  return await Promise.all(roots.map((root) => treeOf(stores, root, records)));
+}
+
+async function treeOf(stores: Stores, root: AgentRecord, records: readonly AgentRecord[]): Promise<TreeEvidence> {
+  const { tenant, agentId: rootAgentId } = root;
+  const own = records.filter((record) => record.rootAgentId === rootAgentId && record.agentId !== rootAgentId);
+  const agents = await Promise.all([root, ...own].map((record) => agentOf(stores, record)));
+  const accounts = await stores.accounts(tenant, rootAgentId);
+  const cursors = (await stores.readTree(tenant, rootAgentId, 0, ROWS)).map(({ cursor }) => cursor);
+  return { rootAgentId, agents, accounts, cursors };
+}
+
+async function agentOf(stores: Stores, record: AgentRecord): Promise<AgentEvidence> {
+  const { tenant, agentId } = record;
+  const key = { tenant, agentId };
+  const rows = await stores.readJournal(key, 1);
+  const entries = rows.flatMap((row): readonly Entry[] => row.entries);
+  return { agentId, record, entries, messages: await stores.messages(key), inbox: await stores.inbox(key) };
+}

@@ -1,0 +1,112 @@
+import { join } from "node:path";
+import type { Attempt } from "../ledger/effect-ledger.ts";
+import { byKey, effectViolations, repeatedAttempts } from "../checks/effect-checks.ts";
+import { journalViolations } from "../checks/journal-checks.ts";
+import { modelViolations, repeatedRequests } from "../checks/model-checks.ts";
+import { prefixViolations, spawnViolations } from "../checks/prefix-checks.ts";
+import { restViolations } from "../checks/rest-checks.ts";
+import { type AgentEvidence, evidenceOf, type TreeEvidence } from "../evidence.ts";
+import type { LineReader } from "../line-log.ts";
+import type { ModelCallLine } from "../model/script.ts";
+import { hookPrefix } from "../worker-agents.ts";
+import { type Fault, runWorker, stuckOf, type WorkerEnd } from "../worker-process.ts";
+
+/** What all rounds share. */
+export interface Stage {
+  readonly folder: string;
+  readonly ledger: { readonly address: string; readonly log: LineReader<Attempt> };
+  readonly model: { readonly address: string; readonly log: LineReader<ModelCallLine> };
+}
+
+export interface RoundPlan {
+  readonly name: string;
+  /** The first process dies at the first, the next at the second; each has to strike for the one after it. */
+  readonly faults: readonly Fault[];
+  /** How many deaths the round is about: with fewer it has shown nothing. */
+  readonly wantedDeaths: number;
+  /** Whether survivors take up what is unfinished by `runtime.recover()`, or by starting each agent. */
+  readonly recovers: boolean;
+}
+
+export interface RoundResult {
+  readonly deaths: number;
+  /** Turns of all agents, and how many of them completed. */
+  readonly turns: number;
+  readonly completed: number;
+  /** Milliseconds from the last process' first statement until its agents were taken up, and until its turns had ended. */
+  readonly takenUpMs: number | undefined;
+  readonly recoveredMs: number | undefined;
+  readonly violations: readonly string[];
+}
+
+/** Kills processes at the faults, one after the other, lets a last one come to the end, and audits what is there. */
+export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResult> {
+  const store = join(stage.folder, `${plan.name}.db`);
+  const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agentIds: [plan.name] };
+  const violations: string[] = [];
+  let deaths = 0;
+  let end: WorkerEnd | undefined;
+  for (const fault of [...plan.faults, undefined]) {
+    const before = await snapshot(stage, store);
+    end = await runWorker({ ...orders, recovers: plan.recovers && deaths > 0, counts: false }, fault);
+    const after = await evidenceOf(store);
+    violations.push(...auditSurvivor(stage, before, after));
+    if (!end.struck) break;
+    deaths += 1;
+  }
+  const stuck = end ? stuckOf(end) : "no process ran";
+  if (stuck !== undefined) violations.push(stuck);
+  const trees = await evidenceOf(store);
+  violations.push(...trees.flatMap((tree) => auditEnd(stage, tree)));
+  const ends = trees.flatMap(({ agents }) => agents).flatMap(({ entries }) => entries.filter(isTurnEnd));
+  const up = end?.lines.find((line) => line.type === "up");
+  const labelled = violations.map((text) => `${plan.name} ${faultsText(plan)}: ${text}`);
+  return {
+    deaths,
+    turns: Math.max(1, ends.length),
+    completed: ends.filter(({ outcome }) => outcome === "completed").length,
+    takenUpMs: deaths > 0 && up?.type === "up" ? up.milliseconds : undefined,
+    recoveredMs: deaths > 0 ? end?.milliseconds : undefined,
+    violations: labelled,
+  };
+}
+
+const isTurnEnd = (entry: AgentEvidence["entries"][number]) => entry.type === "turn.ended";
+
+interface Snapshot {
+  readonly trees: readonly TreeEvidence[];
+  readonly attempts: readonly Attempt[];
+  readonly requests: number;
+}
+
+/** What is committed, and what the world has seen, between the death of one process and the start of the next. */
+async function snapshot({ ledger, model }: Stage, store: string): Promise<Snapshot> {
+  return { trees: await evidenceOf(store), attempts: [...ledger.log.lines()], requests: model.log.lines().length };
+}
+
+function auditSurvivor({ ledger, model }: Stage, before: Snapshot, after: readonly TreeEvidence[]): string[] {
+  const agents = before.trees.flatMap((tree) => tree.agents);
+  return [
+    ...prefixViolations(before.trees, after),
+    ...repeatedRequests(agents, before.requests, model.log.lines()),
+    ...repeatedAttempts(agents, byKey(before.attempts), byKey(ledger.log.lines()), hookPrefix),
+  ];
+}
+
+function auditEnd({ ledger, model }: Stage, tree: TreeEvidence): string[] {
+  const attempts = byKey(ledger.log.lines());
+  const requests = model.log.lines();
+  return [
+    ...restViolations(tree),
+    ...spawnViolations(tree),
+    ...tree.agents.flatMap((agent) => [
+      ...journalViolations(agent),
+      ...effectViolations(agent, attempts),
+      ...modelViolations(agent, requests),
+    ]),
+  ];
+}
+
+function faultsText({ faults }: RoundPlan): string {
+  return faults.map(({ name, hit }) => `${name}:${hit}`).join(", then ");
+}

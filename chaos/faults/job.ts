@@ -1,0 +1,144 @@
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { textOf } from "../../src/index.ts";
+import { journalViolations } from "../checks/journal-checks.ts";
+import { prefixViolations, spawnViolations } from "../checks/prefix-checks.ts";
+import { restViolations } from "../checks/rest-checks.ts";
+import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
+import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { summaryOf } from "../summary.ts";
+import { ask, type JobPlace, type JobRun, resume } from "./job-run.ts";
+
+const KILLS = 30;
+const SHORT_KILLS = 3;
+/** How often a job that was resumed is killed again. */
+const AGAIN = 0.3;
+const MOST_KILLS_OF_ONE_JOB = 4;
+/** The part of a process' life in which there is nothing to lose yet: it only loads. */
+const STARTING_SHARE = 0.1;
+const QUESTION = "Which effect classes can a tool have, and what happens to a call whose process died?";
+
+/** The main job, killed with -9 at random moments and resumed each time. A round is one death. */
+export const job: ChaosScenario = {
+  name: "JOB",
+  title: "the main job killed at random moments and resumed: same answer, nothing committed is repeated",
+  run: runKills,
+};
+
+interface Undisturbed {
+  readonly answer: string;
+  readonly milliseconds: number;
+  readonly shape: string;
+}
+
+interface JobResult {
+  readonly kills: number;
+  /** Deaths before anything was stored: the question has to be asked anew. */
+  readonly early: number;
+  readonly resumeMs: readonly number[];
+  readonly violations: readonly string[];
+}
+
+async function runKills(options: ChaosOptions): Promise<ChaosReport> {
+  const { folder, seed } = options;
+  const random = seededRandom(seed);
+  // A copy: the answer must not change because somebody edits the documents meanwhile.
+  const files = join(folder, "files");
+  cpSync(fileURLToPath(new URL("../../docs", import.meta.url)), files, { recursive: true });
+  const placeOf = (name: string): JobPlace => ({ store: join(folder, `${name}.db`), files, question: QUESTION });
+  const calm = await undisturbed(placeOf("undisturbed"));
+  options.progress(`undisturbed in ${Math.round(calm.milliseconds)} ms`);
+  const wanted = options.rounds ?? (options.short ? SHORT_KILLS : KILLS);
+  const results: JobResult[] = [];
+  let kills = 0;
+  while (kills < wanted) {
+    const result = await killAndResume(placeOf(`job-${results.length + 1}`), calm, random);
+    results.push(result);
+    kills += result.kills;
+    const state = result.violations.length === 0 ? "ok" : `VIOLATED\n  ${result.violations.join("\n  ")}`;
+    options.progress(`${kills}/${wanted} kills: ${state}`);
+    if (results.length > wanted * 10) throw new Error("the jobs end before they can be killed");
+  }
+  const violations = results.flatMap((result) => result.violations);
+  const failed = results.filter((result) => result.violations.length > 0).reduce((sum, one) => sum + one.kills, 0);
+  return reportOf(
+    { name: "JOB", seed },
+    { operations: kills, succeeded: kills - failed, violations },
+    {
+      jobs: results.length,
+      killedBeforeAnythingWasStored: results.reduce((sum, one) => sum + one.early, 0),
+      undisturbedMs: Math.round(calm.milliseconds),
+      resumedMs: summaryOf(results.flatMap(({ resumeMs }) => resumeMs)),
+    },
+  );
+}
+
+async function undisturbed(place: JobPlace): Promise<Undisturbed> {
+  // The first run fills the caches of the machine: it would make the second look short.
+  await ask({ ...place, store: `${place.store}.warm-up` });
+  const run = await ask(place);
+  const [tree] = await evidenceOf(place.store);
+  if (!run.ended || run.exitCode !== 0 || !tree || run.answer.trim() === "") {
+    throw new Error(`the undisturbed job gave no answer (exit code ${run.exitCode}): ${run.stderr}`);
+  }
+  return { answer: run.answer, milliseconds: run.milliseconds, shape: shapeOf(tree) };
+}
+
+/** What the agents of a job have done, whatever their ids and however often they were interrupted. */
+function shapeOf({ agents }: TreeEvidence): string {
+  const told = agents.map(({ record, entries, messages }) => {
+    const answers = entries.filter(({ type }) => type === "model.responded").length;
+    const results = entries.flatMap((entry) =>
+      entry.type === "tool.settled" ? [`${entry.name} ${entry.outcome}`] : [],
+    );
+    const last = textOf(messages.at(-1)?.content ?? "");
+    return `${record.definition.name}: ${answers} answers; ${results.sort().join(", ")}; ${last}`;
+  });
+  return told.sort().join("\n");
+}
+
+async function killAndResume(place: JobPlace, calm: Undisturbed, random: SeededRandom): Promise<JobResult> {
+  const moment = (): number =>
+    random.between(Math.floor(calm.milliseconds * STARTING_SHARE), Math.floor(calm.milliseconds));
+  const violations: string[] = [];
+  const resumeMs: number[] = [];
+  let kills = 0;
+  let early = 0;
+  let run = await ask(place, moment());
+  while (!run.ended) {
+    kills += 1;
+    const before = await evidenceOf(place.store);
+    const next = random.next() < AGAIN && kills < MOST_KILLS_OF_ONE_JOB ? moment() : undefined;
+    if (before.length === 0) early += 1;
+    run = before.length === 0 ? await ask(place, next) : await resume(place, next);
+    if (run.ended && before.length > 0) resumeMs.push(run.milliseconds);
+    violations.push(...prefixViolations(before, await evidenceOf(place.store)));
+  }
+  violations.push(...(await auditEnd(place, calm, run)));
+  return { kills, early, resumeMs, violations: violations.map((text) => `${place.store}: ${text}`) };
+}
+
+async function auditEnd(place: JobPlace, calm: Undisturbed, run: JobRun): Promise<string[]> {
+  const violations: string[] = [];
+  if (run.exitCode !== 0) violations.push(`it ended with exit code ${run.exitCode}: ${run.stderr}`);
+  if (run.answer !== calm.answer) violations.push(`another answer: ${run.answer.slice(0, 300)}`);
+  const trees = await evidenceOf(place.store);
+  const [tree] = trees;
+  if (!tree || trees.length > 1) return [...violations, `${trees.length} jobs are in the store`];
+  if (shapeOf(tree) !== calm.shape)
+    violations.push(`its agents did something else:\n${shapeOf(tree)}\nnot\n${calm.shape}`);
+  violations.push(...restViolations(tree), ...spawnViolations(tree), ...tree.agents.flatMap(journalViolations));
+  const again = await resume(place);
+  if (again.answer !== calm.answer) violations.push(`resumed when finished, it says: ${again.answer.slice(0, 300)}`);
+  const later = await evidenceOf(place.store);
+  if (JSON.stringify(entriesOf(later)) !== JSON.stringify(entriesOf(trees))) {
+    violations.push("resuming the finished job wrote to its journal");
+  }
+  return violations;
+}
+
+function entriesOf(trees: readonly TreeEvidence[]) {
+  return trees.flatMap(({ agents }) => agents.map(({ entries }) => entries));
+}

@@ -1,0 +1,94 @@
+import type { ServerReply, WireRequestBody } from "../../test/support/model-server.ts";
+
+/** What one answer of the model asks for: tools of chaos/worker-agents.ts, several in one answer run in parallel. */
+type Round = readonly string[];
+
+/** The rounds of each model before its final answer; what each agent does follows from its model's name. */
+export const plans: Readonly<Record<string, readonly Round[]>> = {
+  lead: [["look", "charge", "send", "book"], ["charge", "helper", "helper"], ["send"]],
+  helper: [["charge", "book", "scribe"], ["look"]],
+  scribe: [["send", "charge"]],
+};
+
+const subagents: ReadonlySet<string> = new Set(["helper", "scribe"]);
+/** The user's message begins with it; what follows names the conversation. */
+export const taskPrefix = "TASK ";
+/** A call made by a hook or a tool begins with it; what follows names the run that asks. */
+export const sidePrefix = "SIDE ";
+
+/** A tool result as the model was told it. */
+export interface ToldResult {
+  /** The round that asked for it, from 1, and its place there, from 0. */
+  readonly step: number;
+  readonly index: number;
+  readonly text: string;
+}
+
+/** A request, reduced to what the checks compare with the journal. */
+export interface ModelCallLine {
+  readonly at: number;
+  readonly model: string;
+  /** What the user's message names; the whole message of a side call. */
+  readonly task: string;
+  /** From 1; 0 for a side call. */
+  readonly step: number;
+  readonly told: readonly ToldResult[];
+  /** Each round's calls are followed by exactly their results. */
+  readonly isLegal: boolean;
+}
+
+export function readRequest(body: WireRequestBody, at: number): ModelCallLine {
+  const [only] = body.messages;
+  if (textIn(only?.content).startsWith(sidePrefix)) {
+    const { model } = body;
+    return { at, model, task: textIn(only?.content), step: 0, told: [], isLegal: body.messages.length === 1 };
+  }
+  const first = body.messages.findIndex(({ role, content }) => role === "user" && isTask(content));
+  const task = textIn(body.messages[first]?.content).slice(taskPrefix.length);
+  const told: ToldResult[] = [];
+  let step = 0;
+  let open: string[] = [];
+  let asked: readonly string[] = [];
+  let isLegal = first >= 0;
+  for (const message of body.messages.slice(first + 1)) {
+    if (message.role === "tool") {
+      const id = message.tool_call_id ?? "";
+      isLegal &&= open.includes(id);
+      open = open.filter((one) => one !== id);
+      told.push({ step, index: asked.indexOf(id), text: textIn(message.content) });
+      continue;
+    }
+    isLegal &&= open.length === 0;
+    if (message.role !== "assistant") continue;
+    step += 1;
+    asked = (message.tool_calls ?? []).map(({ id }) => id);
+    open = [...asked];
+  }
+  isLegal &&= open.length === 0;
+  return { at, model: body.model, task, step: step + 1, told, isLegal };
+}
+
+function isTask(content: unknown): boolean {
+  return textIn(content).startsWith(taskPrefix);
+}
+
+function textIn(content: unknown): string {
+  return typeof content === "string" ? content : "";
+}
+
+/** The same answer for the same conversation: a model without whims. */
+export function answerTo({ model, task, step, told }: ModelCallLine): ServerReply {
+  if (step === 0) return { text: `noted ${task}` };
+  const plan = plans[model];
+  if (!plan) return { status: 404, errorBody: { error: { message: `there is no model "${model}"` } } };
+  const round = plan[step - 1];
+  if (!round) return { text: `DONE ${task}: ${told.map(({ text }) => text).join("; ")}` };
+  return {
+    toolCalls: round.map((name, index) => ({
+      name,
+      arguments: subagents.has(name)
+        ? { input: `${taskPrefix}${task}/${step}.${index}` }
+        : { note: `${step}.${index}` },
+    })),
+  };
+}

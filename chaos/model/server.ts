@@ -1,0 +1,26 @@
+/**
+ * The scripted model as a process of its own: `node chaos/model/server.ts LOG`. Its first line is its base URL. Every
+ * request is in the log before it is answered.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { startModelServer } from "../../test/support/model-server.ts";
+import { endWithParent } from "../end-with-parent.ts";
+import { openLineWriter } from "../line-log.ts";
+import { fractionOf } from "../seeded-random.ts";
+import { answerTo, readRequest } from "./script.ts";
+
+/** Longest time to an answer, in milliseconds. */
+const SLOWEST_ANSWER_MS = 12;
+
+const [path] = process.argv.slice(2);
+if (path === undefined) throw new Error("name the file of the log");
+const log = openLineWriter(path, { sync: false });
+
+const server = await startModelServer((body) => {
+  const call = readRequest(body, Date.now());
+  log.append(call);
+  const delayUntil = delay(fractionOf(`${call.task}:${call.step}`) * SLOWEST_ANSWER_MS);
+  return { ...answerTo(call), delayUntil };
+});
+endWithParent();
+process.stdout.write(`${server.baseURL}\n`);

@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { readCommand } from "../../chaos/command.ts";
+import { faultPointNames } from "../../chaos/fault-point-names.ts";
+import { type ChaosReport, failureOf } from "../../chaos/scenario.ts";
+import { seededRandom } from "../../chaos/seeded-random.ts";
+import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
+
+const known = ["F2", "F31"];
+
+it("reads names, a seed, and how much is to be done", () => {
+  expect(readCommand(["all", "--seed", "7", "--short"], known)).toEqual({
+    names: known,
+    short: true,
+    rounds: undefined,
+    seed: 7,
+  });
+  expect(readCommand(["F31", "--rounds", "3"], known)).toMatchObject({ names: ["F31"], rounds: 3, short: false });
+  expect(readCommand(["F2"], known).seed).not.toBe(readCommand(["F2"], known).seed);
+});
+
+it.each([
+  [[], /Name a scenario/],
+  [["F99"], /There is no scenario "F99"; there are F2, F31/],
+  [["F2", "--rounds", "0"], /--rounds is "0"/],
+  [["F2", "--seed", "x"], /--seed is "x"/],
+])("says what is wrong with %j", (words, told) => {
+  expect(() => readCommand(words, known)).toThrow(told);
+});
+
+it("ends with exit code 2 and its usage when it is asked for what it does not have", async () => {
+  const result = await runCommand("node", ["chaos/main.ts", "F99"]);
+  expect(result.ok).toBe(false);
+  expect(result.output).toMatch(/There is no scenario "F99"[^]*Usage:[^]*exit code 2/);
+});
+
+function draws(seed: number): number[] {
+  const random = seededRandom(seed);
+  return Array.from({ length: 20 }, () => random.between(1, 1_000));
+}
+
+it("draws the same from the same seed", () => {
+  expect(draws(1)).toEqual(draws(1));
+  expect(draws(1)).not.toEqual(draws(2));
+});
+
+it.each<[Partial<ChaosReport>, RegExp]>([
+  [{ operations: 100, succeeded: 100, violations: 1 }, /1 violations/],
+  [{ operations: 100, succeeded: 94, violations: 0 }, /only 94 of 100/],
+  [{ operations: 0, succeeded: 0, violations: 0 }, /nothing was tried/],
+])("counts %j as failed", (counts, told) => {
+  const report = { name: "F2", seed: 1, operations: 0, succeeded: 0, violations: 0, firstViolations: [], ...counts };
+  expect(failureOf(report)).toMatch(told);
+});
+
+it("passes a run in which enough succeeded and nothing was violated", () => {
+  const report = { name: "F2", seed: 1, operations: 100, succeeded: 95, violations: 0, firstViolations: [] };
+  expect(failureOf(report)).toBeUndefined();
+});
+
+it("knows every fault point of the sources", () => {
+  const sources = join(repositoryRoot, "src");
+  const files = readdirSync(sources, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  const marked = files.flatMap((name) =>
+    [...readFileSync(join(sources, name), "utf8").matchAll(/faultPoint\("([^"]+)"\)/g)].map(([, point]) => point),
+  );
+  expect(new Set(marked)).toEqual(new Set(faultPointNames));
+});
