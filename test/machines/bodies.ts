@@ -244,7 +244,6 @@ export function turnEnded(
 export const starting: Body<"agent.starting"> = { type: "agent.starting" };
 export const started: Body<"agent.started"> = { type: "agent.started", definition: { name: "desk", hash: "h" } };
 export const shutDown: Body<"agent.shutdown"> = { type: "agent.shutdown" };
-/** Marks of the agent while its turn is open. */
 export const pausing: Body<"agent.pausing"> = { type: "agent.pausing", turnId, by: "user" };
 export const paused: Body<"agent.paused"> = { type: "agent.paused", turnId };
 export const resumed: Body<"agent.resumed"> = { type: "agent.resumed", turnId, by: "user", to: "busy" };

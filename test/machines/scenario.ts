@@ -1,0 +1,65 @@
+import { type AgentDefinition, type AgentOptions, defineAgent, type Runtime } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
+import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
+import { elapse } from "../support/journal-probes.ts";
+import type { Stage, StagedOptions } from "../support/runtimes.ts";
+import { calling, createGate, type Gate } from "../support/turn-probes.ts";
+import { held, look } from "./scenario-tools.ts";
+
+/** A program of real turns whose journals are looked at afterwards. Its root agent is `desk`. */
+export interface Scenario {
+  readonly name: string;
+  /** Entries, as `labelOf` names them, without which the journals of its tree would not be what the name says. */
+  readonly shows: readonly string[];
+  readonly run: (stage: Stage, options: Pick<StagedOptions, "onInspect">) => Promise<Runtime>;
+}
+
+/** `intent.refused mustWait`, `tool.settled denied`, `turn.ended steps_limit`, or just the type. */
+export function labelOf(entry: Entry): string {
+  if (entry.type === "intent.refused") return `${entry.type} ${entry.reason}`;
+  if (entry.type === "turn.ended") return `${entry.type} ${entry.stopReason}`;
+  return "outcome" in entry ? `${entry.type} ${entry.outcome}` : entry.type;
+}
+
+export function desk(script: ModelScript, options: Partial<AgentOptions> = {}): AgentDefinition {
+  return defineAgent({ tools: [look], ...options, name: "desk", model: scriptedModel(script) });
+}
+
+/** Opens the definition's agent, runs one turn for each prompt, and lets time pass while it waits. */
+export function turns(
+  definition: () => AgentDefinition,
+  prompts: readonly (string | null)[] = ["go"],
+): Scenario["run"] {
+  return async (stage, options) => {
+    const runtime = await stage.open({ ...options, agents: [definition()] });
+    const agent = await runtime.agent("desk", { agentId: "desk" });
+    await agent.start();
+    for (const prompt of prompts) await elapse(stage.clock, agent.executeTurn(prompt).result);
+    return runtime;
+  };
+}
+
+export function reader(script: ModelScript, options: Partial<AgentOptions> = {}): AgentDefinition {
+  return defineAgent({ ...options, name: "reader", model: scriptedModel(script) });
+}
+
+export const askReader = (input: string) => ({ name: "reader", arguments: { input } });
+
+/** Runs a turn until it holds at the gate, and lets the test act there. */
+export async function interrupted(
+  stage: Stage,
+  options: Pick<StagedOptions, "onInspect">,
+  act: (gate: Gate<string>, runtime: Runtime) => Promise<void>,
+  definitionOf: (gate: Gate<string>) => AgentDefinition = (gate) =>
+    desk([calling("held", "look"), "done"], { tools: [held(gate), look] }),
+): Promise<Runtime> {
+  const gate = createGate<string>();
+  const runtime = await stage.open({ ...options, agents: [definitionOf(gate)] });
+  const agent = await runtime.agent("desk", { agentId: "desk" });
+  await agent.start();
+  const turn = agent.executeTurn("go");
+  await gate.reached();
+  await act(gate, runtime);
+  await elapse(stage.clock, turn.result);
+  return runtime;
+}

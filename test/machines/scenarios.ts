@@ -1,0 +1,6 @@
+import type { Scenario } from "./scenario.ts";
+import { treeScenarios } from "./tree-scenarios.ts";
+import { turnScenarios } from "./turn-scenarios.ts";
+
+/** Programs of real turns: what tests that look at journals run. */
+export const scenarios: readonly Scenario[] = [...turnScenarios, ...treeScenarios];
