@@ -78,7 +78,8 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
     const judgement = judge(entry, ledger, batch.key.agentId);
     if (!judgement.granted) {
       const { reason, accountId, limit } = judgement;
-      return refusal(entry, { reason, accountId, limit });
+      const message = reason === "unpriced" && "model" in entry ? unpriced(entry.model, accountId) : undefined;
+      return refusal(entry, { reason, accountId, limit, ...(message === undefined ? {} : { message }) });
     }
     if (entry.type === "child.spawned") spawn(tables, orderOf(batch, entry.seq), ledger, posted);
     if (entry.type === "model.requested" || entry.type === "generate.requested") {
@@ -92,6 +93,10 @@ function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
   if (intent.type === "model.requested" || intent.type === "generate.requested") return ledger.reserve(intent.ask);
   if (intent.type === "tool.started" && intent.attempt > 1) return { granted: true, reservation: null };
   return ledger.countToolCall(intent.accountId, agentId);
+}
+
+function unpriced(model: string, accountId: string): string {
+  return `the price of model "${model}" is not known, and account ${accountId} limits the cost: give every agent that spends on it a price, for instance price: { inputPerMillion: 0.25, outputPerMillion: 2 }`;
 }
 
 function refusal(

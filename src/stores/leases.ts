@@ -1,6 +1,8 @@
-import type { AgentKey } from "../state/index.ts";
+import { passOverAbsence, turnAccountId } from "../budget/index.ts";
+import type { AgentKey, AgentRecord } from "../state/index.ts";
+import { changeTimers } from "./account-timers.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./ports.ts";
-import type { ProcessRow, Tables } from "./tables.ts";
+import type { Head, ProcessRow, Tables } from "./tables.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -21,9 +23,31 @@ export function acquire(tables: Tables, key: AgentKey, rules: LeaseRules, now: n
       return { type: "held", by: identityOf(holder), epoch: head.epoch };
     }
   }
+  if (head.holder !== rules.processId) passOver(tables, record, lastSignOf(tables, head), now);
   const epoch = head.epoch + 1;
   tables.putHead(key, { ...head, epoch, holder: rules.processId });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
+}
+
+/** When the owner before was last known to live: its last heartbeat, or its last commit where it gave the lease back. */
+function lastSignOf(tables: Tables, head: Head): number {
+  const heartbeatAt = head.holder === null ? 0 : (tables.process(head.holder)?.heartbeatAt ?? 0);
+  return Math.max(head.at, heartbeatAt);
+}
+
+/** Time in which the agent had no owner is not working time, on no account above its open turn (design, Budgets). */
+function passOver(tables: Tables, record: AgentRecord, lastSign: number, now: number): void {
+  const { tenant, rootAgentId, openTurnId } = record;
+  for (let id = openTurnId === null ? null : turnAccountId(openTurnId); id !== null; ) {
+    const before = tables.account(tenant, id);
+    if (!before) return;
+    const account = passOverAbsence(before, lastSign, now);
+    if (account !== before) {
+      tables.putAccount(tenant, rootAgentId, account);
+      changeTimers(tables, tenant, before, account);
+    }
+    id = account.parentId;
+  }
 }
 
 export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {

@@ -23,7 +23,7 @@ export type Judgement =
   | { readonly granted: true; readonly reservation: Reservation | null }
   | {
       readonly granted: false;
-      readonly reason: "budget" | "mustWait";
+      readonly reason: "budget" | "mustWait" | "unpriced";
       readonly accountId: string;
       readonly limit: LimitName;
     };

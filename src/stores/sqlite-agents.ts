@@ -2,18 +2,11 @@ import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../state/index.ts";
 import type { AgentFilter } from "./ports.ts";
-import { type Cached, KeyedCache } from "./sqlite-cache.ts";
+import { KeyedCache } from "./sqlite-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import { type KeptHead, SqliteHeads } from "./sqlite-heads.ts";
+import { SqliteHeads } from "./sqlite-heads.ts";
 import { integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts";
-
-/** What is kept of an agent between transactions. Rows are never deleted, so the integer keys hold. */
-export interface AgentSlot {
-  readonly id: number;
-  readonly tree: number;
-  readonly record: Cached<AgentRecord>;
-  head: KeptHead | undefined;
-}
+import type { AgentSlot } from "./sqlite-slot.ts";
 
 const CAPACITY = 4000;
 

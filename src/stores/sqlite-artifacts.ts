@@ -1,9 +1,9 @@
 import type { StatementSync } from "node:sqlite";
 import { z } from "zod";
 import { type Artifact, artifactSchema } from "../state/index.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts";
+import type { AgentSlot } from "./sqlite-slot.ts";
 
 type Description = Omit<Artifact, "content">;
 

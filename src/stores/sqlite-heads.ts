@@ -4,17 +4,10 @@ import { limitNameSchema } from "../budget/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
 import { timerSchema } from "../state/index.ts";
 import type { Committed } from "./ports.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, type Row, textOrNullOf } from "./sqlite-row.ts";
+import type { AgentSlot, KeptHead } from "./sqlite-slot.ts";
 import type { Head } from "./tables.ts";
-
-/** A head as it is kept in memory, with the cursor of the agent's last row in the journal (0: it has none). */
-export interface KeptHead {
-  readonly generation: number;
-  readonly value: Head;
-  readonly cursor: number;
-}
 
 /** An outcome without its entries, which the journal holds. */
 const storedOutcomeSchema = z.object({

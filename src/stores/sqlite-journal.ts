@@ -9,9 +9,9 @@ import {
   messageSchema,
   readEntries,
 } from "../state/index.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
+import type { AgentSlot } from "./sqlite-slot.ts";
 
 const messagesSchema = z.array(messageSchema);
 

@@ -3,10 +3,11 @@ import type { AgentKey, AgentRecord, Artifact, Entry, InboxItem, JournalRow, Mes
 import type { LocalTables } from "./local-stores.ts";
 import type { AgentFilter, Committed } from "./ports.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
-import { type AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
+import { SqliteAgents } from "./sqlite-agents.ts";
 import { SqliteArtifacts } from "./sqlite-artifacts.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
+import type { AgentSlot } from "./sqlite-slot.ts";
 import { SqliteWaiting } from "./sqlite-waiting.ts";
 import { freshHead, type Head, type ProcessRow } from "./tables.ts";
 

@@ -1,8 +1,8 @@
 import type { StatementSync } from "node:sqlite";
 import { type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../state/index.ts";
-import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
+import type { AgentSlot } from "./sqlite-slot.ts";
 import type { ProcessRow } from "./tables.ts";
 
 /** What waits for an agent: its inbox and its alarms; and the processes that may run it. */

@@ -111,6 +111,16 @@ export function marksContract(subject: () => Stores): void {
     expect(await subject().readAgent(keyOf())).toMatchObject({ pause: null, abort: { turnId: TURN } });
   });
 
+  test("a turn that still waits in line is aborted there, and the open one goes on", async () => {
+    const { root } = await openFamily(subject());
+    await subject().openTurn(keyOf(), { input: "next", actorId: null, limits: null, queue: true }, NOW);
+    const turnId = `${ROOT}#2`;
+    expect(await subject().abort(keyOf(), { ...abort, turnId }, NOW)).toEqual({ type: "marked", posted: [ROOT] });
+    expect(await subject().abort(keyOf(), { ...abort, turnId }, NOW)).toEqual({ type: "unchanged", posted: [] });
+    expect((await subject().inbox(keyOf())).at(-1)).toMatchObject({ kind: "abort", turnId });
+    expect((await root.commit({ entries: [toolStarted()] })).entries).toMatchObject([{ type: "tool.started" }]);
+  });
+
   test("an unknown agent is not found", async () => {
     for (const outcome of [
       await subject().pause(keyOf("nobody"), "ann", NOW),
