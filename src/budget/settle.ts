@@ -87,6 +87,16 @@ export function countActivity(chain: readonly Account[], delta: 1 | -1, at: numb
   });
 }
 
+/**
+ * Leaves out the time in which nobody worked because the process that did was gone: what counts ends at its last sign of
+ * life, and goes on now. An account that began to count after that sign is as it was.
+ */
+export function passOverAbsence(account: Account, lastSign: number, now: number): Account {
+  const { activeSince, used } = account;
+  if (activeSince === null || activeSince > lastSign || lastSign >= now) return account;
+  return { ...account, activeSince: now, used: { ...used, activeMs: used.activeMs + (lastSign - activeSince) } };
+}
+
 /** When `maxSeconds` of this account runs out if its work goes on; undefined when it is idle or has no such limit. */
 export function activeUntil(account: Account): number | undefined {
   if (account.activeSince === null || account.limits.maxActiveMs === undefined) return undefined;
