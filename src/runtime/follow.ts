@@ -20,6 +20,8 @@ export interface FollowSource {
   readonly stores: Stores;
   readonly bus: EventBus;
   readonly tenant: string;
+  /** Called when another process may have written to the tree; the returned function ends it. */
+  onForeignWrite(listener: () => void): () => void;
   /** Aborted when the runtime has been shut down: nothing more comes. */
   readonly closed: AbortSignal;
 }
@@ -44,7 +46,7 @@ export async function* followTree(
     arrived.resolve();
   };
   const stopListening = bus.listen((event) => push(event.cursor === null ? event : "look"), rootAgentId);
-  const stopWatching = stores.onForeignWrite(() => push("look"));
+  const stopWatching = source.onForeignWrite(() => push("look"));
   const onAbort = (): void => arrived.resolve();
   signal?.addEventListener("abort", onAbort, { once: true });
   closed.addEventListener("abort", onAbort, { once: true });

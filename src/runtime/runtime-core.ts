@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
-import { AlreadyOwnedError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError, TurnInterruptedError } from "../errors/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason, type Timer } from "../state/index.ts";
 import { currentProcess, type Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
@@ -23,6 +23,8 @@ export interface CoreOptions extends RuntimeOptions {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
 }
 
+const TIMERS_AT_A_TIME = 100;
+
 /**
  * What the handles of one process share.
  * Owns: heartbeats, alarms, the waiters for results, who was spawned by which turn. Does not own: the agents themselves.
@@ -37,6 +39,7 @@ export class RuntimeCore implements TurnSource {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly #results = new TurnResults();
   readonly #parentTurns = new Map<string, string | null>();
+  readonly #onlookers = new Set<() => void>();
   readonly #pauseWaiters = new Map<string, Deferred<void>>();
   readonly #alarms: Alarms;
   readonly #processId = randomUUID();
@@ -119,6 +122,9 @@ export class RuntimeCore implements TurnSource {
   /** A turn that ended before anybody asked is in the journal. */
   async #lookFor(turnId: string): Promise<void> {
     if (this.isLocal(turnId)) return;
+    const record = await this.stores.readAgent(this.keyOf(agentOfTurn(turnId)));
+    // Looked for at every write of another process: the journal is read only when there is something to find.
+    if (!record || record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) return;
     const result = await readTurnResult(this.stores, this.tenant, turnId);
     if (result) this.#results.ended(result);
   }
@@ -189,20 +195,36 @@ export class RuntimeCore implements TurnSource {
 
   // ——— what comes from outside ———
 
-  /** Another process wrote: it may have posted to agents that live here, or ended a turn that is awaited here. */
+  /** Another process wrote, or may have while nobody told us: it may have posted to agents that live here, or ended a turn that is awaited here. */
   #onForeignWrite(): void {
     this.live.notify(this.live.all().map(({ key }) => key.agentId));
     for (const turnId of this.#results.awaited()) {
-      this.#lookFor(turnId).catch((error: unknown) => process.emitWarning(`turn ${turnId}: ${String(error)}`));
+      this.#lookFor(turnId).catch((error: unknown) => {
+        if (!this.closed.aborted) process.emitWarning(`turn ${turnId}: ${String(error)}`);
+      });
     }
+    for (const onlooker of this.#onlookers) onlooker();
+  }
+
+  onForeignWrite(listener: () => void): () => void {
+    const entry = (): void => listener();
+    this.#onlookers.add(entry);
+    return () => this.#onlookers.delete(entry);
   }
 
   async #onTimer(timer: Timer): Promise<void> {
     if (timer.tenant !== this.tenant) return;
     try {
-      this.live.takeTimer(await this.live.activate(this.keyOf(timer.agentId)), timer);
+      const activation = await this.live.activate(this.keyOf(timer.agentId));
+      // Taking the agent up leaves out the time in which nobody worked, and so may have put the alarm off.
+      const due = await this.stores.dueTimers(this.clock.now(), TIMERS_AT_A_TIME);
+      if (due.some(({ agentId, id }) => agentId === timer.agentId && id === timer.id)) {
+        this.live.takeTimer(activation, timer);
+      }
     } catch (error) {
-      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return;
+      // Its owner, or a runtime that knows its definition, sees to it.
+      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError)
+        return;
       throw error;
     }
   }
@@ -212,6 +234,8 @@ export class RuntimeCore implements TurnSource {
       this.stores.heartbeat(this.#processId, this.clock.now()).catch((error: unknown) => {
         process.emitWarning(`the heartbeat could not be written: ${String(error)}`);
       });
+      // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
+      this.#onForeignWrite();
       this.#beat();
     });
   }
