@@ -10,6 +10,11 @@ export interface CommitSource {
   onFailure(error: unknown): void;
 }
 
+interface Order {
+  readonly source: CommitSource;
+  readonly batch: Batch;
+}
+
 /**
  * Brings batches to the store: all that became ready within one event-loop turn go in one transaction.
  * Owns: which sources are due. Does not own: the batches, or what their outcomes mean.
@@ -54,35 +59,35 @@ export class Committer {
 
   #flush(): void {
     this.#scheduled = false;
-    const sources: CommitSource[] = [];
-    const batches: Batch[] = [];
+    const orders: Order[] = [];
     for (const source of this.#due) {
       const batch = source.takeBatch();
-      if (!batch) continue;
-      sources.push(source);
-      batches.push(batch);
+      if (batch) orders.push({ source, batch });
     }
     this.#due.clear();
-    if (batches.length === 0) return this.#settleIdle();
+    if (orders.length === 0) return this.#settleIdle();
     this.#underWay += 1;
     faultPoint("commit.before");
-    this.#commit(batches).then(
-      (outcomes) => {
-        faultPoint("commit.after");
-        for (const [index, source] of sources.entries()) {
-          const batch = batches[index];
-          const outcome = outcomes[index];
-          if (batch && outcome) source.onOutcome(batch, outcome);
-        }
-        this.#underWay -= 1;
-        this.#settleIdle();
-      },
-      (error: unknown) => {
-        for (const source of sources) source.onFailure(error);
-        this.#underWay -= 1;
-        this.#settleIdle();
-      },
-    );
+    void this.#send(orders).then(() => {
+      this.#underWay -= 1;
+      this.#settleIdle();
+    });
+  }
+
+  /** One transaction for all; when one batch breaks it, each is sent again alone, so that it takes nobody with it. */
+  async #send(orders: readonly Order[]): Promise<void> {
+    try {
+      const outcomes = await this.#commit(orders.map(({ batch }) => batch));
+      faultPoint("commit.after");
+      for (const [index, { source, batch }] of orders.entries()) {
+        const outcome = outcomes[index];
+        if (outcome) source.onOutcome(batch, outcome);
+      }
+    } catch (error) {
+      const [only, ...others] = orders;
+      if (only && others.length === 0) only.source.onFailure(error);
+      else await Promise.all(orders.map((order) => this.#send([order])));
+    }
   }
 
   async #commit(batches: readonly Batch[]): Promise<CommitOutcome[]> {

@@ -1,0 +1,72 @@
+import { expect, it } from "vitest";
+import { systemClock } from "../../src/base/index.ts";
+import { InvariantError } from "../../src/errors/index.ts";
+import { memoryStores } from "../../src/index.ts";
+import { Committer, type CommitSource } from "../../src/runtime/committer.ts";
+import type { Batch, CommitOutcome } from "../../src/stores/index.ts";
+
+function batchOf(id: string): Batch {
+  return {
+    id,
+    key: { tenant: "default", agentId: id },
+    epoch: 1,
+    expectedSeq: 0,
+    entries: [],
+    messages: [],
+    artifacts: [],
+    owned: null,
+    closedTurnId: null,
+    moves: [],
+    spawns: [],
+    posts: [],
+    acknowledged: [],
+    clearedTimers: [],
+  };
+}
+
+class Source implements CommitSource {
+  readonly batch: Batch;
+  outcome: CommitOutcome | undefined;
+  failure: unknown;
+  #taken = false;
+
+  constructor(id: string) {
+    this.batch = batchOf(id);
+  }
+
+  takeBatch(): Batch | undefined {
+    if (this.#taken) return undefined;
+    this.#taken = true;
+    return this.batch;
+  }
+
+  onOutcome(_batch: Batch, outcome: CommitOutcome): void {
+    this.outcome = outcome;
+  }
+
+  onFailure(error: unknown): void {
+    this.failure = error;
+  }
+}
+
+it("a batch that breaks its transaction takes no other with it", async () => {
+  const broken = new InvariantError("this batch is broken");
+  const sent: string[][] = [];
+  const stores = {
+    ...memoryStores(),
+    commit: async (batches: readonly Batch[]): Promise<CommitOutcome[]> => {
+      sent.push(batches.map(({ id }) => id));
+      if (batches.some(({ id }) => id === "bad")) throw broken;
+      return batches.map(() => ({ type: "stale", epoch: 2, seq: 0 }));
+    },
+  };
+  const committer = new Committer(stores, systemClock, () => 0);
+  const [good, bad] = [new Source("good"), new Source("bad")];
+  committer.schedule(good);
+  committer.schedule(bad);
+  await committer.drained();
+
+  expect(sent).toEqual([["good", "bad"], ["good"], ["bad"]]);
+  expect(good).toMatchObject({ outcome: { type: "stale" }, failure: undefined });
+  expect(bad).toMatchObject({ outcome: undefined, failure: broken });
+});
