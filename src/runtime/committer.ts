@@ -76,17 +76,24 @@ export class Committer {
 
   /** One transaction for all; when one batch breaks it, each is sent again alone, so that it takes nobody with it. */
   async #send(orders: readonly Order[]): Promise<void> {
+    let outcomes: readonly CommitOutcome[];
     try {
-      const outcomes = await this.#commit(orders.map(({ batch }) => batch));
-      faultPoint("commit.after");
-      for (const [index, { source, batch }] of orders.entries()) {
-        const outcome = outcomes[index];
-        if (outcome) source.onOutcome(batch, outcome);
-      }
+      outcomes = await this.#commit(orders.map(({ batch }) => batch));
     } catch (error) {
       const [only, ...others] = orders;
-      if (only && others.length === 0) only.source.onFailure(error);
-      else await Promise.all(orders.map((order) => this.#send([order])));
+      if (only && others.length === 0) return only.source.onFailure(error);
+      await Promise.all(orders.map((order) => this.#send([order])));
+      return;
+    }
+    faultPoint("commit.after");
+    for (const [index, { source, batch }] of orders.entries()) {
+      const outcome = outcomes[index];
+      try {
+        if (outcome) source.onOutcome(batch, outcome);
+      } catch (error) {
+        // A defect while it took in what is committed: its agent is given up here and recovered from the journal.
+        source.onFailure(error);
+      }
     }
   }
 
