@@ -42,6 +42,12 @@ export function assertPriced(host: Host, limitsCost: boolean): void {
   );
 }
 
+/** The bound is sent only where one was asked for, or where a limit stands behind the reservation. */
+export function boundedRequest(request: ModelRequest, asked: number | undefined, granted: Reservation): ModelRequest {
+  if (asked === undefined && granted.isBound !== true) return request;
+  return { ...request, maxOutputTokens: granted.outputTokens };
+}
+
 /** The settlement by what the provider reports, or by what was counted here. */
 export function settlementOf(reservation: Reservation, usage: Usage, price: Price | null): Settlement {
   return {

@@ -3,7 +3,15 @@ import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
-import { assertPriced, billOf, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
+import {
+  assertPriced,
+  billOf,
+  boundedRequest,
+  costOf,
+  reservationAskOf,
+  settlementOf,
+  unconfirmedSettlement,
+} from "./ask.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { onLive } from "./on-live.ts";
@@ -58,7 +66,8 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   const { ask, reservation } = await reserved(owner, side);
   faultPoint("generate.intent");
   try {
-    const response = await model.generate({ ...request, maxOutputTokens: reservation.outputTokens }, { signal });
+    const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
+    const response = await model.generate(boundedRequest(request, asked, reservation), { signal });
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, price);
     const costMicros = costOf(response.usage, price);

@@ -2,7 +2,7 @@ import { faultPoint } from "../base/index.ts";
 import { TurnInterruptedError } from "../errors/index.ts";
 import type { ModelDelta } from "../model/index.ts";
 import { type EntryOf, hookKeyOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
-import { assertPriced, reservationAskOf } from "./ask.ts";
+import { assertPriced, boundedRequest, reservationAskOf } from "./ask.ts";
 import { effectActor } from "./effect.ts";
 import { runHook } from "./hook-run.ts";
 import type { Host } from "./host.ts";
@@ -123,7 +123,7 @@ async function attempt(
   const noteCut = (): void => (listening ? host.noteCut(key, received) : undefined);
   signal.addEventListener("abort", noteCut, { once: true });
   try {
-    const bounded = boundedRequest(request, host, reservation.outputTokens);
+    const bounded = boundedRequest(request, definition.maxOutputTokens, reservation);
     const onDelta = (delta: ModelDelta): void => {
       received += Buffer.byteLength(delta.text);
       host.emit(turnId, step, { type: delta.type === "text" ? "text.delta" : "reasoning.delta", text: delta.text });
@@ -142,13 +142,4 @@ async function attempt(
   } finally {
     signal.removeEventListener("abort", noteCut);
   }
-}
-
-/** The bound is sent only where one was asked for, or where a limit is near. */
-function boundedRequest(request: ModelRequest, host: Host, outputTokens: number): ModelRequest {
-  const asked = host.definition.maxOutputTokens;
-  const { limits } = host.definition;
-  const binds = limits.maxTokens !== undefined || limits.maxCostMicros !== undefined || host.identity.parentAccountId;
-  if (asked === undefined && !binds) return request;
-  return { ...request, maxOutputTokens: outputTokens };
 }

@@ -24,6 +24,8 @@ export const reservationSchema = z.object({
   costMicros: z.number().int().nonnegative(),
   /** The bound the call has to keep to: what was asked, or less where the limit is near. */
   outputTokens: z.number().int().positive(),
+  /** Whether a limit on tokens or cost stands behind it, so that the provider has to be told the bound. Absent: no. */
+  isBound: z.boolean().optional(),
 });
 export type Reservation = z.infer<typeof reservationSchema>;
 
@@ -31,7 +33,7 @@ export type ReserveOutcome =
   | { readonly granted: true; readonly reservation: Reservation; readonly accounts: readonly Account[] }
   | {
       readonly granted: false;
-      readonly reason: "budget" | "mustWait";
+      readonly reason: "budget" | "mustWait" | "unpriced";
       readonly accountId: string;
       readonly limit: LimitName;
     };
@@ -42,7 +44,8 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
 /**
  * Reserves on every account from the turn's (first) to the root's (last), or on none.
  * Exhausted (`budget`): used + prompt + minimum output is over a limit. `mustWait`: only others' reservations stand in
- * the way. The output is clamped below what was asked only to what the limits themselves leave.
+ * the way. `unpriced`: a limit on cost binds, and nobody knows what the call costs. The output is clamped below what
+ * was asked only to what the limits themselves leave.
  */
 export function reserve(chain: readonly Account[], ask: ReservationAsk, now: number): ReserveOutcome {
   let outputTokens = ask.outputTokens;
@@ -50,6 +53,9 @@ export function reserve(chain: readonly Account[], ask: ReservationAsk, now: num
   for (const account of chain) {
     const limit = blockedBy(account, ask, now);
     if (limit) return { granted: false, reason: "budget", accountId: account.id, limit };
+    if (account.limits.maxCostMicros !== undefined && !ask.price) {
+      return { granted: false, reason: "unpriced", accountId: account.id, limit: "maxCostMicros" };
+    }
     for (const room of outputRooms(account, ask)) {
       const { accountId, limit, alone } = room;
       if (alone < ask.minimumOutputTokens) return { granted: false, reason: "budget", accountId, limit };
@@ -65,7 +71,7 @@ export function reserve(chain: readonly Account[], ask: ReservationAsk, now: num
   const tokens = ask.promptTokens + outputTokens;
   return {
     granted: true,
-    reservation: { accountId: ask.accountId, tokens, costMicros, outputTokens },
+    reservation: { accountId: ask.accountId, tokens, costMicros, outputTokens, isBound: rooms.length > 0 },
     accounts: chain.map((account) => withReservation(account, ask, tokens, costMicros)),
   };
 }

@@ -30,7 +30,7 @@ export const hookNameSchema = z.enum(["beforeLlm", "afterTools"]);
 export type HookName = z.infer<typeof hookNameSchema>;
 
 /** Why an intent was not granted. */
-export const refusalReasonSchema = z.enum(["budget", "mustWait", "paused", "aborted"]);
+export const refusalReasonSchema = z.enum(["budget", "mustWait", "unpriced", "paused", "aborted"]);
 export type RefusalReason = z.infer<typeof refusalReasonSchema>;
 
 export const gateVerdictSchema = z.enum(["allowed", "denied", "invalid", "not_found", "failed"]);

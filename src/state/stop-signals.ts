@@ -33,6 +33,10 @@ export function signalOfLimit(limit: LimitName, accountId: string): StopSignal {
 /** What a refused intent means for the turn: nothing when it only has to wait. */
 export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | undefined {
   if (entry.reason === "budget" && entry.limit && entry.accountId) return signalOfLimit(entry.limit, entry.accountId);
+  if (entry.reason === "unpriced") {
+    const { message = "the price of the model is not known", accountId = "" } = entry;
+    return { reason: "error", message, source: "budget", accountId, limit: "maxCostMicros" };
+  }
   if (entry.reason === "aborted") {
     const message = entry.message ?? `agent ${entry.agentId} was aborted`;
     return { reason: "user_requested", message, source: "user" };

@@ -74,6 +74,17 @@ describe("a reservation", () => {
     expect(outcome).toMatchObject({ reason: "budget", accountId: "top" });
   });
 
+  test("is refused as unpriced where a limit on cost binds and nobody knows the price", () => {
+    const chain = [account({}, { id: "turn" }), account({ maxCost: 1 }, { id: "root" })];
+    expect(reserve(chain, ask({ price: null }), 0)).toMatchObject({ reason: "unpriced", accountId: "root" });
+  });
+
+  test("says whether a limit stands behind it, so that the provider is told the bound", () => {
+    expect(reserve([account({ maxSteps: 3 })], ask(), 0)).toMatchObject({ reservation: { isBound: false } });
+    const boss = account({ maxTokens: 9000 }, { id: "boss" });
+    expect(reserve([account(), boss], ask(), 0)).toMatchObject({ reservation: { isBound: true } });
+  });
+
   test("is refused when time is up, also when it runs out while work goes on", () => {
     const working = { ...account({ maxSeconds: 1 }), activeCount: 1, activeSince: 1000 };
     expect(reserve([working], ask(), 1999)).toMatchObject({ granted: true });

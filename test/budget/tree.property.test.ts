@@ -141,6 +141,7 @@ function judgementFaults(tree: Tree, ask: ReservationAsk, outcome: ReserveOutcom
     return isInBounds ? [] : [`granted ${outputTokens} output tokens`];
   }
   if (outcome.reason === "budget") return [];
+  if (outcome.reason === "unpriced") return ask.price === null ? [] : ["a priced call was refused as unpriced"];
   // There is somebody to wait for, and without them it would go: nobody waits for ever.
   const chain = chainOf(tree, ask.accountId);
   const isAlone = chain.find((account) => account.id === outcome.accountId)?.reserved.tokens === 0;
