@@ -11,6 +11,11 @@ const worker = (script: ModelScript) => defineAgent({ name: "worker", model: scr
 const acting = (text: () => Promise<string>) =>
   defineTool({ name: "act", description: "Acts.", parameters: z.object({}), effect: "keyed", execute: text });
 
+const acter = (act: () => Promise<string>) => {
+  const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "done" : calling("act")));
+  return defineAgent({ name: "worker", model, tools: [acting(act)] });
+};
+
 describeRuntimes("two processes on the same stores", (stage) => {
   /** One process owns the agent "o", the other only knows of it. */
   const open = async (script: ModelScript) => {
@@ -119,18 +124,14 @@ describeRuntimes("two processes on the same stores", (stage) => {
 
   it("a tool of the frozen owner that ends late leaves no second result", async () => {
     const gate = createGate<string>();
-    const team = (act: () => Promise<string>) => {
-      const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "done" : calling("act")));
-      return defineAgent({ name: "worker", model, tools: [acting(act)] });
-    };
-    const owning = await stage().openProcess({ agents: [team(() => gate.pass())] });
+    const owning = await stage().openProcess({ agents: [acter(() => gate.pass())] });
     const agent = await owning.runtime.agent("worker", { agentId: "o" });
     await agent.start();
     agent.executeTurn("go").result.catch(() => undefined);
     await gate.reached();
     owning.freeze();
     stage().expireLeases();
-    const other = await stage().open({ agents: [team(async () => "acted by the other")] });
+    const other = await stage().open({ agents: [acter(async () => "acted by the other")] });
     const remote = await other.find("o");
     await remote.start();
     expect(await remote.turn("o#1").result).toMatchObject({ status: "completed", text: "done" });

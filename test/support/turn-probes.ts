@@ -52,7 +52,7 @@ export function createGate<T = void>(): Gate<T> {
 export type AskedCall = string | { readonly name: string; readonly arguments?: object };
 
 /** An answer that asks for tools. */
-export function calling(...calls: readonly AskedCall[]): ScriptedAnswer {
+export function calling(...calls: AskedCall[]): ScriptedAnswer {
   return { toolCalls: calls.map((call) => (typeof call === "string" ? { name: call } : call)) };
 }
 
