@@ -72,6 +72,8 @@ export interface Host {
   committed(): Promise<void>;
   /** Resolves when all that was appended before has entered the machines: a fact behind an undecided intent waits for it. */
   delivered(): Promise<void>;
+  /** What was appended or proposed and has not entered the machines yet, in order. */
+  undelivered(): readonly Entry[];
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
   memory(turnId: string): TurnMemory;

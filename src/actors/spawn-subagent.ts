@@ -30,9 +30,10 @@ export function policyRefusal(
   const maxDepth = Math.min(host.identity.maxDepth, policy.maxDepth ?? DEFAULT_MAX_DEPTH);
   if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
   if (policy.maxChildren === undefined) return undefined;
-  const spawned = host
-    .memory(turnId)
-    .entries.filter((entry) => entry.type === "child.spawned" && entry.definition.name === definition.name).length;
+  // Those that are just being asked for count too: calls of one round are begun before the first is granted.
+  const spawned = [...host.memory(turnId).entries, ...host.undelivered()].filter(
+    (entry) => entry.type === "child.spawned" && entry.turnId === turnId && entry.definition.name === definition.name,
+  ).length;
   if (spawned < policy.maxChildren) return undefined;
   return `This turn has started ${spawned} subagents "${definition.name}"; the policy allows ${policy.maxChildren}.`;
 }

@@ -7,4 +7,4 @@ export type {
   SubagentPolicy,
   SubagentTool,
 } from "./definition.ts";
-export { DEFAULT_MAX_DEPTH, grantOf, type SubagentOptions, subagent } from "./subagent.ts";
+export { DEFAULT_MAX_DEPTH, type Grant, grantOf, type SubagentOptions, subagent } from "./subagent.ts";

@@ -64,11 +64,23 @@ function defaultInput(args: Json): string {
   return JSON.stringify(args);
 }
 
-/** The tools a child may use under this policy; null: all that its definition has. */
-export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">): string[] | null {
-  const { allowedTools, deniedTools } = tool.policy;
-  if (!allowedTools && !deniedTools) return null;
-  return tool.definition.tools.tools
-    .map(({ name }) => name)
-    .filter((name) => (allowedTools?.includes(name) ?? true) && !deniedTools?.includes(name));
+/** What a child may use. */
+export interface Grant {
+  /** Names of its tools; null: all that its definition has. */
+  readonly grantedTools: string[] | null;
+  /** Names that are withheld from it and from everything below it. */
+  readonly deniedTools?: string[];
+}
+
+/**
+ * The tools a child may use under this policy. What its parent was denied stays denied: grants only get narrower on the
+ * way down (row S8).
+ */
+export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">, deniedAbove: readonly string[] = []): Grant {
+  const { allowedTools, deniedTools = [] } = tool.policy;
+  const names = tool.definition.tools.tools.map(({ name }) => name);
+  const withheld = allowedTools ? names.filter((name) => !allowedTools.includes(name)) : [];
+  const denied = new Set([...deniedAbove, ...deniedTools, ...withheld]);
+  if (denied.size === 0) return { grantedTools: null };
+  return { grantedTools: names.filter((name) => !denied.has(name)), deniedTools: [...denied] };
 }

@@ -24,7 +24,7 @@ import { Conversation } from "./conversation.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
 import { QuietWatch } from "./quiet-watch.ts";
-import { spawnBody, spawnOrderOf } from "./spawn-order.ts";
+import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 /**
@@ -43,8 +43,6 @@ export class Activation implements Host {
   readonly #around: Surroundings<Activation>;
   readonly #actors: ActorTree;
   readonly #cuts = new Map<string, number>();
-  /** Row of the last commit in the order of the tree. */
-  lastCursor = 0;
   readonly #watch = new QuietWatch(this);
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
@@ -147,6 +145,9 @@ export class Activation implements Host {
 
   async proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">> {
     const body = spawnBody(this, request);
+    if (spawnedBefore(this.undelivered(), body)) await this.delivered();
+    const known = spawnedBefore(this.memory(request.turnId).entries, body);
+    if (known) return { granted: true, entry: known };
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
   }
 
@@ -156,6 +157,10 @@ export class Activation implements Host {
 
   delivered(): Promise<void> {
     return this.writer.delivered();
+  }
+
+  undelivered(): readonly Entry[] {
+    return this.writer.undelivered;
   }
 
   live(): Promise<Host> {
@@ -234,11 +239,8 @@ export class Activation implements Host {
   }
 
   #onCommitted(outcome: Committed): void {
-    if (outcome.cursor > 0) this.lastCursor = outcome.cursor;
-    const turnId = this.openTurnId;
-    for (const { accountId, limit, used, max } of outcome.warnings) {
-      if (turnId !== null) this.append({ type: "budget.warning", turnId, accountId, limit, used, max });
-    }
+    const turnId = this.openTurnId ?? this.#actors.context.lastTurnId;
+    if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#around.onCommitted(this, outcome);
   }
 }

@@ -74,6 +74,11 @@ export class JournalWriter implements CommitSource {
     return this.#pending.isEmpty && !this.#underWay;
   }
 
+  /** What has not entered the machines yet: an intent that awaits its commit, and all that came after it. */
+  get undelivered(): readonly Entry[] {
+    return this.#waiting;
+  }
+
   append(body: FactBody, parts?: FactParts): Entry {
     const entry = this.#envelope(body);
     this.#pending.add(entry, parts);

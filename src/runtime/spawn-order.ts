@@ -2,7 +2,15 @@ import type { SpawnRequest } from "../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
 import { agentAccountId, turnAccountId } from "../budget/index.ts";
-import { type AgentIdentity, childIdOf, type IntentBody, type TurnState, turnIdOf } from "../state/index.ts";
+import {
+  type AgentIdentity,
+  childIdOf,
+  type Entry,
+  type EntryOf,
+  type IntentBody,
+  type TurnState,
+  turnIdOf,
+} from "../state/index.ts";
 import type { SpawnOrder } from "../stores/index.ts";
 
 /** The live agent that spawns. */
@@ -31,6 +39,16 @@ export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnB
   };
 }
 
+/** The entry of the same spawn, made earlier in the turn: what code asks for again after a restart is there already. */
+export function spawnedBefore(
+  turnEntries: readonly Entry[],
+  { childId }: SpawnBody,
+): EntryOf<"child.spawned"> | undefined {
+  return turnEntries.find(
+    (entry): entry is EntryOf<"child.spawned"> => entry.type === "child.spawned" && entry.childId === childId,
+  );
+}
+
 /** Record, account and first turn of the child, as the parent's commit brings them into being. */
 export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body: SpawnBody, seq: number): SpawnOrder {
   const { tool, input, callId, step, turnId } = request;
@@ -54,7 +72,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
     createdAt: now,
     accountId,
     parentAccountId: body.accountId,
-    grantedTools: grantOf(tool),
+    ...grantOf(tool, identity.deniedTools),
     maxDepth: Math.min(identity.maxDepth, tool.policy.maxDepth ?? DEFAULT_MAX_DEPTH),
     turnLimits: null,
     metadata: {},

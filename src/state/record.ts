@@ -65,6 +65,8 @@ export const agentIdentitySchema = z.object({
   parentAccountId: z.string().nullable(),
   /** Names of the tools it may use; null: all its definition has. Never more than the parent granted (row S8). */
   grantedTools: z.array(z.string()).nullable(),
+  /** Names of tools that policies above it withhold: nothing below it is granted them either. Absent: none. */
+  deniedTools: z.array(z.string()).optional(),
   /** Deepest level at which it may still spawn. */
   maxDepth: z.number().int().nonnegative(),
   /** Limits of each of its turns, where the spawner set them. */
