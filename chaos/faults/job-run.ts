@@ -14,6 +14,8 @@ export interface JobRun {
   /** What it printed on standard output: the answer. */
   readonly answer: string;
   readonly stderr: string;
+  /** Milliseconds since the epoch. */
+  readonly begunAt: number;
   readonly milliseconds: number;
 }
 
@@ -33,8 +35,9 @@ export async function resume({ store }: JobPlace, killAfterMs?: number): Promise
 }
 
 async function runJob(words: readonly string[], killAfterMs: number | undefined): Promise<JobRun> {
+  const begunAt = Date.now();
   const end = await runProcess("../src/cli/main.ts", words, { environment, limitMs: JOB_LIMIT_MS, killAfterMs });
   const { exitCode, signal, stdout, milliseconds } = end;
   const stderr = end.timedOut ? `${end.stderr}still running after ${JOB_LIMIT_MS / 1000} s` : end.stderr;
-  return { ended: signal === null && !end.timedOut, exitCode, answer: stdout, stderr, milliseconds };
+  return { ended: signal === null && !end.timedOut, exitCode, answer: stdout, stderr, begunAt, milliseconds };
 }

@@ -16,8 +16,6 @@ const SHORT_KILLS = 3;
 /** How often a job that was resumed is killed again. */
 const AGAIN = 0.3;
 const MOST_KILLS_OF_ONE_JOB = 4;
-/** The part of a process' life in which there is nothing to lose yet: it only loads. */
-const STARTING_SHARE = 0.1;
 const QUESTION = "Which effect classes can a tool have, and what happens to a call whose process died?";
 
 /** The main job, killed with -9 at random moments and resumed each time. A round is one death. */
@@ -30,12 +28,14 @@ export const job: ChaosScenario = {
 interface Undisturbed {
   readonly answer: string;
   readonly milliseconds: number;
+  /** When the job was in the store: before that there is nothing to lose. */
+  readonly storedMs: number;
   readonly shape: string;
 }
 
 interface JobResult {
   readonly kills: number;
-  /** Deaths before anything was stored: the question has to be asked anew. */
+  /** Deaths before anything was stored: the question is asked anew, and they do not count. */
   readonly early: number;
   readonly resumeMs: readonly number[];
   readonly violations: readonly string[];
@@ -52,9 +52,10 @@ async function runKills(options: ChaosOptions): Promise<ChaosReport> {
   options.progress(`undisturbed in ${Math.round(calm.milliseconds)} ms`);
   const wanted = options.rounds ?? (options.short ? SHORT_KILLS : KILLS);
   const results: JobResult[] = [];
+  const setting = { calm, moments: new Moments(calm, random), random };
   let kills = 0;
   while (kills < wanted) {
-    const result = await killAndResume(placeOf(`job-${results.length + 1}`), calm, random);
+    const result = await killAndResume(placeOf(`job-${results.length + 1}`), setting);
     results.push(result);
     kills += result.kills;
     const state = result.violations.length === 0 ? "ok" : `VIOLATED\n  ${result.violations.join("\n  ")}`;
@@ -83,7 +84,9 @@ async function undisturbed(place: JobPlace): Promise<Undisturbed> {
   if (!run.ended || run.exitCode !== 0 || !tree || run.answer.trim() === "") {
     throw new Error(`the undisturbed job gave no answer (exit code ${run.exitCode}): ${run.stderr}`);
   }
-  return { answer: run.answer, milliseconds: run.milliseconds, shape: shapeOf(tree) };
+  const createdAt = Math.min(...tree.agents.map(({ record }) => record.createdAt));
+  const storedMs = Math.max(0, createdAt - run.begunAt);
+  return { answer: run.answer, milliseconds: run.milliseconds, storedMs, shape: shapeOf(tree) };
 }
 
 /** What the agents of a job have done, whatever their ids and however often they were interrupted. */
@@ -99,21 +102,57 @@ function shapeOf({ agents }: TreeEvidence): string {
   return told.sort().join("\n");
 }
 
-async function killAndResume(place: JobPlace, calm: Undisturbed, random: SeededRandom): Promise<JobResult> {
-  const moment = (): number =>
-    random.between(Math.floor(calm.milliseconds * STARTING_SHARE), Math.floor(calm.milliseconds));
+/** Moments at which a job is in the middle of its work. The machine may be quicker or slower than it was: that is learned. */
+class Moments {
+  readonly #calm: Undisturbed;
+  readonly #random: SeededRandom;
+  #pace = 1;
+
+  constructor(calm: Undisturbed, random: SeededRandom) {
+    this.#calm = calm;
+    this.#random = random;
+  }
+
+  /** Milliseconds after a process' start. */
+  next(): number {
+    const { storedMs, milliseconds } = this.#calm;
+    return Math.round(this.#pace * (storedMs + this.#random.next() * (milliseconds - storedMs)));
+  }
+
+  wasTooEarly(): void {
+    this.#pace *= 1.25;
+  }
+
+  wasTooLate(run: JobRun): void {
+    this.#pace = run.milliseconds / this.#calm.milliseconds;
+  }
+}
+
+interface Setting {
+  readonly calm: Undisturbed;
+  readonly moments: Moments;
+  readonly random: SeededRandom;
+}
+
+async function killAndResume(place: JobPlace, { calm, moments, random }: Setting): Promise<JobResult> {
   const violations: string[] = [];
   const resumeMs: number[] = [];
   let kills = 0;
   let early = 0;
-  let run = await ask(place, moment());
+  let run = await ask(place, moments.next());
+  if (run.ended) moments.wasTooLate(run);
   while (!run.ended) {
-    kills += 1;
     const before = await evidenceOf(place.store);
-    const next = random.next() < AGAIN && kills < MOST_KILLS_OF_ONE_JOB ? moment() : undefined;
-    if (before.length === 0) early += 1;
-    run = before.length === 0 ? await ask(place, next) : await resume(place, next);
-    if (run.ended && before.length > 0) resumeMs.push(run.milliseconds);
+    const isStored = before.length > 0;
+    if (isStored) kills += 1;
+    else {
+      early += 1;
+      moments.wasTooEarly();
+    }
+    const goesOn = !isStored || (random.next() < AGAIN && kills < MOST_KILLS_OF_ONE_JOB);
+    const next = goesOn ? moments.next() : undefined;
+    run = isStored ? await resume(place, next) : await ask(place, next);
+    if (run.ended && isStored) resumeMs.push(run.milliseconds);
     violations.push(...prefixViolations(before, await evidenceOf(place.store)));
   }
   violations.push(...(await auditEnd(place, calm, run)));
