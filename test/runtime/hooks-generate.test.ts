@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool, type HookContext, type LanguageModel, ModelError, textOf } from "../../src/index.ts";
+import { defineAgent, defineTool, type LanguageModel, ModelError, textOf } from "../../src/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { entriesOf, entriesOfType, loopTurns } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
-import { calling, createGate } from "../support/turn-probes.ts";
+import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 
 const price = { inputPerMillion: 1, outputPerMillion: 10 };
 const nothing = z.object({});
@@ -14,6 +14,11 @@ const sideQuestion = { messages: [{ role: "user", content: "sum up" }] } as cons
 function isSide(messages: Parameters<LanguageModel["generate"]>[0]["messages"]): boolean {
   return textOf(messages[0]?.content ?? "") === "sum up";
 }
+
+const digesting: ModelScript = ({ messages }) => {
+  if (isSide(messages)) return "a summary";
+  return messages.at(-1)?.role === "tool" ? "the end" : calling("digest");
+};
 
 describeRuntimes("generate() in hooks and tools", (stage) => {
   const accountOf = async (id: string) =>
@@ -191,93 +196,33 @@ describeRuntimes("generate() in hooks and tools", (stage) => {
     expect(account?.unconfirmed.tokens).toBeGreaterThan(0);
     expect((await agent.executeTurn("again").result).status).toBe("completed");
   });
-});
 
-describeRuntimes("hooks after a crash", (stage) => {
-  interface Work {
-    readonly hooked: string[];
-    readonly asked: string[];
-    readonly hold?: ReturnType<typeof createGate> | undefined;
-  }
-
-  function definitionFor(name: string, work: Work, hook: (run: HookContext) => Promise<string>) {
-    const script: ModelScript = ({ messages }) => {
-      work.asked.push(`${name}: ${textOf(messages.at(-1)?.content ?? "")}`);
-      return isSide(messages) ? `summary by ${name}` : "the end";
-    };
-    return defineAgent({
-      name: "worker",
-      model: scriptedModel(script),
-      hooks: {
-        beforeLlm: [
-          () => void work.hooked.push(`${name}: committed`),
-          async (draft, run) => {
-            work.hooked.push(`${name}: cut`);
-            draft.add({ role: "user", content: await hook(run) });
-          },
-        ],
+  it("a side call waits for the end of a pause", async () => {
+    const hold = createGate();
+    const digest = defineTool({
+      name: "digest",
+      description: "Digests.",
+      parameters: nothing,
+      effect: "none",
+      async execute(_args, run) {
+        await hold.pass();
+        return (await run.generate(sideQuestion)).content;
       },
     });
-  }
-
-  it("one that was committed is never called again, one that was cut runs again, with the answer it had got", async () => {
-    const work: Work = { hooked: [], asked: [] };
-    const hold = createGate();
-    const first = definitionFor("first", work, async (run) => {
-      const { content } = await run.generate(sideQuestion);
-      await hold.pass();
-      return content;
-    });
-    const second = definitionFor("second", work, async (run) => (await run.generate(sideQuestion)).content);
-    const doomed = await stage().openProcess({ agents: [first] });
-    const before = await doomed.runtime.agent("worker", { agentId: "worker-1" });
-    await before.start();
-    before.executeTurn("go");
+    const definition = defineAgent({ name: "worker", model: scriptedModel(digesting), tools: [digest] });
+    const runtime = await stage().open({ agents: [definition] });
+    const agent = await runtime.agent("worker", { agentId: "worker-1" });
+    await agent.start();
+    const { result } = agent.executeTurn("go");
     await hold.reached();
-    // The answer is committed with the event-loop turn in which it came.
-    await loopTurns(5);
-    doomed.kill();
-    stage().expireLeases();
-    const survivor = await stage().open({ agents: [second] });
-    const agent = await survivor.find("worker-1");
-    await survivor.recover();
-    const result = await agent.turn("worker-1#1").result;
+    const refused = nextEvent(runtime, (event) => event.type === "turn.waiting" && event.reason === "paused");
+    const paused = agent.pause();
+    await loopTurns(3);
     hold.open();
-    expect(result.text).toBe("the end");
-    expect(work.hooked).toEqual(["first: committed", "first: cut", "second: cut"]);
-    expect(work.asked).toEqual(["first: sum up", "second: summary by first"]);
-    const answers = await entriesOfType(stage().look(), "worker-1", "generate.responded");
-    expect(answers).toHaveLength(1);
-  });
-
-  it("F15: a side call in flight at the crash is settled in full, and a changed hook asks anew", async () => {
-    const work: Work = { hooked: [], asked: [] };
-    const hold = createGate<string>();
-    const script: ModelScript = () => hold.pass();
-    const definition = defineAgent({
-      name: "worker",
-      model: scriptedModel(script),
-      hooks: { beforeLlm: async (_draft, run) => void (await run.generate({ ...sideQuestion, maxOutputTokens: 400 })) },
-    });
-    const doomed = await stage().openProcess({ agents: [definition] });
-    const before = await doomed.runtime.agent("worker", { agentId: "worker-1", budget: { maxTokens: 90_000 } });
-    await before.start();
-    before.executeTurn("go");
-    await hold.reached();
-    doomed.kill();
-    stage().expireLeases();
-    // The second process' hook makes no side call any more: the open one must not stay reserved.
-    const survivor = await stage().open({
-      agents: [defineAgent({ name: "worker", model: scriptedModel("the end"), hooks: { beforeLlm: () => undefined } })],
-    });
-    const agent = await survivor.find("worker-1");
-    await survivor.recover();
-    expect((await agent.turn("worker-1#1").result).text).toBe("the end");
-    const [failed] = await entriesOfType(stage().look(), "worker-1", "generate.failed");
-    expect(failed?.settlement).toMatchObject({ unconfirmed: true });
-    const account = (await stage().look().accounts("default", "worker-1")).find(({ id }) => id === "agent:worker-1");
-    expect(account?.reserved.tokens).toBe(0);
-    expect(account?.unconfirmed.tokens).toBe(failed?.settlement.tokens);
-    expect(work.asked).toEqual([]);
+    await refused;
+    await agent.resume();
+    await paused;
+    expect(await result).toMatchObject({ status: "completed", text: "the end" });
+    expect(textOf((await agent.getMessages()).find(({ role }) => role === "tool")?.content ?? "")).toBe("a summary");
   });
 });

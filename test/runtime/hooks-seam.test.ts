@@ -2,7 +2,6 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import {
   type Agent,
-  AgentStopError,
   type AgentOptions,
   defineAgent,
   defineTool,
@@ -174,90 +173,5 @@ describeRuntimes("hooks", (stage) => {
     ]);
     const resolved = await entriesOfType(stage().look(), "worker-1", "instructions.resolved");
     expect(resolved.map(({ text }) => text)).toEqual(["You serve turn 1.", "You serve turn 2."]);
-  });
-
-  it.each([
-    { hook: "beforeLlm" as const, calls: 0 },
-    { hook: "afterTools" as const, calls: 1 },
-  ])("H4: $hook that throws fails the turn with that error; the agent takes a new turn", async ({ hook, calls }) => {
-    let isBroken = true;
-    const { agent, model } = await started([calling("noop"), calling("noop"), "the end"].slice(1 - calls), {
-      tools: [noop],
-      hooks: {
-        [hook]() {
-          if (isBroken) throw new RangeError("the hook is broken");
-        },
-      },
-    });
-    const result = await agent.executeTurn("go").result;
-    expect(result).toMatchObject({ status: "failed", stopReason: "error" });
-    expect(result.error).toMatchObject({ code: "RangeError", message: "the hook is broken" });
-    expect(model.calls).toHaveLength(calls);
-    expect(agent.state).toMatchObject({ status: "failed", error: { message: "the hook is broken" } });
-    expect(orderFault(await agent.getMessages())).toBeUndefined();
-    isBroken = false;
-    expect((await agent.executeTurn("again").result).text).toBe("the end");
-    expect(agent.state.status).toBe("ready");
-  });
-
-  it("S11: stop() of afterTools ends the turn after its round", async () => {
-    const { agent, model } = await started([calling("noop"), "never"], {
-      tools: [noop],
-      plugins: [{ name: "guard", hooks: { afterTools: (draft) => draft.stop("seen enough") } }],
-    });
-    const result = await agent.executeTurn("go").result;
-    expect(result).toMatchObject({ status: "stopped", stopReason: "stop_requested", steps: 1, toolCalls: 1 });
-    expect(result.signal).toMatchObject({ message: "seen enough", source: "hook:guard" });
-    expect(model.calls).toHaveLength(1);
-    expect(agent.state.status).toBe("ready");
-  });
-
-  it.each(["beforeLlm", "afterTools"] as const)(
-    "S11: AgentStopError of %s ends the turn as stop_requested",
-    async (hook) => {
-      const { agent } = await started([calling("noop"), "never"], {
-        tools: [noop],
-        plugins: [
-          {
-            name: "guard",
-            hooks: {
-              [hook]: () => {
-                throw new AgentStopError("not today");
-              },
-            },
-          },
-        ],
-      });
-      const result = await agent.executeTurn("go").result;
-      expect(result).toMatchObject({ status: "stopped", stopReason: "stop_requested", error: null });
-      expect(result.signal).toMatchObject({ message: "not today", source: "hook:guard" });
-      expect(agent.state.status).toBe("ready");
-      expect(orderFault(await agent.getMessages())).toBeUndefined();
-    },
-  );
-
-  it("S5: continue() of afterTools goes on where the turn would stop, for one step", async () => {
-    let rounds = 0;
-    const halt = defineTool({
-      name: "halt",
-      description: "Halts.",
-      parameters: z.object({}),
-      effect: "none",
-      execute: () => {
-        throw new AgentStopError("halt");
-      },
-    });
-    const { agent, model } = await started([calling("halt"), calling("noop"), "never"], {
-      tools: [halt, noop],
-      hooks: {
-        afterTools(draft) {
-          rounds += 1;
-          if (rounds === 1) draft.continue();
-        },
-      },
-    });
-    const result = await agent.executeTurn("go").result;
-    expect(model.calls).toHaveLength(2);
-    expect(result).toMatchObject({ status: "stopped", stopReason: "stop_requested", steps: 2 });
   });
 });

@@ -107,6 +107,30 @@ describeRuntimes("policies of subagents", (stage) => {
     }
   });
 
+  it("S14: what a child was denied, its code cannot hand to another child either", async () => {
+    const danger = defineTool({
+      name: "danger",
+      description: "Harms.",
+      parameters: z.object({}),
+      execute: () => "harm done",
+    });
+    const model = scriptedModel("done");
+    const worker = defineAgent({ name: "worker", model, tools: [danger] });
+    const lead = defineAgent({
+      name: "lead",
+      model: scriptedModel(leadScript([asks("worker", "go")])),
+      tools: [subagent(worker, { policy: { deniedTools: ["danger"] } })],
+    });
+    const { runtime, agent } = await started(lead);
+    await agent.executeTurn("go").result;
+    const child = (await runtime.list({ rootAgentId: "root-1" })).find(({ depth }) => depth === 1);
+    const handle = await runtime.find(child?.agentId ?? "");
+    const { turn } = await handle.spawn(worker, "go on", { key: "a" });
+    await turn.result;
+    expect(model.calls).toHaveLength(2);
+    for (const { tools } of model.calls) expect(tools).toBeUndefined();
+  });
+
   it("allowedTools leaves a child just those", async () => {
     const one = defineTool({ name: "one", description: "One.", parameters: z.object({}), execute: () => "1" });
     const two = defineTool({ name: "two", description: "Two.", parameters: z.object({}), execute: () => "2" });
