@@ -1,5 +1,5 @@
 import { traceEntriesOf } from "../actors/index.ts";
-import { type AgentDefinition, DEFAULT_MAX_DEPTH } from "../agents/index.ts";
+import { type AgentDefinition, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
 import { agentAccountId, limitsOf } from "../budget/index.ts";
 import {
@@ -223,7 +223,7 @@ export class AgentHandle implements Agent {
         createdAt: this.#core.clock.now(),
         accountId,
         parentAccountId,
-        grantedTools: null,
+        ...grantOf({ definition, policy: {} }, parent.deniedTools),
         maxDepth,
         turnLimits: null,
         metadata: {},
