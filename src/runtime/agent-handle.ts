@@ -7,6 +7,7 @@ import {
   AgentNotStartedError,
   AlreadyOwnedError,
   InvalidInputError,
+  LeaseLostError,
   NotFoundError,
   PolicyRefusedError,
 } from "../errors/index.ts";
@@ -38,20 +39,23 @@ export class AgentHandle implements Agent {
   readonly contextId: string;
   readonly #core: RuntimeCore;
   #record: AgentRecord;
+  /** As this handle last saw it live. */
+  #seen: Activation | undefined;
 
   constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
     this.#record = record;
     this.agentId = record.agentId;
     this.contextId = record.agentId;
+    this.#seen = this.#live;
   }
 
   get state(): AgentStatus {
-    const live = this.#live;
+    const live = this.#live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
     const { status, turnCount, lastActivity, error } = live?.owned ?? this.#record;
     const { metadata } = this.#record;
     return {
-      status: live?.lifecycle ?? status,
+      status: this.#core.live.isShutDown(this.#key) ? "shutdown" : (live?.lifecycle ?? status),
       turnCount,
       lastActivity,
       ...(error ? { error } : {}),
@@ -61,6 +65,7 @@ export class AgentHandle implements Agent {
   }
 
   async start(): Promise<void> {
+    this.#core.assertOpen();
     const live = await this.#core.live.activate(this.#key);
     this.#record = live.identity;
     this.#core.live.wakeUp(live);
@@ -82,9 +87,9 @@ export class AgentHandle implements Agent {
       );
     }
     const limits = budget ? limitsOf(budget) : null;
-    this.#core.closed.throwIfAborted();
-    const live = this.#live;
-    if (live?.lifecycle === "created") throw this.#notStarted();
+    this.#core.assertOpen();
+    const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
+    if (isAsleep) throw this.#notStarted();
     const command = { input, actorId: auth?.actorId ?? null, limits, queue: ifBusy === "queue" };
     const outcome = await this.#core.stores.openTurn(this.#key, command, this.#core.clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
@@ -106,7 +111,7 @@ export class AgentHandle implements Agent {
     try {
       return await this.#core.live.activate(this.#key);
     } catch (error) {
-      if (error instanceof AlreadyOwnedError) return undefined;
+      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return undefined;
       throw error;
     }
   }
@@ -127,10 +132,11 @@ export class AgentHandle implements Agent {
   }
 
   async pause(): Promise<void> {
+    this.#core.assertOpen();
     const { stores, clock, live } = this.#core;
     const outcome = await stores.pause(this.#key, "user", clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
-    const activation = this.#live;
+    const activation = await live.present(this.#key);
     if (activation) await live.intake(activation);
     live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
     if (!activation) return;
@@ -139,11 +145,12 @@ export class AgentHandle implements Agent {
   }
 
   async resume(): Promise<void> {
+    this.#core.assertOpen();
     const { stores, clock, live } = this.#core;
     const outcome = await stores.resume(this.#key, "user", clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
-    const isPosted = outcome.posted.includes(this.agentId);
-    const activation = this.#live ?? (isPosted ? await this.#own() : undefined);
+    const comesBack = outcome.posted.includes(this.agentId) && !live.isShutDown(this.#key);
+    const activation = (await live.present(this.#key)) ?? (comesBack ? await this.#own() : undefined);
     if (activation) {
       await live.intake(activation);
       if (!activation.isLost) await activation.committed();
@@ -156,13 +163,14 @@ export class AgentHandle implements Agent {
   }
 
   async shutdown(): Promise<void> {
-    const live = this.#live;
+    const live = await this.#core.live.present(this.#key);
     if (!live) return;
     // An open turn stays open: it is carried on by the next start().
     if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
     await live.committed();
     await this.#core.live.leave(live);
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
+    this.#seen = undefined;
   }
 
   async getMessages(options: GetMessagesOptions = {}): Promise<Message[]> {
@@ -243,6 +251,8 @@ export class AgentHandle implements Agent {
   }
 
   get #live(): Activation | undefined {
-    return this.#core.live.get(this.#key);
+    const live = this.#core.live.get(this.#key);
+    if (live) this.#seen = live;
+    return live;
   }
 }

@@ -1,40 +1,18 @@
-import type { InspectionEvent } from "xstate";
 import type { Host } from "../actors/index.ts";
-import type { AgentDefinition } from "../agents/index.ts";
-import type { Clock } from "../base/index.ts";
-import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
+import { LeaseLostError } from "../errors/index.ts";
 import { type AgentKey, type EntryOf, type InboxItem, keyText, type Message, type Timer } from "../state/index.ts";
-import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
+import type { Committed } from "../stores/index.ts";
 import { createSlots, type Slots } from "../tools/index.ts";
 import { Activation } from "./activation.ts";
-import type { AuthBook } from "./auth-book.ts";
+import { Attendance, type Attended } from "./attendance.ts";
 import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
-import type { EventBus } from "./event-bus.ts";
-import { pauseAgent, takeItem, takeTimer } from "./intake.ts";
+import { InboxIntake } from "./inbox-intake.ts";
+import { pauseAgent, takeTimer } from "./intake.ts";
 import type { Surroundings } from "./surroundings.ts";
+import type { LiveAgentsOptions } from "./live-agents-options.ts";
 import { takeUp } from "./take-up.ts";
 import { World } from "./world.ts";
-
-export interface LiveAgentsOptions {
-  readonly stores: Stores;
-  readonly tenant: string;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly leaseMs: number;
-  readonly process: ProcessIdentity;
-  readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly bus: EventBus;
-  readonly auth: AuthBook;
-  readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
-  readonly restoreAfterCommit: boolean;
-  /** Timers that a commit has set. */
-  onTimers(timers: readonly Timer[]): void;
-  onActivated(activation: Activation): void;
-  onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void;
-  onRest(activation: Activation): void;
-  onResumed(activation: Activation): void;
-}
 
 /**
  * The agents that live in this process.
@@ -42,23 +20,27 @@ export interface LiveAgentsOptions {
  *
  * Invariants
  * 1. At most one activation of an agent at a time; every one has a new epoch.
- * 2. An inbox item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
- * 3. A child is released when its turn has ended; a root when its handle says so.
+ * 2. A child is released when its turn has ended; a root when its handle says so.
  */
-export class LiveAgents {
+export class LiveAgents implements Attended {
   readonly #options: LiveAgentsOptions;
   readonly #committer: Committer;
   readonly #world = new World();
   readonly #live = new Map<string, Activation>();
   readonly #coming = new Map<string, Promise<Activation>>();
-  readonly #taken = new WeakMap<Activation, Set<string>>();
+  /** Shut down mid-turn: only `start()` brings them back (row L6). */
+  readonly #dormant = new Set<string>();
+  readonly #successors = new WeakMap<Activation, Activation>();
   readonly #slots = new Map<string, Slots>();
   readonly #children = new ChildResults();
+  readonly #inboxes: InboxIntake;
+  readonly #attendance = new Attendance(this);
   readonly #around: Surroundings<Activation>;
-  #closing = false;
+  isClosing = false;
 
   constructor(options: LiveAgentsOptions) {
     this.#options = options;
+    this.#inboxes = new InboxIntake(options.stores, this.#children);
     this.#committer = new Committer(options.stores, options.clock, options.random);
     const { clock, random, bus, auth } = options;
     this.#around = {
@@ -77,6 +59,10 @@ export class LiveAgents {
       onLost: (activation) => this.#forget(activation),
       successor: (activation): Promise<Host> => this.activate(activation.key),
     };
+  }
+
+  get tenant(): string {
+    return this.#options.tenant;
   }
 
   get(key: AgentKey): Activation | undefined {
@@ -99,13 +85,33 @@ export class LiveAgents {
     return await started;
   }
 
+  /** The agent's activation, if it lives here or is just coming to life. */
+  async present(key: AgentKey): Promise<Activation | undefined> {
+    return this.get(key) ?? (await this.#coming.get(keyText(key))?.catch(() => undefined));
+  }
+
+  /** Takes the agent up for somebody who did not ask for it by name; undefined while it is shut down. */
+  async activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined> {
+    return this.isShutDown(key) ? undefined : await this.activate(key);
+  }
+
+  isShutDown(key: AgentKey): boolean {
+    return this.#dormant.has(keyText(key));
+  }
+
+  /** The last activation of this agent here, as one of its earlier ones leads to it. */
+  lastOf(activation: Activation): Activation {
+    const next = this.#successors.get(activation);
+    return next ? this.lastOf(next) : activation;
+  }
+
   async #activate(key: AgentKey): Promise<Activation> {
-    if (this.#closing) throw new LeaseLostError("this runtime is shutting down");
+    if (this.isClosing) throw new LeaseLostError("this runtime is shutting down");
+    this.#dormant.delete(keyText(key));
     const start = await takeUp(this.#options, key);
     const { record, definition } = start;
     const activation = new Activation(start, this.#around);
     this.#live.set(keyText(key), activation);
-    this.#taken.set(activation, new Set());
     this.#options.onActivated(activation);
     activation.start();
     if (activation.lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });
@@ -131,73 +137,35 @@ export class LiveAgents {
 
   /** Takes in what the inbox holds. */
   async intake(activation: Activation): Promise<void> {
-    const items = await this.#options.stores.inbox(activation.key);
-    if (items.length === 0 || activation.isLost) return;
-    if (activation.identity.parentAgentId !== null) this.wakeUp(activation);
-    // What comes later may be what an earlier one waits for: the end of a pause lets a turn begin.
-    for (let isMoving = true; isMoving; ) {
-      isMoving = items.filter((item) => this.take(activation, item)).length > 0;
-    }
+    await this.#inboxes.intake(activation, (woken) => this.wakeUp(woken));
   }
 
-  /** Takes one item; false when it was taken already or is not its turn yet. */
-  take(activation: Activation, item: InboxItem): boolean {
-    const taken = this.#taken.get(activation);
-    if (!taken || taken.has(item.key) || activation.isLost) return false;
-    if (!takeItem(activation, item)) return false;
-    taken.add(item.key);
-    if (item.kind === "child.ended") this.#children.settle(item.childId, { status: item.outcome, text: item.text });
-    return true;
+  take(activation: Activation, item: InboxItem): void {
+    this.#inboxes.take(activation, item);
   }
 
   takeTimer(activation: Activation, timer: Timer): void {
     takeTimer(activation, timer);
   }
 
-  /** Somebody posted to these agents: those that live here look, the others are taken up if nobody has them. */
   notify(agentIds: readonly string[]): void {
-    for (const agentId of agentIds) {
-      const key = { tenant: this.#options.tenant, agentId };
-      this.#attend(key).catch((error: unknown) => this.#reportAttendance(agentId, error));
-    }
+    this.#attendance.notify(agentIds);
   }
 
-  /** Takes the agent up, unless it lives here or elsewhere; false then. */
-  async rescue(agentId: string): Promise<boolean> {
-    const key = { tenant: this.#options.tenant, agentId };
-    if (this.get(key)) return false;
-    try {
-      await this.#attend(key);
-      return true;
-    } catch (error) {
-      this.#reportAttendance(agentId, error);
-      return false;
-    }
-  }
-
-  async #attend(key: AgentKey): Promise<void> {
-    if (this.#closing) return;
-    const live = this.get(key);
-    if (live) return await this.intake(live);
-    const activation = await this.activate(key);
-    const isIdleChild = activation.identity.parentAgentId !== null && activation.openTurnId === null;
-    if (isIdleChild) await this.#rest(activation);
-  }
-
-  #reportAttendance(agentId: string, error: unknown): void {
-    const expected = error instanceof AlreadyOwnedError || error instanceof LeaseLostError || this.#closing;
-    if (!expected) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+  rescue(agentId: string): Promise<boolean> {
+    return this.#attendance.rescue(agentId);
   }
 
   /** Commits what is left, gives the lease back, and stops the actors. What the inbox holds waits for the next owner. */
   async leave(activation: Activation): Promise<void> {
     if (!(await this.#settle(activation))) return;
+    if (activation.openTurnId !== null) this.#dormant.add(keyText(activation.key));
     this.#stop(activation);
     await this.#options.stores.release(activation.key, activation.epoch, { isLeaving: true });
   }
 
   /** As `leave`, unless the inbox holds something new: then false, and the agent lives on. */
-  async #release(activation: Activation): Promise<boolean> {
+  async release(activation: Activation): Promise<boolean> {
     if (!(await this.#settle(activation))) return true;
     const released = await this.#options.stores.release(activation.key, activation.epoch);
     if (released) this.#stop(activation);
@@ -216,7 +184,7 @@ export class LiveAgents {
   }
 
   async close(): Promise<void> {
-    this.#closing = true;
+    this.isClosing = true;
     await Promise.allSettled(this.#coming.values());
     await this.#committer.drained();
     for (const activation of this.all()) {
@@ -250,24 +218,18 @@ export class LiveAgents {
   #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">): void {
     this.#options.onTurnEnded(activation, ended);
     const isChild = activation.identity.parentAgentId !== null;
-    const rest = isChild ? this.#rest(activation) : this.intake(activation);
-    rest.catch((error: unknown) => this.#reportAttendance(activation.key.agentId, error));
-  }
-
-  /** A child that has ended its turn leaves memory, unless something came for it meanwhile. */
-  async #rest(activation: Activation): Promise<void> {
-    await this.intake(activation);
-    if (activation.openTurnId !== null) return;
-    if (!(await this.#release(activation)) && !activation.isLost) await this.intake(activation);
+    const rest = isChild ? this.#attendance.rest(activation) : this.intake(activation);
+    this.#attendance.watch(activation.key.agentId, rest);
   }
 
   /** Once what the commit set going has begun, and nothing waits for another commit that will bring us here again. */
   #restore(activation: Activation): void {
     setImmediate(() => {
       const { key, writer, isLost, openTurnId } = activation;
-      if (isLost || this.#closing || openTurnId === null || !writer.isSettled) return;
+      if (isLost || this.isClosing || openTurnId === null || !writer.isSettled) return;
       activation.discard(new LeaseLostError(`agent ${key.agentId} is restored`));
-      this.activate(key).catch((error: unknown) => this.#reportAttendance(key.agentId, error));
+      const restored = this.activate(key).then((successor) => this.#successors.set(activation, successor));
+      this.#attendance.watch(key.agentId, restored);
     });
   }
 

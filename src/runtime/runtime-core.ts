@@ -8,20 +8,13 @@ import { currentProcess, type Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import { Alarms } from "./alarms.ts";
 import { AuthBook } from "./auth-book.ts";
+import type { CoreOptions } from "./core-options.ts";
 import { EventBus } from "./event-bus.ts";
 import { followTree } from "./follow.ts";
 import { LiveAgents } from "./live-agents.ts";
 import type { TurnSource } from "./turn-handle.ts";
 import { readTurnResult, TurnResults, turnResultOf } from "./turn-results.ts";
-import type { RuntimeOptions, TurnRest, TurnResult } from "./types.ts";
-
-export interface CoreOptions extends RuntimeOptions {
-  readonly stores: Stores;
-  readonly tenant: string;
-  readonly clock: Clock;
-  readonly leaseMs: number;
-  readonly definitions: ReadonlyMap<string, AgentDefinition>;
-}
+import type { TurnRest, TurnResult } from "./types.ts";
 
 const TIMERS_AT_A_TIME = 100;
 
@@ -46,6 +39,7 @@ export class RuntimeCore implements TurnSource {
   readonly #closing = new AbortController();
   readonly closed = this.#closing.signal;
   readonly #leaseMs: number;
+  #shutdown: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -88,7 +82,17 @@ export class RuntimeCore implements TurnSource {
     this.#stopWatching = this.stores.onForeignWrite(() => this.#onForeignWrite());
   }
 
-  async shutdown(): Promise<void> {
+  shutdown(): Promise<void> {
+    this.#shutdown ??= this.#close();
+    return this.#shutdown;
+  }
+
+  /** Throws `LeaseLostError` once the runtime is being shut down: a command must not be refused after it was stored. */
+  assertOpen(): void {
+    if (this.#shutdown) throw new LeaseLostError("this runtime was shut down; another one may carry on what it had");
+  }
+
+  async #close(): Promise<void> {
     this.#alarms.close();
     this.#stopWatching?.();
     await this.live.close();
@@ -122,9 +126,6 @@ export class RuntimeCore implements TurnSource {
   /** A turn that ended before anybody asked is in the journal. */
   async #lookFor(turnId: string): Promise<void> {
     if (this.isLocal(turnId)) return;
-    const record = await this.stores.readAgent(this.keyOf(agentOfTurn(turnId)));
-    // Looked for at every write of another process: the journal is read only when there is something to find.
-    if (!record || record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) return;
     const result = await readTurnResult(this.stores, this.tenant, turnId);
     if (result) this.#results.ended(result);
   }
@@ -134,6 +135,7 @@ export class RuntimeCore implements TurnSource {
   }
 
   async abortAgent(agentId: string, turnId: string | null, reason: string): Promise<readonly string[]> {
+    this.assertOpen();
     const stopReason: StopReason = "user_requested";
     const command = { turnId, by: "user", reason, stopReason };
     const outcome = await this.stores.abort(this.keyOf(agentId), command, this.clock.now());
@@ -215,7 +217,8 @@ export class RuntimeCore implements TurnSource {
   async #onTimer(timer: Timer): Promise<void> {
     if (timer.tenant !== this.tenant) return;
     try {
-      const activation = await this.live.activate(this.keyOf(timer.agentId));
+      const activation = await this.live.activateUnlessShutDown(this.keyOf(timer.agentId));
+      if (!activation) return;
       // Taking the agent up leaves out the time in which nobody worked, and so may have put the alarm off.
       const due = await this.stores.dueTimers(this.clock.now(), TIMERS_AT_A_TIME);
       if (due.some(({ agentId, id }) => agentId === timer.agentId && id === timer.id)) {

@@ -37,6 +37,9 @@ export function turnResultOf(entry: EntryOf<"turn.ended">, execution: ExecutionS
 /** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */
 export async function readTurnResult(stores: Stores, tenant: string, turnId: string): Promise<TurnResult | undefined> {
   const key = { tenant, agentId: agentOfTurn(turnId) };
+  const record = await stores.readAgent(key);
+  // Looked for at every write of another process: the journal is read only when there is something to find.
+  if (!record || record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) return undefined;
   const rows = await stores.readJournal(key, 1);
   let turn: TurnState | undefined;
   let ended: EntryOf<"turn.ended"> | undefined;

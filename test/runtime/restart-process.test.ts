@@ -219,7 +219,7 @@ describeRuntimes("a restart", (stage) => {
     expect(outcomes).toMatchObject([interrupted, interrupted, interrupted, { status: "fulfilled" }]);
     await expect(turn.result).rejects.toThrow(/carried on at the next start/);
     await expect(agent.executeTurn("more").result).rejects.toThrow(/was shut down/);
-    await expect(agent.start()).rejects.toThrow(/shutting down/);
+    await expect(agent.start()).rejects.toThrow(/was shut down/);
   });
 
   it("a subagent that was at work when everything stopped goes on with its parent", async () => {

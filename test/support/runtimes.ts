@@ -30,6 +30,8 @@ export interface StagedProcess {
 export interface Stage {
   readonly variant: VariantName;
   readonly clock: FakeClock;
+  /** Where the stores' files are; undefined in memory. */
+  readonly folder: string | undefined;
   /** A runtime on the stage's stores; it is shut down after the test. */
   open(options: StagedOptions): Promise<Runtime>;
   openProcess(options: StagedOptions): Promise<StagedProcess>;
@@ -66,7 +68,7 @@ class TestStage implements Stage {
   readonly clock = createFakeClock();
   readonly #restores: boolean;
   readonly #memory: Stores | undefined;
-  readonly #folder: string | undefined;
+  readonly folder: string | undefined;
   readonly #onlookers: Stores[] = [];
   readonly #processes: TestProcess[] = [];
 
@@ -74,7 +76,7 @@ class TestStage implements Stage {
     this.variant = variant;
     this.#restores = variant.endsWith("restored");
     if (variant.startsWith("memory")) this.#memory = memoryStores();
-    else this.#folder = mkdtempSync(join(tmpdir(), "troupe-runtime-"));
+    else this.folder = mkdtempSync(join(tmpdir(), "troupe-runtime-"));
   }
 
   async open(options: StagedOptions): Promise<Runtime> {
@@ -102,11 +104,11 @@ class TestStage implements Stage {
   async close(): Promise<void> {
     for (const staged of this.#processes) await staged.end();
     for (const onlooker of this.#onlookers) await onlooker.close();
-    if (this.#folder !== undefined) rmSync(this.#folder, { recursive: true, force: true });
+    if (this.folder !== undefined) rmSync(this.folder, { recursive: true, force: true });
   }
 
   #connect(): Stores {
-    return this.#memory ?? sqliteStores(join(this.#folder ?? "", "troupe.db"));
+    return this.#memory ?? sqliteStores(join(this.folder ?? "", "troupe.db"));
   }
 }
 

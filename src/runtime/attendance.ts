@@ -1,0 +1,72 @@
+import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
+import type { AgentKey } from "../state/index.ts";
+import type { Activation } from "./activation.ts";
+
+/** What attending to agents needs of those that live here. */
+export interface Attended {
+  readonly tenant: string;
+  readonly isClosing: boolean;
+  get(key: AgentKey): Activation | undefined;
+  isShutDown(key: AgentKey): boolean;
+  activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined>;
+  intake(activation: Activation): Promise<void>;
+  /** Gives the lease back and stops the actors; false when the inbox holds something new, and the agent lives on. */
+  release(activation: Activation): Promise<boolean>;
+}
+
+/** Sees to agents for which something came, without anybody waiting for it: what goes wrong is a warning. */
+export class Attendance {
+  readonly #agents: Attended;
+
+  constructor(agents: Attended) {
+    this.#agents = agents;
+  }
+
+  /** Somebody posted to these agents: those that live here look, the others are taken up if nobody has them. */
+  notify(agentIds: readonly string[]): void {
+    for (const agentId of agentIds) this.watch(agentId, this.#attend(this.#keyOf(agentId)));
+  }
+
+  /** Takes the agent up, unless it lives here or elsewhere; false then. */
+  async rescue(agentId: string): Promise<boolean> {
+    const key = this.#keyOf(agentId);
+    if (this.#agents.get(key) || this.#agents.isShutDown(key)) return false;
+    try {
+      await this.#attend(key);
+      return true;
+    } catch (error) {
+      this.#report(agentId, error);
+      return false;
+    }
+  }
+
+  /** A child that has ended its turn leaves memory, unless something came for it meanwhile. */
+  async rest(activation: Activation): Promise<void> {
+    await this.#agents.intake(activation);
+    if (activation.openTurnId !== null) return;
+    if (!(await this.#agents.release(activation)) && !activation.isLost) await this.#agents.intake(activation);
+  }
+
+  watch(agentId: string, work: Promise<unknown>): void {
+    work.catch((error: unknown) => this.#report(agentId, error));
+  }
+
+  async #attend(key: AgentKey): Promise<void> {
+    if (this.#agents.isClosing) return;
+    const live = this.#agents.get(key);
+    if (live) return await this.#agents.intake(live);
+    const activation = await this.#agents.activateUnlessShutDown(key);
+    if (!activation) return;
+    const isIdleChild = activation.identity.parentAgentId !== null && activation.openTurnId === null;
+    if (isIdleChild) await this.rest(activation);
+  }
+
+  #keyOf(agentId: string): AgentKey {
+    return { tenant: this.#agents.tenant, agentId };
+  }
+
+  #report(agentId: string, error: unknown): void {
+    const isExpected = error instanceof AlreadyOwnedError || error instanceof LeaseLostError || this.#agents.isClosing;
+    if (!isExpected) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+  }
+}

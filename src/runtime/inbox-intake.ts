@@ -1,0 +1,44 @@
+import type { InboxItem } from "../state/index.ts";
+import type { Stores } from "../stores/index.ts";
+import type { Activation } from "./activation.ts";
+import type { ChildResults } from "./child-results.ts";
+import { takeItem } from "./intake.ts";
+
+/**
+ * Takes the inboxes of live agents in.
+ * Owns: which items an activation has taken. Does not own: the inboxes, or what an item becomes.
+ *
+ * Invariant: an item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
+ */
+export class InboxIntake {
+  readonly #stores: Stores;
+  readonly #children: ChildResults;
+  readonly #taken = new WeakMap<Activation, Set<string>>();
+
+  constructor(stores: Stores, children: ChildResults) {
+    this.#stores = stores;
+    this.#children = children;
+  }
+
+  /** Takes in what the inbox holds. A child is brought to `ready` by the first thing that comes for it. */
+  async intake(activation: Activation, wakeUp: (activation: Activation) => void): Promise<void> {
+    const items = await this.#stores.inbox(activation.key);
+    if (items.length === 0 || activation.isLost) return;
+    if (activation.identity.parentAgentId !== null) wakeUp(activation);
+    // What comes later may be what an earlier one waits for: the end of a pause lets a turn begin.
+    for (let isMoving = true; isMoving; ) {
+      isMoving = items.filter((item) => this.take(activation, item)).length > 0;
+    }
+  }
+
+  /** Takes one item; false when it was taken already or is not its turn yet. */
+  take(activation: Activation, item: InboxItem): boolean {
+    const taken = this.#taken.get(activation) ?? new Set();
+    this.#taken.set(activation, taken);
+    if (taken.has(item.key) || activation.isLost) return false;
+    if (!takeItem(activation, item)) return false;
+    taken.add(item.key);
+    if (item.kind === "child.ended") this.#children.settle(item.childId, { status: item.outcome, text: item.text });
+    return true;
+  }
+}

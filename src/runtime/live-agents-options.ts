@@ -1,0 +1,29 @@
+import type { InspectionEvent } from "xstate";
+import type { AgentDefinition } from "../agents/index.ts";
+import type { Clock } from "../base/index.ts";
+import type { EntryOf, Timer } from "../state/index.ts";
+import type { ProcessIdentity, Stores } from "../stores/index.ts";
+import type { Activation } from "./activation.ts";
+import type { AuthBook } from "./auth-book.ts";
+import type { EventBus } from "./event-bus.ts";
+
+/** What the live agents of a process are given, and whom they tell. */
+export interface LiveAgentsOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly leaseMs: number;
+  readonly process: ProcessIdentity;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly bus: EventBus;
+  readonly auth: AuthBook;
+  readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+  readonly restoreAfterCommit: boolean;
+  /** Timers that a commit has set. */
+  onTimers(timers: readonly Timer[]): void;
+  onActivated(activation: Activation): void;
+  onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void;
+  onRest(activation: Activation): void;
+  onResumed(activation: Activation): void;
+}

@@ -1,0 +1,145 @@
+import { expect, it } from "vitest";
+import { defineAgent, subagent, TurnInterruptedError } from "../../src/index.ts";
+import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
+import { entriesOf, loopTurns } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
+
+const aWhile = 30;
+const worker = (script: ModelScript) => defineAgent({ name: "worker", model: scriptedModel(script) });
+
+const leading = (childScript: ModelScript) =>
+  defineAgent({
+    name: "lead",
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool" ? "all done" : calling({ name: "child", arguments: { input: "x" } }),
+    ),
+    tools: [subagent(defineAgent({ name: "child", model: scriptedModel(childScript) }))],
+  });
+
+describeRuntimes("shutdown", (stage) => {
+  it("L6: mid-turn is told as such, and only start() brings the agent back: no child's end, no deadline does", async () => {
+    const gate = createGate<string>();
+    const runtime = await stage().open({ agents: [leading((_request, { signal }) => gate.pass(signal))] });
+    const agent = await runtime.agent("lead", { agentId: "s" });
+    await agent.start();
+    const turn = agent.executeTurn("go", { budget: { deadline: stage().clock.now() + 60_000 } });
+    await gate.reached();
+    await agent.shutdown();
+    expect(agent.state).toMatchObject({ status: "shutdown", openTurnId: "s#1", turnCount: 0 });
+    const childEnded = nextEvent(runtime, ({ type }) => type === "turn.completed");
+    gate.open("child done");
+    expect((await childEnded).agentId).not.toBe("s");
+    await loopTurns(aWhile);
+    stage().clock.advance(61_000);
+    await loopTurns(aWhile);
+    expect(await runtime.recover()).toEqual([]);
+    expect(agent.state.status).toBe("shutdown");
+    expect((await entriesOf(stage().look(), "s")).filter(({ type }) => type === "turn.ended")).toEqual([]);
+    await agent.start();
+    expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "time_limit" });
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
+  });
+
+  it("a child's end that came meanwhile is there at the next start()", async () => {
+    const gate = createGate<string>();
+    const runtime = await stage().open({ agents: [leading((_request, { signal }) => gate.pass(signal))] });
+    const agent = await runtime.agent("lead", { agentId: "s" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await agent.shutdown();
+    const childEnded = nextEvent(runtime, ({ type }) => type === "turn.completed");
+    gate.open("child done");
+    await childEnded;
+    await loopTurns(aWhile);
+    await agent.start();
+    expect(await turn.result).toMatchObject({ status: "completed", text: "all done" });
+    expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["go", "", "child done", "all done"]);
+  });
+
+  it("an abort just before it is durable: the next process ends the turn without another call", async () => {
+    const gate = createGate<string>();
+    const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
+    const before = await first.agent("worker", { agentId: "s" });
+    await before.start();
+    const turn = before.executeTurn("go");
+    await gate.reached();
+    await turn.abort("last wish");
+    const [result] = await Promise.allSettled([turn.result, first.shutdown()]);
+    const model = scriptedModel("never");
+    const second = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
+    const agent = await second.find("s");
+    await agent.start();
+    const ended = await agent.turn("s#1").result;
+    expect(ended).toMatchObject({ status: "stopped", stopReason: "user_requested" });
+    expect(ended.text).toContain("last wish");
+    expect(model.calls).toHaveLength(0);
+    // Whoever waited in the first process was told one way or the other.
+    const told = result.status === "fulfilled" ? result.value.status : (result.reason as Error).name;
+    expect(["stopped", TurnInterruptedError.name]).toContain(told);
+  });
+
+  it("an abort before shutdown() of the agent ends the turn there or at the next start()", async () => {
+    const gate = createGate<string>();
+    const runtime = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
+    const agent = await runtime.agent("worker", { agentId: "s" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await turn.abort("last wish");
+    await agent.shutdown();
+    await agent.start();
+    expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
+  });
+
+  it("of the runtime refuses every later command with an error that says why, and can be called again", async () => {
+    const runtime = await stage().open({ agents: [worker("fine")] });
+    const agent = await runtime.agent("worker", { agentId: "s" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await turn.result;
+    await Promise.all([runtime.shutdown(), runtime.shutdown()]);
+    await runtime.shutdown();
+    for (const command of [
+      () => agent.executeTurn("more").result,
+      () => agent.turn("s#1").result,
+      () => agent.pause(),
+      () => agent.resume(),
+      () => agent.abort(),
+      () => turn.abort(),
+    ]) {
+      await expect(command()).rejects.toThrow(/was shut down/);
+    }
+    const record = await stage().look().readAgent({ tenant: "default", agentId: "s" });
+    expect(record).toMatchObject({ openTurnId: null, pause: null, abort: null, nextTurnNumber: 2 });
+  });
+
+  it("a turn that is asked for while the runtime shuts down is either refused or run later, never both", async () => {
+    const first = await stage().open({ agents: [worker("first")] });
+    const before = await first.agent("worker", { agentId: "s" });
+    await before.start();
+    const turn = before.executeTurn("go");
+    const [id] = await Promise.allSettled([turn.id, first.shutdown(), turn.result]);
+    const second = await stage().open({ agents: [worker("second")] });
+    const agent = await second.find("s");
+    const known = agent.state.openTurnId !== null || agent.state.turnCount === 1;
+    expect(known).toBe(id.status === "fulfilled");
+    await agent.start();
+    await loopTurns(aWhile);
+    expect(agent.state).toMatchObject({ status: "ready", turnCount: known ? 1 : 0 });
+  });
+
+  it("a spawned child's handle tells its end after the child has left memory", async () => {
+    const child = worker("child done");
+    const lead = defineAgent({ name: "lead", model: scriptedModel("x") });
+    const runtime = await stage().open({ agents: [lead, child] });
+    const agent = await runtime.agent("lead", { agentId: "s" });
+    await agent.start();
+    const spawned = await agent.spawn(child, "do it", { key: "one" });
+    expect((await spawned.turn.result).text).toBe("child done");
+    await loopTurns(aWhile);
+    expect(spawned.agent.state).toMatchObject({ status: "ready", turnCount: 1, openTurnId: null });
+  });
+});
