@@ -4,7 +4,7 @@ import { type AgentDefinition, AgentBusyError, defineAgent, defineTool, subagent
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
-import { calling, createGate, eventsOfTurn, nextEvent, typesOf } from "../support/turn-probes.ts";
+import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 
 /** Long enough for everything that could still happen in memory to have happened. */
 const aWhile = 20;
@@ -162,75 +162,6 @@ describeRuntimes("pause", (stage) => {
     expect((await turn.result).text).toBe("parent done");
     const tools = (await agent.getMessages()).filter(({ role }) => role === "tool");
     expect(tools.map(({ content }) => content)).toEqual(["child says"]);
-  });
-
-  it("and resume() many times over changes nothing", async () => {
-    const gates = [1, 2, 3].map(() => createGate<string>());
-    const look = defineTool({
-      name: "look",
-      description: "Looks.",
-      parameters: z.object({}),
-      effect: "none",
-      execute: () => "seen",
-    });
-    const model = scriptedModel(async (_request, { index, signal }) => {
-      await gates[index]?.pass(signal);
-      return index < 2 ? calling("look") : "done";
-    });
-    const { agent } = await open(defineAgent({ name: "thinker", model, tools: [look] }));
-    const turn = agent.executeTurn("go");
-    for (const gate of gates.slice(0, 2)) {
-      await gate.reached();
-      const pausing = Promise.all([agent.pause(), agent.pause()]);
-      gate.open("x");
-      await pausing;
-      expect(agent.state.status).toBe("paused");
-      await Promise.all([agent.resume(), agent.resume()]);
-    }
-    gates[2]?.open("x");
-    expect(await turn.result).toMatchObject({ status: "completed", steps: 3 });
-    expect(model.calls).toHaveLength(3);
-    await agent.resume();
-    expect(agent.state.status).toBe("ready");
-  });
-
-  it("resume() before the safe point takes the pause back", async () => {
-    const gate = createGate<string>();
-    const { agent } = await open(thinker((_request, { signal }) => gate.pass(signal)));
-    const turn = agent.executeTurn("go");
-    await gate.reached();
-    const pausing = agent.pause();
-    await agent.resume();
-    await pausing;
-    expect(agent.state.status).toBe("busy");
-    gate.open("done");
-    expect((await turn.result).text).toBe("done");
-    expect(agent.state.status).toBe("ready");
-  });
-
-  it("tells its events: paused, busy again, and no step between", async () => {
-    const gate = createGate<string>();
-    const look = defineTool({
-      name: "look",
-      description: "Looks.",
-      parameters: z.object({}),
-      effect: "none",
-      execute: (_args, run) => gate.pass(run.signal),
-    });
-    const model = scriptedModel([calling("look"), "done"]);
-    const { agent } = await open(defineAgent({ name: "thinker", model, tools: [look] }));
-    const turn = agent.executeTurn("go");
-    const events = eventsOfTurn(turn);
-    await gate.reached();
-    const pausing = agent.pause();
-    gate.open("seen");
-    await pausing;
-    await loopTurns(aWhile);
-    await agent.resume();
-    const seen = await events;
-    const statuses = seen.flatMap((event) => (event.type === "lifecycle.changed" ? [event.status] : []));
-    expect(statuses).toEqual(["busy", "paused", "busy"]);
-    expect(typesOf(seen).filter((type) => type === "step.started")).toHaveLength(2);
   });
 
   it("a paused turn can be aborted, and an agent paused mid-turn shut down and started again stays paused", async () => {

@@ -1,22 +1,13 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { AlreadyOwnedError, defineAgent, defineTool, subagent, TurnInterruptedError } from "../../src/index.ts";
+import { defineAgent, defineTool, ModelError, TurnInterruptedError } from "../../src/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
-import { elapse, entriesOf, entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
+import { elapse, entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
-import { calling, createGate, eventsOfTurn } from "../support/turn-probes.ts";
+import { calling, createGate, eventsOfTurn, nextEvent } from "../support/turn-probes.ts";
 
 const worker = (script: ModelScript) => defineAgent({ name: "worker", model: scriptedModel(script) });
 const counting: ModelScript = ({ messages }) => `I see ${messages.length}`;
-
-const leading = (childScript: ModelScript) =>
-  defineAgent({
-    name: "lead",
-    model: scriptedModel(({ messages }) =>
-      messages.at(-1)?.role === "tool" ? "all done" : calling({ name: "child", arguments: { input: "x" } }),
-    ),
-    tools: [subagent(defineAgent({ name: "child", model: scriptedModel(childScript) }))],
-  });
 
 describeRuntimes("a restart", (stage) => {
   it("L6: a new process with the same id has turnCount 2 after two turns, and runs turn 3 with all of the history", async () => {
@@ -80,66 +71,6 @@ describeRuntimes("a restart", (stage) => {
     expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "carried on" });
     const [failed] = await entriesOfType(stage().look(), "r", "model.failed");
     expect(failed?.settlement?.unconfirmed).toBe(true);
-  });
-
-  it("a turn that was accepted and never begun is begun", async () => {
-    const first = await stage().openProcess({ agents: [worker("never")] });
-    const before = await first.runtime.agent("worker", { agentId: "r" });
-    await before.start();
-    // As if the process died between the answer to its caller and the first commit of the turn.
-    const command = { input: "go", actorId: null, limits: null, queue: false };
-    await stage().look().openTurn({ tenant: "default", agentId: "r" }, command, stage().clock.now());
-    first.kill();
-    stage().expireLeases();
-    const second = await stage().open({ agents: [worker("begun")] });
-    const agent = await second.find("r");
-    await agent.start();
-    expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "begun" });
-    expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["go", "begun"]);
-  });
-
-  it("a turn that waits in line is begun after the one before it, in another process too", async () => {
-    const gate = createGate<string>();
-    const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
-    const before = await first.agent("worker", { agentId: "r" });
-    await before.start();
-    const one = before.executeTurn("one");
-    const two = before.executeTurn("two", { ifBusy: "queue" });
-    await gate.reached();
-    await two.id;
-    await first.shutdown();
-    await expect(one.result).rejects.toThrow(TurnInterruptedError);
-    await expect(two.result).rejects.toThrow(TurnInterruptedError);
-
-    const second = await stage().open({ agents: [worker(counting)] });
-    const agent = await second.find("r");
-    await agent.start();
-    expect(await agent.turn("r#1").result).toMatchObject({ text: "I see 1" });
-    expect(await agent.turn("r#2").result).toMatchObject({ text: "I see 3" });
-    expect(agent.state).toMatchObject({ status: "ready", turnCount: 2 });
-  });
-
-  it("shutdown() of an agent with a turn in line frees it all the same", async () => {
-    const gate = createGate<string>();
-    const first = await stage().open({
-      agents: [worker((_request, { index, signal }) => (index === 0 ? gate.pass(signal) : "later"))],
-    });
-    const agent = await first.agent("worker", { agentId: "r" });
-    await agent.start();
-    const one = agent.executeTurn("one");
-    const two = agent.executeTurn("two", { ifBusy: "queue" });
-    await gate.reached();
-    await two.id;
-    await agent.shutdown();
-    const other = await stage().open({ agents: [worker("elsewhere")] });
-    const there = await other.find("r");
-    await there.start();
-    expect(await there.turn("r#1").result).toMatchObject({ text: "elsewhere" });
-    expect(await there.turn("r#2").result).toMatchObject({ text: "elsewhere" });
-    gate.open("nobody hears this");
-    await loopTurns(10);
-    expect((await there.getMessages()).map(({ content }) => content)).toEqual(["one", "elsewhere", "two", "elsewhere"]);
-    for (const turn of [one, two]) turn.result.catch(() => undefined);
   });
 
   it("paused mid-turn, it stays paused in the next process, and resume() there carries it on", async () => {
@@ -222,49 +153,6 @@ describeRuntimes("a restart", (stage) => {
     await expect(agent.start()).rejects.toThrow(/was shut down/);
   });
 
-  it("a subagent that was at work when everything stopped goes on with its parent", async () => {
-    const gate = createGate<string>();
-    const first = await stage().open({ agents: [leading((_request, { signal }) => gate.pass(signal))] });
-    const before = await first.agent("lead", { agentId: "r" });
-    await before.start();
-    before.executeTurn("go");
-    await gate.reached();
-    await first.shutdown();
-    const second = await stage().open({ agents: [leading("child done")] });
-    const agent = await second.find("r");
-    await agent.start();
-    expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "all done" });
-    const entries = await entriesOf(stage().look(), "r");
-    expect(entries.filter(({ type }) => type === "child.spawned")).toHaveLength(1);
-    expect(entries.filter(({ type }) => type === "child.ended")).toHaveLength(1);
-  });
-
-  it("M6: recover() takes up every unfinished agent that nobody owns, and only those", async () => {
-    const gate = createGate<string>();
-    const held = worker((_request, { signal }) => gate.pass(signal));
-    const doomed = await stage().openProcess({ agents: [held] });
-    for (const agentId of ["r1", "r2", "idle"]) await (await doomed.runtime.agent("worker", { agentId })).start();
-    (await doomed.runtime.find("r1")).executeTurn("one");
-    (await doomed.runtime.find("r2")).executeTurn("two");
-    await gate.reached(2);
-    const living = await stage().open({ agents: [held] });
-    const busy = await living.agent("worker", { agentId: "r3" });
-    await busy.start();
-    const third = busy.executeTurn("three");
-    await gate.reached(3);
-    doomed.kill();
-    stage().expireLeases();
-    const rescuer = await stage().open({ agents: [worker("rescued")] });
-    expect((await rescuer.recover()).toSorted()).toEqual(["r1", "r2"]);
-    expect((await (await rescuer.find("r1")).turn("r1#1").result).text).toBe("rescued");
-    expect((await (await rescuer.find("r2")).turn("r2#1").result).text).toBe("rescued");
-    gate.open("own");
-    expect((await third.result).text).toBe("own");
-    expect(await rescuer.recover()).toEqual([]);
-    await expect((await rescuer.find("r3")).start()).rejects.toThrow(AlreadyOwnedError);
-    await (await rescuer.find("idle")).start();
-  });
-
   it("a changed definition goes on, with a warning in its stream", async () => {
     const gate = createGate<string>();
     const first = await stage().open({ agents: [worker((_request, { signal }) => gate.pass(signal))] });
@@ -283,7 +171,7 @@ describeRuntimes("a restart", (stage) => {
     expect(warnings).toMatchObject([{ code: "definition_changed" }]);
   });
 
-  it("the wait before a retry goes on over a restart", async () => {
+  it("a failed agent is failed in the next process too, and takes a retry there", async () => {
     const busy = new Error("busy");
     const first = await stage().open({ agents: [worker({ error: busy })] });
     const before = await first.agent("worker", { agentId: "r" });
@@ -296,5 +184,27 @@ describeRuntimes("a restart", (stage) => {
     await agent.start();
     expect(agent.state.status).toBe("failed");
     expect((await agent.executeTurn(null).result).text).toBe("fine");
+  });
+
+  it("the wait before another attempt goes on over a restart, and the attempt is made once", async () => {
+    const passing = new ModelError("busy", { retryable: true, mayHaveBeenSent: false, retryAfterMs: 30_000 });
+    const doomed = await stage().openProcess({ agents: [worker({ error: passing })] });
+    const before = await doomed.runtime.agent("worker", { agentId: "r" });
+    await before.start();
+    const waiting = nextEvent(doomed.runtime, ({ type }) => type === "step.restarted");
+    before.executeTurn("go").result.catch(() => undefined);
+    await waiting;
+    doomed.kill();
+    stage().expireLeases();
+    const model = scriptedModel("second attempt");
+    const second = await stage().open({ agents: [defineAgent({ name: "worker", model })] });
+    const agent = await second.find("r");
+    await agent.start();
+    await loopTurns(20);
+    expect(model.calls).toHaveLength(0);
+    stage().clock.advance(30_000);
+    expect(await agent.turn("r#1").result).toMatchObject({ status: "completed", text: "second attempt", steps: 1 });
+    expect(model.calls).toHaveLength(1);
+    expect((await entriesOfType(stage().look(), "r", "model.requested")).map(({ attempt }) => attempt)).toEqual([1, 2]);
   });
 });
