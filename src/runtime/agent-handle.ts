@@ -1,4 +1,3 @@
-import { traceEntriesOf } from "../actors/index.ts";
 import { type AgentDefinition, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
 import { agentAccountId, limitsOf } from "../budget/index.ts";
@@ -11,17 +10,10 @@ import {
   NotFoundError,
   PolicyRefusedError,
 } from "../errors/index.ts";
-import {
-  type AgentRecord,
-  type Content,
-  childIdOf,
-  type Entry,
-  type Message,
-  textOf,
-  turnIdOf,
-} from "../state/index.ts";
+import { type AgentRecord, type Content, childIdOf, type Message, turnIdOf } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
+import { readAgentState, readTrace } from "./read-agent.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type {
   Agent,
@@ -189,16 +181,13 @@ export class AgentHandle implements Agent {
     return this.#core.stores.artifact(this.#key, artifactId);
   }
 
-  async getTrace(turnId?: string) {
-    const rows = await this.#core.stores.readJournal(this.#key, 1);
-    const all = rows.flatMap((row): readonly Entry[] => row.entries);
-    const wanted = turnId ?? all.findLast((entry) => entry.type === "turn.started")?.turnId;
-    const entries = all.filter((entry) => "turnId" in entry && entry.turnId === wanted);
-    const messages = new Map((await this.#core.stores.messages(this.#key)).map((message) => [message.id, message]));
-    const first = entries.find((entry) => entry.type === "turn.started");
-    const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
-    const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
-    return traceEntriesOf(entries, prompt, (id) => messages.get(id));
+  getTrace(turnId?: string) {
+    return readTrace(this.#core.stores, this.#key, turnId);
+  }
+
+  getState() {
+    const { stores, definitions } = this.#core;
+    return readAgentState(stores, this.#key, definitions.get(this.#record.definition.name));
   }
 
   async spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent> {

@@ -4,6 +4,7 @@ import type { Clock } from "../base/index.ts";
 import type { Account, Budget } from "../budget/index.ts";
 import type {
   AgentRecord,
+  AgentState,
   Artifact,
   Content,
   ExecutionState,
@@ -154,6 +155,8 @@ export interface Agent {
   getArtifact(artifactId: string): Promise<Artifact | undefined>;
   /** Trace of one turn, by default the last (row H5); derived from the journal. */
   getTrace(turnId?: string): Promise<TraceEntry[]>;
+  /** The agent as one immutable value (row S1), from what is committed; ask it with `viewAgentState`. */
+  getState(): Promise<AgentState>;
   /** Starts a subagent from code; the same `key` is the same child. */
   spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent>;
 }

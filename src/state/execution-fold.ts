@@ -4,11 +4,21 @@ import { addUsage, type Usage } from "./model-call.ts";
 import type { StopSignal } from "./stop.ts";
 import { signalOfRefusal } from "./stop-signals.ts";
 
-/** The execution after one more entry (rows S2, S3). Entries that do not concern it give back the same object. */
-export function foldExecution(execution: ExecutionState, entry: Entry): ExecutionState {
+/**
+ * The execution after one more entry (rows S2, S3). Entries that do not concern it give back the same object.
+ * `arrived`: messages that came since the last call, of users and hooks; results the execution knows by itself.
+ */
+export function foldExecution(
+  execution: ExecutionState,
+  entry: Entry,
+  arrived: readonly string[] = [],
+): ExecutionState {
   switch (entry.type) {
-    case "model.requested":
-      return entry.attempt === 1 ? openStep(archiveStep(execution, entry.at), entry) : execution;
+    case "model.requested": {
+      if (entry.attempt > 1) return execution;
+      const inputMessageIds = [...resultIdsOf(execution.currentStep), ...arrived];
+      return openStep(archiveStep(execution, entry.at), entry, inputMessageIds);
+    }
     case "model.responded":
       return onStep(execution, (step) => answered(step, entry));
     case "model.failed":
@@ -48,11 +58,20 @@ export function foldExecution(execution: ExecutionState, entry: Entry): Executio
   }
 }
 
-function openStep(execution: ExecutionState, entry: EntryOf<"model.requested">): ExecutionState {
+/** A step's answer has the step's own id; what else it has put out are the results of its calls. */
+function resultIdsOf(step: AgentStep | null): string[] {
+  return step?.outputMessageIds.filter((id) => id !== step.id) ?? [];
+}
+
+function openStep(
+  execution: ExecutionState,
+  entry: EntryOf<"model.requested">,
+  inputMessageIds: string[],
+): ExecutionState {
   const step: AgentStep = {
     id: `${entry.turnId}:${entry.step}`,
     number: entry.step,
-    inputMessageIds: [],
+    inputMessageIds,
     outputMessageIds: [],
     inference: null,
     toolExecutions: [],

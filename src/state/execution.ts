@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
-import { continuationSchema, noContinuation, strongestSignal } from "./stop.ts";
+import { continuationSchema, noContinuation, type StopReason, strongestSignal } from "./stop.ts";
 
 export const executionStatusSchema = z.enum(["pending", "in_progress", "waiting", "completed", "stopped", "failed"]);
 export type ExecutionStatus = z.infer<typeof executionStatusSchema>;
@@ -49,6 +49,7 @@ export type Inference = z.infer<typeof inferenceSchema>;
 export const agentStepSchema = z.object({
   id: z.string(),
   number: z.number().int().positive(),
+  /** What the call was shown for the first time; before it comes the conversation as earlier steps left it. */
   inputMessageIds: z.array(z.string()),
   outputMessageIds: z.array(z.string()),
   inference: inferenceSchema.nullable(),
@@ -157,6 +158,10 @@ export function errorsOf(execution: ExecutionState): StoredError[] {
   return [...ofSteps, ...execution.errors];
 }
 
-export function stopReasonOf(execution: ExecutionState): string | undefined {
-  return strongestSignal(execution.continuation.stopSignals)?.reason;
+/** Why the turn stopped, or is about to: the strongest signal, else how its last answer ended it. */
+export function stopReasonOf(execution: ExecutionState): StopReason | undefined {
+  const signal = strongestSignal(execution.continuation.stopSignals);
+  if (signal || execution.status !== "completed") return signal?.reason;
+  const finish = lastStepOf(execution)?.inference?.finishReason;
+  return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";
 }

@@ -21,3 +21,6 @@ export * from "./turn-fold.ts";
 export * from "./turn-state.ts";
 export * from "./event.ts";
 export * from "./events-of.ts";
+export * from "./agent-state.ts";
+export * from "./agent-state-json.ts";
+export * from "./agent-state-view.ts";

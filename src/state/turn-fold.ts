@@ -1,6 +1,6 @@
 import type { Entry, EntryOf } from "./entry.ts";
 import { foldExecution, signalled } from "./execution-fold.ts";
-import { agentTransition, effectsAt } from "./react/index.ts";
+import { agentTransition, effectsAt, type ReactState } from "./react/index.ts";
 import { reactInputsOf, type TextLookup } from "./react-inputs.ts";
 import { shouldStop } from "./stop.ts";
 import { hookKeyOf, type TurnState } from "./turn-state.ts";
@@ -12,11 +12,17 @@ import { hookKeyOf, type TurnState } from "./turn-state.ts";
 export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): TurnState {
   let react = turn.react;
   for (const input of reactInputsOf(turn, entry, textOf)) react = agentTransition(input)(react);
-  const execution = foldExecution(turn.execution, entry);
+  const arrived = entry.type === "model.requested" && entry.attempt === 1 ? unseenMessageIds(turn.react) : [];
+  const execution = foldExecution(turn.execution, entry, arrived);
   const counted = count(turn, entry);
   const next =
     react === turn.react && execution === turn.execution && counted === turn ? turn : { ...counted, react, execution };
   return entry.type === "tool.settled" && next.openCallIds.length === 0 ? closeRound(next) : next;
+}
+
+/** Messages that came since the last model call began. */
+function unseenMessageIds({ messages, calledLlmOrdinal }: ReactState): string[] {
+  return messages.filter(({ role, ordinal }) => role === "user" && ordinal > calledLlmOrdinal).map(({ id }) => id);
 }
 
 function count(turn: TurnState, entry: Entry): TurnState {

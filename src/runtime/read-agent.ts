@@ -1,0 +1,68 @@
+import { traceEntriesOf } from "../actors/index.ts";
+import type { AgentDefinition } from "../agents/index.ts";
+import { NotFoundError } from "../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentSettings,
+  type AgentState,
+  agentStateOf,
+  agentStateSchema,
+  type Entry,
+  foldTurn,
+  startTurn,
+  type TraceEntry,
+  textOf,
+} from "../state/index.ts";
+import type { Stores } from "../stores/index.ts";
+
+/** The committed entries of one turn, by default of the newest, in order. */
+async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Promise<Entry[]> {
+  const rows = await stores.readJournal(key, 1);
+  const all = rows.flatMap((row): readonly Entry[] => row.entries);
+  const wanted = turnId ?? all.findLast((entry) => entry.type === "turn.started")?.turnId;
+  return wanted === undefined ? [] : all.filter((entry) => "turnId" in entry && entry.turnId === wanted);
+}
+
+/** Trace of one turn, by default the last (row H5). */
+export async function readTrace(stores: Stores, key: AgentKey, turnId?: string): Promise<TraceEntry[]> {
+  const entries = await entriesOfTurn(stores, key, turnId);
+  const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
+  const first = entries.find((entry) => entry.type === "turn.started");
+  const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
+  const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
+  return traceEntriesOf(entries, prompt, (id) => messages.get(id));
+}
+
+/** The agent as rows S see it, from what is committed: a copy, so that nothing of the stores can be changed by it. */
+export async function readAgentState(
+  stores: Stores,
+  key: AgentKey,
+  definition: AgentDefinition | undefined,
+): Promise<AgentState> {
+  const entries = await entriesOfTurn(stores, key);
+  const messages = await stores.messages(key);
+  const record = await stores.readAgent(key);
+  if (!record) throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  const [first] = entries;
+  const turn =
+    first?.type === "turn.started"
+      ? entries.reduce((folded, entry) => foldTurn(folded, entry), startTurn(first))
+      : undefined;
+  const settings = definition ? settingsOf(definition, entries) : undefined;
+  return agentStateSchema.parse(agentStateOf(record, turn?.execution ?? null, messages, settings));
+}
+
+function settingsOf(definition: AgentDefinition, entries: readonly Entry[]): AgentSettings {
+  const { model, temperature, maxOutputTokens, instructions, responseFormat = null } = definition;
+  const resolved = entries.find((entry) => entry.type === "instructions.resolved");
+  return {
+    llmConfig: {
+      provider: model.provider,
+      model: model.name,
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    },
+    systemPrompt: typeof instructions === "string" ? instructions : (resolved?.text ?? ""),
+    responseFormat,
+  };
+}

@@ -1,0 +1,142 @@
+import { z } from "zod";
+import { parseJson, stableStringify } from "../base/index.ts";
+import { type Limits, limitsSchema } from "../budget/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { type AgentState, agentStateSchema } from "./agent-state.ts";
+import {
+  type AgentStep,
+  agentStepSchema,
+  type ExecutionState,
+  executionStateSchema,
+  type StepExecution,
+  stepExecutionSchema,
+  type ToolExecution,
+  toolExecutionSchema,
+} from "./execution.ts";
+import { type Message, messageSchema } from "./message.ts";
+import { type Continuation, continuationSchema } from "./stop.ts";
+
+/*
+ * Plain JSON of the state objects, and the way back (row S10). What comes in is checked: `fromJSON` takes a parsed value
+ * or its text, and throws `InvalidInputError`, which tells the place, for what is no plain JSON, has a wrong type, lacks
+ * something, has something that the schema does not know, or anywhere a key that reaches an object's prototype.
+ */
+
+/** A step together with the messages it names, as far as they are known: what its ids stand for outside of a store. */
+export const materialisedStepSchema = agentStepSchema.extend({
+  inputMessages: z.array(messageSchema),
+  outputMessages: z.array(messageSchema),
+});
+export type MaterialisedStep = z.infer<typeof materialisedStepSchema>;
+
+const materialisedStepExecutionSchema = stepExecutionSchema.extend({ step: materialisedStepSchema });
+export type MaterialisedStepExecution = z.infer<typeof materialisedStepExecutionSchema>;
+
+const materialisedExecutionSchema = executionStateSchema.extend({
+  stepExecutions: z.array(materialisedStepExecutionSchema),
+  currentStep: materialisedStepSchema.nullable(),
+});
+export type MaterialisedExecution = z.infer<typeof materialisedExecutionSchema>;
+
+const agentStateJsonSchema = agentStateSchema.unwrap().extend({ execution: materialisedExecutionSchema.nullable() });
+export type AgentStateJson = z.infer<typeof agentStateJsonSchema>;
+
+/** `messages`: where the messages that the steps name are looked up; an agent's state brings its own. */
+export const agentStepJson = {
+  toJSON: (step: AgentStep, messages: readonly Message[]): MaterialisedStep => stepWith(step, byId(messages)),
+  fromJSON: (stored: unknown): MaterialisedStep => read(materialisedStepSchema, stored, "the agent step"),
+};
+
+export const stepExecutionJson = {
+  toJSON: (one: StepExecution, messages: readonly Message[]): MaterialisedStepExecution =>
+    plain({ ...one, step: stepWith(one.step, byId(messages)) }),
+  fromJSON: (stored: unknown): MaterialisedStepExecution =>
+    read(materialisedStepExecutionSchema, stored, "the step execution"),
+};
+
+export const executionStateJson = {
+  toJSON: (execution: ExecutionState, messages: readonly Message[]): MaterialisedExecution =>
+    plain(executionWith(execution, byId(messages))),
+  fromJSON: (stored: unknown): MaterialisedExecution =>
+    read(materialisedExecutionSchema, stored, "the execution state"),
+};
+
+export const agentStateJson = {
+  toJSON({ execution, ...state }: AgentState): AgentStateJson {
+    return plain({ ...state, execution: execution && executionWith(execution, byId(state.context.messages)) });
+  },
+  /** The messages are those of the context; the copies that the steps bring are left. */
+  fromJSON(stored: unknown): AgentState {
+    const { execution, ...state } = read(agentStateJsonSchema, stored, "the agent state");
+    return agentStateSchema.parse({ ...state, execution: execution && executionStateSchema.parse(execution) });
+  },
+};
+
+export const toolExecutionJson = {
+  toJSON: (execution: ToolExecution): ToolExecution => plain(execution),
+  fromJSON: (stored: unknown): ToolExecution => read(toolExecutionSchema, stored, "the tool execution"),
+};
+
+export const continuationJson = {
+  toJSON: (continuation: Continuation): Continuation => plain(continuation),
+  fromJSON: (stored: unknown): Continuation => read(continuationSchema, stored, "the continuation"),
+};
+
+export const limitsJson = {
+  toJSON: (limits: Limits): Limits => plain(limits),
+  fromJSON: (stored: unknown): Limits => read(limitsSchema, stored, "the limits"),
+};
+
+function byId(messages: readonly Message[]): ReadonlyMap<string, Message> {
+  return new Map(messages.map((message) => [message.id, message]));
+}
+
+function stepWith(step: AgentStep, messages: ReadonlyMap<string, Message>): MaterialisedStep {
+  const known = (ids: readonly string[]): Message[] => ids.flatMap((id) => messages.get(id) ?? []);
+  return plain({
+    ...step,
+    inputMessages: known(step.inputMessageIds),
+    outputMessages: known(step.outputMessageIds),
+  });
+}
+
+function executionWith(execution: ExecutionState, messages: ReadonlyMap<string, Message>): MaterialisedExecution {
+  const { stepExecutions, currentStep } = execution;
+  return {
+    ...execution,
+    stepExecutions: stepExecutions.map((one) => ({ ...one, step: stepWith(one.step, messages) })),
+    currentStep: currentStep && stepWith(currentStep, messages),
+  };
+}
+
+/** A copy that shares nothing with the state it was made of. */
+function plain<Value>(value: Value): Value {
+  return JSON.parse(JSON.stringify(value)) as Value;
+}
+
+function read<Schema extends z.ZodType>(schema: Schema, stored: unknown, what: string): z.output<Schema> {
+  // Of what is no text the text is made: getters, classes and cycles do not get past it.
+  const given = parseJson(typeof stored === "string" ? stored : stableStringify(stored), { what });
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new InvalidInputError(
+      `${what} does not fit its schema: ${issue?.message} at ${issue?.path.join(".") || "$"}`,
+    );
+  }
+  const unknown = unknownKey(given, parsed.data, "");
+  if (unknown !== undefined) throw new InvalidInputError(`${what} has something its schema does not know: ${unknown}`);
+  return parsed.data;
+}
+
+/** The way to the first key of the given value that reading has left out. */
+function unknownKey(given: unknown, known: unknown, path: string): string | undefined {
+  if (typeof given !== "object" || given === null || typeof known !== "object" || known === null) return undefined;
+  for (const [key, value] of Object.entries(given)) {
+    const place = path === "" ? key : `${path}.${key}`;
+    if (!Object.hasOwn(known, key)) return place;
+    const deeper = unknownKey(value, (known as Readonly<Record<string, unknown>>)[key], place);
+    if (deeper !== undefined) return deeper;
+  }
+  return undefined;
+}

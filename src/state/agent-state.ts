@@ -1,0 +1,162 @@
+import { z } from "zod";
+import { createId } from "../base/index.ts";
+import type { Entry } from "./entry.ts";
+import { type ExecutionState, executionStateSchema, freshExecution } from "./execution.ts";
+import { foldExecution } from "./execution-fold.ts";
+import { numberOfTurn } from "./identity.ts";
+import { jsonObjectSchema, type JsonObject } from "./json.ts";
+import { type Message, messageSchema } from "./message.ts";
+import { type ResponseFormat, responseFormatSchema } from "./model-call.ts";
+import type { AgentRecord } from "./record.ts";
+
+/** Which model an agent speaks through, and how. */
+export const llmConfigSchema = z
+  .object({
+    provider: z.string(),
+    model: z.string(),
+    temperature: z.number().optional(),
+    maxOutputTokens: z.number().int().positive().optional(),
+  })
+  .readonly();
+export type LlmConfig = z.infer<typeof llmConfigSchema>;
+
+export const agentStateContextSchema = z
+  .object({
+    /** The conversation, oldest first. */
+    messages: z.array(messageSchema).readonly(),
+    metadata: jsonObjectSchema.readonly(),
+    systemPrompt: z.string(),
+    responseFormat: responseFormatSchema.nullable(),
+  })
+  .readonly();
+export type AgentStateContext = z.infer<typeof agentStateContextSchema>;
+
+/**
+ * An agent as one value (row S1): the session half (identity, context), and its execution, the newest turn. Never
+ * changed in place: every change is a function that gives a new value and moves `updatedAt`.
+ */
+export const agentStateSchema = z
+  .object({
+    agentId: z.string(),
+    parentAgentId: z.string().nullable(),
+    /** Milliseconds since the epoch. */
+    createdAt: z.number().int(),
+    updatedAt: z.number().int(),
+    /** Executions that were begun. */
+    executionCount: z.number().int().nonnegative(),
+    llmConfig: llmConfigSchema.nullable(),
+    context: agentStateContextSchema,
+    /** The newest turn, open or ended; null before the first, and after `forNextExecution`. */
+    execution: executionStateSchema.readonly().nullable(),
+  })
+  .readonly();
+export type AgentState = z.infer<typeof agentStateSchema>;
+
+export interface NewAgentState {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Default: a random UUID. */
+  readonly agentId?: string | undefined;
+  readonly parentAgentId?: string | undefined;
+  readonly llmConfig?: LlmConfig | undefined;
+  readonly context?: Partial<AgentStateContext> | undefined;
+}
+
+/** An agent that has done nothing yet. */
+export function newAgentState(options: NewAgentState): AgentState {
+  const { now, agentId = createId(), parentAgentId = null, llmConfig = null } = options;
+  const empty = { messages: [], metadata: {}, systemPrompt: "", responseFormat: null };
+  return Object.freeze({
+    agentId,
+    parentAgentId,
+    createdAt: now,
+    updatedAt: now,
+    executionCount: 0,
+    llmConfig,
+    context: Object.freeze({ ...empty, ...options.context }),
+    execution: null,
+  });
+}
+
+type Change = Partial<Pick<AgentState, "context" | "execution" | "executionCount" | "llmConfig">>;
+
+function changed(state: AgentState, change: Change, now: number): AgentState {
+  return Object.freeze({ ...state, ...change, updatedAt: Math.max(now, state.updatedAt) });
+}
+
+/** The state with parts of its context replaced: messages, metadata, system prompt, response format. */
+export function withContext(state: AgentState, context: Partial<AgentStateContext>, now: number): AgentState {
+  return changed(state, { context: Object.freeze({ ...state.context, ...context }) }, now);
+}
+
+/** The state with messages appended to its conversation. */
+export function withAddedMessages(state: AgentState, messages: readonly Message[], now: number): AgentState {
+  return withContext(state, { messages: [...state.context.messages, ...messages] }, now);
+}
+
+export function withMetadata(state: AgentState, metadata: JsonObject, now: number): AgentState {
+  return withContext(state, { metadata: { ...state.context.metadata, ...metadata } }, now);
+}
+
+export function withLlmConfig(state: AgentState, llmConfig: LlmConfig | null, now: number): AgentState {
+  return changed(state, { llmConfig }, now);
+}
+
+/** The state at the beginning of its next execution. */
+export function withNewExecution(state: AgentState, executionId: string, now: number): AgentState {
+  const execution = freshExecution(executionId, now);
+  return changed(state, { execution, executionCount: state.executionCount + 1 }, now);
+}
+
+/** The state after one more entry of its open execution; the same object when the entry does not concern it. */
+export function withEntry(state: AgentState, entry: Entry): AgentState {
+  if (!state.execution) return state;
+  const execution = foldExecution(state.execution, entry);
+  return execution === state.execution ? state : changed(state, { execution }, entry.at);
+}
+
+/** The session half alone, ready for the next execution (row S2). */
+export function forNextExecution(state: AgentState, now: number): AgentState {
+  return changed(state, { execution: null }, now);
+}
+
+/** What an agent's definition says, and its record does not. */
+export interface AgentSettings {
+  readonly llmConfig: LlmConfig | null;
+  readonly systemPrompt: string;
+  readonly responseFormat: ResponseFormat | null;
+}
+
+const noSettings: AgentSettings = { llmConfig: null, systemPrompt: "", responseFormat: null };
+
+/**
+ * The public state from the runtime's own truth: the record, the fold of the newest turn, the stored conversation.
+ * A selector: nothing is kept beside them.
+ */
+export function agentStateOf(
+  record: AgentRecord,
+  execution: ExecutionState | null,
+  messages: readonly Message[],
+  settings: AgentSettings = noSettings,
+): AgentState {
+  const { agentId, parentAgentId, createdAt, lastActivity, metadata, status, turnCount } = record;
+  const { llmConfig, systemPrompt, responseFormat } = settings;
+  const rests = status === "paused" && execution?.status === "in_progress";
+  const times = [createdAt, lastActivity, messages.at(-1)?.createdAt, ...timesOf(execution)];
+  return Object.freeze({
+    agentId,
+    parentAgentId,
+    createdAt,
+    updatedAt: Math.max(...times.filter((at) => typeof at === "number")),
+    executionCount: execution ? Math.max(turnCount, numberOfTurn(execution.executionId)) : turnCount,
+    llmConfig,
+    context: Object.freeze({ messages, metadata, systemPrompt, responseFormat }),
+    execution: rests ? { ...execution, status: "waiting" as const } : execution,
+  });
+}
+
+function timesOf(execution: ExecutionState | null): (number | null | undefined)[] {
+  if (!execution) return [];
+  const { startedAt, completedAt, currentStepStartedAt, stepExecutions } = execution;
+  return [startedAt, completedAt, currentStepStartedAt, stepExecutions.at(-1)?.completedAt];
+}
