@@ -105,7 +105,7 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
       return refusalEvents(entry);
     case "timer.due": {
       const { accountId, limit } = entry.signal;
-      return accountId && limit ? [{ type: "budget.exhausted", accountId, limit: limit as "maxActiveMs" }] : [];
+      return accountId && limit ? [{ type: "budget.exhausted", accountId, limit }] : [];
     }
     default:
       return [];

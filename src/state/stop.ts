@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { limitNameSchema } from "../budget/index.ts";
 
 /** Reasons to stop, highest priority first (row S6). */
 export const stopReasons = [
@@ -24,7 +25,7 @@ export const stopSignalSchema = z.object({
   /** Who raised it: `budget`, `hook:<plugin>`, `tool:<name>`, `user`, `runtime`. */
   source: z.string(),
   accountId: z.string().optional(),
-  limit: z.string().optional(),
+  limit: limitNameSchema.optional(),
 });
 export type StopSignal = z.infer<typeof stopSignalSchema>;
 

@@ -1,0 +1,141 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  cursorText,
+  type Entry,
+  type EntryType,
+  type EventSource,
+  entrySchema,
+  eventsOf,
+  parseCursor,
+  type TroupeEvent,
+  troupeEventSchema,
+} from "../../src/state/index.ts";
+import { hookApplied, journalOf, modelFailed, modelRequested, modelResponded, turnEnded } from "../machines/bodies.ts";
+import { scenarios } from "../machines/scenarios.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { arbitraryOf } from "./arbitrary-of.ts";
+
+const source: EventSource = {
+  agentId: "desk",
+  parentAgentId: null,
+  rootAgentId: "desk",
+  sessionId: null,
+  definition: { name: "desk", hash: "h" },
+};
+const textOf = (id: string): string => `text of ${id}`;
+
+function typesOf(...bodies: Parameters<typeof journalOf>[0]): string[] {
+  return journalOf(bodies).flatMap((entry) => eventsOf(entry, source, 1, textOf).map(({ type }) => type));
+}
+
+const kinds = entrySchema.options.map((schema) => {
+  const [type] = schema.shape.type.def.values as readonly EntryType[];
+  return { type: type as EntryType, schema };
+});
+
+describe("the public events of an entry", () => {
+  test.each(kinds)("$type: total, pure, and as the schema has them", ({ schema }) => {
+    fc.assert(
+      fc.property(arbitraryOf(schema), fc.integer({ min: 1, max: 1e9 }), (given, row) => {
+        const entry = given as Entry;
+        const before = structuredClone(entry);
+        const events = eventsOf(entry, source, row, textOf);
+        expect(eventsOf(structuredClone(entry), source, row, textOf)).toEqual(events);
+        expect(entry).toEqual(before);
+        for (const [index, event] of events.entries()) {
+          expect(troupeEventSchema.parse(event)).toEqual(event);
+          expect(parseCursor(event.cursor ?? "")).toEqual({ row, seq: entry.seq, index });
+          expect(event).toMatchObject({ at: entry.at, agentId: "desk", agentName: "desk" });
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("an attempt that goes on restarts its step; only the first one starts it", () => {
+    expect(typesOf(modelRequested(1, 1))).toEqual(["step.started"]);
+    expect(typesOf(modelRequested(1, 2))).toEqual([]);
+    expect(typesOf(modelFailed(5_000))).toEqual(["step.restarted"]);
+    expect(typesOf(modelFailed(null))).toEqual([]);
+    expect(typesOf(modelRequested(2, 1))).toEqual(["step.completed", "step.started"]);
+  });
+
+  test("the completed step is the one before", () => {
+    const [entry] = journalOf([modelRequested(3, 1)]);
+    const steps = entry && eventsOf(entry, source, 1, textOf).map(({ type, step }) => [type, step]);
+    expect(steps).toEqual([
+      ["step.completed", 2],
+      ["step.started", 3],
+    ]);
+  });
+
+  test("the end carries the answer's text", () => {
+    const [entry] = journalOf([turnEnded("completed", { outputMessageId: "m" })]);
+    const [event] = entry ? eventsOf(entry, source, 1, textOf) : [];
+    expect(event).toMatchObject({ type: "turn.completed", text: "text of m", stopReason: "completed" });
+  });
+
+  test("what is nobody's business outside gives none", () => {
+    expect(typesOf(hookApplied("beforeLlm"))).toEqual([]);
+    expect(typesOf(modelResponded())).toEqual(["model.responded"]);
+  });
+});
+
+describe("cursors", () => {
+  const cursor = fc.record({
+    row: fc.nat({ max: 999_999_999 }),
+    seq: fc.nat({ max: 999_999_999 }),
+    index: fc.nat({ max: 9_999 }),
+  });
+
+  test("go to text and back", () => {
+    fc.assert(
+      fc.property(cursor, (one) => {
+        expect(parseCursor(cursorText(one))).toEqual(one);
+      }),
+    );
+  });
+
+  test("are told apart by their text", () => {
+    fc.assert(
+      fc.property(cursor, cursor, (one, other) => {
+        const same = one.row === other.row && one.seq === other.seq && one.index === other.index;
+        expect(cursorText(one) === cursorText(other)).toBe(same);
+      }),
+    );
+  });
+
+  test.each(["", "1", "1.2", "1.2.3.4", "a.b.c", "1.2.-3", "1.2.3 ", " 1.2.3", "1.2.3\n", "1e3.2.3", "1..3"])(
+    "%j is none",
+    (text) => {
+      expect(parseCursor(text)).toBeUndefined();
+    },
+  );
+
+  test("no text makes reading one throw", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(() => parseCursor(text)).not.toThrow();
+      }),
+    );
+  });
+});
+
+describeRuntimes(
+  "the events of a tree",
+  (stage) => {
+    test.each(scenarios)("$name: in the order of their cursors, none twice", async ({ run }) => {
+      const runtime = await run(stage(), {});
+      const rows = await runtime.stores.readTree("default", "desk", 0, 10_000);
+      const events: TroupeEvent[] = rows.flatMap(({ entries, cursor }) =>
+        entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf)),
+      );
+      const places = events.map(({ cursor }) => parseCursor(cursor ?? ""));
+      const order = places.map((place) => (place ? place.row * 1e8 + place.seq * 1e3 + place.index : 0));
+      expect(order.length).toBeGreaterThan(0);
+      expect(order).toEqual([...new Set(order)].sort((one, other) => one - other));
+    });
+  },
+  ["memory"],
+);

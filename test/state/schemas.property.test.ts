@@ -1,0 +1,70 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import * as budget from "../../src/budget/index.ts";
+import * as state from "../../src/state/index.ts";
+import { arbitraryOf } from "./arbitrary-of.ts";
+
+function schemasOf(folder: Readonly<Record<string, unknown>>): { name: string; schema: z.ZodType }[] {
+  return Object.entries(folder).flatMap(([name, value]) =>
+    value instanceof z.ZodType ? [{ name, schema: value }] : [],
+  );
+}
+
+/** Why a value of this schema, written and read as JSON, is not what it was; undefined when every one is. */
+function faultOf(schema: z.ZodType): string | undefined {
+  const isKept = fc.property(arbitraryOf(schema), (value) => {
+    const read = schema.parse(JSON.parse(JSON.stringify(value)));
+    expect(read).toEqual(value);
+    expect(schema.parse(read)).toEqual(read);
+  });
+  return fc.defaultReportMessage(fc.check(isKept, { numRuns: 40 }));
+}
+
+describe("every schema goes through JSON and back", () => {
+  test.each(schemasOf(state))("state: $name", ({ schema }) => {
+    expect(faultOf(schema)).toBeUndefined();
+  });
+  test.each(schemasOf(budget))("budget: $name", ({ schema }) => {
+    expect(faultOf(schema)).toBeUndefined();
+  });
+});
+
+describe("every kind of entry, item and event", () => {
+  const unions = { entry: state.entrySchema, item: state.inboxItemSchema, event: state.troupeEventSchema };
+  const kinds = Object.entries(unions).flatMap(([union, { options }]) =>
+    options.map((schema) => {
+      const { shape } = schema as unknown as { shape: { type?: z.ZodLiteral; kind?: z.ZodLiteral } };
+      return { union, kind: String((shape.type ?? shape.kind)?.value), schema: schema as z.ZodType };
+    }),
+  );
+
+  test("has a schema of its own", () => {
+    expect(kinds.length).toBeGreaterThan(55);
+    const names = kinds.map(({ union, kind }) => `${union} ${kind}`);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  test.each(kinds)("$union $kind", ({ schema }) => {
+    expect(faultOf(schema)).toBeUndefined();
+  });
+});
+
+describe("what no schema lets in", () => {
+  const strict = schemasOf(state).filter(({ schema }) => schema instanceof z.ZodObject && "type" in schema.shape);
+  test.each(strict)("$name refuses another kind", ({ schema }) => {
+    expect(schema.safeParse({ type: "nothing.of.ours" }).success).toBe(false);
+  });
+
+  test.each([null, "text", 7, [], {}, { type: 1 }, { type: "turn.started" }])("an entry is not %j", (value) => {
+    expect(state.entrySchema.safeParse(value).success).toBe(false);
+  });
+
+  test("a number has the range it says", () => {
+    const entry = { type: "agent.starting", seq: 1, at: 1, epoch: 1 };
+    expect(state.entrySchema.safeParse(entry).success).toBe(true);
+    for (const wrong of [{ seq: 0 }, { seq: 1.5 }, { seq: "1" }, { epoch: -1 }, { at: Number.NaN }, { at: null }]) {
+      expect(state.entrySchema.safeParse({ ...entry, ...wrong }).success, JSON.stringify(wrong)).toBe(false);
+    }
+  });
+});
