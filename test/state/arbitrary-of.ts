@@ -2,9 +2,9 @@ import * as fc from "fast-check";
 import type { z } from "zod";
 import { jsonObjectSchema, jsonSchema, type ReactState, reactStateSchema } from "../../src/state/index.ts";
 
-/** A copy as JSON has it, without the key that no record of zod's keeps: `fromJSON` and the tools' parsers refuse it. */
+/** A copy as JSON has it, without keys that reach an object's prototype: `fromJSON` and the tools' parsers refuse them. */
 function asJson(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value).replaceAll("__proto__", "proto")) as unknown;
+  return JSON.parse(JSON.stringify(value).replaceAll(/__proto__|constructor|prototype/g, "key")) as unknown;
 }
 
 const json = fc.jsonValue({ maxDepth: 3 }).map(asJson);
