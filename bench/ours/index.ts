@@ -52,7 +52,7 @@ async function entrantOn(stores: RuntimeOptions["stores"], scenario: Scenario, b
 
 async function wholeAnswer(agent: Agent, input: string): Promise<string> {
   const { status, text, stopReason } = await agent.executeTurn(input).result;
-  if (status !== "completed") throw new Error(`A turn ended ${status}, stop reason ${String(stopReason)}.`);
+  if (status !== "completed") throw new Error(`A turn ended ${status}, stop reason ${stopReason}.`);
   return text;
 }
 
@@ -62,6 +62,6 @@ async function streamedAnswer(agent: Agent, input: string): Promise<string> {
   let text = "";
   for await (const event of turn) if (event.type === "text.delta") text += event.text;
   const { status, stopReason } = await turn.result;
-  if (status !== "completed") throw new Error(`A turn ended ${status}, stop reason ${String(stopReason)}.`);
+  if (status !== "completed") throw new Error(`A turn ended ${status}, stop reason ${stopReason}.`);
   return text;
 }

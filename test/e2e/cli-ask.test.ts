@@ -72,7 +72,7 @@ describe("troupe ask", () => {
     expect(await page.text()).toContain("<html");
     process.signal("SIGTERM");
     expect((await process.ended).code).toBe(143);
-    await expect(fetch(url)).rejects.toThrow();
+    await expect(fetch(url)).rejects.toThrow("fetch failed");
   });
 
   test("a reader that has seen enough is no failure", async () => {
