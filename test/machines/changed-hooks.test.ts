@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import { type AgentDefinition, type AfterToolsHook, defineAgent } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { elapse, entriesOfType } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { calling, createGate } from "../support/turn-probes.ts";
+import { look } from "./scenario-tools.ts";
+
+/** The agent as one version of a program has it: with so many hooks after a round. */
+function desk(script: Parameters<typeof scriptedModel>[0], afterTools: readonly AfterToolsHook[]): AgentDefinition {
+  return defineAgent({ name: "desk", model: scriptedModel(script), tools: [look], hooks: { afterTools } });
+}
+
+describeRuntimes("a definition whose hooks have changed while a turn was open", (stage) => {
+  test.each([
+    { now: 0, applied: 2 },
+    { now: 1, applied: 2 },
+    { now: 3, applied: 2 },
+  ])("$now hooks after the round where there were 2: the turn goes on", async ({ now, applied }) => {
+    const gate = createGate();
+    const first = await stage().openProcess({
+      agents: [desk([calling("look")], [() => undefined, async () => await gate.pass()])],
+    });
+    const agent = await first.runtime.agent("desk", { agentId: "desk" });
+    await agent.start();
+    const turnId = await agent.executeTurn("go").id;
+    await gate.reached();
+    first.kill();
+    stage().expireLeases();
+
+    const hooks = Array.from({ length: now }, (): AfterToolsHook => () => undefined);
+    const second = await stage().open({ agents: [desk(["done"], hooks)] });
+    const again = await second.find("desk");
+    await again.start();
+    const { status, text } = await elapse(stage().clock, again.turn(turnId).result);
+    expect({ status, text }).toEqual({ status: "completed", text: "done" });
+    expect(await entriesOfType(second.stores, "desk", "hook.applied")).toHaveLength(applied);
+  });
+});
