@@ -4,5 +4,6 @@ export * from "./clock.ts";
 export * from "./deferred.ts";
 export * from "./fault-points.ts";
 export * from "./ids.ts";
+export * from "./process-hold.ts";
 export * from "./safe-json.ts";
 export * from "./timer-queue.ts";

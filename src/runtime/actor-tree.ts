@@ -6,6 +6,7 @@ import {
   type liveToolCallMachine,
   type liveTurnMachine,
 } from "../actors/index.ts";
+import { holdProcess } from "../base/index.ts";
 import { agentHears, lifecycleOf, turnHears } from "../machines/index.ts";
 import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState } from "../state/index.ts";
 import { checkpointOf, hears } from "./rebuild.ts";
@@ -25,6 +26,7 @@ export class ActorTree {
   readonly #root: ActorRefFrom<typeof liveAgentMachine>;
   /** The turn that ended last, whose actor is gone. */
   #lastTurn: TurnState | undefined;
+  #letGo: (() => void) | undefined;
 
   constructor(start: ActorTreeStart, host: Host) {
     const { agentId, snapshot, inspect } = start;
@@ -38,10 +40,23 @@ export class ActorTree {
 
   start(): void {
     this.#root.start();
+    this.#holdWhileBusy();
   }
 
   stop(): void {
     this.#root.stop();
+    this.#letGo?.();
+    this.#letGo = undefined;
+  }
+
+  /** A process with a turn under way does not end by itself, also where the turn only waits for its next attempt. */
+  #holdWhileBusy(): void {
+    if (this.lifecycle === "busy") {
+      this.#letGo ??= holdProcess();
+    } else {
+      this.#letGo?.();
+      this.#letGo = undefined;
+    }
   }
 
   get lifecycle(): Lifecycle {
@@ -82,7 +97,10 @@ export class ActorTree {
   deliver(entry: Entry): void {
     const { turnId, callId } = addressOf(entry);
     const broadcast = entry.type === "agent.resumed" && turnId !== null ? (this.turn(turnId)?.openCallIds ?? []) : [];
-    if (agentHears(entry)) this.#root.send(entry);
+    if (agentHears(entry)) {
+      this.#root.send(entry);
+      this.#holdWhileBusy();
+    }
     if (turnId === null) return;
     const turn = this.#turn(turnId);
     if (turnHears(entry)) turn?.send(entry);

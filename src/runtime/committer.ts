@@ -1,4 +1,4 @@
-import { backoffDelay, type Clock, createDeferred, faultPoint } from "../base/index.ts";
+import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } from "../base/index.ts";
 import { StoreUnavailableError } from "../errors/index.ts";
 import type { Batch, CommitOutcome, Stores } from "../stores/index.ts";
 
@@ -110,8 +110,10 @@ export class Committer {
 
   async #pause(ms: number): Promise<void> {
     const over = createDeferred();
+    const letGo = holdProcess();
     this.#clock.setTimer(this.#clock.now() + ms, () => over.resolve());
     await over.promise;
+    letGo();
   }
 
   #settleIdle(): void {
