@@ -147,6 +147,17 @@ describe("stop signals (rows S5, S11, S12)", () => {
     expect(turnAfter(...inRound, stopSignalled("stop_requested"), ...settled).value).toBe("finishing");
   });
 
+  test("a hook's wish to stop holds at once where nothing is under way: before the call, and between rounds", () => {
+    expect(turnAfter(stopSignalled("stop_requested")).value).toBe("finishing");
+    const settled = [withHooks, ...inRound, toolSettled(0), toolSettled(1)] as const;
+    expect(turnAfter(...settled, stopSignalled("stop_requested")).value).toBe("finishing");
+  });
+
+  test("a turn that waits ends instead of going on when a wish to stop stands", () => {
+    expect(turnAfter(refused("mustWait"), stopSignalled("stop_requested"), budgetFreed).value).toBe("finishing");
+    expect(turnAfter(refused("paused"), stopSignalled("stop_requested"), resumed).value).toBe("finishing");
+  });
+
   test("a requested continuation overrules a wish to stop", () => {
     const goOn = { type: "continuation.requested", turnId, source: "hook:agent" } as const;
     const bodies = [...inRound, stopSignalled("stop_requested"), goOn, toolSettled(0), toolSettled(1)];

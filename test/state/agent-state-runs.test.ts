@@ -56,6 +56,19 @@ describeRuntimes(
       },
     );
 
+    test.each(scenarios)(
+      "$name: what is no trace can be read by itself, and the store keeps all (S4)",
+      async ({ run }) => {
+        const runtime = await run(stage(), {});
+        const agent = await runtime.find("desk");
+        const all = (await agent.getState()).context.messages;
+        expect(await agent.getMessages()).toEqual(all);
+        const plain = all.filter(({ metadata }) => metadata?.is_trace !== true);
+        expect(await agent.getMessages({ withoutTrace: true })).toEqual(plain);
+        expect(plain.filter(({ role }) => role === "tool")).toEqual([]);
+      },
+    );
+
     test.each(scenarios)("$name: every message is new to one step at most", async ({ run }) => {
       const runtime = await run(stage(), {});
       const { execution, context } = await (await runtime.find("desk")).getState();
