@@ -55,7 +55,7 @@ describe("errors", () => {
 });
 
 describe("proposed commands work where this program was started", () => {
-  const clone = { main: "/work/troupe/src/cli/main.ts", directory: "/work/troupe" };
+  const clone = { main: "/srv/troupe/src/cli/main.ts", directory: "/srv/troupe" };
   test.each([
     [{ ...clone, script: "start" }, "ask", ["--resume"], "npm start -- --resume"],
     [{ ...clone, script: "start" }, "show", ["ask-a~b"], "npm run troupe -- show ask-a~b"],
