@@ -37,7 +37,7 @@ export class RuntimeCore implements TurnSource {
   readonly #alarms: Alarms;
   readonly #processId = randomUUID();
   readonly #closing = new AbortController();
-  readonly closed = this.#closing.signal;
+  readonly closed: AbortSignal = this.#closing.signal;
   readonly #leaseMs: number;
   #shutdown: Promise<void> | undefined;
   #cancelHeartbeat: (() => void) | undefined;
