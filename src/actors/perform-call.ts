@@ -30,7 +30,7 @@ export const performCall = effectActor<CallInput>("performCall", async (host, { 
   }
   const tool = grantedTool(host, gated.name);
   if (!tool) return settleGone(host, gated);
-  if (tool.kind === "subagent") await spawnSubagent(host, gated, tool);
+  if (tool.kind === "subagent") await spawnSubagent(host, gated, tool, signal);
   else await runTool(host, gated, tool, signal);
 });
 

@@ -1,13 +1,25 @@
 import { DEFAULT_MAX_DEPTH, type SubagentTool } from "../agents/index.ts";
-import { faultPoint } from "../base/index.ts";
+import { abortable, faultPoint } from "../base/index.ts";
 import { type CallState, signalOfLimit } from "../state/index.ts";
 import { effectActor } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
 
 /** Asks for the child of a call to be brought into being; granted, the call awaits it and this effect is over. */
-export async function spawnSubagent(host: Host, call: CallState, tool: SubagentTool): Promise<void> {
+export async function spawnSubagent(
+  host: Host,
+  call: CallState,
+  tool: SubagentTool,
+  signal: AbortSignal,
+): Promise<void> {
   const { turnId, step, callId } = call;
+  const { maxConcurrent } = tool.policy;
+  while (maxConcurrent !== undefined) {
+    const atWork = atWorkOf(host, turnId, tool);
+    if (atWork.length < maxConcurrent) break;
+    await abortable(Promise.race(atWork.map((childId) => host.child(turnId, childId))), signal);
+  }
+  // From the last look to the proposal nothing is awaited: calls of one round see each other's proposals.
   const forbidden = policyRefusal(host, turnId, tool);
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
   const input = tool.inputOf(call.gate?.arguments ?? null);
@@ -30,12 +42,32 @@ export function policyRefusal(
   const maxDepth = Math.min(host.identity.maxDepth, policy.maxDepth ?? DEFAULT_MAX_DEPTH);
   if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
   if (policy.maxChildren === undefined) return undefined;
-  // Those that are just being asked for count too: calls of one round are begun before the first is granted.
-  const spawned = [...host.memory(turnId).entries, ...host.undelivered()].filter(
-    (entry) => entry.type === "child.spawned" && entry.turnId === turnId && entry.definition.name === definition.name,
-  ).length;
+  const spawned = spawnedOf(host, turnId, definition.name).length;
   if (spawned < policy.maxChildren) return undefined;
   return `This turn has started ${spawned} subagents "${definition.name}"; the policy allows ${policy.maxChildren}.`;
+}
+
+/**
+ * Children of one definition that the turn has started, those that are just being asked for included: calls of one round
+ * are begun before the first is granted.
+ */
+function spawnedOf(host: Host, turnId: string, definition: string): string[] {
+  return [...host.memory(turnId).entries, ...host.undelivered()].flatMap((entry) =>
+    entry.type === "child.spawned" && entry.turnId === turnId && entry.definition.name === definition
+      ? [entry.childId]
+      : [],
+  );
+}
+
+/** Those of them that have not ended. */
+function atWorkOf(host: Host, turnId: string, { definition }: SubagentTool): string[] {
+  const spawned = spawnedOf(host, turnId, definition.name);
+  if (spawned.length === 0) return spawned;
+  const ended = new Set<string>();
+  for (const entry of [...host.memory(turnId).entries, ...host.undelivered()]) {
+    if (entry.type === "child.ended") ended.add(entry.childId);
+  }
+  return spawned.filter((childId) => !ended.has(childId));
 }
 
 /** The end of a child becomes the result of the call that spawned it. */

@@ -10,6 +10,8 @@ export interface SubagentPolicy {
   readonly maxDepth?: number | undefined;
   /** Children of one turn that this tool may spawn in all. Default: unlimited. */
   readonly maxChildren?: number | undefined;
+  /** Children of one turn that this tool runs at a time, at least 1; the others wait in line. Default: unlimited. */
+  readonly maxConcurrent?: number | undefined;
   /** Names of tools the child may use; never more than its definition has. Default: all of them. */
   readonly allowedTools?: readonly string[] | undefined;
   /** Names of tools the child may not use. */

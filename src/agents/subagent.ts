@@ -32,7 +32,13 @@ export function subagent<Schema extends z.ZodObject = z.ZodObject>(
     options.description ?? `Delegates a task to the subagent "${definition.name}" and returns its final answer.`;
   const shape = defineTool({ name, description, parameters, execute: () => undefined });
   const policy = options.policy ?? {};
-  for (const [field, value] of Object.entries({ maxDepth: policy.maxDepth, maxChildren: policy.maxChildren })) {
+  if (policy.maxConcurrent === 0) {
+    throw new InvalidInputError(
+      `subagent "${name}": policy.maxConcurrent is 0, so no child could ever run; use at least 1`,
+    );
+  }
+  const { maxDepth, maxChildren, maxConcurrent } = policy;
+  for (const [field, value] of Object.entries({ maxDepth, maxChildren, maxConcurrent })) {
     if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) continue;
     throw new InvalidInputError(
       `subagent "${name}": policy.${field} is ${String(value)}; use a whole number of at least 0`,
