@@ -12,21 +12,14 @@ import {
   type TurnState,
 } from "../state/index.ts";
 
-/**
- * Recovery: each machine is folded on its own by pure transitions, its persisted snapshot grafted into its parent's, so
- * that starting the root runs again just what the state calls for (design, Machines). Entries alone decide.
- */
-export interface Rebuilt {
-  /** For `createActor(liveAgentMachine, { snapshot })`. */
-  readonly snapshot: Snapshot<unknown>;
-  /** Entries of the open turn; empty when none is open. */
-  readonly turnEntries: Entry[];
-}
-
 type AgentSnapshot = ReturnType<typeof initialTransition<typeof liveAgentMachine>>[0];
 type TurnSnapshot = ReturnType<typeof initialTransition<typeof liveTurnMachine>>[0];
 type CallSnapshot = ReturnType<typeof initialTransition<typeof liveToolCallMachine>>[0];
 
+/**
+ * Recovery: each machine is folded on its own by pure transitions, its persisted snapshot grafted into its parent's, so
+ * that starting the root runs again just what the state calls for (design, Machines). Entries alone decide.
+ */
 export class MachineFold {
   #agent: AgentSnapshot;
   #turn: TurnSnapshot | undefined;

@@ -10,7 +10,6 @@ import type {
   JournalRow,
   Lifecycle,
   Message,
-  Refusal,
   StopReason,
   Timer,
 } from "../state/index.ts";
@@ -163,9 +162,4 @@ export interface Stores {
   /** Called when another process wrote to the store; the returned function ends it. */
   onForeignWrite(listener: () => void): () => void;
   close(): Promise<void>;
-}
-
-/** How a refused intent is told apart from a granted one. */
-export function refusalOf(entry: Entry): Refusal | undefined {
-  return entry.type === "intent.refused" ? entry : undefined;
 }
