@@ -9,6 +9,11 @@ export const agentContextSchema = z.object({
   lastTurnId: z.string().nullable(),
   openChildIds: z.array(z.string()),
   waitsForBudget: z.boolean(),
+  openRequestIds: z.array(z.string()),
+  /** Where what the model sees of the conversation begins; null: at its first message. */
+  compaction: z
+    .object({ through: z.string(), summaryMessageId: z.string().nullable(), kept: z.array(z.string()) })
+    .nullable(),
 });
 export type AgentContext = z.infer<typeof agentContextSchema>;
 
@@ -18,6 +23,8 @@ export const newAgentContext: AgentContext = Object.freeze({
   lastTurnId: null,
   openChildIds: [],
   waitsForBudget: false,
+  openRequestIds: [],
+  compaction: null,
 });
 
 /** The agent's counters after one more entry that it hears. */
@@ -29,6 +36,7 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
         openTurnId: entry.turnId,
         lastTurnId: entry.turnId,
         openChildIds: [],
+        openRequestIds: [],
         waitsForBudget: false,
       };
     case "turn.ended":
@@ -37,8 +45,19 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
         openTurnId: null,
         turnCount: entry.number,
         openChildIds: [],
+        openRequestIds: [],
         waitsForBudget: false,
       };
+    case "request.opened":
+      return { ...context, openRequestIds: [...context.openRequestIds, entry.requestId] };
+    case "request.decided":
+      return { ...context, openRequestIds: context.openRequestIds.filter((id) => id !== entry.requestId) };
+    case "context.compacted": {
+      const { through, summaryMessageId, kept } = entry;
+      return { ...context, compaction: { through, summaryMessageId, kept } };
+    }
+    case "conversation.cleared":
+      return { ...context, compaction: null };
     case "child.spawned":
       return { ...context, openChildIds: [...context.openChildIds, entry.childId] };
     case "child.ended":
@@ -52,9 +71,9 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
   }
 }
 
-/** The turn only waits: for children, or for others' reservations. */
+/** The turn waits: for children, for somebody's decision, or for others' reservations. */
 export function isWaiting(context: AgentContext): boolean {
-  return context.waitsForBudget || context.openChildIds.length > 0;
+  return context.waitsForBudget || context.openChildIds.length > 0 || context.openRequestIds.length > 0;
 }
 
 /** The public lifecycle status of the machine's state value (row L3). */

@@ -5,6 +5,12 @@ export type EntryFamily = Family<Entry["type"]>;
 
 const families: Record<EntryFamily, true> = {
   "agent.*": true,
+  "conversation.*": true,
+  "hooks.*": true,
+  "messages.*": true,
+  "output.*": true,
+  "context.*": true,
+  "request.*": true,
   "turn.*": true,
   "instructions.*": true,
   "hook.*": true,

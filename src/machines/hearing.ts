@@ -17,6 +17,10 @@ const ofAgent: ReadonlySet<EntryType> = new Set<EntryType>([
   "child.ended",
   "intent.refused",
   "budget.freed",
+  "request.opened",
+  "request.decided",
+  "context.compacted",
+  "conversation.cleared",
 ]);
 
 const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
@@ -29,6 +33,8 @@ const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
   "budget.warning",
   "call.gated",
   "tool.retrying",
+  "turn.waiting",
+  "conversation.cleared",
   "warning",
 ]);
 

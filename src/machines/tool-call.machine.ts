@@ -12,7 +12,8 @@ const vacant = fromCallback<Entry, CallEffectInput>(() => undefined);
 
 /**
  * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, `awaitingChild` for a subagent,
- * `held` while paused. One effect actor lives through declared, gated, queued and running: when it is started again after
+ * `awaitingDecision` for a person, a client tool or credentials, `held` while paused, `reviewing` while hooks look at the
+ * result. One effect actor lives through declared, gated, queued and running: when it is started again after
  * a restart it reads from the fold how far the call had come.
  */
 export const toolCallMachine = setup({
@@ -26,10 +27,14 @@ export const toolCallMachine = setup({
     performCall: vacant,
     /** Turns the end of a child into the call's result. */
     settleChild: vacant,
+    /** Runs the hooks that look at the result. */
+    reviewCall: vacant,
   },
   actions: { record: assign(({ context, event }) => foldCall(context, event)) },
   guards: {
     isUnknown: ({ event }) => event.type === "tool.settled" && event.outcome === "outcome_unknown",
+    isReviewed: ({ event }) => event.type === "tool.settled" && event.reviewDue === true,
+    wasUnknown: ({ context }) => context.outcome === "outcome_unknown",
     isHeld: ({ event }) =>
       event.type === "intent.refused" && event.intent !== "generate.requested" && event.reason === "paused",
   },
@@ -40,6 +45,7 @@ export const toolCallMachine = setup({
   on: {
     ...onEveryEntry({ actions: "record" }),
     "tool.settled": [
+      { guard: "isReviewed", target: ".reviewing", actions: "record" },
       { guard: "isUnknown", target: ".outcomeUnknown", actions: "record" },
       { target: ".settled", actions: "record" },
     ],
@@ -58,14 +64,26 @@ export const toolCallMachine = setup({
       },
       on: {
         "child.spawned": { target: "awaitingChild", actions: "record" },
+        "request.opened": { target: "awaitingDecision", actions: "record" },
         "intent.refused": [{ guard: "isHeld", target: "held", actions: "record" }, { actions: "record" }],
       },
     },
     // Only a gated call proposes an intent that a pause can hold.
     held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
     awaitingChild: {},
+    // The decision enters the fold, and the call goes on from where it stood when it was asked for.
+    awaitingDecision: { on: { "request.decided": { target: "performing.gated", actions: "record" } } },
     settlingChild: {
       invoke: { src: "settleChild", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+    },
+    reviewing: {
+      invoke: { src: "reviewCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      on: {
+        "call.reviewed": [
+          { guard: "wasUnknown", target: "outcomeUnknown", actions: "record" },
+          { target: "settled", actions: "record" },
+        ],
+      },
     },
     settled: {},
     outcomeUnknown: {},

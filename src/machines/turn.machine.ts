@@ -4,28 +4,21 @@ import {
   declareCall,
   type Entry,
   type EntryOf,
-  foldTurn,
   hasOpenWork,
+  isAnswerChecked,
   nextMove,
+  openCallsOf,
   startTurn,
+  strongestSignal,
   type TurnState,
 } from "../state/index.ts";
 import { onEveryEntry } from "./entry-families.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
+import { after, unborn } from "./turn-context.ts";
 
 /** What an effect actor of a turn is started with; all else it reads through its host. */
 export interface TurnEffectInput {
   readonly turnId: string;
-}
-
-let lastFold: { readonly context: TurnState; readonly event: Entry; readonly next: TurnState } | undefined;
-
-/** The turn after this entry. Guards and the action that follows them ask for the same fold: it is made once. */
-function after(context: TurnState, event: Entry): TurnState {
-  if (lastFold?.context !== context || lastFold.event !== event) {
-    lastFold = { context, event, next: foldTurn(context, event) };
-  }
-  return lastFold.next;
 }
 
 const vacant = fromCallback<Entry, TurnEffectInput>(() => undefined);
@@ -38,12 +31,18 @@ const machine = setup({
     children: {} as Record<string, "toolCall">,
   },
   actors: {
+    /** Runs the `afterUserInput` hooks that are not committed yet. */
+    receive: vacant,
     /** Assembles the prompt, asks for the call to be granted, makes it, and retries it. */
     think: vacant,
+    /** Runs the `afterLlm` and `beforeTools` hooks, and checks an answer that must fit a schema. */
+    decide: vacant,
     /** Runs the `afterTools` hooks that are not committed yet. */
     settleRound: vacant,
     /** Gives every open call and request an outcome. */
     interruptOpenWork: vacant,
+    /** Runs the `onComplete` hooks. */
+    complete: vacant,
     /** Appends `turn.ended`. */
     endTurn: vacant,
     toolCall: toolCallMachine,
@@ -54,9 +53,8 @@ const machine = setup({
     dropCalls: enqueueActions(({ enqueue, context }) => {
       for (const { callId } of context.execution.currentStep?.toolExecutions ?? []) enqueue.stopChild(callId);
     }),
-    spawnCalls: enqueueActions(({ enqueue, event }) => {
-      if (event.type !== "model.responded") return;
-      for (const { callId, name } of event.calls) {
+    spawnCalls: enqueueActions(({ enqueue, context }) => {
+      for (const { callId, name } of openCallsOf(context)) {
         enqueue.spawnChild("toolCall", { id: callId, input: { call: declareCall(callId, name) } });
       }
     }),
@@ -67,7 +65,18 @@ const machine = setup({
     thinksNext: ({ context, event }) => nextMove(after(context, event)) === "think",
     runsToolsNext: ({ context, event }) => nextMove(after(context, event)) === "runTools",
     willRetry: ({ event }) => event.type === "model.failed" && event.retryAt !== null,
-    endsRound: ({ context, event }) => after(context, event).openCallIds.length === 0,
+    checksAnswer: ({ context, event }) => isAnswerChecked(after(context, event)),
+    welcomesInput: ({ event }) => event.type === "turn.started" && event.hooks.afterUserInput > 0,
+    completesFirst: ({ context, event }) => {
+      const turn = after(context, event);
+      if (turn.hooks.onComplete === 0) return false;
+      const signal = strongestSignal(turn.execution.continuation.stopSignals);
+      return signal === undefined || !cutsNow(signal);
+    },
+    endsRound: ({ context, event }) => {
+      const { openCallIds, unreviewedCallIds } = after(context, event);
+      return openCallIds.length === 0 && unreviewedCallIds.length === 0;
+    },
     hasRoundHooks: ({ context }) => context.hooks.afterTools > 0,
     roundHooksDone: ({ context, event }) =>
       after(context, event).appliedHooks.filter((key) => key.startsWith("afterTools:")).length >=
@@ -91,14 +100,32 @@ const failure = [
   { target: "#turn.finishing", actions: "record" },
 ] as const;
 
-const afterRound = [
-  { guard: "thinksNext", target: "#turn.thinking", actions: "record" },
+const ending = [
+  { guard: "completesFirst", target: "#turn.completing", actions: "record" },
   { target: "#turn.finishing", actions: "record" },
 ] as const;
 
+const afterRound = [{ guard: "thinksNext", target: "#turn.thinking", actions: "record" }, ...ending] as const;
+
+const afterAnswer = [
+  { guard: "runsToolsNext", target: "#turn.round", actions: ["record", "spawnCalls"] },
+  { guard: "thinksNext", target: "#turn.thinking", reenter: true, actions: "record" },
+  { guard: "leavesWorkOpen", target: "#turn.stopping", actions: "record" },
+  ...ending,
+] as const;
+
+const endOfRound = [
+  { guard: and(["endsRound", "hasRoundHooks"] as const), target: "#turn.settling", actions: "record" },
+  { guard: and(["endsRound", "thinksNext"] as const), target: "#turn.thinking", actions: "record" },
+  { guard: and(["endsRound", "completesFirst"] as const), target: "#turn.completing", actions: "record" },
+  { guard: "endsRound", target: "#turn.finishing", actions: "record" },
+  { actions: "record" },
+] as const;
+
 /**
- * One turn: `receiving → [thinking → round → settling]* → finishing → done`, with `waiting` for others' reservations,
- * `held` while paused, `stopping` when work in flight must be given an outcome first.
+ * One turn: `receiving → welcoming → [thinking → deciding → round → settling]* → completing → finishing → done`, with
+ * `waiting` for others' reservations, `held` while paused, `stopping` when work in flight must be given an outcome first.
+ * `welcoming`, `deciding`, `settling` and `completing` are there for hooks, and passed over without them.
  * Its context is the fold of its entries; what it does next follows from that fold (`nextMove`).
  */
 export const turnMachine = machine.createMachine({
@@ -112,7 +139,18 @@ export const turnMachine = machine.createMachine({
     "effect.failed": [...failure],
   },
   states: {
-    receiving: { on: { "turn.started": { target: "thinking", actions: "record" } } },
+    receiving: {
+      on: {
+        "turn.started": [
+          { guard: "welcomesInput", target: "welcoming", actions: "record" },
+          { target: "thinking", actions: "record" },
+        ],
+      },
+    },
+    welcoming: {
+      invoke: { src: "receive", input: ({ context }) => ({ turnId: context.turnId }) },
+      on: { "hooks.settled": [...afterRound], "stop.signalled": [...failure] },
+    },
     thinking: {
       invoke: { src: "think", input: ({ context }) => ({ turnId: context.turnId }) },
       initial: "assembling",
@@ -130,35 +168,27 @@ export const turnMachine = machine.createMachine({
         retrying: { on: { "model.requested": { target: "calling", actions: "record" } } },
       },
       on: {
-        "model.responded": [
-          { guard: "runsToolsNext", target: "round", actions: ["record", "spawnCalls"] },
-          { guard: "thinksNext", target: "thinking", reenter: true, actions: "record" },
-          { guard: "leavesWorkOpen", target: "stopping", actions: "record" },
-          { target: "finishing", actions: "record" },
-        ],
+        "model.responded": [{ guard: "checksAnswer", target: "deciding", actions: "record" }, ...afterAnswer],
         "intent.refused": [
           { guard: and(["concernsModel", "mustWait"]), target: "waiting", actions: "record" },
           { guard: and(["concernsModel", "isHeld"]), target: "held", actions: "record" },
+          { guard: and(["concernsModel", "completesFirst"]), target: "completing", actions: "record" },
           { guard: "concernsModel", target: "finishing", actions: "record" },
           { actions: "record" },
         ],
       },
     },
-    round: {
-      on: {
-        "tool.settled": [
-          { guard: and(["endsRound", "hasRoundHooks"]), target: "settling", actions: "record" },
-          { guard: and(["endsRound", "thinksNext"]), target: "thinking", actions: "record" },
-          { guard: "endsRound", target: "finishing", actions: "record" },
-          { actions: "record" },
-        ],
-      },
+    deciding: {
+      invoke: { src: "decide", input: ({ context }) => ({ turnId: context.turnId }) },
+      on: { "hooks.settled": [...afterAnswer], "stop.signalled": [...failure] },
     },
+    round: { on: { "tool.settled": [...endOfRound], "call.reviewed": [...endOfRound] } },
     settling: {
       invoke: { src: "settleRound", input: ({ context }) => ({ turnId: context.turnId }) },
       on: {
         "hook.applied": [
           { guard: and(["roundHooksDone", "thinksNext"]), target: "thinking", actions: "record" },
+          { guard: and(["roundHooksDone", "completesFirst"]), target: "completing", actions: "record" },
           { guard: "roundHooksDone", target: "finishing", actions: "record" },
           { actions: "record" },
         ],
@@ -179,6 +209,10 @@ export const turnMachine = machine.createMachine({
         "effect.failed": { target: "finishing", actions: "record" },
       },
     },
+    completing: {
+      invoke: { src: "complete", input: ({ context }) => ({ turnId: context.turnId }) },
+      on: { "hooks.settled": { target: "finishing", actions: "record" }, "stop.signalled": [...failure] },
+    },
     finishing: {
       invoke: { src: "endTurn", input: ({ context }) => ({ turnId: context.turnId }) },
       on: {
@@ -196,23 +230,4 @@ export const turnMachine = machine.createMachine({
     stopped: {},
     failed: {},
   },
-});
-
-/** Context of a machine that was made without input, as pure transitions make it. */
-const unborn = startTurn({
-  type: "turn.started",
-  seq: 1,
-  at: 0,
-  epoch: 1,
-  turnId: "",
-  number: 1,
-  inputMessageIds: [],
-  actorId: null,
-  definition: { name: "", hash: "" },
-  model: { name: "", provider: "" },
-  tools: [],
-  limits: {},
-  accountId: "",
-  maxConsecutiveToolFailures: 1,
-  hooks: { beforeLlm: 0, afterTools: 0 },
 });

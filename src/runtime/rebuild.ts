@@ -9,6 +9,7 @@ import {
   declareCall,
   type Entry,
   type EntryOf,
+  openCallsOf,
   type TurnState,
 } from "../state/index.ts";
 
@@ -49,9 +50,9 @@ export class MachineFold {
   #applyToTurn(turn: TurnSnapshot, entry: Entry): void {
     const next = turnHears(entry) ? transition(liveTurnMachine, turn, entry)[0] : turn;
     this.#turn = next;
-    if (entry.type === "model.responded" && next.value === "round") {
+    if (next.value === "round" && turn.value !== "round") {
       this.#calls.clear();
-      for (const { callId, name } of entry.calls) {
+      for (const { callId, name } of openCallsOf(next.context)) {
         this.#calls.set(callId, initialTransition(liveToolCallMachine, { call: declareCall(callId, name) })[0]);
       }
       return;

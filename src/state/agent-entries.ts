@@ -4,11 +4,13 @@ import { envelope, ofStep, ofTurn } from "./entry-envelope.ts";
 import {
   definitionRefSchema,
   grantedToolSchema,
+  hookCountsSchema,
   hookNameSchema,
   hookPatchSchema,
   turnOutcomeSchema,
 } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
+import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./lifecycle.ts";
 import { usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
@@ -16,7 +18,14 @@ import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
 export const agentEntrySchemas = [
   z.object({ type: z.literal("agent.starting"), ...envelope }),
   z.object({ type: z.literal("agent.started"), ...envelope, definition: definitionRefSchema }),
-  z.object({ type: z.literal("agent.pausing"), ...envelope, turnId: z.string().optional(), by: z.string() }),
+  z.object({
+    type: z.literal("agent.pausing"),
+    ...envelope,
+    turnId: z.string().optional(),
+    by: z.string(),
+    /** The model call in flight was dropped; it is repeated after the pause. */
+    now: z.boolean().optional(),
+  }),
   z.object({ type: z.literal("agent.paused"), ...envelope, turnId: z.string().optional() }),
   z.object({
     type: z.literal("agent.resumed"),
@@ -26,6 +35,13 @@ export const agentEntrySchemas = [
     to: lifecycleSchema,
   }),
   z.object({ type: z.literal("agent.shutdown"), ...envelope }),
+  z.object({
+    type: z.literal("conversation.cleared"),
+    ...envelope,
+    by: z.string(),
+    /** `all`: artifacts too. */
+    scope: z.enum(["conversation", "all"]),
+  }),
   z.object({
     type: z.literal("warning"),
     ...envelope,
@@ -48,18 +64,57 @@ export const turnEntrySchemas = [
     limits: limitsSchema,
     accountId: z.string(),
     maxConsecutiveToolFailures: z.number().int().positive(),
-    hooks: z.object({ beforeLlm: z.number().int(), afterTools: z.number().int() }),
+    hooks: hookCountsSchema,
+    /** Whether the last answer must fit a schema. */
+    checksOutput: z.boolean().optional(),
+    /** Messages of the conversation that the model sees at first; absent: its history compiler has no window. */
+    contextWindowSize: z.number().int().positive().optional(),
   }),
   z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: z.string() }),
   z.object({
     type: z.literal("hook.applied"),
     ...ofStep,
+    /** The call that it looked at, for `afterEachTool` and `onError`. */
+    callId: z.string().optional(),
     hook: hookNameSchema,
     plugin: z.string(),
     /** Place in the order of registration, from 0. */
     index: z.number().int().nonnegative(),
     patch: hookPatchSchema,
   }),
+  z.object({
+    type: z.literal("hooks.settled"),
+    ...ofStep,
+    /** Which hooks of the turn are through: those of its input, of an answer, or of its end. */
+    phase: z.enum(["input", "answer", "end"]),
+  }),
+  z.object({ type: z.literal("messages.released"), ...ofTurn, messageIds: z.array(z.string()) }),
+  z.object({
+    type: z.literal("output.checked"),
+    ...ofStep,
+    messageId: z.string(),
+    valid: z.boolean(),
+    /** The parsed output, transforms applied. */
+    value: jsonSchema.optional(),
+    /** What did not fit, in words for the model. */
+    issues: z.string().optional(),
+    /** The message that asks for a repair; absent: there is no further try. */
+    repairMessageId: z.string().optional(),
+  }),
+  z.object({
+    type: z.literal("context.compacted"),
+    ...ofStep,
+    strategy: z.string(),
+    /** The last message that the model sees no more. */
+    through: z.string(),
+    /** The message that stands for all up to there; null: they were dropped. */
+    summaryMessageId: z.string().nullable(),
+    /** Messages from before there that it sees all the same. */
+    kept: z.array(z.string()),
+    /** How many messages the model sees no more. */
+    messages: z.number().int().nonnegative(),
+  }),
+  z.object({ type: z.literal("turn.waiting"), ...ofTurn, requestIds: z.array(z.string()) }),
   z.object({ type: z.literal("stop.signalled"), ...ofTurn, signal: stopSignalSchema }),
   z.object({ type: z.literal("continuation.requested"), ...ofTurn, source: z.string() }),
   z.object({ type: z.literal("timer.due"), ...ofTurn, timerId: z.string(), signal: stopSignalSchema }),

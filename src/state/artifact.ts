@@ -4,6 +4,8 @@ import { z } from "zod";
 export const artifactSchema = z.object({
   artifactId: z.string(),
   name: z.string(),
+  /** Counts from 1 over the artifacts of one name. */
+  version: z.number().int().positive(),
   contentType: z.string(),
   /** UTF-8 bytes. */
   size: z.number().int().nonnegative(),

@@ -1,9 +1,16 @@
 import { z } from "zod";
 import { limitNameSchema } from "../budget/index.ts";
 import { ofCall, ofStep } from "./entry-envelope.ts";
-import { definitionRefSchema, gateVerdictSchema, refusalReasonSchema, turnOutcomeSchema } from "./entry-parts.ts";
+import {
+  definitionRefSchema,
+  gateVerdictSchema,
+  refusalReasonSchema,
+  toolKindSchema,
+  turnOutcomeSchema,
+} from "./entry-parts.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
+import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 export const callEntrySchemas = [
@@ -12,11 +19,13 @@ export const callEntrySchemas = [
     ...ofCall,
     name: z.string(),
     verdict: gateVerdictSchema,
-    kind: z.enum(["function", "subagent", "internal"]),
+    kind: toolKindSchema,
     effect: z.enum(["none", "keyed", "once"]),
     /** Validated arguments; what the tool gets, also after a restart. */
     arguments: jsonSchema,
     argumentsHash: z.string(),
+    /** A person has to approve these very arguments before it runs. */
+    needsApproval: z.boolean().optional(),
     /** Why not, in words for the model. */
     message: z.string().nullable(),
   }),
@@ -45,7 +54,44 @@ export const callEntrySchemas = [
     durationMs: z.number().int().nonnegative(),
     error: storedErrorSchema.nullable(),
     artifactId: z.string().nullable(),
+    /** Hooks look at it next: `afterEachTool`, and `onError` when it failed. */
+    reviewDue: z.boolean().optional(),
   }),
+  z.object({ type: z.literal("call.reviewed"), ...ofCall }),
+  z.object({
+    type: z.literal("request.opened"),
+    ...ofCall,
+    requestId: z.string(),
+    kind: requestKindSchema,
+    name: z.string(),
+    argumentsHash: z.string(),
+    /** What is asked, in words for a person. */
+    prompt: z.string(),
+    /** Milliseconds since the epoch; null: it waits for ever. */
+    expiresAt: z.number().int().nullable(),
+  }),
+  z.object({
+    type: z.literal("request.decided"),
+    ...ofCall,
+    requestId: z.string(),
+    kind: requestKindSchema,
+    name: z.string(),
+    verdict: requestVerdictSchema,
+    /** Who decided; null: nobody, it expired. */
+    by: z.string().nullable(),
+    reason: z.string().nullable(),
+    /** Arguments that take the place of the model's, where they were edited. */
+    arguments: jsonSchema.optional(),
+    /** What the caller's tool gave, or the person answered. */
+    result: z.object({ text: z.string(), isError: z.boolean() }).optional(),
+  }),
+  z.object({
+    type: z.literal("context.expanded"),
+    ...ofCall,
+    /** Messages of the conversation that the model sees from now on. */
+    size: z.number().int().positive(),
+  }),
+  z.object({ type: z.literal("context.loaded"), ...ofCall, callIds: z.array(z.string()) }),
   z.object({
     type: z.literal("child.spawned"),
     ...ofStep,
@@ -73,6 +119,8 @@ export const callEntrySchemas = [
     callId: z.string().optional(),
     artifactId: z.string(),
     name: z.string(),
+    /** Counts from 1 over the artifacts of one name; given by the commit. */
+    version: z.number().int().positive().optional(),
     contentType: z.string(),
     size: z.number().int().nonnegative(),
   }),

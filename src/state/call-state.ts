@@ -1,9 +1,11 @@
 import { z } from "zod";
-import type { Entry } from "./entry.ts";
-import { gateVerdictSchema } from "./entry-parts.ts";
+import type { Entry, EntryOf } from "./entry.ts";
+import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
 import { callOutcomeSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { partsOfCall } from "./identity.ts";
+import { decisionSchema, requestKindSchema } from "./request.ts";
+import { hookKeyOf } from "./turn-state.ts";
 
 /** Everything pure code knows about one tool call: the fold of its entries, and the context of its machine. */
 export const callStateSchema = z.object({
@@ -15,9 +17,11 @@ export const callStateSchema = z.object({
   gate: z
     .object({
       verdict: gateVerdictSchema,
-      kind: z.enum(["function", "subagent", "internal"]),
+      kind: toolKindSchema,
       effect: z.enum(["none", "keyed", "once"]),
       arguments: jsonSchema,
+      argumentsHash: z.string(),
+      needsApproval: z.boolean(),
       message: z.string().nullable(),
     })
     .nullable(),
@@ -31,7 +35,19 @@ export const callStateSchema = z.object({
   childResult: z.object({ outcome: z.string(), stopReason: z.string(), text: z.string() }).nullable(),
   /** Why its intent was refused, until it is asked again. */
   refusal: z.object({ reason: z.string(), accountId: z.string().nullable(), limit: z.string().nullable() }).nullable(),
+  /** Requests that were opened for it. */
+  requests: z.number().int().nonnegative(),
+  /** The request that it waits for. */
+  openRequest: z.object({ requestId: z.string(), kind: requestKindSchema, argumentsHash: z.string() }).nullable(),
+  /** The last decision, with the request it answers; it holds until the call goes on. */
+  decision: decisionSchema.extend({ kind: requestKindSchema }).nullable(),
+  /** Hash of the arguments that a person approved: these very arguments may run (S15). */
+  approvedHash: z.string().nullable(),
   outcome: callOutcomeSchema.nullable(),
+  /** Hooks have to look at its result. */
+  reviewDue: z.boolean(),
+  /** Those that have: `hook:index`. */
+  reviews: z.array(z.string()),
 });
 export type CallState = z.infer<typeof callStateSchema>;
 
@@ -51,7 +67,13 @@ export function declareCall(callId: string, name: string): CallState {
     childId: null,
     childResult: null,
     refusal: null,
+    requests: 0,
+    openRequest: null,
+    decision: null,
+    approvedHash: null,
     outcome: null,
+    reviewDue: false,
+    reviews: [],
   };
 }
 
@@ -59,8 +81,11 @@ export function declareCall(callId: string, name: string): CallState {
 export function foldCall(call: CallState, entry: Entry): CallState {
   switch (entry.type) {
     case "call.gated": {
-      const { verdict, kind, effect, message } = entry;
-      return { ...call, gate: { verdict, kind, effect, arguments: entry.arguments, message } };
+      const { verdict, kind, effect, message, argumentsHash, needsApproval = false } = entry;
+      // Edited arguments are validated again: they were approved as they are now.
+      const approvedHash = call.decision?.verdict === "edited" ? argumentsHash : call.approvedHash;
+      const gate = { verdict, kind, effect, arguments: entry.arguments, argumentsHash, needsApproval, message };
+      return { ...call, gate, approvedHash };
     }
     case "tool.started":
       return {
@@ -84,9 +109,46 @@ export function foldCall(call: CallState, entry: Entry): CallState {
     }
     case "agent.resumed":
       return { ...call, refusal: null };
+    case "request.opened": {
+      const { requestId, kind, argumentsHash } = entry;
+      return {
+        ...call,
+        requests: call.requests + 1,
+        openRequest: { requestId, kind, argumentsHash },
+        decision: null,
+        refusal: null,
+      };
+    }
+    case "request.decided":
+      return decided(call, entry);
     case "tool.settled":
-      return { ...call, outcome: entry.outcome, startedEpoch: null };
+      return {
+        ...call,
+        outcome: entry.outcome,
+        startedEpoch: null,
+        openRequest: null,
+        reviewDue: entry.reviewDue ?? false,
+      };
+    case "hook.applied":
+      return { ...call, reviews: [...call.reviews, hookKeyOf(entry.hook, entry.index)] };
+    case "call.reviewed":
+      return { ...call, reviewDue: false };
     default:
       return call;
   }
+}
+
+function decided(call: CallState, entry: EntryOf<"request.decided">): CallState {
+  if (call.openRequest?.requestId !== entry.requestId) return call;
+  const { kind, verdict, by, reason, arguments: edited, result } = entry;
+  const decision = {
+    kind,
+    verdict,
+    by,
+    reason,
+    ...(edited === undefined ? {} : { arguments: edited }),
+    ...(result === undefined ? {} : { result }),
+  };
+  const approvedHash = verdict === "approved" ? call.openRequest.argumentsHash : call.approvedHash;
+  return { ...call, openRequest: null, decision, approvedHash };
 }

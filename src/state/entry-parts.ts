@@ -2,10 +2,17 @@ import { z } from "zod";
 import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
+/**
+ * Who runs a tool: our own code, an agent, the runtime on the agent's own context (row R6), or whoever called the agent
+ * (`client`: the turn waits for the answer).
+ */
+export const toolKindSchema = z.enum(["function", "subagent", "internal", "client"]);
+export type ToolKind = z.infer<typeof toolKindSchema>;
+
 /** What a tool does to the world, and so whether it may be repeated (design, Tool effects). Journalled with each turn. */
 export const grantedToolSchema = z.object({
   name: z.string(),
-  kind: z.enum(["function", "subagent", "internal"]),
+  kind: toolKindSchema,
   effect: z.enum(["none", "keyed", "once"]),
 });
 export type GrantedTool = z.infer<typeof grantedToolSchema>;
@@ -13,12 +20,33 @@ export type GrantedTool = z.infer<typeof grantedToolSchema>;
 export const definitionRefSchema = z.object({ name: z.string(), hash: z.string() });
 export type DefinitionRef = z.infer<typeof definitionRefSchema>;
 
+/** A message that waits until every call of its round has its result: only then does it enter history. */
+export const heldMessageSchema = z.object({
+  messageId: z.string(),
+  role: z.enum(["user", "system", "assistant"]),
+  content: contentSchema,
+});
+export type HeldMessage = z.infer<typeof heldMessageSchema>;
+
+/** What a hook changed of one tool call before it is gated. */
+export const callPatchSchema = z.object({
+  callId: z.string(),
+  /** Takes the place of the model's own arguments, as JSON text; they are validated as those would be. */
+  arguments: z.string().optional(),
+  /** Why the call may not run, in words for the model. */
+  denied: z.string().optional(),
+});
+export type CallPatch = z.infer<typeof callPatchSchema>;
+
 /**
  * What one hook changed, and only that (design, The journal). Added messages enter history with origin `hook:<plugin>`;
  * edits and removals hold for the one model call that follows.
  */
 export const hookPatchSchema = z.object({
   addedMessageIds: z.array(z.string()),
+  /** Messages that were added between a message with tool calls and their results. */
+  held: z.array(heldMessageSchema).optional(),
+  calls: z.array(callPatchSchema).optional(),
   edited: z.array(z.object({ messageId: z.string(), content: contentSchema })),
   removedMessageIds: z.array(z.string()),
   stop: z.object({ reason: stopReasonSchema, message: z.string() }).nullable(),
@@ -26,8 +54,46 @@ export const hookPatchSchema = z.object({
 });
 export type HookPatch = z.infer<typeof hookPatchSchema>;
 
-export const hookNameSchema = z.enum(["beforeLlm", "afterTools"]);
+/** The nine hooks, in the order in which a turn comes to them (row H1). */
+export const hookNames = [
+  "afterUserInput",
+  "beforeLlm",
+  "afterLlm",
+  "beforeTools",
+  "beforeEachTool",
+  "afterEachTool",
+  "onError",
+  "afterTools",
+  "onComplete",
+] as const;
+export const hookNameSchema = z.enum(hookNames);
 export type HookName = z.infer<typeof hookNameSchema>;
+
+/** How many hooks of each name a turn began with. */
+export const hookCountsSchema = z.object({
+  afterUserInput: z.number().int().nonnegative(),
+  beforeLlm: z.number().int().nonnegative(),
+  afterLlm: z.number().int().nonnegative(),
+  beforeTools: z.number().int().nonnegative(),
+  beforeEachTool: z.number().int().nonnegative(),
+  afterEachTool: z.number().int().nonnegative(),
+  onError: z.number().int().nonnegative(),
+  afterTools: z.number().int().nonnegative(),
+  onComplete: z.number().int().nonnegative(),
+});
+export type HookCounts = z.infer<typeof hookCountsSchema>;
+
+export const noHooks: HookCounts = Object.freeze({
+  afterUserInput: 0,
+  beforeLlm: 0,
+  afterLlm: 0,
+  beforeTools: 0,
+  beforeEachTool: 0,
+  afterEachTool: 0,
+  onError: 0,
+  afterTools: 0,
+  onComplete: 0,
+});
 
 /** Why an intent was not granted. */
 export const refusalReasonSchema = z.enum(["budget", "mustWait", "unpriced", "paused", "aborted"]);

@@ -4,6 +4,7 @@ import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./lifecycle.ts";
 import { usageSchema } from "./model-call.ts";
+import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 const common = {
@@ -36,7 +37,11 @@ const end = {
 export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("lifecycle.changed"), ...common, status: lifecycleSchema }),
   z.object({ type: z.literal("turn.started"), ...common, number: z.number().int(), prompt: z.string() }),
-  z.object({ type: z.literal("turn.waiting"), ...common, reason: z.enum(["paused", "budget"]) }),
+  z.object({
+    type: z.literal("turn.waiting"),
+    ...common /** `request`: for a person, a client tool or credentials. */,
+    reason: z.enum(["paused", "budget", "request"]),
+  }),
   z.object({ type: z.literal("turn.completed"), ...common, ...end }),
   z.object({ type: z.literal("turn.stopped"), ...common, ...end }),
   z.object({ type: z.literal("turn.failed"), ...common, ...end, error: storedErrorSchema.nullable() }),
@@ -73,10 +78,38 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     error: storedErrorSchema.nullable(),
   }),
   z.object({
+    type: z.literal("request.opened"),
+    ...common,
+    ...call,
+    requestId: z.string(),
+    kind: requestKindSchema,
+    prompt: z.string(),
+    expiresAt: z.number().int().nullable(),
+  }),
+  z.object({
+    type: z.literal("request.decided"),
+    ...common,
+    ...call,
+    requestId: z.string(),
+    kind: requestKindSchema,
+    verdict: requestVerdictSchema,
+    by: z.string().nullable(),
+    reason: z.string().nullable(),
+  }),
+  z.object({
+    type: z.literal("context.compacted"),
+    ...common,
+    strategy: z.string(),
+    /** How many messages the model sees no more. */
+    messages: z.number().int(),
+    hasSummary: z.boolean(),
+  }),
+  z.object({
     type: z.literal("artifact.saved"),
     ...common,
     artifactId: z.string(),
     name: z.string(),
+    version: z.number().int(),
     contentType: z.string(),
     size: z.number().int(),
   }),

@@ -94,8 +94,22 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     case "child.ended":
       return [{ type: "subagent.ended", childId: entry.childId, outcome: entry.outcome, stopReason: entry.stopReason }];
     case "artifact.saved": {
-      const { artifactId, name, contentType, size } = entry;
-      return [{ type: "artifact.saved", artifactId, name, contentType, size }];
+      const { artifactId, name, version = 1, contentType, size } = entry;
+      return [{ type: "artifact.saved", artifactId, name, version, contentType, size }];
+    }
+    case "request.opened": {
+      const { requestId, kind, callId, name, prompt, expiresAt } = entry;
+      return [{ type: "request.opened", requestId, kind, callId, name, prompt, expiresAt }];
+    }
+    case "request.decided": {
+      const { requestId, kind, callId, name, verdict, by, reason } = entry;
+      return [{ type: "request.decided", requestId, kind, callId, name, verdict, by, reason }];
+    }
+    case "turn.waiting":
+      return [{ type: "turn.waiting", reason: "request" }];
+    case "context.compacted": {
+      const { strategy, messages, summaryMessageId } = entry;
+      return [{ type: "context.compacted", strategy, messages, hasSummary: summaryMessageId !== null }];
     }
     case "budget.warning": {
       const { accountId, limit, used, max } = entry;

@@ -49,6 +49,8 @@ export function foldExecution(
       const signal = signalOfRefusal(entry);
       return signal ? signalled(execution, signal) : execution;
     }
+    case "output.checked":
+      return misfit(execution, entry);
     case "effect.failed":
       return withError(execution, entry.error);
     case "turn.ended":
@@ -125,6 +127,15 @@ function hooked(execution: ExecutionState, entry: EntryOf<"hook.applied">): Exec
   if (stop) next = signalled(next, { ...stop, source: `hook:${entry.plugin}` });
   if (continueRequested) next = { ...next, continuation: { ...next.continuation, isContinuationRequested: true } };
   return next;
+}
+
+/** An answer that does not fit and is not asked for again fails the turn. */
+function misfit(execution: ExecutionState, entry: EntryOf<"output.checked">): ExecutionState {
+  if (entry.valid || entry.repairMessageId !== undefined) return execution;
+  const message = `the answer does not fit the output schema: ${entry.issues ?? "no reason was given"}`;
+  const error = { code: "output_invalid", message, retryable: false };
+  const failed = onStep(execution, (step) => ({ ...step, errors: [...step.errors, error] }));
+  return signalled(failed, { reason: "error", message, source: "output" });
 }
 
 function failedAttempt(execution: ExecutionState, entry: EntryOf<"model.failed">): ExecutionState {

@@ -3,6 +3,7 @@ import { limitsSchema } from "../budget/index.ts";
 import { turnOutcomeSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
+import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /** `key` is natural: posting the same thing twice is one item. */
@@ -38,7 +39,7 @@ export type ChildEndedItem = z.infer<typeof childEndedItemSchema>;
 export const inboxItemSchema = z.discriminatedUnion("kind", [
   turnItemSchema,
   childEndedItemSchema,
-  z.object({ kind: z.literal("pause"), ...item, by: z.string() }),
+  z.object({ kind: z.literal("pause"), ...item, by: z.string(), now: z.boolean().optional() }),
   z.object({ kind: z.literal("resume"), ...item, by: z.string() }),
   z.object({
     kind: z.literal("abort"),
@@ -51,17 +52,28 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     stopReason: stopReasonSchema,
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
+  z.object({
+    kind: z.literal("decision"),
+    ...item,
+    requestId: z.string(),
+    turnId: z.string(),
+    callId: z.string(),
+    decision: decisionSchema,
+  }),
 ]);
 export type InboxItem = z.infer<typeof inboxItemSchema>;
 
 /** A stored alarm: whoever is alive fires what is overdue (design, Timers). */
-export const timerSchema = z.object({
-  tenant: z.string(),
-  agentId: z.string(),
-  id: z.string(),
-  dueAt: z.number().int(),
-  /** What ran out. */
-  accountId: z.string(),
-  limit: z.enum(["maxActiveMs", "deadlineAt"]),
-});
+const alarm = { tenant: z.string(), agentId: z.string(), id: z.string(), dueAt: z.number().int() };
+export const timerSchema = z.discriminatedUnion("kind", [
+  /** A limit on time runs out. */
+  z.object({
+    kind: z.literal("limit"),
+    ...alarm,
+    accountId: z.string(),
+    limit: z.enum(["maxActiveMs", "deadlineAt"]),
+  }),
+  /** A request to a person expires. */
+  z.object({ kind: z.literal("request"), ...alarm, requestId: z.string() }),
+]);
 export type Timer = z.infer<typeof timerSchema>;

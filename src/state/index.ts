@@ -9,6 +9,7 @@ export * from "./journal.ts";
 export * from "./lifecycle.ts";
 export * from "./stop.ts";
 export * from "./react/index.ts";
+export * from "./request.ts";
 export * from "./inbox.ts";
 export * from "./record.ts";
 export * from "./artifact.ts";

@@ -25,7 +25,14 @@ export const modelEntrySchemas = [
     model: z.string(),
     messageId: z.string(),
     hasText: z.boolean(),
-    calls: z.array(z.object({ callId: z.string(), name: z.string() })),
+    calls: z.array(
+      z.object({
+        callId: z.string(),
+        name: z.string(),
+        /** A tool on the agent's own context: the ReAct core does not record it (row R6). */
+        internal: z.literal(true).optional(),
+      }),
+    ),
     usage: usageSchema,
     costMicros: z.number().int().nonnegative().nullable(),
     finishReason: finishReasonSchema,

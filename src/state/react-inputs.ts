@@ -1,4 +1,5 @@
 import type { Entry } from "./entry.ts";
+import type { HookName } from "./entry-parts.ts";
 import type { ReactInput } from "./react/index.ts";
 import type { TurnState } from "./turn-state.ts";
 
@@ -16,7 +17,15 @@ export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup 
     case "turn.started":
       return entry.inputMessageIds.map((id) => received(id, entry.at, textOf));
     case "hook.applied":
-      return entry.patch.addedMessageIds.map((id) => received(id, entry.at, textOf));
+      return entry.patch.addedMessageIds.flatMap((id) => added(entry.hook, id, entry.at, textOf));
+    case "messages.released":
+      return entry.messageIds.map((id) => received(id, entry.at, textOf));
+    case "output.checked":
+      return entry.repairMessageId === undefined ? [] : [received(entry.repairMessageId, entry.at, textOf)];
+    case "context.expanded":
+      return [{ type: "context-window-expanded", timestamp: entry.at }];
+    case "context.loaded":
+      return [{ type: "history-tool-calls-added", toolCallIds: entry.callIds, timestamp: entry.at }];
     case "model.requested":
       return [{ type: "llm-message-started", messageId: entry.messageId, timestamp: entry.at }];
     case "model.responded":
@@ -50,10 +59,21 @@ function received(messageId: string, timestamp: number, textOf: TextLookup): Rea
   return { type: "user-message-received", messageId, content: textOf(messageId), timestamp };
 }
 
+/** What is said after an answer is no cause to ask the model again: a hook that wants another step asks for it. */
+function added(hook: HookName, messageId: string, timestamp: number, textOf: TextLookup): ReactInput[] {
+  if (hook !== "afterLlm" && hook !== "onComplete") return [received(messageId, timestamp, textOf)];
+  return [
+    { type: "llm-message-started", messageId, timestamp },
+    { type: "llm-message-completed", messageId, content: textOf(messageId), timestamp },
+  ];
+}
+
 function observed(turn: TurnState, entry: Extract<Entry, { type: "model.responded" }>): ReactInput {
   const start = turn.openRequest;
   const goesOn = entry.calls.length > 0 || turn.execution.continuation.isContinuationRequested;
-  const calls = entry.calls.map(({ callId, name }) => [callId, { name, parameters: "", calledAt: entry.at }] as const);
+  const calls = entry.calls.flatMap(({ callId, name, internal }) =>
+    internal ? [] : [[callId, { name, parameters: "", calledAt: entry.at }] as const],
+  );
   return {
     type: "re-act-observed",
     timestamp: entry.at,

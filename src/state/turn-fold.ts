@@ -2,6 +2,7 @@ import type { Entry, EntryOf } from "./entry.ts";
 import { foldExecution, signalled } from "./execution-fold.ts";
 import { agentTransition, effectsAt, type ReactState } from "./react/index.ts";
 import { reactInputsOf, type TextLookup } from "./react-inputs.ts";
+import { callOfRequest } from "./request.ts";
 import { shouldStop } from "./stop.ts";
 import { hookKeyOf, type TurnState } from "./turn-state.ts";
 
@@ -17,7 +18,7 @@ export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): Tu
   const counted = count(turn, entry);
   const next =
     react === turn.react && execution === turn.execution && counted === turn ? turn : { ...counted, react, execution };
-  return entry.type === "tool.settled" && next.openCallIds.length === 0 ? closeRound(next) : next;
+  return isRoundOver(turn) || !isRoundOver(next) ? next : closeRound(next);
 }
 
 /** Messages that came since the last model call began. */
@@ -25,12 +26,41 @@ function unseenMessageIds({ messages, calledLlmOrdinal }: ReactState): string[] 
   return messages.filter(({ role, ordinal }) => role === "user" && ordinal > calledLlmOrdinal).map(({ id }) => id);
 }
 
+/** Every call has its result, and every hook has looked at it. */
+function isRoundOver({ openCallIds, unreviewedCallIds }: TurnState): boolean {
+  return openCallIds.length === 0 && unreviewedCallIds.length === 0;
+}
+
 function count(turn: TurnState, entry: Entry): TurnState {
   switch (entry.type) {
     case "instructions.resolved":
       return { ...turn, hasInstructions: true };
     case "hook.applied":
-      return { ...turn, appliedHooks: [...turn.appliedHooks, hookKeyOf(entry.hook, entry.index)] };
+      return hooked(turn, entry);
+    case "messages.released":
+      return { ...turn, heldMessageIds: turn.heldMessageIds.filter((id) => !entry.messageIds.includes(id)) };
+    case "output.checked":
+      return { ...turn, outputFits: entry.valid, outputRepairs: turn.outputRepairs + (entry.repairMessageId ? 1 : 0) };
+    case "context.compacted":
+      return { ...turn, compactions: turn.compactions + 1, retryAt: null };
+    case "context.expanded":
+      return { ...turn, contextWindowSize: entry.size };
+    case "context.loaded":
+      return { ...turn, loadedCallIds: [...new Set([...turn.loadedCallIds, ...entry.callIds])] };
+    case "request.opened":
+      return {
+        ...turn,
+        openRequestIds: [...turn.openRequestIds, entry.requestId],
+        waitingCallIds: [...turn.waitingCallIds, entry.callId],
+      };
+    case "request.decided":
+      return {
+        ...turn,
+        openRequestIds: turn.openRequestIds.filter((id) => id !== entry.requestId),
+        waitingCallIds: turn.waitingCallIds.filter((id) => id !== entry.callId),
+      };
+    case "call.reviewed":
+      return { ...turn, unreviewedCallIds: turn.unreviewedCallIds.filter((id) => id !== entry.callId) };
     case "model.requested":
       return requested(turn, entry);
     case "model.responded":
@@ -56,14 +86,31 @@ function count(turn: TurnState, entry: Entry): TurnState {
     case "tool.settled":
       return settledCall(turn, entry);
     case "child.spawned":
-      return { ...turn, openChildIds: [...turn.openChildIds, entry.childId], toolCalls: turn.toolCalls + 1 };
+      return {
+        ...turn,
+        openChildIds: [...turn.openChildIds, entry.childId],
+        toolCalls: turn.toolCalls + 1,
+        waitingCallIds: entry.callId === undefined ? turn.waitingCallIds : [...turn.waitingCallIds, entry.callId],
+      };
     case "child.ended":
-      return { ...turn, openChildIds: turn.openChildIds.filter((id) => id !== entry.childId) };
+      return {
+        ...turn,
+        openChildIds: turn.openChildIds.filter((id) => id !== entry.childId),
+        waitingCallIds: turn.waitingCallIds.filter((id) => id !== entry.callId),
+      };
     case "tool.started":
       return entry.attempt === 1 ? { ...turn, toolCalls: turn.toolCalls + 1 } : turn;
     default:
       return turn;
   }
+}
+
+/** Hooks that look at one call are counted by the call itself. */
+function hooked(turn: TurnState, entry: EntryOf<"hook.applied">): TurnState {
+  const held = entry.patch.held?.map(({ messageId }) => messageId) ?? [];
+  const heldMessageIds = held.length === 0 ? turn.heldMessageIds : [...turn.heldMessageIds, ...held];
+  if (entry.callId !== undefined) return heldMessageIds === turn.heldMessageIds ? turn : { ...turn, heldMessageIds };
+  return { ...turn, heldMessageIds, appliedHooks: [...turn.appliedHooks, hookKeyOf(entry.hook, entry.index)] };
 }
 
 function requested(turn: TurnState, entry: EntryOf<"model.requested">): TurnState {
@@ -84,6 +131,8 @@ function responded(turn: TurnState, entry: EntryOf<"model.responded">): TurnStat
     openRequest: null,
     attempt: 0,
     appliedHooks: [],
+    outputFits: null,
+    compactions: 0,
     openCallIds: entry.calls.map(({ callId }) => callId),
     roundCalls: entry.calls.length,
     roundFailures: 0,
@@ -93,9 +142,14 @@ function responded(turn: TurnState, entry: EntryOf<"model.responded">): TurnStat
 
 function settledCall(turn: TurnState, entry: EntryOf<"tool.settled">): TurnState {
   if (!turn.openCallIds.includes(entry.callId)) return turn;
+  const { callId } = entry;
+  const isWaiting = turn.waitingCallIds.includes(callId);
   return {
     ...turn,
-    openCallIds: turn.openCallIds.filter((id) => id !== entry.callId),
+    openCallIds: turn.openCallIds.filter((id) => id !== callId),
+    unreviewedCallIds: entry.reviewDue ? [...turn.unreviewedCallIds, callId] : turn.unreviewedCallIds,
+    waitingCallIds: isWaiting ? turn.waitingCallIds.filter((id) => id !== callId) : turn.waitingCallIds,
+    openRequestIds: turn.openRequestIds.filter((id) => callOfRequest(id) !== callId),
     roundFailures: turn.roundFailures + (entry.outcome === "success" ? 0 : 1),
   };
 }
@@ -117,14 +171,36 @@ export type NextMove = "think" | "runTools" | "finish";
 export function nextMove(turn: TurnState): NextMove {
   const effects = effectsAt(turn.react);
   const { continuation } = turn.execution;
+  // Internal calls are none of the ReAct core's: it knows only that the model is to be called again (row R6).
+  const hasCalls = effects.runTools.length > 0 || turn.openCallIds.length > 0;
   // A turn without a message of its own (row L5) continues the conversation: its first call is due all the same.
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
-  if (shouldStop(continuation, effects.runTools.length > 0 || effects.callLlm)) return "finish";
-  if (effects.runTools.length > 0) return "runTools";
+  if (shouldStop(continuation, hasCalls || effects.callLlm)) return "finish";
+  if (hasCalls) return "runTools";
   return "think";
 }
 
 /** Whether calls to the model or of tools of this turn have neither an outcome nor a result. */
 export function hasOpenWork(turn: TurnState): boolean {
   return turn.openRequest !== null || turn.openCallIds.length > 0 || turn.openGenerates.length > 0;
+}
+
+/** Whether hooks or a schema have to see the answer that has just come, before anything follows from it. */
+export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState): boolean {
+  if (hooks.afterLlm > 0) return true;
+  return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
+}
+
+/** Nothing of the turn's own is under way: every call that is open waits for a child or for somebody's decision. */
+export function isResting(turn: TurnState): boolean {
+  const { openCallIds, waitingCallIds } = turn;
+  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
+  if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
+  return openCallIds.every((callId) => waitingCallIds.includes(callId));
+}
+
+/** The calls of the answer that has come, which are still to be made. */
+export function openCallsOf({ openCallIds, execution }: TurnState): { callId: string; name: string }[] {
+  const calls = execution.currentStep?.toolExecutions ?? [];
+  return calls.flatMap(({ callId, name }) => (openCallIds.includes(callId) ? [{ callId, name }] : []));
 }

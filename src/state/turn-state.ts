@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { limitsSchema, reservationSchema } from "../budget/index.ts";
 import type { EntryOf } from "./entry.ts";
+import { hookCountsSchema } from "./entry-parts.ts";
 import { executionStateSchema, freshExecution } from "./execution.ts";
 import { initialAgentState, reactStateSchema } from "./react/index.ts";
 
@@ -37,7 +38,13 @@ export const turnStateSchema = z.object({
   limits: limitsSchema,
   accountId: z.string(),
   actorId: z.string().nullable(),
-  hooks: z.object({ beforeLlm: z.number().int(), afterTools: z.number().int() }),
+  hooks: hookCountsSchema,
+  /** Whether the last answer must fit a schema. */
+  checksOutput: z.boolean(),
+  /** How the last answer of this step fitted; null: it was not checked. */
+  outputFits: z.boolean().nullable(),
+  /** Answers that did not fit and were asked for again. */
+  outputRepairs: z.number().int().nonnegative(),
   maxConsecutiveToolFailures: z.number().int(),
   /** Rows R: what the turn does next follows from this. */
   react: reactStateSchema,
@@ -55,8 +62,22 @@ export const turnStateSchema = z.object({
   roundCalls: z.number().int().nonnegative(),
   roundFailures: z.number().int().nonnegative(),
   consecutiveToolFailures: z.number().int().nonnegative(),
-  /** Hooks that were committed for the coming model call, or after this round: `hook:index`. */
+  /** Hooks that were committed since the last answer came, or before the first: `hook:index`. */
   appliedHooks: z.array(z.string()),
+  /** Calls that have their result, and whose hooks have not all looked at it. */
+  unreviewedCallIds: z.array(z.string()),
+  /** Calls that wait for a child, or for somebody's decision. */
+  waitingCallIds: z.array(z.string()),
+  /** Requests that nobody has decided. */
+  openRequestIds: z.array(z.string()),
+  /** Messages that enter history when every call of the round has its result. */
+  heldMessageIds: z.array(z.string()),
+  /** Messages of the conversation that the model sees; null: its history compiler has no window. */
+  contextWindowSize: z.number().int().nullable(),
+  /** Earlier calls whose results the model asked to see again. */
+  loadedCallIds: z.array(z.string()),
+  /** Compactions since the last answer. */
+  compactions: z.number().int().nonnegative(),
   hasInstructions: z.boolean(),
   /** Children that were spawned and have not ended. */
   openChildIds: z.array(z.string()),
@@ -75,6 +96,9 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
     accountId: entry.accountId,
     actorId: entry.actorId,
     hooks: entry.hooks,
+    checksOutput: entry.checksOutput ?? false,
+    outputFits: null,
+    outputRepairs: 0,
     maxConsecutiveToolFailures: entry.maxConsecutiveToolFailures,
     react: initialAgentState(),
     execution: freshExecution(entry.turnId, entry.at),
@@ -88,6 +112,13 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
     roundFailures: 0,
     consecutiveToolFailures: 0,
     appliedHooks: [],
+    unreviewedCallIds: [],
+    waitingCallIds: [],
+    openRequestIds: [],
+    heldMessageIds: [],
+    contextWindowSize: entry.contextWindowSize ?? null,
+    loadedCallIds: [],
+    compactions: 0,
     hasInstructions: false,
     openChildIds: [],
     toolCalls: 0,
