@@ -4,6 +4,7 @@ import { repositoryRoot } from "./run-command.ts";
 
 /** Heavy modules that load where they are used: neither `import "troupe"` nor its static imports bring them in. */
 export const lazyModules: readonly string[] = [
+  "@opentelemetry/api",
   "ajv",
   "ajv-formats",
   "bullmq",
@@ -11,6 +12,7 @@ export const lazyModules: readonly string[] = [
   "ioredis",
   "node:sqlite",
   "openai",
+  "yaml",
 ];
 
 /** What package.json says that the scripts and the architecture test read. */
