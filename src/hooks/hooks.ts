@@ -1,58 +1,44 @@
-import type { ModelResponse } from "../state/index.ts";
-import type { GenerateInput, RunAgent } from "../tools/index.ts";
-import type { AfterToolsDraft, BeforeLlmDraft } from "./draft.ts";
+import type { HookName } from "../state/index.ts";
+import type { RegisteredTool } from "../tools/index.ts";
+import type { HookDrafts } from "./drafts.ts";
+import type { HookContext } from "./hook-context.ts";
 
-/** What a hook knows of the run it takes part in. */
-export interface HookContext {
-  readonly agent: RunAgent;
-  readonly turnId: string;
-  readonly step: number;
-  /** The user's prompt of this turn, as text. */
-  readonly prompt: string;
-  readonly actorId: string | null;
-  /** Aborted when the turn is stopped. */
-  readonly signal: AbortSignal;
-  /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
-  generate(request: GenerateInput): Promise<ModelResponse>;
-}
+/** User code at one place of a turn. What it changes through its draft is committed when it returns. */
+export type Hook<Name extends HookName> = (draft: HookDrafts[Name], run: HookContext) => void | Promise<void>;
 
-/** Called before each model call of a step, once per step; retries of the call do not call it again. */
-export type BeforeLlmHook = (draft: BeforeLlmDraft, run: HookContext) => void | Promise<void>;
-/** Called once per round, when every tool call of it has its result. */
-export type AfterToolsHook = (draft: AfterToolsDraft, run: HookContext) => void | Promise<void>;
+/** One hook, or several in the order in which they are to run. */
+export type OneOrMore<Name extends HookName> = Hook<Name> | readonly Hook<Name>[];
 
-/** User code at fixed places of a turn. A hook that throws fails the turn with that error (row H4). */
+/**
+ * User code at fixed places of a turn. A hook that throws fails the turn with that error; in `beforeEachTool` it fails
+ * that call alone (row H4).
+ */
 export interface Hooks {
-  readonly beforeLlm?: BeforeLlmHook | readonly BeforeLlmHook[] | undefined;
-  readonly afterTools?: AfterToolsHook | readonly AfterToolsHook[] | undefined;
+  /** Once per turn, before anything is done with the input. */
+  readonly afterUserInput?: OneOrMore<"afterUserInput"> | undefined;
+  /** Once per step, before its model call; retries of the call do not call it again. */
+  readonly beforeLlm?: OneOrMore<"beforeLlm"> | undefined;
+  /** Once per step, when the answer is there and before anything follows from it. */
+  readonly afterLlm?: OneOrMore<"afterLlm"> | undefined;
+  /** Once per round of tool calls, before the first of them. */
+  readonly beforeTools?: OneOrMore<"beforeTools"> | undefined;
+  /** Once per tool call whose arguments are valid, before it may run. */
+  readonly beforeEachTool?: OneOrMore<"beforeEachTool"> | undefined;
+  /** Once per tool call, when it has its result. */
+  readonly afterEachTool?: OneOrMore<"afterEachTool"> | undefined;
+  /** Once per failed tool call, before `afterEachTool`. */
+  readonly onError?: OneOrMore<"onError"> | undefined;
+  /** Once per round of tool calls, when all of them have their results. */
+  readonly afterTools?: OneOrMore<"afterTools"> | undefined;
+  /** Once per turn, last. */
+  readonly onComplete?: OneOrMore<"onComplete"> | undefined;
 }
 
-/** A named bundle of hooks (row H1). */
+/** A named bundle of hooks and tools (row H1). */
 export interface Plugin {
+  /** 1 to 64 letters, digits, `_`, `-` and `.`; not `agent`. It is the origin of what its hooks add. */
   readonly name: string;
-  readonly hooks: Hooks;
-}
-
-export interface RegisteredHook<Hook> {
-  readonly plugin: string;
-  readonly hook: Hook;
-}
-
-export interface HookRegistry {
-  readonly beforeLlm: readonly RegisteredHook<BeforeLlmHook>[];
-  readonly afterTools: readonly RegisteredHook<AfterToolsHook>[];
-}
-
-/** All hooks in the order of registration: the agent's own first, then each plugin's. */
-export function registerHooks(own: Hooks | undefined, plugins: readonly Plugin[]): HookRegistry {
-  const bundles = [...(own ? [{ name: "agent", hooks: own }] : []), ...plugins];
-  return {
-    beforeLlm: bundles.flatMap(({ name, hooks }) => listOf(hooks.beforeLlm).map((hook) => ({ plugin: name, hook }))),
-    afterTools: bundles.flatMap(({ name, hooks }) => listOf(hooks.afterTools).map((hook) => ({ plugin: name, hook }))),
-  };
-}
-
-function listOf<Hook>(hooks: Hook | readonly Hook[] | undefined): readonly Hook[] {
-  if (hooks === undefined) return [];
-  return Array.isArray(hooks) ? (hooks as readonly Hook[]) : [hooks as Hook];
+  readonly hooks?: Hooks | undefined;
+  /** Tools that an agent gets with the plugin: whatever its own `tools` may hold. */
+  readonly tools?: readonly RegisteredTool[] | undefined;
 }

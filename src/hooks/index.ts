@@ -1,18 +1,7 @@
-export {
-  type AddedMessage,
-  type AfterToolsDraft,
-  type BeforeLlmDraft,
-  createDraft,
-  type DraftOutcome,
-  type MessageDraft,
-} from "./draft.ts";
-export {
-  type AfterToolsHook,
-  type BeforeLlmHook,
-  type HookContext,
-  type HookRegistry,
-  type Hooks,
-  type Plugin,
-  type RegisteredHook,
-  registerHooks,
-} from "./hooks.ts";
+export { createDraft, type OpenDraft } from "./create-draft.ts";
+export type * from "./drafts.ts";
+export type * from "./hook-context.ts";
+export type * from "./hooks.ts";
+export { patchedCalls } from "./patched-calls.ts";
+export { type HookRegistry, hookCountsOf, type RegisteredHook, registerHooks } from "./registry.ts";
+export type * from "./views.ts";

@@ -1,0 +1,24 @@
+import type { ModelResponse, TraceEntry } from "../state/index.ts";
+import type { GenerateInput, RunAgent } from "../tools/index.ts";
+
+/** What a hook knows of the run it takes part in. */
+export interface HookContext {
+  readonly agent: RunAgent;
+  readonly turnId: string;
+  /** The step it belongs to, from 1. */
+  readonly step: number;
+  /** The user's prompt of this turn, as text. */
+  readonly prompt: string;
+  /** Who started the turn; null: nobody was named. */
+  readonly actorId: string | null;
+  /** How full the model's context window was after the last answer, 0 to 100; null when that is not known. */
+  readonly contextPercent: number | null;
+  /** What happened in this turn so far (row H5). */
+  readonly trace: readonly TraceEntry[];
+  /** Aborted when the turn is stopped. */
+  readonly signal: AbortSignal;
+  /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
+  generate(request: GenerateInput): Promise<ModelResponse>;
+  /** Shows a `warning` event to whoever watches. `code` is for programs, `message` for people. */
+  emitWarning(code: string, message: string): void;
+}

@@ -1,0 +1,102 @@
+import { InvalidInputError } from "../errors/index.ts";
+import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
+import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";
+
+/** The name under which an agent's own hooks are registered. */
+const ownName = "agent";
+
+export interface RegisteredHook<Code> {
+  readonly plugin: string;
+  readonly hook: Code;
+}
+
+/** For each name the hooks in the order in which they run. */
+export type HookRegistry = { readonly [Name in HookName]: readonly RegisteredHook<Hook<Name>>[] };
+
+interface Bundle {
+  readonly name: string;
+  readonly hooks: Hooks;
+}
+
+/**
+ * All hooks in the order of registration: the agent's own first, under the plugin name "agent", then each plugin's.
+ * Throws `InvalidInputError` for names of hooks that do not exist, hooks that are no functions, and plugins without a
+ * name of their own.
+ */
+export function registerHooks(own: Hooks | undefined, plugins: readonly Plugin[]): HookRegistry {
+  assertNames(plugins);
+  const bundles = [{ name: ownName, hooks: own ?? {} }, ...plugins.map(({ name, hooks = {} }) => ({ name, hooks }))];
+  for (const bundle of bundles) assertHooks(bundle);
+  return Object.freeze({
+    afterUserInput: registered(bundles, "afterUserInput"),
+    beforeLlm: registered(bundles, "beforeLlm"),
+    afterLlm: registered(bundles, "afterLlm"),
+    beforeTools: registered(bundles, "beforeTools"),
+    beforeEachTool: registered(bundles, "beforeEachTool"),
+    afterEachTool: registered(bundles, "afterEachTool"),
+    onError: registered(bundles, "onError"),
+    afterTools: registered(bundles, "afterTools"),
+    onComplete: registered(bundles, "onComplete"),
+  });
+}
+
+/** How many hooks there are of each name. */
+export function hookCountsOf(registry: HookRegistry): HookCounts {
+  return {
+    afterUserInput: registry.afterUserInput.length,
+    beforeLlm: registry.beforeLlm.length,
+    afterLlm: registry.afterLlm.length,
+    beforeTools: registry.beforeTools.length,
+    beforeEachTool: registry.beforeEachTool.length,
+    afterEachTool: registry.afterEachTool.length,
+    onError: registry.onError.length,
+    afterTools: registry.afterTools.length,
+    onComplete: registry.onComplete.length,
+  };
+}
+
+function registered<Name extends HookName>(
+  bundles: readonly Bundle[],
+  name: Name,
+): readonly RegisteredHook<Hook<Name>>[] {
+  return Object.freeze(
+    bundles.flatMap(({ name: plugin, hooks }) =>
+      listOf(hooks[name] as OneOrMore<Name> | undefined).map((hook) => ({ plugin, hook })),
+    ),
+  );
+}
+
+function listOf<Name extends HookName>(hooks: OneOrMore<Name> | undefined): readonly Hook<Name>[] {
+  if (hooks === undefined) return [];
+  return typeof hooks === "function" ? [hooks] : hooks;
+}
+
+function assertNames(plugins: readonly Plugin[]): void {
+  const seen = new Set<string>();
+  for (const { name } of plugins) {
+    if (typeof name !== "string" || !/^[A-Za-z0-9_.-]{1,64}$/.test(name)) {
+      throw new InvalidInputError(
+        `a plugin cannot be named ${JSON.stringify(name)}: use 1 to 64 letters, digits, "_", "-" and "."`,
+      );
+    }
+    if (name === ownName) {
+      throw new InvalidInputError(`a plugin cannot be named "${ownName}": the agent's own hooks go by that name`);
+    }
+    if (seen.has(name)) throw new InvalidInputError(`two plugins are named "${name}"; give each its own name`);
+    seen.add(name);
+  }
+}
+
+function assertHooks({ name: plugin, hooks }: Bundle): void {
+  const whose = plugin === ownName ? "the agent's own hooks" : `plugin "${plugin}"`;
+  if (typeof hooks !== "object" || hooks === null) {
+    throw new InvalidInputError(`${whose}: hooks must be an object, with the names of hooks as its keys`);
+  }
+  for (const [name, value] of Object.entries(hooks) as [string, unknown][]) {
+    if (!(hookNames as readonly string[]).includes(name)) {
+      throw new InvalidInputError(`${whose}: there is no hook "${name}"; the hooks are ${hookNames.join(", ")}`);
+    }
+    if (value === undefined || [value].flat(1).every((one) => typeof one === "function")) continue;
+    throw new InvalidInputError(`${whose}: ${name} must be a function or a list of functions`);
+  }
+}
