@@ -2,6 +2,7 @@ import type { NewAccount, Settlement } from "../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
+  AgentRequest,
   Artifact,
   Entry,
   InboxItem,
@@ -14,7 +15,11 @@ import type {
 export type BudgetMove =
   | { readonly type: "open"; readonly account: NewAccount }
   | { readonly type: "settle"; readonly settlement: Settlement }
-  | { readonly type: "activity"; readonly accountId: string; readonly delta: 1 | -1 };
+  /** Whether the account's own holder works now; told again, it changes nothing. */
+  | { readonly type: "activity"; readonly accountId: string; readonly isActive: boolean };
+
+/** An artifact as it is handed in: the commit gives its version. */
+export type NewArtifact = Omit<Artifact, "version">;
 
 /** What a granted `child.spawned` brings into being, all of it at once or not at all. */
 export interface SpawnOrder {
@@ -46,9 +51,19 @@ export interface Batch {
   readonly entries: readonly Entry[];
   /** None without an entry; one whose id is stored already changes nothing (row R4). */
   readonly messages: readonly Message[];
-  readonly artifacts: readonly Artifact[];
+  /** Each gets the next version of its name; one whose id is stored already takes the first one's place and version. */
+  readonly artifacts: readonly NewArtifact[];
+  /**
+   * Deletes the agent's messages that are stored before this batch, and for `all` its artifacts too, whose versions
+   * start again at 1. The journal stays. Null: nothing.
+   */
+  readonly cleared: "conversation" | "all" | null;
   readonly owned: OwnedFields | null;
-  /** Ends the open turn; a queued one takes its place. */
+  /** Opened by this batch; one whose id is stored already changes nothing. An expiry sets a timer. */
+  readonly requests: readonly AgentRequest[];
+  /** Ids of requests that the turn went on without; those that are decided already stay so. */
+  readonly closedRequests: readonly string[];
+  /** Ends the open turn; a queued one takes its place. Its open requests are closed. */
   readonly closedTurnId: string | null;
   readonly moves: readonly BudgetMove[];
   readonly spawns: readonly SpawnOrder[];

@@ -10,7 +10,8 @@ import {
 } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
 import { standingMark } from "./marks.ts";
-import type { AbortCommand, MarkOutcome, OpenTurnOutcome, TurnCommand } from "./ports.ts";
+import type { MarkOutcome, OpenTurnOutcome } from "./outcomes.ts";
+import type { AbortCommand, TurnCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
 /** Commands change only the command fields of a record, post to inboxes, and are answered at once (design, Inbox). */

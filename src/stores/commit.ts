@@ -3,7 +3,7 @@ import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Re
 import type { Batch, SpawnOrder } from "./batch.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
 import { standingMark } from "./marks.ts";
-import type { CommitOutcome, Committed } from "./ports.ts";
+import type { CommitOutcome, Committed } from "./outcomes.ts";
 import type { Tables } from "./tables.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { passOverAbsence, turnAccountId } from "../budget/index.ts";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
-import type { AcquireOutcome, ProcessIdentity } from "./ports.ts";
+import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { Head, ProcessRow, Tables } from "./tables.ts";
 
 export interface LeaseRules {

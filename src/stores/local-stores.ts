@@ -5,7 +5,8 @@ import type { Batch } from "./batch.ts";
 import { abort, createAgent, openTurn, pause, resume } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
 import { acquire, identityOf, release } from "./leases.ts";
-import type { AgentFilter, CommitOutcome, ProcessIdentity, Stores } from "./ports.ts";
+import type { CommitOutcome, ProcessIdentity } from "./outcomes.ts";
+import type { AgentFilter, Stores } from "./ports.ts";
 import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
 import type { Tables } from "./tables.ts";
 

@@ -1,6 +1,6 @@
 import type { Account } from "../budget/index.ts";
 import type { AgentRecord, Artifact, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
-import type { Committed } from "./ports.ts";
+import type { Committed } from "./outcomes.ts";
 import { freshHead, type Head, type ProcessRow } from "./tables.ts";
 
 /** An item and its place in the order of arrival. */

@@ -22,7 +22,7 @@ import {
 } from "./memory-rows.ts";
 import { MemoryTimers } from "./memory-timers.ts";
 import type { MemoryUndo } from "./memory-undo.ts";
-import type { Committed } from "./ports.ts";
+import type { Committed } from "./outcomes.ts";
 import { freshHead, type Head, type ProcessRow, type Tables } from "./tables.ts";
 
 /** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */

@@ -1,74 +1,39 @@
-import type { Account, BudgetWarning, Limits, NewAccount } from "../budget/index.ts";
+import type { Account, Limits, NewAccount } from "../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
   AgentRecord,
+  AgentRequest,
   Artifact,
   Content,
-  Entry,
+  Decision,
   InboxItem,
   JournalRow,
-  Lifecycle,
   Message,
   StopReason,
   Timer,
 } from "../state/index.ts";
 import type { Batch } from "./batch.ts";
-
-export interface Committed {
-  readonly type: "committed";
-  /** The entries as they now stand: granted intents hold their reservation, refused ones are `intent.refused`. */
-  readonly entries: readonly Entry[];
-  readonly cursor: number;
-  readonly warnings: readonly BudgetWarning[];
-  /** Agents of the tree whose inbox got something. */
-  readonly posted: readonly string[];
-  /** Timers this commit set, so that whoever holds the clock need not look. */
-  readonly timers: readonly Timer[];
-}
-
-/** The lease is lost or the journal has moved on: the caller owns nothing any more and discards its actors. */
-export interface Stale {
-  readonly type: "stale";
-  readonly epoch: number;
-  readonly seq: number;
-}
-
-export type CommitOutcome = Committed | Stale;
-
-export interface ProcessIdentity {
-  readonly processId: string;
-  readonly pid: number;
-  /** Tells one boot of a machine from another; a dead pid of the same boot is taken over at once. */
-  readonly bootId: string;
-}
-
-export type AcquireOutcome =
-  | {
-      readonly type: "acquired";
-      readonly epoch: number;
-      /** Last committed entry. */
-      readonly seq: number;
-      /** Time of the last entry, so that time never goes back within a journal. */
-      readonly at: number;
-      readonly record: AgentRecord;
-    }
-  | { readonly type: "held"; readonly by: ProcessIdentity; readonly epoch: number }
-  | { readonly type: "notFound" };
+import type {
+  AcquireOutcome,
+  CommitOutcome,
+  DecideOutcome,
+  MarkOutcome,
+  OpenTurnOutcome,
+  ProcessIdentity,
+} from "./outcomes.ts";
+import type { StoredTree } from "./stored-tree.ts";
 
 export interface TurnCommand {
   readonly input: Content | null;
   readonly actorId: string | null;
   readonly limits: Limits | null;
-  /** Wait in line behind an open turn instead of being refused. */
-  readonly queue: boolean;
+  /**
+   * What to do while another turn is open. `refuse`: nothing. `queue`: wait in line behind it and behind those that wait
+   * already. `supersede`: the same, and the open turn is aborted, with all that works below it.
+   */
+  readonly ifBusy: "refuse" | "queue" | "supersede";
 }
-
-export type OpenTurnOutcome =
-  | { readonly type: "opened" | "queued"; readonly turnId: string; readonly number: number; readonly item: InboxItem }
-  | { readonly type: "busy"; readonly openTurnId: string }
-  | { readonly type: "refused"; readonly status: Lifecycle }
-  | { readonly type: "notFound" };
 
 export interface AbortCommand {
   readonly turnId: string | null;
@@ -77,10 +42,15 @@ export interface AbortCommand {
   readonly stopReason: StopReason;
 }
 
-/** Whether the command changed anything, and whose inboxes it posted to. */
-export type MarkOutcome =
-  | { readonly type: "marked" | "unchanged"; readonly posted: readonly string[] }
-  | { readonly type: "notFound" };
+export interface PauseOptions {
+  /** Drop the model calls in flight too; they are repeated after the pause. Default: they end first. */
+  readonly now?: boolean | undefined;
+}
+
+export interface DecideOptions {
+  /** Hash of the arguments that were shown to whoever decides; a request about other ones is not decided (row S15). */
+  readonly argumentsHash?: string | undefined;
+}
 
 export interface AgentFilter {
   readonly tenant: string;
@@ -91,6 +61,18 @@ export interface AgentFilter {
   /** At most this many, 100 by default; they come in the order of their ids. */
   readonly limit?: number | undefined;
   /** Continue after this agent id. */
+  readonly after?: string | undefined;
+}
+
+export interface RequestFilter {
+  readonly tenant: string;
+  readonly rootAgentId?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly turnId?: string | undefined;
+  readonly status?: AgentRequest["status"] | undefined;
+  /** At most this many, 100 by default; in the order of their opening, those of one moment by their ids. */
+  readonly limit?: number | undefined;
+  /** Continue after this request id. Throws `InvalidInputError` where no such request is stored. */
   readonly after?: string | undefined;
 }
 
@@ -127,10 +109,22 @@ export interface Stores {
   listAgents(filter: AgentFilter): Promise<AgentRecord[]>;
 
   openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome>;
-  pause(key: AgentKey, by: string, now: number): Promise<MarkOutcome>;
+  /** One that stands already is unchanged, except that it can be hastened: asked again with `now` it is posted again. */
+  pause(key: AgentKey, by: string, now: number, options?: PauseOptions): Promise<MarkOutcome>;
   resume(key: AgentKey, by: string, now: number): Promise<MarkOutcome>;
   /** Reaches every live descendant too, whether or not anybody owns them. */
   abort(key: AgentKey, command: AbortCommand, now: number): Promise<MarkOutcome>;
+  /**
+   * Decides an open request and posts the decision to its agent. Only the first decision counts, whoever sends it; from
+   * `expiresAt` on any decision makes it `expired`, by nobody, whether or not its alarm was heard.
+   */
+  decide(
+    key: AgentKey,
+    requestId: string,
+    decision: Decision,
+    now: number,
+    options?: DecideOptions,
+  ): Promise<DecideOutcome>;
 
   registerProcess(process: ProcessIdentity, now: number): Promise<void>;
   heartbeat(processId: string, now: number): Promise<void>;
@@ -152,12 +146,33 @@ export interface Stores {
 
   messages(key: AgentKey, query?: MessageQuery): Promise<Message[]>;
   messagesById(key: AgentKey, ids: readonly string[]): Promise<Message[]>;
+  /** Oldest first, without their content. */
   artifacts(key: AgentKey): Promise<Omit<Artifact, "content">[]>;
   artifact(key: AgentKey, artifactId: string): Promise<Artifact | undefined>;
+  /** The newest of that name, or the one of a version. */
+  artifactByName(key: AgentKey, name: string, version?: number): Promise<Artifact | undefined>;
+  /** Requests stay after they were decided or closed, and after their turn has ended. */
+  requests(filter: RequestFilter): Promise<AgentRequest[]>;
+  request(key: AgentKey, requestId: string): Promise<AgentRequest | undefined>;
   accounts(tenant: string, rootAgentId: string): Promise<Account[]>;
   /** Timers that are due, oldest first. */
   dueTimers(now: number, limit: number): Promise<Timer[]>;
   nextTimerAt(): Promise<number | undefined>;
+
+  /** Everything of a tree as it stands at one moment; undefined where its root has no record. */
+  exportTree(tenant: string, rootAgentId: string): Promise<StoredTree | undefined>;
+  /**
+   * Puts a tree in the place of what is stored of it, in one transaction. Agents that were held are held by `processId`
+   * from now on (register it first), the others by nobody. Epochs do not go back, and an owner here that is another process is
+   * fenced off. Rows keep their order under growing cursors; where the tree only adds to the rows stored here, those
+   * keep the cursors they have. Throws `InvalidInputError` for a tree whose parts do not belong together.
+   */
+  importTree(tree: StoredTree, processId: string): Promise<void>;
+
+  /** The cursor up to which a projection has taken a tree's rows; 0 at first (row L11). */
+  projectionCursor(tenant: string, name: string, rootAgentId: string): Promise<number>;
+  /** Notes how far a projection has come. It never goes back: a lower cursor changes nothing. */
+  moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
 
   /** Called when another process wrote to the store; the returned function ends it. */
   onForeignWrite(listener: () => void): () => void;

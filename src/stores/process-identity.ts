@@ -1,6 +1,6 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
-import type { ProcessIdentity } from "./ports.ts";
+import type { ProcessIdentity } from "./outcomes.ts";
 
 /** This process as the stores know it; `processId` must be unique among all processes that ever used the store. */
 export function currentProcess(processId: string): ProcessIdentity {

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { limitNameSchema } from "../budget/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
 import { timerSchema } from "../state/index.ts";
-import type { Committed } from "./ports.ts";
+import type { Committed } from "./outcomes.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, type Row, textOrNullOf } from "./sqlite-row.ts";
 import type { AgentSlot, KeptHead } from "./sqlite-slot.ts";

@@ -1,7 +1,8 @@
 import type { Account } from "../budget/index.ts";
 import type { AgentKey, AgentRecord, Artifact, Entry, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
 import type { LocalTables } from "./local-stores.ts";
-import type { AgentFilter, Committed } from "./ports.ts";
+import type { Committed } from "./outcomes.ts";
+import type { AgentFilter } from "./ports.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import { SqliteArtifacts } from "./sqlite-artifacts.ts";

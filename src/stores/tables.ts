@@ -1,6 +1,6 @@
 import type { Account } from "../budget/index.ts";
 import type { AgentKey, AgentRecord, Artifact, Entry, InboxItem, Message, Timer } from "../state/index.ts";
-import type { Committed, ProcessIdentity } from "./ports.ts";
+import type { Committed, ProcessIdentity } from "./outcomes.ts";
 
 /** What changes with every commit, kept apart from the record so that a commit stays small. */
 export interface Head {

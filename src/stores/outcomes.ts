@@ -1,0 +1,75 @@
+import type { BudgetWarning } from "../budget/index.ts";
+import type { AgentRecord, AgentRequest, Entry, InboxItem, Lifecycle, Timer } from "../state/index.ts";
+
+export interface Committed {
+  readonly type: "committed";
+  /**
+   * The entries as they now stand: granted intents hold their reservation, refused ones are `intent.refused`, saved
+   * artifacts have their version.
+   */
+  readonly entries: readonly Entry[];
+  readonly cursor: number;
+  readonly warnings: readonly BudgetWarning[];
+  /** Agents of the tree whose inbox got something. */
+  readonly posted: readonly string[];
+  /** Timers this commit set, so that whoever holds the clock need not look. */
+  readonly timers: readonly Timer[];
+}
+
+/** The lease is lost or the journal has moved on: the caller owns nothing any more and discards its actors. */
+export interface Stale {
+  readonly type: "stale";
+  readonly epoch: number;
+  readonly seq: number;
+}
+
+export type CommitOutcome = Committed | Stale;
+
+export interface ProcessIdentity {
+  readonly processId: string;
+  readonly pid: number;
+  /** Tells one boot of a machine from another; a dead pid of the same boot is taken over at once. */
+  readonly bootId: string;
+}
+
+export type AcquireOutcome =
+  | {
+      readonly type: "acquired";
+      readonly epoch: number;
+      /** Last committed entry. */
+      readonly seq: number;
+      /** Time of the last entry, so that time never goes back within a journal. */
+      readonly at: number;
+      readonly record: AgentRecord;
+    }
+  | { readonly type: "held"; readonly by: ProcessIdentity; readonly epoch: number }
+  | { readonly type: "notFound" };
+
+export type OpenTurnOutcome =
+  | {
+      readonly type: "opened" | "queued";
+      readonly turnId: string;
+      readonly number: number;
+      readonly item: InboxItem;
+      /** The agent itself, and whoever else was aborted with the turn that this one supersedes. */
+      readonly posted: readonly string[];
+    }
+  | { readonly type: "busy"; readonly openTurnId: string }
+  | { readonly type: "refused"; readonly status: Lifecycle }
+  | { readonly type: "notFound" };
+
+/** Whether the command changed anything, and whose inboxes it posted to. */
+export type MarkOutcome =
+  | { readonly type: "marked" | "unchanged"; readonly posted: readonly string[] }
+  | { readonly type: "notFound" };
+
+/** `request` is the request as it stands after the command: a conflict tells who won. */
+export type DecideOutcome =
+  | { readonly type: "decided"; readonly request: AgentRequest; readonly posted: readonly string[] }
+  /** It was decided or closed before, or this very decision came after its expiry and made it expired. */
+  | { readonly type: "conflict"; readonly request: AgentRequest; readonly posted: readonly string[] }
+  /** The decision is about other arguments than those that are asked about. Nothing was changed (row S15). */
+  | { readonly type: "changed"; readonly request: AgentRequest }
+  /** A request of this kind does not take such a verdict. Nothing was changed. */
+  | { readonly type: "unfit"; readonly request: AgentRequest }
+  | { readonly type: "notFound" };
