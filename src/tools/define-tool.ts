@@ -1,14 +1,24 @@
 import type { z } from "zod";
-import { InvalidInputError } from "../errors/index.ts";
 import { type EffectClass, effectClassSchema, type JsonObject } from "../state/index.ts";
+import { approvalRule } from "./approval-rule.ts";
+import { checkIdentity, checkWaits } from "./definition-checks.ts";
+import { describer } from "./describe-call.ts";
 import { parseArguments, readParameters, type ToolParameters } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
+import { checkSecrets, resolveArguments, type SecretResolver } from "./secrets.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
 
-/** What `execute` is called with: the output of the zod schema, or any JSON object with a JSON Schema text. */
-export type ToolArguments<Schema extends ToolParameters> = Schema extends z.ZodType ? z.output<Schema> : JsonObject;
+/** What a model's arguments become: the output of the zod schema, or any JSON object with a JSON Schema text. */
+export type CheckedArguments<Schema extends ToolParameters> = Schema extends z.ZodType ? z.output<Schema> : JsonObject;
 
-export interface ToolDefinition<Schema extends ToolParameters> {
+/** What `execute` is called with: the checked arguments, and the secrets by their names. */
+export type ToolArguments<Schema extends ToolParameters, SecretName extends string = never> = [SecretName] extends [
+  never,
+]
+  ? CheckedArguments<Schema>
+  : CheckedArguments<Schema> & { readonly [Name in SecretName]: string };
+
+export interface ToolDefinition<Schema extends ToolParameters, SecretName extends string = never> {
   /** Letters, digits, `_` and `-`; 1 to 64 characters (row L13). */
   readonly name: string;
   /** For the model: what the tool does and when to use it. */
@@ -20,9 +30,28 @@ export interface ToolDefinition<Schema extends ToolParameters> {
   readonly parameters: Schema;
   /** What may be done with a call whose outcome is not known. Default `once`: it is never repeated. */
   readonly effect?: EffectClass | undefined;
-  execute(args: ToolArguments<Schema>, run: RunContext): unknown;
+  execute(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
   /** Asked after a crash whether a `once` call took effect. */
-  reconcile?(args: ToolArguments<Schema>, run: RunContext): Promise<Reconciliation>;
+  reconcile?(args: ToolArguments<Schema, SecretName>, run: RunContext): Promise<Reconciliation>;
+  /**
+   * Whether a person has to approve a call before it runs: always, or where this function of the checked arguments says
+   * so. What is approved are these very arguments. Default false. A function that throws fails the call.
+   */
+  readonly needsApproval?:
+    | boolean
+    | ((args: CheckedArguments<Schema>, run: RunContext) => boolean | Promise<boolean>)
+    | undefined;
+  /** Whole milliseconds until a call that nobody decided on is refused. Default: never. */
+  readonly approvalExpiresAfterMs?: number | undefined;
+  /** What a person is asked, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
+  readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
+  /** `required`: it runs only where `run.auth` has credentials; until then the turn waits. Default: it runs anyway. */
+  readonly auth?: "required" | undefined;
+  /**
+   * Parameters that the model neither sees nor gives, and that are never stored: each is resolved right before every
+   * attempt and handed to `execute` with the arguments. Default: none.
+   */
+  readonly secrets?: { readonly [Name in SecretName]: SecretResolver } | undefined;
   /** Milliseconds per attempt. Default 60,000. */
   readonly timeoutMs?: number | undefined;
   /** Calls that may run at a time in one process. Default: unlimited. */
@@ -35,22 +64,12 @@ export interface ToolDefinition<Schema extends ToolParameters> {
   readonly maxArgumentBytes?: number | undefined;
 }
 
-const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
-
 /** Declares a tool. Throws `InvalidInputError` that says which field is wrong and what would be right. */
-export function defineTool<const Schema extends ToolParameters>(
-  definition: ToolDefinition<Schema>,
-): Tool<ToolArguments<Schema>> {
-  const { name, description, concurrency, maxArgumentBytes } = definition;
-  if (typeof name !== "string" || !namePattern.test(name)) {
-    const shown = JSON.stringify(typeof name === "string" ? name.slice(0, 80) : typeof name);
-    throw new InvalidInputError(`A tool cannot be named ${shown}: use 1 to 64 letters, digits, "_" and "-".`);
-  }
-  const refuse = (what: string, cause?: unknown) =>
-    new InvalidInputError(`Tool "${name}": ${what}`, { details: { tool: name }, cause });
-  if (typeof description !== "string" || description.trim() === "") {
-    throw refuse("description is empty; say in a sentence what the tool does and when to use it.");
-  }
+export function defineTool<const Schema extends ToolParameters, const SecretName extends string = never>(
+  definition: ToolDefinition<Schema, SecretName>,
+): Tool<ToolArguments<Schema, SecretName>> {
+  const { name, description, concurrency, maxArgumentBytes, approvalExpiresAfterMs, auth } = definition;
+  const refuse = checkIdentity(name, description);
   const effect = effectClassSchema.safeParse(definition.effect ?? "once");
   if (!effect.success) {
     throw refuse(`effect is ${JSON.stringify(definition.effect)}; use "none", "keyed" or "once".`);
@@ -75,8 +94,10 @@ export function defineTool<const Schema extends ToolParameters>(
       `maxAttempts is ${maxAttempts}, but a tool with effect "once" is never repeated; use maxAttempts 1, or effect "none" or "keyed" if a repeat does no harm.`,
     );
   }
-  const parameters = parametersOf(definition.parameters, refuse);
-  const tool: Tool<ToolArguments<Schema>> = {
+  checkWaits(definition, refuse);
+  const parameters = readParameters(definition.parameters, refuse);
+  const secrets = checkSecrets(definition.secrets, parameters.jsonSchema, refuse);
+  const tool: Tool<ToolArguments<Schema, SecretName>> = {
     kind: "function",
     name,
     description,
@@ -85,22 +106,17 @@ export function defineTool<const Schema extends ToolParameters>(
     ...(concurrency === undefined ? {} : { concurrency }),
     maxAttempts,
     maxOutputCharacters,
+    needsApproval: approvalRule(definition),
+    ...(approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs }),
+    ...(auth === undefined ? {} : { auth }),
     jsonSchema: parameters.jsonSchema,
-    parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes }),
-    fromJournal: (json) => json,
+    parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
+    describeCall: describer(name, definition.describeCall?.bind(definition)),
+    resolveArguments: async (json, run) => await resolveArguments(json, run, { name, secrets }),
     execute: (args, run) => definition.execute(args, run),
     ...(definition.reconcile === undefined
       ? {}
       : { reconcile: async (args, run) => definition.reconcile?.(args, run) ?? { unknown: true } }),
   };
   return Object.freeze(tool);
-}
-
-function parametersOf(parameters: ToolParameters, refuse: (what: string, cause?: unknown) => InvalidInputError) {
-  try {
-    return readParameters(parameters);
-  } catch (error) {
-    if (error instanceof InvalidInputError) throw refuse(error.message, error);
-    throw error;
-  }
 }

@@ -1,5 +1,14 @@
+export { type AskUserOptions, askUser, type UserQuestion } from "./ask-user.ts";
 export { type Auth, concealCredentials } from "./auth.ts";
-export { defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
+export { answerText, type ClientTool, type ClientToolDefinition, clientTool } from "./client-tool.ts";
+export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
+export {
+  type InternalTool,
+  type InternalToolName,
+  internalTools,
+  type ListToolCallsArguments,
+  type LoadToolResultsArguments,
+} from "./internal-tools.ts";
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
 export type { ToolParameters } from "./parameters.ts";
 export type { ParsedArguments } from "./parsed-arguments.ts";
@@ -11,8 +20,10 @@ export type {
   PreviousTool,
   RunAgent,
   RunContext,
+  SavedArtifact,
   SpawnedChild,
   SpawnOptions,
 } from "./run-context.ts";
+export type { SecretResolver } from "./secrets.ts";
 export { createSlots, type ReleaseSlot, type Slots } from "./slots.ts";
-export type { Reconciliation, Tool } from "./tool.ts";
+export type { Reconciliation, Redact, ResolvedArguments, Tool } from "./tool.ts";

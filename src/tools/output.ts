@@ -6,13 +6,23 @@ export interface RenderedOutput {
 
 /** Strings go as they are, `undefined` as "", everything else as JSON text. Never throws. */
 export function renderOutput(value: unknown): RenderedOutput {
-  if (typeof value === "string") return { text: value, isError: false };
-  if (value === undefined) return { text: "", isError: false };
+  const rendered = textOf(value);
+  if (rendered.ok) return { text: rendered.text, isError: false };
+  return { text: `The tool ran, but its result cannot be shown: ${rendered.reason}.`, isError: true };
+}
+
+export type TextOfValue =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly reason: string };
+
+/** The same with the reason alone where there is no text. */
+export function textOf(value: unknown): TextOfValue {
+  if (typeof value === "string") return { ok: true, text: value };
+  if (value === undefined) return { ok: true, text: "" };
   try {
-    return { text: JSON.stringify(value, refuseWhatJsonDrops) ?? "", isError: false };
+    return { ok: true, text: JSON.stringify(value, refuseWhatJsonDrops) ?? "" };
   } catch (error) {
-    const text = `The tool ran, but its result cannot be shown: it has no JSON form (${reasonOf(error)}).`;
-    return { text, isError: true };
+    return { ok: false, reason: `it has no JSON form (${reasonOf(error)})` };
   }
 }
 
@@ -56,6 +66,11 @@ export function excerptOf(text: string, maxCharacters: number, artifactId: strin
   if (splitsPair(text, headEnd)) headEnd -= 1;
   if (splitsPair(text, tailStart)) tailStart += 1;
   return text.slice(0, headEnd) + sentenceFor(tailStart - headEnd) + text.slice(tailStart);
+}
+
+/** The first characters of a text; a surrogate pair at the cut is left out whole. */
+export function headOf(text: string, characters: number): string {
+  return text.slice(0, splitsPair(text, characters) ? characters - 1 : characters);
 }
 
 function splitsPair(text: string, at: number): boolean {

@@ -1,8 +1,12 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { RunContext } from "./run-context.ts";
+import { nothingToRedact, redactDeep } from "./secret-redaction.ts";
+import type { Redact } from "./tool.ts";
 
 export interface RevocableRun {
   readonly run: RunContext;
+  /** From now on whatever leaves by this run (progress, artifacts, prompts, a child's input) goes through `redact`. */
+  readonly redactWith: (redact: Redact) => void;
   /** From now on every access to `run`, and every method taken from it earlier, throws. Calling it again changes nothing. */
   readonly revoke: () => void;
 }
@@ -21,10 +25,14 @@ export function revocable(target: RunContext): RevocableRun {
       { details: { callId } },
     );
   }
-  const run = lend(live);
+  let redact = nothingToRedact;
+  const run = lend(live, (value) => redactDeep(value, redact));
   Object.defineProperty(run, "auth", { enumerable: false });
   return {
     run: Object.freeze(run),
+    redactWith(next) {
+      redact = next;
+    },
     revoke() {
       lent = undefined;
     },
@@ -32,11 +40,11 @@ export function revocable(target: RunContext): RevocableRun {
 }
 
 /** Each getter asks `live` again, and so does each method when it is called: taking a method out early is no way around. */
-function lend(live: () => RunContext): RunContext {
-  const progress: RunContext["progress"] = (update) => live().progress(update);
-  const generate: RunContext["generate"] = (request) => live().generate(request);
-  const saveArtifact: RunContext["saveArtifact"] = (artifact) => live().saveArtifact(artifact);
-  const spawn: RunContext["spawn"] = (definition, input, options) => live().spawn(definition, input, options);
+function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value): RunContext {
+  const progress: RunContext["progress"] = (update) => live().progress(conceal(update));
+  const generate: RunContext["generate"] = (request) => live().generate(conceal(request));
+  const saveArtifact: RunContext["saveArtifact"] = (artifact) => live().saveArtifact(conceal(artifact));
+  const spawn: RunContext["spawn"] = (definition, input, options) => live().spawn(definition, conceal(input), options);
   return {
     get agent() {
       return live().agent;
@@ -64,6 +72,12 @@ function lend(live: () => RunContext): RunContext {
     },
     get auth() {
       return live().auth;
+    },
+    get actorId() {
+      return live().actorId;
+    },
+    get contextPercent() {
+      return live().contextPercent;
     },
     get signal() {
       return live().signal;

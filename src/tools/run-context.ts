@@ -38,6 +38,12 @@ export interface ArtifactInput {
   readonly content: string;
 }
 
+export interface SavedArtifact {
+  readonly artifactId: string;
+  /** Counts from 1 over the artifacts of one name. */
+  readonly version: number;
+}
+
 export interface SpawnOptions {
   /** Names the child within this call. */
   readonly key: string;
@@ -68,6 +74,10 @@ export interface RunContext {
   readonly previousTools: readonly PreviousTool[];
   readonly trace: readonly TraceEntry[];
   readonly auth: Auth | undefined;
+  /** Who started the turn; stored, unlike `auth`, and so the same after a restart. null: nobody was named. */
+  readonly actorId: string | null;
+  /** How full the model's context window was after its last answer, from 0 to 100; null when that is not known. */
+  readonly contextPercent: number | null;
   /** Aborted on time-out, interrupt, and when the agent stops. */
   readonly signal: AbortSignal;
   /** The same for every repeat of this call: hand it to a receiver that drops duplicates. */
@@ -76,7 +86,7 @@ export interface RunContext {
   readonly progress: (update: Json) => void;
   /** A model call on the agent's budget. It is journalled: a rerun with the same prompt gets the first answer. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
-  readonly saveArtifact: (artifact: ArtifactInput) => Promise<{ readonly artifactId: string }>;
+  readonly saveArtifact: (artifact: ArtifactInput) => Promise<SavedArtifact>;
   /** Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. */
   readonly spawn: (definition: unknown, input: string, options: SpawnOptions) => Promise<SpawnedChild>;
 }

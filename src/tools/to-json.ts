@@ -17,6 +17,11 @@ export function toJson(value: unknown): ToJson {
   }
 }
 
+/** A copy of what is JSON already: user code may change its copy, never what is journalled. */
+export function copyOfJson(json: Json): Json {
+  return copy(json, []);
+}
+
 class NotJson extends Error {
   readonly issue: Issue;
 

@@ -11,6 +11,16 @@ export type Reconciliation =
   | { readonly done: false }
   | { readonly unknown: true };
 
+/** Takes resolved secrets out of a text: each becomes `[secret:<name>]`. */
+export type Redact = (text: string) => string;
+
+/** What `execute` and `reconcile` are called with. */
+export interface ResolvedArguments {
+  readonly args: unknown;
+  /** For every text that the tool gives, results and errors alike, before it is cut, stored or shown. */
+  readonly redact: Redact;
+}
+
 /** A tool that runs in our own process. Made by `defineTool`; frozen. */
 export interface Tool<Args = unknown> {
   readonly kind: "function";
@@ -25,12 +35,24 @@ export interface Tool<Args = unknown> {
   readonly maxAttempts: number;
   /** Characters (UTF-16 units) of output that the model sees; the rest goes into an artifact. */
   readonly maxOutputCharacters: number;
-  /** The parameters as the model sees them. */
+  /** Whether a person has to approve a call with these checked arguments, before secrets are resolved. */
+  readonly needsApproval: boolean | ((args: Json, run: RunContext) => boolean | Promise<boolean>);
+  /** Milliseconds until a call that nobody decided on is refused; absent: never. */
+  readonly approvalExpiresAfterMs?: number;
+  /** `required`: it runs only where credentials are there. */
+  readonly auth?: "required";
+  /** The parameters as the model sees them, without secrets. */
   readonly jsonSchema: JsonObject;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
   parse(argumentsText: string): ParsedArguments;
-  /** The arguments for `execute` from what was journalled: the same JSON. Transforms do not run again after a restart. */
-  fromJournal(json: Json): unknown;
+  /** A call in words for the person who decides on it. Never throws. */
+  describeCall(args: Json): string;
+  /**
+   * The arguments for `execute` from what was journalled: a copy of the same JSON, with the secrets added. Called right
+   * before each attempt. Rejects with `ToolNotStartedError` when a secret cannot be had before `run.signal` aborts; the
+   * error names the secret and never tells its value.
+   */
+  resolveArguments(json: Json, run: RunContext): Promise<ResolvedArguments>;
   /** Strings go to the model as they are, other values as JSON text, `undefined` as "". */
   execute(args: Args, run: RunContext): unknown;
   reconcile?(args: Args, run: RunContext): Promise<Reconciliation>;

@@ -19,6 +19,8 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
     turnId: "t-1",
     step: 1,
     callId: "t-1:1:0",
+    actorId: "ada",
+    contextPercent: null,
     attempt: 1,
     prompt: "hello",
     previousTools: [],
@@ -28,7 +30,7 @@ function context(progress: RunContext["progress"] = () => undefined): RunContext
     idempotencyKey: "key",
     progress,
     generate: () => Promise.reject(new Error("no model")),
-    saveArtifact: async () => ({ artifactId: "artifact-1" }),
+    saveArtifact: async () => ({ artifactId: "artifact-1", version: 1 }),
     spawn: () => Promise.reject(new Error("no children")),
   };
 }
@@ -43,7 +45,7 @@ describe("a lent run context (H6)", () => {
     run.progress({ done: 0.5 });
     expect(updates).toEqual([{ done: 0.5 }]);
     const artifact = { name: "n", contentType: "text/plain", content: "c" };
-    expect(await run.saveArtifact(artifact)).toEqual({ artifactId: "artifact-1" });
+    expect(await run.saveArtifact(artifact)).toEqual({ artifactId: "artifact-1", version: 1 });
   });
 
   test("after the call every single access throws", () => {
@@ -52,7 +54,7 @@ describe("a lent run context (H6)", () => {
     revoke();
     revoke();
     const fields = Object.keys(original) as (keyof RunContext)[];
-    expect(fields).toHaveLength(15);
+    expect(fields).toHaveLength(17);
     for (const field of fields) {
       expect(() => run[field], field).toThrow(InvalidInputError);
       expect(() => run[field], field).toThrow(/t-1:1:0 was used after the call had ended/);

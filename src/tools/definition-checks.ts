@@ -1,0 +1,60 @@
+import { InvalidInputError } from "../errors/index.ts";
+
+/** Makes the error for a wrong field of one tool: the tool is named, `what` says what is wrong and what would be right. */
+export type Refuse = (what: string, cause?: unknown) => InvalidInputError;
+
+const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** Checks what every kind of tool has, and gives the way to refuse the rest. Throws `InvalidInputError`. */
+export function checkIdentity(name: unknown, description: unknown): Refuse {
+  if (typeof name !== "string" || !namePattern.test(name)) {
+    const shown = JSON.stringify(typeof name === "string" ? name.slice(0, 80) : typeof name);
+    throw new InvalidInputError(`A tool cannot be named ${shown}: use 1 to 64 letters, digits, "_" and "-".`);
+  }
+  const refuse: Refuse = (what, cause) =>
+    new InvalidInputError(`Tool "${name}": ${what}`, { details: { tool: name }, cause });
+  if (typeof description !== "string" || description.trim() === "") {
+    throw refuse("description is empty; say in a sentence what the tool does and when to use it.");
+  }
+  return refuse;
+}
+
+/** 31,000 years: such a time from now on is still a time that is stored exactly. */
+const maxExpiryMs = 1e15;
+
+/** How long a request may stay open: absent for ever, else whole milliseconds. */
+export function checkExpiry(field: string, milliseconds: number | undefined, refuse: Refuse): void {
+  if (milliseconds === undefined) return;
+  if (Number.isSafeInteger(milliseconds) && milliseconds >= 1 && milliseconds <= maxExpiryMs) return;
+  throw refuse(
+    `${field} is ${milliseconds}; use a whole number of milliseconds of at least 1, or leave it out for never.`,
+  );
+}
+
+export function checkOptionalFunction(field: string, value: unknown, refuse: Refuse): void {
+  if (value === undefined || typeof value === "function") return;
+  throw refuse(`${field} must be a function, not ${value === null ? "null" : typeof value}.`);
+}
+
+/** Options that make a call wait for a person or for credentials, as they were given. */
+export interface WaitOptions {
+  readonly needsApproval?: unknown;
+  readonly approvalExpiresAfterMs?: number | undefined;
+  readonly describeCall?: unknown;
+  readonly auth?: unknown;
+}
+
+export function checkWaits(options: WaitOptions, refuse: Refuse): void {
+  const { needsApproval, approvalExpiresAfterMs, describeCall, auth } = options;
+  if (!["undefined", "boolean", "function"].includes(typeof needsApproval)) {
+    throw refuse(`needsApproval must be true, false or a function, not ${JSON.stringify(needsApproval)}.`);
+  }
+  checkExpiry("approvalExpiresAfterMs", approvalExpiresAfterMs, refuse);
+  if (approvalExpiresAfterMs !== undefined && needsApproval === undefined) {
+    throw refuse("approvalExpiresAfterMs is given, but no call of it needs approval; say needsApproval as well.");
+  }
+  checkOptionalFunction("describeCall", describeCall, refuse);
+  if (auth !== undefined && auth !== "required") {
+    throw refuse(`auth is ${JSON.stringify(auth)}; use "required", or leave it out.`);
+  }
+}

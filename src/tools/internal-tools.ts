@@ -1,0 +1,64 @@
+import { z } from "zod";
+import type { JsonObject } from "../state/index.ts";
+import { parseArguments, readParameters } from "./parameters.ts";
+import type { ParsedArguments } from "./parsed-arguments.ts";
+
+export type InternalToolName = "load_history" | "list_tool_calls" | "load_tool_results";
+
+/**
+ * A tool on the agent's own context (row R6). It does nothing by itself: the runtime carries it out, and where an agent
+ * has these tools their names are taken.
+ */
+export interface InternalTool {
+  readonly kind: "internal";
+  readonly name: InternalToolName;
+  readonly description: string;
+  readonly effect: "none";
+  readonly jsonSchema: JsonObject;
+  /** Reads and checks the model's arguments. Synchronous; never throws. */
+  parse(argumentsText: string): ParsedArguments;
+}
+
+const listToolCallsSchema = z.object({
+  limit: z.number().int().min(1).max(100).default(20).describe("How many calls to list, the newest ones."),
+  name: z.string().min(1).optional().describe("Only calls of the tool with this name."),
+});
+/** Checked arguments of `list_tool_calls`. */
+export type ListToolCallsArguments = z.output<typeof listToolCallsSchema>;
+
+const loadToolResultsSchema = z.object({
+  callIds: z.array(z.string().min(1)).min(1).max(20).describe("Ids of calls, as list_tool_calls gives them."),
+});
+/** Checked arguments of `load_tool_results`. */
+export type LoadToolResultsArguments = z.output<typeof loadToolResultsSchema>;
+
+function internalTool(name: InternalToolName, description: string, schema: z.ZodObject): InternalTool {
+  const parameters = readParameters(schema);
+  return Object.freeze({
+    kind: "internal",
+    name,
+    description,
+    effect: "none",
+    jsonSchema: parameters.jsonSchema,
+    parse: (text: string) => parseArguments(parameters, text, { toolName: name }),
+  } satisfies InternalTool);
+}
+
+/** The three of them, in the order in which a model sees them. */
+export const internalTools: readonly InternalTool[] = Object.freeze([
+  internalTool(
+    "load_history",
+    "Shows you older messages of this conversation, from before those that you see. Use it when the user refers to something that is not there.",
+    z.object({}),
+  ),
+  internalTool(
+    "list_tool_calls",
+    "Lists earlier tool calls of this conversation, whose results you may no longer see: id, tool, arguments and outcome.",
+    listToolCallsSchema,
+  ),
+  internalTool(
+    "load_tool_results",
+    "Brings the results of earlier tool calls back before you. Use list_tool_calls to find their ids.",
+    loadToolResultsSchema,
+  ),
+]);

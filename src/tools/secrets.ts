@@ -1,0 +1,114 @@
+import { abortable } from "../base/index.ts";
+import { ToolNotStartedError } from "../errors/index.ts";
+import type { Json, JsonObject } from "../state/index.ts";
+import type { Refuse } from "./definition-checks.ts";
+import type { RunContext } from "./run-context.ts";
+import { nothingToRedact, redactorOf } from "./secret-redaction.ts";
+import { copyOfJson } from "./to-json.ts";
+import type { ResolvedArguments } from "./tool.ts";
+
+/** Gives a secret's value for one run, for instance from `run.auth` or a vault. Asked again for every attempt. */
+export type SecretResolver = (run: RunContext) => string | Promise<string>;
+
+export type SecretResolvers = Readonly<Record<string, SecretResolver>>;
+
+const namePattern = /^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/;
+const unsafeNames: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
+/** The names of a tool's secret parameters. Throws by `refuse` what is no resolver, or is a parameter as well. */
+export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: Refuse): SecretResolvers {
+  if (secrets === undefined) return {};
+  if (typeof secrets !== "object" || secrets === null || Array.isArray(secrets)) {
+    throw refuse("secrets must be an object of functions, such as { apiKey: (run) => … }.");
+  }
+  for (const [name, resolver] of Object.entries(secrets)) {
+    if (!namePattern.test(name) || unsafeNames.has(name)) {
+      throw refuse(
+        `a secret cannot be named ${JSON.stringify(name.slice(0, 80))}: use letters, digits and "_", not a digit first.`,
+      );
+    }
+    if (isParameter(jsonSchema, name)) {
+      throw refuse(
+        `"${name}" is in parameters and in secrets; a secret is not for the model: take it out of parameters.`,
+      );
+    }
+    if (typeof resolver === "function") continue;
+    throw refuse(`secrets.${name} must be a function that gives a text, not ${typeof resolver}.`);
+  }
+  return { ...secrets } as SecretResolvers;
+}
+
+function isParameter({ properties, required }: JsonObject, name: string): boolean {
+  const isProperty = typeof properties === "object" && properties !== null && Object.hasOwn(properties, name);
+  return isProperty || (Array.isArray(required) && required.includes(name));
+}
+
+/** From the journalled arguments to those for `execute`; see `Tool.resolveArguments`. */
+export async function resolveArguments(
+  json: Json,
+  run: RunContext,
+  tool: { readonly name: string; readonly secrets: SecretResolvers },
+): Promise<ResolvedArguments> {
+  const args = copyOfJson(json);
+  const names = Object.keys(tool.secrets);
+  if (names.length === 0) return { args, redact: nothingToRedact };
+  const values = await Promise.all(
+    names.map(async (name) => [name, await resolveSecret(tool.name, name, tool.secrets[name], run)] as const),
+  );
+  // Not enumerable: logging, copying and JSON leave them out, as with credentials.
+  const properties = values.map(([name, value]) => [name, { value, enumerable: false }] as const);
+  return {
+    args: Object.defineProperties(Object(args), Object.fromEntries(properties)),
+    redact: redactorOf(Object.fromEntries(values)),
+  };
+}
+
+async function resolveSecret(
+  toolName: string,
+  name: string,
+  resolver: SecretResolver | undefined,
+  run: RunContext,
+): Promise<string> {
+  const failed = (why: string) =>
+    new ToolNotStartedError(`The tool ${toolName} was not run: its secret "${name}" ${why}.`, {
+      details: { tool: toolName, secret: name },
+    });
+  const { signal } = run;
+  let value: unknown;
+  try {
+    value = await abortable(Promise.resolve(resolver?.(run)), signal);
+  } catch (error) {
+    // Neither the error's text nor the error itself: both may tell the value.
+    throw failed(signal.aborted ? "was not there before the call was ended" : `could not be had${kindOf(error)}`);
+  }
+  if (typeof value !== "string") throw failed(`could not be had: its resolver gave ${typeOf(value)}, not a text`);
+  if (value.trim() === "") throw failed("could not be had: its resolver gave an empty text");
+  return value;
+}
+
+function kindOf(error: unknown): string {
+  if (!(error instanceof Error)) return "";
+  return /^[A-Z][A-Za-z]{0,63}$/.test(error.name) ? ` (${error.name})` : "";
+}
+
+function typeOf(value: unknown): string {
+  return value === null ? "null" : typeof value;
+}
+
+/** Why a model may not send these arguments, or nothing: what is secret is never its to give. */
+export function secretGivenIn(args: object, secrets: SecretResolvers): string | undefined {
+  const given = Object.keys(secrets).find((name) => Object.hasOwn(args, name));
+  if (given === undefined) return undefined;
+  return `"${given}" is not yours to give: it is filled in when the tool runs. Leave it out.`;
+}
+
+/** Why secrets cannot be added to what the tool's own schema made of the arguments, or nothing. */
+export function secretClashIn(json: Json, secrets: SecretResolvers): string | undefined {
+  const names = Object.keys(secrets);
+  if (names.length === 0) return undefined;
+  if (typeof json !== "object" || json === null || Array.isArray(json)) {
+    return "the tool's own transform gave something else than an object, which cannot carry its secrets.";
+  }
+  const clash = names.find((name) => Object.hasOwn(json, name));
+  return clash === undefined ? undefined : `the tool's own transform set "${clash}", which is one of its secrets.`;
+}
