@@ -1,0 +1,41 @@
+import { InvalidInputError } from "../../errors/index.ts";
+import type { HookContext } from "../hook-context.ts";
+import type { Plugin } from "../hooks.ts";
+
+export interface ContextWarningOptions {
+  /** How full the model's context window must be, above 0 and at most 100. Default 80. */
+  readonly atPercent?: number | undefined;
+  /** Called with the warning's text besides the `warning` event. Default: nothing. */
+  readonly warn?: ((message: string, run: HookContext) => void | Promise<void>) | undefined;
+}
+
+/**
+ * A `warning` event with code `context_percent`, once per turn, when the model's context window is filling up. The model
+ * must know its `contextWindow`.
+ */
+export function contextWarning({ atPercent = 80, warn }: ContextWarningOptions = {}): Plugin {
+  if (!(atPercent > 0 && atPercent <= 100)) {
+    throw new InvalidInputError(`contextWarning: atPercent is ${atPercent}; use a number above 0 and at most 100`);
+  }
+  return {
+    name: "context-warning",
+    hooks: {
+      async beforeLlm(_draft, run) {
+        const percent = run.contextPercent;
+        if (percent === null || percent < atPercent || fullestBefore(run, percent) >= atPercent) return;
+        const message = `the context window is ${Math.round(percent)} % full (warned at ${atPercent} %)`;
+        run.emitWarning("context_percent", message);
+        await warn?.(message, run);
+      },
+    },
+  };
+}
+
+/** How full the window was at most after this turn's earlier answers: `percent` is that of the last one. */
+function fullestBefore({ trace }: HookContext, percent: number): number {
+  const tokens = trace.flatMap((entry) =>
+    entry.type === "llm_call" ? [entry.usage.inputTokens + entry.usage.outputTokens] : [],
+  );
+  const last = tokens.pop() ?? 0;
+  return last === 0 ? 0 : (percent * Math.max(0, ...tokens)) / last;
+}
