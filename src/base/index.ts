@@ -5,5 +5,6 @@ export * from "./deferred.ts";
 export * from "./fault-points.ts";
 export * from "./ids.ts";
 export * from "./process-hold.ts";
+export * from "./redact.ts";
 export * from "./safe-json.ts";
 export * from "./timer-queue.ts";
