@@ -1,4 +1,23 @@
 import type { Content, HookPatch, Message } from "../state/index.ts";
+import type { CompileInput, HistoryCompiler } from "./history-compiler.ts";
+import { legalMessages } from "./legal-messages.ts";
+
+export interface Assembly {
+  /** The system prompt; "": none. */
+  readonly instructions: string;
+  readonly compiler: HistoryCompiler;
+  readonly input: CompileInput;
+  /** Of the `beforeLlm` hooks of this call, in their order. */
+  readonly patches: readonly HookPatch[];
+}
+
+/**
+ * The messages of one model call: what the compiler chose, with what hooks edited or took away for this call alone, and
+ * the instructions in front. Whatever came in, each call has exactly one result right behind it.
+ */
+export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
+  return [...legalMessages(compileMessages(instructions, compiler.compile(input), patches))];
+}
 
 /**
  * The messages of one model call: history, with what `beforeLlm` hooks edited or took away for this call alone.

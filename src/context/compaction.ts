@@ -1,0 +1,81 @@
+import type { Message, ModelResponse } from "../state/index.ts";
+import type { GenerateInput } from "../tools/index.ts";
+import { isSummary } from "./open-turn.ts";
+
+/** What a strategy compacts. */
+export interface CompactionInput {
+  /** What the model could see until now, oldest first: after an earlier compaction its summary stands in front. */
+  readonly messages: readonly Message[];
+  /** Newest messages to leave as they are; absent: the strategy's own number. */
+  readonly keep?: number | undefined;
+  /** The open turn: its task stays in sight. */
+  readonly turnId: string;
+  /** The model has refused the prompt as too long: whatever can be left out, however little is kept. Default false. */
+  readonly isTooLong?: boolean | undefined;
+  /** A model call on the agent's budget; it is journalled. */
+  readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
+  readonly signal: AbortSignal;
+}
+
+export interface Compaction {
+  /** Id of the last message that the model sees no more. */
+  readonly through: string;
+  /** What stands for all up to there; null: nothing does. */
+  readonly summary: string | null;
+  /** Messages before `through` that the model sees all the same: the open turn's task. Default none. */
+  readonly keepIds?: readonly string[];
+}
+
+/** How a conversation is made shorter for the model. The store keeps everything. */
+export interface CompactionStrategy {
+  readonly name: string;
+  /** Null: there is nothing that could be left out. */
+  compact(input: CompactionInput): Promise<Compaction | null>;
+}
+
+/** The last compaction of a conversation, as its `context.compacted` entry has it. */
+export interface CompactedView {
+  readonly through: string;
+  readonly summaryMessageId: string | null;
+  readonly kept: readonly string[];
+}
+
+/**
+ * What the model may see of a conversation: the summary, the messages that were kept, and all behind `through`.
+ * Summaries of earlier compactions are in the last one, or were dropped with it; the store has a summary where it was
+ * written, later than where it stands here.
+ */
+export function viewOf(history: readonly Message[], compaction: CompactedView | null): readonly Message[] {
+  if (!compaction) return history;
+  const { through, summaryMessageId, kept } = compaction;
+  const keptIds = new Set(kept);
+  // An unknown `through` is older than what was loaded of the history.
+  const end = history.findIndex(({ id }) => id === through);
+  const summary: Message[] = [];
+  const before: Message[] = [];
+  const after: Message[] = [];
+  for (const [index, message] of history.entries()) {
+    if (message.id === summaryMessageId) summary.push(message);
+    else if (isSummary(message)) continue;
+    else if (index > end) after.push(message);
+    else if (keptIds.has(message.id)) before.push(message);
+  }
+  return [...summary, ...before, ...after];
+}
+
+export interface CompactionDue {
+  /** Messages of the conversation that the model may see. */
+  readonly messages: number;
+  /** Past so many a compaction is due; absent: any number is fine. */
+  readonly maxMessages?: number | undefined;
+  /** How full the model's context window was after its last answer, 0 to 100; null: not known. */
+  readonly contextPercent: number | null;
+  /** From so full on a compaction is due. Default 80. */
+  readonly atPercent?: number | undefined;
+}
+
+/** Whether the conversation should be compacted before the next model call. */
+export function compactionDue({ messages, maxMessages, contextPercent, atPercent = 80 }: CompactionDue): boolean {
+  if (maxMessages !== undefined && messages > maxMessages) return true;
+  return contextPercent !== null && contextPercent >= atPercent;
+}
