@@ -10,7 +10,7 @@ export interface AddedMessage {
 /** Every hook may stop the turn. */
 export interface Stoppable {
   /** Stops the turn with stop reason `stop_requested` at the end of this step (row S11). The first reason counts. */
-  stop(reason: string): void;
+  readonly stop: (reason: string) => void;
 }
 
 /** Hooks at places where a message may enter the conversation (row H2). */
@@ -19,20 +19,20 @@ export interface Addable {
    * Adds a message to the conversation. Between an answer with tool calls and their results it is held back, and enters
    * when every call has its result.
    */
-  add(message: AddedMessage): void;
+  readonly add: (message: AddedMessage) => void;
 }
 
 /** Hooks that come before the calls of a round are checked. */
 export interface CallsChangeable {
   /** Puts other arguments in the place of the model's; they are checked as those would be. */
-  changeArguments(callId: string, args: object): void;
+  readonly changeArguments: (callId: string, args: object) => void;
   /** Keeps a call from running; the model is told the reason. */
-  deny(callId: string, reason: string): void;
+  readonly deny: (callId: string, reason: string) => void;
 }
 
 /** Hooks that can ask for another step where the turn would end or stop (row S5). */
 export interface Continuable {
-  continue(): void;
+  readonly continue: () => void;
 }
 
 export type AfterUserInputDraft = HookViews["afterUserInput"] & Addable & Stoppable;
@@ -40,9 +40,9 @@ export type AfterUserInputDraft = HookViews["afterUserInput"] & Addable & Stoppa
 export interface BeforeLlmDraft extends Addable, Stoppable {
   readonly messages: HookViews["beforeLlm"]["messages"];
   /** Changes what a message says, for the one model call that follows; history keeps it as it was. */
-  edit(messageId: string, content: Content): void;
+  readonly edit: (messageId: string, content: Content) => void;
   /** Leaves a message out of the one model call that follows; history keeps it. */
-  remove(messageId: string): void;
+  readonly remove: (messageId: string) => void;
 }
 
 export type AfterLlmDraft = HookViews["afterLlm"] & Addable & CallsChangeable & Stoppable & Continuable;
@@ -52,9 +52,9 @@ export type BeforeToolsDraft = HookViews["beforeTools"] & Addable & CallsChangea
 export interface BeforeEachToolDraft extends Stoppable {
   readonly call: CheckedCall;
   /** Puts other arguments in the place of those that were checked; they are checked again. */
-  changeArguments(args: object): void;
+  readonly changeArguments: (args: object) => void;
   /** Keeps the call from running; the model is told the reason. */
-  deny(reason: string): void;
+  readonly deny: (reason: string) => void;
 }
 
 export interface AfterEachToolDraft extends Stoppable {

@@ -18,7 +18,7 @@ export interface HookContext {
   /** Aborted when the turn is stopped. */
   readonly signal: AbortSignal;
   /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
-  generate(request: GenerateInput): Promise<ModelResponse>;
+  readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
   /** Shows a `warning` event to whoever watches. `code` is for programs, `message` for people. */
-  emitWarning(code: string, message: string): void;
+  readonly emitWarning: (code: string, message: string) => void;
 }

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { InvalidInputError } from "../../src/errors/index.ts";
+import { createDraft } from "../../src/hooks/index.ts";
+import { afterLlm, beforeEachTool, beforeLlm, ended, nothing } from "./hook-fixtures.ts";
+
+const late = "this draft was committed when its hook returned; it takes no more changes";
+
+describe("what a draft refuses", () => {
+  test("every change after the hook has returned, and the outcome stays as it was", () => {
+    const llm = beforeLlm();
+    const answer = afterLlm();
+    const call = beforeEachTool();
+    const empty = createDraft("onComplete", {
+      messages: [],
+      end: ended,
+    });
+    const outcomes = [llm.outcome(), answer.outcome(), call.outcome(), empty.outcome()];
+    const changes = [
+      () => llm.draft.add({ role: "user", content: "late" }),
+      () => llm.draft.edit("m1", "late"),
+      () => llm.draft.remove("m1"),
+      () => llm.draft.stop("late"),
+      () => answer.draft.continue(),
+      () => answer.draft.deny("a#1:1:0", "late"),
+      () => answer.draft.changeArguments("a#1:1:0", {}),
+      () => call.draft.changeArguments({}),
+      () => call.draft.deny("late"),
+      () => call.draft.stop("late"),
+      () => empty.draft.add({ role: "user", content: "late" }),
+    ];
+    for (const change of changes) expect(change).toThrow(new InvalidInputError(late));
+    expect([llm.outcome(), answer.outcome(), call.outcome(), empty.outcome()]).toEqual(outcomes);
+  });
+
+  test("ids that it does not have", () => {
+    const unknownMessage = 'the draft has no message "m9"; take ids from draft.messages';
+    expect(() => beforeLlm().draft.edit("m9", "x")).toThrow(new InvalidInputError(unknownMessage));
+    expect(() => beforeLlm().draft.remove("m9")).toThrow(new InvalidInputError(unknownMessage));
+    const unknownCall = 'the draft has no call "a#1:1:7"; take ids from draft.calls';
+    expect(() => afterLlm().draft.deny("a#1:1:7", "no")).toThrow(new InvalidInputError(unknownCall));
+    expect(() => afterLlm().draft.changeArguments("a#1:1:7", {})).toThrow(new InvalidInputError(unknownCall));
+  });
+
+  test("an edit of a message that it removed", () => {
+    const { draft } = beforeLlm();
+    draft.remove("m1");
+    expect(() => draft.edit("m1", "x")).toThrow('message "m1" was removed in this draft');
+  });
+
+  test("messages that would break the conversation", () => {
+    const { draft, outcome } = beforeLlm();
+    const { add } = draft as { readonly add: (message: object) => void };
+    expect(() => add({ role: "tool", content: "x" })).toThrow(
+      'a hook cannot add a message with role "tool"; use user, system, assistant',
+    );
+    expect(() => add({ role: "user", content: 7 })).toThrow("a text, or a list of text and image parts");
+    expect(() => add({ role: "user" })).toThrow("a text, or a list of text and image parts");
+    expect(outcome().added).toEqual([]);
+  });
+
+  const cyclic: Record<string, unknown> = {};
+  cyclic.self = cyclic;
+  test.each([
+    ["a list", []],
+    ["a function within", { run: () => 1 }],
+    ["a date within", { at: new Date(0) }],
+    ["a cycle", cyclic],
+    ["no number", { count: Number.NaN }],
+  ])("arguments that are no JSON object: %s", (_what, args) => {
+    const each = beforeEachTool();
+    const round = afterLlm();
+    expect(() => each.draft.changeArguments(args)).toThrow(InvalidInputError);
+    expect(() => round.draft.changeArguments("a#1:1:0", args)).toThrow(InvalidInputError);
+    expect(each.outcome()).toEqual({ stop: null });
+    expect(round.outcome().patch).toEqual(nothing);
+  });
+
+  test("a denial or a stop without a reason", () => {
+    expect(() => beforeEachTool().draft.deny(" ")).toThrow("a hook that denies a call must give a reason");
+    expect(() => afterLlm().draft.deny("a#1:1:0", "")).toThrow("a hook that denies a call must give a reason");
+    expect(() => afterLlm().draft.stop("")).toThrow("a hook that stops a turn must give a reason");
+  });
+
+  test("assignments: what a hook does not say through the draft cannot be said", () => {
+    const { draft } = afterLlm();
+    expect(() => Object.assign(draft, { messages: [] })).toThrow(TypeError);
+  });
+});

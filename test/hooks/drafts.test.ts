@@ -1,0 +1,181 @@
+import { describe, expect, expectTypeOf, test } from "vitest";
+import { createDraft, type HookDrafts, patchedCalls } from "../../src/hooks/index.ts";
+import { type HookName, hookPatchSchema } from "../../src/state/index.ts";
+import { afterLlm, beforeEachTool, beforeLlm, calls, callResult, ended, nothing, response } from "./hook-fixtures.ts";
+
+/** Every draft, over something to see. */
+const every = {
+  afterUserInput: createDraft("afterUserInput", { messages: [], input: "go" }),
+  beforeLlm: createDraft("beforeLlm", { messages: [] }),
+  afterLlm: createDraft("afterLlm", { messages: [], response, calls }),
+  beforeTools: createDraft("beforeTools", { messages: [], calls }),
+  beforeEachTool: beforeEachTool(),
+  afterEachTool: createDraft("afterEachTool", callResult()),
+  onError: createDraft("onError", callResult()),
+  afterTools: createDraft("afterTools", { messages: [], results: [] }),
+  onComplete: createDraft("onComplete", {
+    messages: [],
+    end: ended,
+  }),
+};
+
+describe("H2: what a draft offers", () => {
+  test("the type offers add only where a message may enter", () => {
+    expectTypeOf<HookDrafts["afterUserInput"]>().toHaveProperty("add");
+    expectTypeOf<HookDrafts["beforeLlm"]>().toHaveProperty("add");
+    expectTypeOf<HookDrafts["afterLlm"]>().toHaveProperty("add");
+    expectTypeOf<HookDrafts["beforeTools"]>().toHaveProperty("add");
+    expectTypeOf<HookDrafts["beforeEachTool"]>().not.toHaveProperty("add");
+    expectTypeOf<HookDrafts["afterEachTool"]>().not.toHaveProperty("add");
+    expectTypeOf<HookDrafts["onError"]>().not.toHaveProperty("add");
+    expectTypeOf<HookDrafts["afterTools"]>().toHaveProperty("add");
+    expectTypeOf<HookDrafts["onComplete"]>().toHaveProperty("add");
+  });
+
+  test("the type offers edits, calls and continuation only where they mean something", () => {
+    expectTypeOf<Extract<keyof HookDrafts["beforeLlm"], string>>().toEqualTypeOf<
+      "messages" | "add" | "edit" | "remove" | "stop"
+    >();
+    expectTypeOf<keyof HookDrafts["beforeTools"]>().toEqualTypeOf<
+      "messages" | "calls" | "add" | "changeArguments" | "deny" | "stop"
+    >();
+    expectTypeOf<keyof HookDrafts["afterLlm"]>().toEqualTypeOf<
+      "messages" | "calls" | "response" | "add" | "changeArguments" | "deny" | "stop" | "continue"
+    >();
+    expectTypeOf<keyof HookDrafts["beforeEachTool"]>().toEqualTypeOf<"call" | "changeArguments" | "deny" | "stop">();
+    expectTypeOf<keyof HookDrafts["afterEachTool"]>().toEqualTypeOf<"call" | "result" | "stop">();
+    expectTypeOf<keyof HookDrafts["onComplete"]>().toEqualTypeOf<"messages" | "end" | "add">();
+  });
+
+  const offered: Readonly<Record<HookName, readonly string[]>> = {
+    afterUserInput: ["add", "input", "messages", "stop"],
+    beforeLlm: ["add", "edit", "messages", "remove", "stop"],
+    afterLlm: ["add", "calls", "changeArguments", "continue", "deny", "messages", "response", "stop"],
+    beforeTools: ["add", "calls", "changeArguments", "deny", "messages", "stop"],
+    beforeEachTool: ["call", "changeArguments", "deny", "stop"],
+    afterEachTool: ["call", "result", "stop"],
+    onError: ["call", "result", "stop"],
+    afterTools: ["add", "continue", "messages", "results", "stop"],
+    onComplete: ["add", "end", "messages"],
+  };
+  test.each(Object.entries(offered))("%s has at run time what its type says, and no more", (name, keys) => {
+    expect(Object.keys(every[name as HookName].draft).sort()).toEqual(keys);
+  });
+});
+
+describe("what came of a draft", () => {
+  test.each(["afterUserInput", "beforeLlm", "afterLlm", "beforeTools", "afterTools", "onComplete"] as const)(
+    "%s adds messages, in their order",
+    (name) => {
+      const made = {
+        afterUserInput: () => createDraft("afterUserInput", { messages: [], input: "go" }),
+        beforeLlm,
+        afterLlm,
+        beforeTools: () => createDraft("beforeTools", { messages: [], calls }),
+        afterTools: () => createDraft("afterTools", { messages: [], results: [callResult()] }),
+        onComplete: () => createDraft("onComplete", { messages: [], end: ended }),
+      };
+      const { draft, outcome } = made[name]();
+      draft.add({ role: "system", content: "one" });
+      draft.add({ role: "user", content: [{ type: "image", url: "https://example.com/a.png" }] });
+      expect(outcome()).toEqual({
+        added: [
+          { role: "system", content: "one" },
+          { role: "user", content: [{ type: "image", url: "https://example.com/a.png" }] },
+        ],
+        patch: nothing,
+      });
+    },
+  );
+
+  test("a patch without changes is empty, and all patches are what the journal takes", () => {
+    const { outcome } = createDraft("beforeLlm", { messages: [] });
+    expect(outcome()).toEqual({ added: [], patch: nothing });
+    const changed = afterLlm();
+    changed.draft.deny("a#1:1:1", "no");
+    changed.draft.continue();
+    const { patch } = changed.outcome();
+    expect(hookPatchSchema.parse({ ...patch, addedMessageIds: [] })).toEqual({ ...patch, addedMessageIds: [] });
+  });
+
+  test("beforeLlm: edits and removals by id; the last edit counts, a removal undoes it", () => {
+    const { draft, outcome } = beforeLlm();
+    draft.edit("m1", "first try");
+    draft.edit("m1", "second try");
+    draft.edit("m2", "in vain");
+    draft.remove("m2");
+    draft.remove("m2");
+    expect(outcome().patch).toEqual({
+      ...nothing,
+      edited: [{ messageId: "m1", content: "second try" }],
+      removedMessageIds: ["m2"],
+    });
+  });
+
+  test("afterLlm and beforeTools change arguments and deny calls, by id", () => {
+    for (const made of [afterLlm(), createDraft("beforeTools", { messages: [], calls })]) {
+      made.draft.changeArguments("a#1:1:0", { query: "y", deep: { list: [1, null] } });
+      made.draft.deny("a#1:1:1", "nothing is deleted on Sundays");
+      expect(made.outcome().patch.calls).toEqual([
+        { callId: "a#1:1:0", arguments: '{"deep":{"list":[1,null]},"query":"y"}' },
+        { callId: "a#1:1:1", denied: "nothing is deleted on Sundays" },
+      ]);
+    }
+  });
+
+  test("beforeEachTool: the changed arguments, the denial and the stop", () => {
+    expect(beforeEachTool().outcome()).toEqual({ stop: null });
+    const { draft, outcome } = beforeEachTool();
+    const args = { query: "y" };
+    draft.changeArguments(args);
+    args.query = "changed afterwards";
+    draft.deny("not today");
+    draft.stop("and no more");
+    expect(outcome()).toEqual({
+      arguments: { query: "y" },
+      denied: "not today",
+      stop: { reason: "stop_requested", message: "and no more" },
+    });
+  });
+
+  test("the first reason to stop counts", () => {
+    const { draft, outcome } = createDraft("onError", callResult());
+    draft.stop("first");
+    draft.stop("second");
+    expect(outcome()).toEqual({
+      added: [],
+      patch: { ...nothing, stop: { reason: "stop_requested", message: "first" } },
+    });
+  });
+
+  test("continue asks for another step", () => {
+    const { draft, outcome } = createDraft("afterTools", { messages: [], results: [] });
+    draft.continue();
+    expect(outcome().patch).toEqual({ ...nothing, continueRequested: true });
+  });
+
+  test("what was added is a copy", () => {
+    const { draft, outcome } = beforeLlm();
+    const content = [{ type: "text" as const, text: "as it was" }];
+    draft.add({ role: "user", content });
+    content[0] = { type: "text", text: "changed afterwards" };
+    expect(outcome().added).toEqual([{ role: "user", content: [{ type: "text", text: "as it was" }] }]);
+  });
+});
+
+describe("patchedCalls", () => {
+  test("the last arguments count and the first denial stands", () => {
+    const patches = [
+      { callId: "a#1:1:0", arguments: '{"try":1}' },
+      { callId: "a#1:1:1", denied: "first" },
+      { callId: "a#1:1:0", arguments: '{"try":2}' },
+      { callId: "a#1:1:1", denied: "second", arguments: "{}" },
+      { callId: "a#1:1:9", denied: "not here" },
+    ];
+    expect(patchedCalls(calls, patches)).toEqual([
+      { callId: "a#1:1:0", name: "search", arguments: '{"try":2}' },
+      { callId: "a#1:1:1", name: "delete", arguments: "{}", denied: "first" },
+    ]);
+    expect(patchedCalls(calls, [])).toEqual(calls);
+  });
+});
