@@ -61,7 +61,9 @@ export function effectActor<Input extends EffectInput | undefined>(
 /** An error as it is journalled: code and words, no stack, no cause. */
 export function storedErrorOf(error: unknown): StoredError {
   if (error instanceof TroupeError) {
-    return { code: error.code, message: error.message, retryable: error.retryable };
+    // What a model refused as too long is told apart: it is what compaction is for.
+    const code = error.details["kind"] === "context_length" ? "context_length" : error.code;
+    return { code, message: error.message, retryable: error.retryable };
   }
   if (error instanceof Error) return { code: error.name, message: error.message, retryable: false };
   return { code: "thrown", message: String(error), retryable: false };

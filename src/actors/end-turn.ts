@@ -18,6 +18,7 @@ import {
 import type { Post } from "../stores/index.ts";
 import { effectActor } from "./effect.ts";
 import type { Host } from "./host.ts";
+import { releaseHeld } from "./hook-run.ts";
 import { abortPost } from "./interrupt.ts";
 import { metadataOf } from "./model-outcome.ts";
 
@@ -25,12 +26,10 @@ import { metadataOf } from "./model-outcome.ts";
 export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host, { turnId }) => {
   const turn = host.turn(turnId);
   if (!turn) return;
-  const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? null;
-  const { outcome, stopReason } = verdictOf(turn, signal);
-  const closing = closingMessage(host, turn, outcome, signal);
+  releaseHeld(host, turnId);
+  const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
-  const text = closing ? textOf(closing.content) : textOf(host.message(outputMessageId ?? "")?.content ?? "");
   host.append(
     {
       type: "turn.ended",
@@ -49,7 +48,6 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host
     },
     {
       messages: closing ? [closing] : [],
-      moves: [{ type: "activity", accountId: turn.accountId, delta: -1 }],
       posts: [
         ...turn.openChildIds.map((childId) => abortPost(host, childId, signal ?? undefined)),
         ...resultPost(host, turn, {
@@ -63,6 +61,15 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host
   );
   faultPoint("turn.result");
 });
+
+/** How a turn ends, as its fold now stands. */
+export function endOf(host: Host, turn: TurnState) {
+  const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? null;
+  const { outcome, stopReason } = verdictOf(turn, signal);
+  const closing = closingMessage(host, turn, outcome, signal);
+  const text = textOf((closing ?? host.message(turn.outputMessageId ?? ""))?.content ?? "");
+  return { signal, outcome, stopReason, closing, text };
+}
 
 /** A pause that came while the turn was ending holds for what comes next. */
 function lifecycleAfter(host: Host, outcome: TurnOutcome): Lifecycle {

@@ -1,47 +1,168 @@
 import type { AgentTool } from "../agents/index.ts";
 import { shortHash, stableStringify } from "../base/index.ts";
-import type { CallState, EntryOf, ToolCallRequest } from "../state/index.ts";
+import { AgentStopError } from "../errors/index.ts";
+import { createDraft } from "../hooks/index.ts";
+import {
+  type CallPatch,
+  type CallState,
+  type EntryOf,
+  type Json,
+  partsOfCall,
+  type ToolCallRequest,
+} from "../state/index.ts";
+import { storedErrorOf } from "./effect.ts";
+import { hookContextOf } from "./hook-run.ts";
 import type { Host } from "./host.ts";
+import { stopSignalOf } from "./stop-signal.ts";
+import { runContextOf } from "./tool-run.ts";
 
 /** The call as the model wrote it. */
-export function requestOfCall(host: Host, call: CallState): ToolCallRequest | undefined {
-  const message = host.message(`${call.turnId}:${call.step}`);
-  return message?.role === "assistant" ? message.toolCalls?.[call.index] : undefined;
+export function requestOfCall(host: Host, callId: string): ToolCallRequest | undefined {
+  const { turnId, step, index } = partsOfCall(callId);
+  const message = host.message(`${turnId}:${step}`);
+  return message?.role === "assistant" ? message.toolCalls?.[index] : undefined;
+}
+
+/** The arguments of a call as text: the model's own, or what a hook put in their place. */
+export function argumentsTextOf(host: Host, callId: string): string {
+  const changed = patchesOf(host, callId).findLast((patch) => patch.arguments !== undefined);
+  return changed?.arguments ?? requestOfCall(host, callId)?.arguments ?? "";
+}
+
+/** What `afterLlm` and `beforeTools` hooks changed of a call, in order. */
+function patchesOf(host: Host, callId: string): CallPatch[] {
+  const { turnId } = partsOfCall(callId);
+  return host
+    .memory(turnId)
+    .entries.flatMap((entry) =>
+      entry.type === "hook.applied" ? (entry.patch.calls ?? []).filter((patch) => patch.callId === callId) : [],
+    );
 }
 
 /** The tool, if the agent has it and was granted it. What the journal or a model says grants nothing (S14). */
 export function grantedTool(host: Host, name: string): AgentTool | undefined {
+  const tool = host.definition.tools.get(name);
+  if (!tool || tool.kind === "internal") return tool;
   const { grantedTools } = host.identity;
-  if (grantedTools && !grantedTools.includes(name)) return undefined;
-  return host.definition.tools.get(name);
+  return grantedTools && !grantedTools.includes(name) ? undefined : tool;
 }
 
-/** Decides whether a call may run, and with which arguments; the decision is an entry. */
-export function gateCall(host: Host, call: CallState): EntryOf<"call.gated"> {
-  const { turnId, step, callId, name } = call;
-  const place = { type: "call.gated", turnId, step, callId, name } as const;
-  const refused = { arguments: null, argumentsHash: "" };
-  const tool = grantedTool(host, name);
+type Gate = Omit<EntryOf<"call.gated">, "seq" | "at" | "epoch">;
+type Verdict = Pick<Gate, "verdict" | "message"> & Partial<Pick<Gate, "arguments" | "needsApproval">>;
+
+export function hashOfArguments(args: Json): string {
+  return shortHash(stableStringify(args));
+}
+
+/**
+ * Decides whether a call may run, with which arguments, and whether a person has to approve it; the decision is one entry.
+ * Undefined when the turn was stopped meanwhile.
+ */
+export async function gateCall(
+  host: Host,
+  call: CallState,
+  signal: AbortSignal,
+): Promise<EntryOf<"call.gated"> | undefined> {
+  const tool = grantedTool(host, call.name);
   if (!tool) {
-    const message = host.definition.tools.unknownToolMessage(name);
-    return gate(host, { ...place, ...refused, verdict: "not_found", kind: "function", effect: "none", message });
+    const message = host.definition.tools.unknownToolMessage(call.name);
+    return append(host, call, undefined, { verdict: "not_found", message });
   }
-  const { kind, effect } = tool;
-  const parsed = tool.parse(requestOfCall(host, call)?.arguments ?? "");
-  if (!parsed.ok)
-    return gate(host, { ...place, ...refused, verdict: "invalid", kind, effect, message: parsed.message });
-  const argumentsHash = shortHash(stableStringify(parsed.json));
-  return gate(host, {
-    ...place,
+  const denied = patchesOf(host, call.callId).find((patch) => patch.denied !== undefined);
+  if (denied) return append(host, call, tool, { verdict: "denied", message: denied.denied ?? "" });
+  const parsed = tool.parse(argumentsTextOf(host, call.callId));
+  if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
+  const asks = tool.kind === "function" ? tool.needsApproval : false;
+  const hasHooks = host.definition.hooks.beforeEachTool.length > 0;
+  if (!hasHooks && typeof asks === "boolean") {
+    return append(host, call, tool, { verdict: "allowed", message: null, arguments: parsed.json, needsApproval: asks });
+  }
+  await host.committed();
+  if (signal.aborted) return undefined;
+  const verdict = await host.world.run(`${call.callId}:gate`, signal, (worldSignal) =>
+    judge(host, call, tool, parsed.json, worldSignal),
+  );
+  return signal.aborted ? undefined : append(host, call, tool, verdict);
+}
+
+/** Arguments that a person put in place of the model's: validated as those were. Hooks do not overrule a person. */
+export function gateEdited(host: Host, call: CallState, tool: AgentTool, edited: Json): EntryOf<"call.gated"> {
+  const parsed = tool.parse(JSON.stringify(edited));
+  if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
+  return append(host, call, tool, {
     verdict: "allowed",
-    kind,
-    effect,
-    arguments: parsed.json,
-    argumentsHash,
     message: null,
+    arguments: parsed.json,
+    needsApproval: call.gate?.needsApproval ?? true,
   });
 }
 
-function gate(host: Host, body: Omit<EntryOf<"call.gated">, "seq" | "at" | "epoch">): EntryOf<"call.gated"> {
-  return host.append(body) as EntryOf<"call.gated">;
+function append(host: Host, call: CallState, tool: AgentTool | undefined, verdict: Verdict): EntryOf<"call.gated"> {
+  const { turnId, step, callId, name } = call;
+  const { arguments: args = null, needsApproval = false } = verdict;
+  return host.append({
+    type: "call.gated",
+    turnId,
+    step,
+    callId,
+    name,
+    verdict: verdict.verdict,
+    kind: tool?.kind ?? "function",
+    effect: tool?.effect ?? "none",
+    arguments: args,
+    argumentsHash: verdict.verdict === "allowed" ? hashOfArguments(args) : "",
+    ...(needsApproval ? { needsApproval } : {}),
+    message: verdict.message,
+  }) as EntryOf<"call.gated">;
+}
+
+/** User code decides: the `beforeEachTool` hooks in order, then the tool's own `needsApproval`. A throw fails this call alone. */
+async function judge(host: Host, call: CallState, tool: AgentTool, given: Json, signal: AbortSignal): Promise<Verdict> {
+  let args = given;
+  const { turnId, step, callId, name } = call;
+  for (const [index, { plugin, hook }] of host.definition.hooks.beforeEachTool.entries()) {
+    try {
+      const { draft, outcome } = createDraft("beforeEachTool", { call: { callId, name, arguments: args } });
+      await hook(draft, hookContextOf(host, turnId, step, `beforeEachTool:${index}:${callId}`, signal));
+      const { arguments: changed, denied, stop } = outcome();
+      if (stop) host.append({ type: "stop.signalled", turnId, signal: { ...stop, source: `hook:${plugin}` } });
+      if (denied !== undefined) return { verdict: "denied", message: denied };
+      if (changed !== undefined) {
+        const parsed = tool.parse(JSON.stringify(changed));
+        if (!parsed.ok) return { verdict: "invalid", message: parsed.message };
+        args = parsed.json;
+      }
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const { message } = storedErrorOf(error);
+      if (error instanceof AgentStopError) {
+        host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, `hook:${plugin}`) });
+        return { verdict: "denied", message: `The run was stopped: ${message}` };
+      }
+      return { verdict: "failed", message: `Error: ${message}` };
+    }
+  }
+  try {
+    return {
+      verdict: "allowed",
+      message: null,
+      arguments: args,
+      needsApproval: await asksFirst(host, call, tool, args, signal),
+    };
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return { verdict: "failed", message: `Error: ${storedErrorOf(error).message}` };
+  }
+}
+
+async function asksFirst(
+  host: Host,
+  call: CallState,
+  tool: AgentTool,
+  args: Json,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (tool.kind !== "function") return false;
+  if (typeof tool.needsApproval === "boolean") return tool.needsApproval;
+  return await tool.needsApproval(args as never, runContextOf(host, call, signal));
 }

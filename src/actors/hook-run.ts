@@ -1,20 +1,16 @@
 import { faultPoint } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
-import {
-  type AddedMessage,
-  type AfterToolsDraft,
-  type BeforeLlmDraft,
-  createDraft,
-  type HookContext,
-} from "../hooks/index.ts";
-import { type HookName, hookKeyOf, type Message } from "../state/index.ts";
+import type { AddedMessage, HookContext, RegisteredHook } from "../hooks/index.ts";
+import { type HeldMessage, type HookName, type HookPatch, hookKeyOf, type Message } from "../state/index.ts";
 import { generateFor } from "./generate.ts";
 import type { Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
+import { runAgentOf } from "./run-agent.ts";
 import { stopSignalOf } from "./stop-signal.ts";
+import { contextPercentOf, traceOf } from "./trace.ts";
 
 /** What a hook knows of its run. `run` names it, so that its model calls can be told from others'. */
-function hookContextOf(host: Host, turnId: string, step: number, run: string, signal: AbortSignal): HookContext {
+export function hookContextOf(host: Host, turnId: string, step: number, run: string, signal: AbortSignal): HookContext {
   const turn = host.turn(turnId);
   return {
     agent: runAgentOf(host),
@@ -22,50 +18,99 @@ function hookContextOf(host: Host, turnId: string, step: number, run: string, si
     step,
     prompt: host.memory(turnId).prompt,
     actorId: turn?.actorId ?? null,
+    contextPercent: contextPercentOf(host, turn),
+    get trace() {
+      return traceOf(host, turnId);
+    },
     signal,
     generate: generateFor(host, turnId, step, `${run}@${step}`, signal),
+    emitWarning: (code, message) => host.emit(turnId, step, { type: "warning", code, message }),
   };
 }
 
-export function runAgentOf(host: Host) {
-  const { agentId, parentAgentId, rootAgentId, depth, sessionId, tenant, definition } = host.identity;
-  return { agentId, name: definition.name, parentAgentId, rootAgentId, depth, sessionId, tenant };
-}
-
-/** Where a hook runs: the place is its name in the journal, and in the world. */
+/** The hooks of one name, at one place of a turn. */
 export interface HookPlace {
   readonly turnId: string;
   readonly step: number;
-  readonly hook: HookName;
-  /** In the order of registration, from 0. */
-  readonly index: number;
-  readonly plugin: string;
+  readonly hook: Exclude<HookName, "beforeEachTool">;
+  /** The call that they look at. */
+  readonly callId?: string;
 }
 
-type HookCode = (draft: BeforeLlmDraft & AfterToolsDraft, run: HookContext) => void | Promise<void>;
+/** What came of one hook's draft. */
+export interface HookDraft<Draft> {
+  readonly draft: Draft;
+  outcome(): { readonly added: readonly AddedMessage[]; readonly patch: Omit<HookPatch, "addedMessageIds" | "held"> };
+}
+
+type HookCode<Draft> = (draft: Draft, run: HookContext) => void | Promise<void>;
+
+/** The hooks that are to run here, and what each of them gets to see. */
+export interface HookSet<Draft> {
+  readonly registered: readonly RegisteredHook<HookCode<Draft>>[];
+  draft(): HookDraft<Draft>;
+}
 
 /**
- * Runs one hook when all that came before it is committed, and appends what it changed. A hook is out in the world: an
- * agent that is restored in this process joins it. False when there is nothing more to do: it stopped the turn, or the
- * turn was stopped.
+ * Runs the hooks of one name that are not committed yet, in the order of registration: as many as the turn began with.
+ * One that a newer program no longer has counts as having changed nothing, so that the turn goes on without it. Each runs
+ * when all before it is committed. It is out in the world: an agent that is restored in this process joins it. False when
+ * there is nothing more to do here: a hook ended the turn, or the turn was stopped.
  */
-export async function runHook(host: Host, place: HookPlace, code: HookCode, signal: AbortSignal): Promise<boolean> {
-  const { turnId, step, hook, index, plugin } = place;
+export async function runHooks<Draft>(
+  host: Host,
+  place: HookPlace,
+  hooks: HookSet<Draft>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { turnId, hook, callId } = place;
+  const due = host.turn(turnId)?.hooks[hook] ?? 0;
+  for (let index = 0; index < due; index += 1) {
+    if (signal.aborted) return false;
+    const applied = callId === undefined ? host.turn(turnId)?.appliedHooks : host.call(turnId, callId)?.reviews;
+    if (applied?.includes(hookKeyOf(hook, index))) continue;
+    if (!(await runHook(host, { ...place, index }, hooks, signal))) return false;
+  }
+  return !signal.aborted;
+}
+
+async function runHook<Draft>(
+  host: Host,
+  place: HookPlace & { readonly index: number },
+  hooks: HookSet<Draft>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { turnId, step, hook, index, callId } = place;
+  const { plugin, hook: code } = hooks.registered[index] ?? { plugin: "gone", hook: () => undefined };
   await host.committed();
   if (signal.aborted) return false;
-  const key = hookKeyOf(hook, index);
+  const run = callId === undefined ? hookKeyOf(hook, index) : `${hookKeyOf(hook, index)}:${callId}`;
   try {
-    const { added, patch } = await host.world.run(`${turnId}:${step}:${key}`, signal, async (worldSignal) => {
-      const { draft, outcome } = createDraft(host.history(host.definition.maxMessages));
-      await code(draft, hookContextOf(host, turnId, step, key, worldSignal));
+    const { added, patch } = await host.world.run(`${turnId}:${step}:${run}`, signal, async (worldSignal) => {
+      const { draft, outcome } = hooks.draft();
+      await code(draft, hookContextOf(host, turnId, step, run, worldSignal));
       return outcome();
     });
     if (signal.aborted) return false;
     faultPoint("hook.effect");
-    const messages = addedMessages(host, place, added);
-    const addedMessageIds = messages.map(({ id }) => id);
+    const named = added.map((message, count) => ({ ...message, messageId: `${turnId}:${step}:${run}:${count}` }));
+    const isHeld = (host.turn(turnId)?.openCallIds.length ?? 0) > 0;
+    const messages = isHeld ? [] : named.map((message) => messageOf(host, turnId, step, plugin, message));
     host.append(
-      { type: "hook.applied", turnId, step, hook, plugin, index, patch: { ...patch, addedMessageIds } },
+      {
+        type: "hook.applied",
+        turnId,
+        step,
+        ...(callId === undefined ? {} : { callId }),
+        hook,
+        plugin,
+        index,
+        patch: {
+          ...patch,
+          addedMessageIds: messages.map(({ id }) => id),
+          ...(isHeld && named.length > 0 ? { held: named } : {}),
+        },
+      },
       { messages },
     );
     faultPoint("hook.result");
@@ -77,15 +122,30 @@ export async function runHook(host: Host, place: HookPlace, code: HookCode, sign
   }
 }
 
-/** The messages a hook added, as history keeps them. */
-function addedMessages(host: Host, place: HookPlace, added: readonly AddedMessage[]): Message[] {
-  const { turnId, step, hook, index, plugin } = place;
-  return added.map(({ role, content }, count) => ({
-    id: `${turnId}:${step}:${hook}:${index}:${count}`,
-    role,
-    content,
-    createdAt: host.clock.now(),
-    origin: `hook:${plugin}`,
-    metadata: metadataOf(host, turnId, step, true),
-  }));
+/** A message that a hook added, as history keeps it. */
+function messageOf(
+  host: Host,
+  turnId: string,
+  step: number,
+  plugin: string,
+  { messageId, role, content }: HeldMessage,
+): Message {
+  const metadata = metadataOf(host, turnId, step, true);
+  return { id: messageId, role, content, createdAt: host.clock.now(), origin: `hook:${plugin}`, metadata };
+}
+
+/** Lets messages into history that waited for the results of a round (requirements, before_tools hooks). */
+export function releaseHeld(host: Host, turnId: string): void {
+  const held = host.turn(turnId)?.heldMessageIds ?? [];
+  if (held.length === 0) return;
+  const messages = host
+    .memory(turnId)
+    .entries.flatMap((entry) =>
+      entry.type === "hook.applied"
+        ? (entry.patch.held ?? [])
+            .filter(({ messageId }) => held.includes(messageId))
+            .map((message) => messageOf(host, turnId, entry.step, entry.plugin, message))
+        : [],
+    );
+  host.append({ type: "messages.released", turnId, messageIds: messages.map(({ id }) => id) }, { messages });
 }

@@ -2,7 +2,7 @@ import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type {
   AgentIdentity,
-  Artifact,
+  AgentRequest,
   CallState,
   Entry,
   EntryOf,
@@ -13,15 +13,19 @@ import type {
   TroupeEventBody,
   TurnState,
 } from "../state/index.ts";
-import type { BudgetMove, Post } from "../stores/index.ts";
+import type { BudgetMove, NewArtifact, Post } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 
 /** What goes to the store together with a fact. */
 export interface FactParts {
   readonly messages?: readonly Message[] | undefined;
-  readonly artifacts?: readonly Artifact[] | undefined;
+  readonly artifacts?: readonly NewArtifact[] | undefined;
   readonly moves?: readonly BudgetMove[] | undefined;
   readonly posts?: readonly Post[] | undefined;
+  /** Requests that are opened with it. */
+  readonly requests?: readonly AgentRequest[] | undefined;
+  /** Requests that the turn goes on without. */
+  readonly closedRequests?: readonly string[] | undefined;
 }
 
 export type Granted<Type extends IntentBody["type"]> = { readonly granted: true; readonly entry: EntryOf<Type> };
@@ -77,16 +81,24 @@ export interface Host {
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
   memory(turnId: string): TurnMemory;
-  /** The conversation, oldest first; with `maxMessages` only the newest. */
-  history(maxMessages: number | undefined): readonly Message[];
+  /** What the model may see of the conversation: since the last compaction, oldest first. */
+  history(): readonly Message[];
+  /** The whole conversation, oldest first. */
+  archive(): readonly Message[];
   message(messageId: string): Message | undefined;
+  /** The version that the commit gave an artifact; to be asked after `committed()`. */
+  versionOf(artifactId: string): number;
   emit(turnId: string, step: number, event: TroupeEventBody): void;
   /** Whether anybody listens to this agent's deltas. */
   hasDeltaListeners(): boolean;
   auth(turnId: string): Auth | undefined;
+  /** Asks the runtime for the turn's credentials; undefined when nobody has them. */
+  resolveAuth(turnId: string): Promise<Auth | undefined>;
   /** Shared by all agents of the process that have this tool. */
   slots(toolName: string, limit: number): Slots;
   /** What an attempt had cost when its effect was stopped, handed over to whoever settles it; once. */
+  /** Whether the model call was dropped by a pause that would not wait; once. */
+  takeDropped(requestKey: string): boolean;
   noteCut(requestKey: string, outputTokens: number): void;
   takeCut(requestKey: string): number | undefined;
   /**

@@ -40,6 +40,8 @@ export const interruptOpenWork = effectActor<{ readonly turnId: string }>("inter
       { moves: [{ type: "settle", settlement }] },
     );
   }
+  const { step } = turn;
+  for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
   for (const callId of turn.openCallIds) {
     // Calls of an answer that came after the turn was told to stop were never begun, and have no machine.
     const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
@@ -75,13 +77,16 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
 }
 
 function settleInterrupted(host: Host, call: CallState, signal: StopSignal | undefined): void {
-  const why =
-    signal?.reason === "user_requested"
-      ? "Interrupted by user"
-      : `Interrupted: ${signal?.message ?? "the turn was stopped"}`;
+  const why = wordsOf(signal);
   const ranOnce = call.startedEpoch !== null && call.gate?.effect === "once" && call.childId === null;
   const result = ranOnce ? unknownResult(call.name, why) : errorResult(why, "interrupted", "interrupted");
-  settleCall(host, call, result, { posts: abortOfChild(host, call, signal) });
+  settleCall(host, call, result, { posts: abortOfChild(host, call, signal), isUnreviewed: true });
+}
+
+function wordsOf(signal: StopSignal | undefined): string {
+  if (signal?.source === "supersede") return "Superseded by a new message of the user";
+  if (signal?.reason === "user_requested") return "Interrupted by user";
+  return `Interrupted: ${signal?.message ?? "the turn was stopped"}`;
 }
 
 function abortOfChild(host: Host, call: CallState, signal: StopSignal | undefined): Post[] {

@@ -8,6 +8,7 @@ import {
   type OpenRequest,
   type TurnState,
 } from "../state/index.ts";
+import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compaction-limit.ts";
 import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
@@ -46,6 +47,7 @@ export function respond(
     name,
     arguments: text,
   }));
+  const isInternal = (name: string): boolean => host.definition.tools.get(name)?.kind === "internal";
   const settlement = settlementOf(reservation, response.usage, price);
   const isFinal = calls.length === 0;
   host.append(
@@ -57,7 +59,11 @@ export function respond(
       model: response.model,
       messageId,
       hasText: response.content !== "",
-      calls: calls.map(({ callId, name }) => ({ callId, name })),
+      calls: calls.map(({ callId, name }) => ({
+        callId,
+        name,
+        ...(isInternal(name) ? { internal: true as const } : {}),
+      })),
       usage: response.usage,
       costMicros: costOf(response.usage, price),
       finishReason: response.finishReason,
@@ -97,8 +103,12 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
   const { turnId, step, attempt, model, reservation } = granted;
   if (!reservation) return false;
   const known = error instanceof ModelError ? error : undefined;
-  const retries = (known?.retryable ?? false) && attempt < host.definition.maxModelAttempts;
-  const delay = known?.retryAfterMs ?? backoffDelay(attempt, host.random());
+  const stored = storedErrorOf(error);
+  const isTooLong = stored.code === "context_length";
+  const compactions = host.turn(turnId)?.compactions ?? 0;
+  const compacts = isTooLong && host.definition.autoCompact !== null && compactions < COMPACTIONS_WITHOUT_PROGRESS;
+  const retries = compacts || ((known?.retryable ?? false) && attempt < host.definition.maxModelAttempts);
+  const delay = compacts ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
   const { usage, settlement } = billOf(error, granted.ask, reservation);
   host.append(
     {
@@ -107,7 +117,7 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
       step,
       attempt,
       model,
-      error: storedErrorOf(error),
+      error: isTooLong && !retries ? { ...stored, message: `${tooLong(compactions)} (${stored.message})` } : stored,
       retryAt: retries ? host.clock.now() + delay : null,
       usage,
       settlement,
@@ -115,6 +125,25 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
     { moves: [{ type: "settle", settlement }] },
   );
   return retries;
+}
+
+/** The call was dropped by a pause that would not wait: it is repeated when the pause is over. */
+export function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputTokens: number | undefined): void {
+  const { turnId, step, attempt, model, reservation, ask, price } = granted;
+  if (!reservation) return;
+  const usage =
+    outputTokens === undefined ? null : { inputTokens: ask.promptTokens, outputTokens, estimated: true as const };
+  const settlement = usage ? settlementOf(reservation, usage, price) : unconfirmedSettlement(reservation);
+  const error = {
+    code: "paused",
+    message: "the call was dropped by a pause; it is repeated after it",
+    retryable: true,
+  };
+  const retryAt = host.clock.now();
+  host.append(
+    { type: "model.failed", turnId, step, attempt, model, error, retryAt, usage, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
 }
 
 /** Names one attempt of one model call. */

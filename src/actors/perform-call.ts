@@ -3,6 +3,8 @@ import { type CallState, foldCall } from "../state/index.ts";
 import { effectActor } from "./effect.ts";
 import { gateCall, grantedTool } from "./gate.ts";
 import type { Host } from "./host.ts";
+import { runInternalTool } from "./internal-tools.ts";
+import { askFirst, takeDecision } from "./requests.ts";
 import { runTool } from "./run-tool.ts";
 import { errorResult, settleCall } from "./settle-call.ts";
 import { spawnSubagent } from "./spawn-subagent.ts";
@@ -13,26 +15,43 @@ interface CallInput {
 }
 
 /**
- * One tool call from its declaration to its result. Started again after a restart it reads from the fold how far the
- * call had come: what was gated is not gated again, and what was started is repeated only if its effect class allows it.
+ * One tool call from its declaration to its result. Started again after a restart or a decision it reads from the fold how
+ * far the call had come: what was gated is not gated again, and what was started is repeated only if its effect class
+ * allows it.
  */
 export const performCall = effectActor<CallInput>("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
-  const gated = call.gate ? call : foldCall(call, gateCall(host, call));
-  if (!gated.gate) return;
-  faultPoint("call.gated");
-  const { verdict, message } = gated.gate;
-  if (verdict !== "allowed") {
-    const outcome = verdict === "failed" ? "error" : verdict;
-    settleCall(host, gated, errorResult(message ?? "the call was refused", verdict, outcome));
-    return;
-  }
+  const gated = await gate(host, call, signal);
+  if (!gated || signal.aborted) return;
   const tool = grantedTool(host, gated.name);
   if (!tool) return settleGone(host, gated);
-  if (tool.kind === "subagent") await spawnSubagent(host, gated, tool, signal);
-  else await runTool(host, gated, tool, signal);
+  const decided = takeDecision(host, gated, tool);
+  if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool))) return;
+  if (signal.aborted) return;
+  if (tool.kind === "internal") runInternalTool(host, decided, tool);
+  else if (tool.kind === "subagent") await spawnSubagent(host, decided, tool, signal);
+  else if (tool.kind === "function") await runTool(host, decided, tool, signal);
 });
+
+/** The call with its verdict; undefined when that was a refusal, which is its result. */
+async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
+  if (call.gate) return settleRefused(host, call) ? undefined : call;
+  const entry = await gateCall(host, call, signal);
+  if (!entry) return undefined;
+  faultPoint("call.gated");
+  const gated = foldCall(call, entry);
+  return settleRefused(host, gated) ? undefined : gated;
+}
+
+/** True when the verdict was a refusal, which is now the call's result. */
+function settleRefused(host: Host, call: CallState): boolean {
+  if (!call.gate || call.gate.verdict === "allowed") return false;
+  const { verdict, message } = call.gate;
+  const outcome = verdict === "failed" ? "error" : verdict;
+  settleCall(host, call, errorResult(message ?? "the call was refused", verdict, outcome));
+  return true;
+}
 
 /** The definition no longer has the tool that was gated: the agent goes on without it (design, The journal). */
 function settleGone(host: Host, call: CallState): void {

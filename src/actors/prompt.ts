@@ -1,16 +1,22 @@
 import { shortHash } from "../base/index.ts";
-import { compileMessages } from "../context/index.ts";
+import { assembleMessages } from "../context/index.ts";
 import type { EntryOf, HookPatch, Message, ModelRequest, TurnState } from "../state/index.ts";
+import { grantedTool } from "./gate.ts";
 import type { Host } from "./host.ts";
 
 /** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
 export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   const { definition, identity } = host;
-  const history = host.history(definition.maxMessages);
-  const messages = compileMessages(instructionsOf(host, turn.turnId), history, patchesOf(host, turn));
+  const { turnId, contextWindowSize, loadedCallIds } = turn;
+  const messages = assembleMessages({
+    instructions: instructionsOf(host, turnId),
+    compiler: definition.history,
+    input: { history: host.history(), turnId, contextWindowSize, loadedCallIds, earlier: host.archive() },
+    patches: patchesOf(host, turn),
+  });
   const granted = identity.grantedTools;
   const all = definition.tools.definitions();
-  const tools = granted ? all.filter(({ name }) => granted.includes(name)) : all;
+  const tools = granted ? all.filter(({ name }) => grantedTool(host, name) !== undefined) : all;
   return {
     messages,
     ...(tools.length > 0 ? { tools } : {}),

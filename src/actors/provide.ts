@@ -1,8 +1,12 @@
 import { agentMachine, toolCallMachine, turnMachine } from "../machines/index.ts";
+import { complete } from "./complete.ts";
+import { decide } from "./decide.ts";
 import { effectActor } from "./effect.ts";
 import { endTurn } from "./end-turn.ts";
 import { interruptOpenWork } from "./interrupt.ts";
 import { performCall } from "./perform-call.ts";
+import { receive } from "./receive.ts";
+import { reviewCall } from "./review-call.ts";
 import { settleRound } from "./settle-round.ts";
 import { settleChild } from "./spawn-subagent.ts";
 import { think } from "./think.ts";
@@ -15,10 +19,19 @@ const confirmPause = effectActor<undefined>("confirmPause", async (host, _input,
 /**
  * The machines with their effects in place, made once for all agents: providing per agent halves the speed.
  */
-export const liveToolCallMachine = toolCallMachine.provide({ actors: { performCall, settleChild } });
+export const liveToolCallMachine = toolCallMachine.provide({ actors: { performCall, settleChild, reviewCall } });
 
 export const liveTurnMachine = turnMachine.provide({
-  actors: { think, settleRound, interruptOpenWork, endTurn, toolCall: liveToolCallMachine },
+  actors: {
+    receive,
+    think,
+    decide,
+    settleRound,
+    interruptOpenWork,
+    complete,
+    endTurn,
+    toolCall: liveToolCallMachine,
+  },
 });
 
 export const liveAgentMachine = agentMachine.provide({ actors: { confirmPause, turn: liveTurnMachine } });

@@ -1,7 +1,14 @@
 import { abortable, backoffDelay, combineSignals, faultPoint } from "../base/index.ts";
 import { AgentStopError, ToolNotStartedError } from "../errors/index.ts";
 import { type CallState, type Entry, foldCall, signalOfLimit } from "../state/index.ts";
-import { type Reconciliation, revocable, type Tool } from "../tools/index.ts";
+import {
+  type Reconciliation,
+  type Redact,
+  type RenderedOutput,
+  renderOutput,
+  revocable,
+  type Tool,
+} from "../tools/index.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { type CallResult, errorResult, resultOfOutput, settleCall, unknownResult } from "./settle-call.ts";
@@ -89,19 +96,31 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
 }
 
 /** The tool's own code, with its time-out; its run context is gone afterwards (row H6). */
-async function execute(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<unknown> {
+async function execute(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<RenderedOutput> {
   const timed = combineSignals([signal]);
   const cancel = host.clock.setTimer(host.clock.now() + tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
   });
   const run = revocable(runContextOf(host, call, timed.signal));
   try {
-    const args = tool.fromJournal(call.gate?.arguments ?? null) as never;
-    return await abortable(Promise.resolve(tool.execute(args, run.run)), timed.signal);
+    const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
+    const work = async (): Promise<unknown> => await tool.execute(args as never, run.run);
+    return await withoutSecrets(redact, () => abortable(work(), timed.signal));
   } finally {
     run.revoke();
     cancel();
     timed.dispose();
+  }
+}
+
+/** What a tool gives or throws, as text, without the secrets that it was called with (S13). */
+async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput> {
+  try {
+    const { text, isError } = renderOutput(await work());
+    return { text: redact(text), isError };
+  } catch (error) {
+    if (error instanceof Error) error.message = redact(error.message);
+    throw error;
   }
 }
 
@@ -144,18 +163,24 @@ async function reconcile(
   await host.committed();
   const run = revocable(runContextOf(host, call, signal));
   let answer: Reconciliation;
+  let hide: Redact = (text) => text;
   try {
-    answer = await tool.reconcile(tool.fromJournal(call.gate?.arguments ?? null) as never, run.run);
+    const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
+    hide = redact;
+    answer = await tool.reconcile(args as never, run.run);
   } catch (error) {
     return unknownResult(
       call.name,
-      `${why}; asking whether it took effect failed too: ${storedErrorOf(error).message}`,
+      `${why}; asking whether it took effect failed too: ${hide(storedErrorOf(error).message)}`,
     );
   } finally {
     run.revoke();
   }
   faultPoint("reconcile.effect");
   if ("unknown" in answer) return unknownResult(call.name, why);
-  if (answer.done) return resultOfOutput(host, call, answer.result, tool.maxOutputCharacters);
+  if (answer.done) {
+    const { text, isError } = renderOutput(answer.result);
+    return resultOfOutput(host, call, { text: hide(text), isError }, tool.maxOutputCharacters);
+  }
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
 }

@@ -1,20 +1,27 @@
 import { createId } from "../base/index.ts";
-import type { Artifact, CallOutcome, CallState, StoredError } from "../state/index.ts";
-import { excerptOf, renderOutput } from "../tools/index.ts";
+import type { CallOutcome, CallState, StoredError } from "../state/index.ts";
+import { excerptOf, type RenderedOutput } from "../tools/index.ts";
 import { requestOfCall } from "./gate.ts";
+import type { NewArtifact } from "../stores/index.ts";
 import type { FactParts, Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
+import { isReviewDue } from "./review-due.ts";
 
 export interface CallResult {
   readonly outcome: CallOutcome;
   /** What the model is told. */
   readonly text: string;
   readonly error?: StoredError | undefined;
-  readonly artifact?: Artifact | undefined;
+  readonly artifact?: NewArtifact | undefined;
+}
+
+interface SettleParts extends FactParts {
+  /** No hook gets to see it: the turn is being ended. */
+  readonly isUnreviewed?: boolean | undefined;
 }
 
 /** Gives a call its one result: the entry, and the message that answers it. */
-export function settleCall(host: Host, call: CallState, result: CallResult, parts: FactParts = {}): void {
+export function settleCall(host: Host, call: CallState, result: CallResult, parts: SettleParts = {}): void {
   const { callId, turnId, step, name } = call;
   const { outcome, text, error, artifact } = result;
   const now = host.clock.now();
@@ -38,9 +45,11 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       durationMs: call.startedAt === null ? 0 : Math.max(0, now - call.startedAt),
       error: error ?? null,
       artifactId: artifact?.artifactId ?? null,
+      ...(!parts.isUnreviewed && isReviewDue(host, turnId, outcome) ? { reviewDue: true } : {}),
     },
     {
       ...parts,
+      closedRequests: call.openRequest ? [call.openRequest.requestId] : [],
       messages: [
         ...(parts.messages ?? []),
         {
@@ -50,7 +59,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
           content: text,
           origin: "tool",
           callId,
-          providerId: requestOfCall(host, call)?.providerId ?? callId,
+          providerId: requestOfCall(host, callId)?.providerId ?? callId,
           ...(isError ? { isError } : {}),
           metadata: metadataOf(host, turnId, step, true),
         },
@@ -60,16 +69,15 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
 }
 
 /** A tool's return value as a result; what is too large for the conversation becomes an artifact with an excerpt. */
-export function resultOfOutput(host: Host, call: CallState, output: unknown, maxCharacters: number): CallResult {
-  const rendered = renderOutput(output);
-  if (rendered.isError) return errorResult(rendered.text, "output_unreadable");
-  const { text } = rendered;
+export function resultOfOutput(host: Host, call: CallState, output: RenderedOutput, maxCharacters: number): CallResult {
+  const { text, isError } = output;
+  if (isError) return errorResult(text, "output_unreadable");
   if (text.length <= maxCharacters) return { outcome: "success", text };
   const artifact = artifactOf(host, `${call.name} output`, "text/plain", text);
   return { outcome: "success", text: excerptOf(text, maxCharacters, artifact.artifactId), artifact };
 }
 
-export function artifactOf(host: Host, name: string, contentType: string, content: string): Artifact {
+export function artifactOf(host: Host, name: string, contentType: string, content: string): NewArtifact {
   const size = Buffer.byteLength(content);
   return { artifactId: createId("artifact"), name, contentType, size, createdAt: host.clock.now(), content };
 }

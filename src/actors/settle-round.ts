@@ -1,21 +1,13 @@
-import { hookKeyOf } from "../state/index.ts";
+import { createDraft } from "../hooks/index.ts";
 import { effectActor } from "./effect.ts";
-import { runHook } from "./hook-run.ts";
+import { releaseHeld, runHooks } from "./hook-run.ts";
+import { resultsOfRound } from "./round-results.ts";
 
-/**
- * The `afterTools` hooks of a round that are not committed yet, in the order of registration: as many as the turn began
- * with. One that a newer program no longer has counts as having changed nothing, so that the turn goes on without it.
- */
+/** The `afterTools` hooks of a round: every call of it has its result. */
 export const settleRound = effectActor<{ readonly turnId: string }>("settleRound", async (host, { turnId }, signal) => {
+  releaseHeld(host, turnId);
+  const step = host.turn(turnId)?.step ?? 1;
   const registered = host.definition.hooks.afterTools;
-  for (let index = 0; ; index += 1) {
-    const turn = host.turn(turnId);
-    if (!turn || signal.aborted || index >= turn.hooks.afterTools) return;
-    if (turn.appliedHooks.includes(hookKeyOf("afterTools", index))) continue;
-    const { plugin, hook } = registered[index] ?? gone;
-    const place = { turnId, step: turn.step, hook: "afterTools", index, plugin } as const;
-    if (!(await runHook(host, place, hook, signal))) return;
-  }
+  const draft = () => createDraft("afterTools", { messages: host.history(), results: resultsOfRound(host, turnId) });
+  await runHooks(host, { turnId, step, hook: "afterTools" }, { registered, draft }, signal);
 });
-
-const gone = { plugin: "gone", hook: () => undefined };

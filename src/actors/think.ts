@@ -1,23 +1,26 @@
 import { faultPoint } from "../base/index.ts";
 import { TurnInterruptedError } from "../errors/index.ts";
+import { createDraft } from "../hooks/index.ts";
 import type { ModelDelta } from "../model/index.ts";
-import { type EntryOf, hookKeyOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
+import { type EntryOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
 import { assertPriced, boundedRequest, reservationAskOf } from "./ask.ts";
+import { compactIfDue } from "./compact.ts";
 import { effectActor } from "./effect.ts";
-import { runHook } from "./hook-run.ts";
+import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
-import { abandonRequest, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
+import { abandonRequest, dropAttempt, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
 import { assembleRequest, promptHashOf } from "./prompt.ts";
 import { until } from "./until.ts";
 
 /**
- * One model call of a step, from its prompt to its committed answer: instructions and `beforeLlm` hooks that are not
- * journalled yet, the intent, the call, its retries. Started again after a restart it goes on from what the fold holds;
+ * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that
+ * are not journalled yet, the intent, the call, its retries. Started again after a restart it goes on from what the fold holds;
  * a call that was in flight then is settled in full, since nobody knows what became of it, and made anew.
  */
 export const think = effectActor<{ readonly turnId: string }>("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
   if (started.openRequest && (await takeUp(host, started, started.openRequest, signal))) return;
+  releaseHeld(host, turnId);
   await resolveInstructions(host, turnId, signal);
   if (signal.aborted || !(await applyBeforeHooks(host, turnId, signal))) return;
   for (;;) {
@@ -25,6 +28,8 @@ export const think = effectActor<{ readonly turnId: string }>("think", async (ho
     if (signal.aborted) return;
     const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
+    await compactIfDue(host, turnId, signal);
+    if (signal.aborted) return;
     const request = assembleRequest(host, turnOf(host, turnId));
     const granted = await requestCall(host, turnOf(host, turnId), request);
     if (!granted || signal.aborted) return;
@@ -63,16 +68,12 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
 }
 
-/** The `beforeLlm` hooks that are not committed yet, in the order of registration; false when the turn is stopped. */
+/** The `beforeLlm` hooks that are not committed yet; false when the turn is stopped. */
 async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
-  for (const [index, { plugin, hook }] of host.definition.hooks.beforeLlm.entries()) {
-    if (signal.aborted) return false;
-    const turn = turnOf(host, turnId);
-    if (turn.appliedHooks.includes(hookKeyOf("beforeLlm", index))) continue;
-    const place = { turnId, step: nextStep(turn), hook: "beforeLlm", index, plugin } as const;
-    if (!(await runHook(host, place, hook, signal))) return false;
-  }
-  return true;
+  const place = { turnId, step: nextStep(turnOf(host, turnId)), hook: "beforeLlm" } as const;
+  const registered = host.definition.hooks.beforeLlm;
+  const draft = () => createDraft("beforeLlm", { messages: host.history() });
+  return await runHooks(host, place, { registered, draft }, signal);
 }
 
 /** The step of the coming call: a retry stays in its step. */
@@ -138,7 +139,9 @@ async function attempt(
     return true;
   } catch (error) {
     if (signal.aborted) return true;
-    return !failAttempt(host, granted, error);
+    if (!host.takeDropped(key)) return !failAttempt(host, granted, error);
+    dropAttempt(host, granted, listening ? received : undefined);
+    return false;
   } finally {
     signal.removeEventListener("abort", noteCut);
   }

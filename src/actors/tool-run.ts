@@ -4,12 +4,12 @@ import { InvalidInputError, PolicyRefusedError } from "../errors/index.ts";
 import type { CallState } from "../state/index.ts";
 import type { RunContext, SpawnedChild } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
-import { runAgentOf } from "./hook-run.ts";
+import { runAgentOf } from "./run-agent.ts";
 import type { Host } from "./host.ts";
 import { onLive } from "./on-live.ts";
 import { artifactOf } from "./settle-call.ts";
 import { policyRefusal } from "./spawn-subagent.ts";
-import { traceOf } from "./trace.ts";
+import { contextPercentOf, traceOf } from "./trace.ts";
 
 /** What a tool sees of its run (row H6). */
 export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
@@ -33,6 +33,8 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
       return traceOf(host, turnId);
     },
     auth: host.auth(turnId),
+    actorId: host.turn(turnId)?.actorId ?? null,
+    contextPercent: contextPercentOf(host, host.turn(turnId)),
     signal,
     idempotencyKey: callId,
     progress: (update) => host.emit(turnId, step, { type: "tool.progress", callId, name: call.name, update }),
@@ -46,7 +48,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
           { artifacts: [artifact] },
         );
         await live.committed();
-        return { artifactId };
+        return { artifactId, version: live.versionOf(artifactId) };
       });
     },
     spawn: async (definition, input, options) =>

@@ -1,53 +1,93 @@
+import { readFile } from "node:fs/promises";
 import { shortHash, stableStringify } from "../base/index.ts";
 import { limitsOf } from "../budget/index.ts";
+import { fullHistory } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { registerHooks } from "../hooks/index.ts";
 import type { JsonObject } from "../state/index.ts";
-import { createToolRegistry, type ToolRegistry } from "../tools/index.ts";
+import { createToolRegistry, internalTools, type RegisteredTool, type ToolRegistry } from "../tools/index.ts";
+import { autoCompactOf } from "./auto-compact.ts";
 import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
+import { modelOf } from "./model-by-name.ts";
+import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
 
 /** Defines an agent. Throws `InvalidInputError` that names the field and what would be right. */
 export function defineAgent(options: AgentOptions): AgentDefinition {
-  const { name, model } = options;
+  const { name } = options;
   if (!/^[A-Za-z0-9_.-]{1,64}$/.test(name)) {
     throw new InvalidInputError(
       `an agent cannot be named ${JSON.stringify(name)}: use 1 to 64 letters, digits, "_", "-" and "."`,
     );
   }
-  if (typeof model?.generate !== "function") {
-    throw new InvalidInputError(
-      `agent "${name}": model must be a LanguageModel, for instance openaiModel("gpt-5-mini") or offlineModel()`,
-    );
-  }
-  const tools = createToolRegistry(options.tools ?? []);
+  const model = modelOf(name, options.model);
+  const history = options.history ?? fullHistory();
+  const plugins = options.plugins ?? [];
+  const tools = createToolRegistry([
+    ...(options.tools ?? []),
+    ...plugins.flatMap(({ name: plugin, tools: own = [] }) => own.map((tool) => toolOfPlugin(plugin, tool))),
+    ...(history.internalTools ? internalTools : []),
+  ]);
   const grantedTools = tools.tools.map(({ name, kind, effect }) => ({ name, kind, effect }));
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
-  const instructions = options.instructions ?? "";
+  const instructions = instructionsOf(name, options.instructions);
+  const output = options.output ? outputSchemaOf(name, options.output) : null;
+  const answers = output ? ({ type: "json_schema", name: "output", schema: output.jsonSchema } as const) : undefined;
   return Object.freeze({
     name,
     model,
     instructions,
     tools,
     grantedTools,
-    hooks: registerHooks(options.hooks, options.plugins ?? []),
+    hooks: registerHooks(options.hooks, plugins),
     limits,
     maxOutputTokens: atLeastOne(name, "maxOutputTokens", options.maxOutputTokens),
     temperature: options.temperature,
-    responseFormat: options.responseFormat,
+    responseFormat: answers ?? options.responseFormat,
     maxModelAttempts: atLeastOne(name, "maxModelAttempts", options.maxModelAttempts) ?? 3,
     maxConsecutiveToolFailures: atLeastOne(name, "maxConsecutiveToolFailures", options.maxConsecutiveToolFailures) ?? 3,
     price: options.price ?? null,
     maxMessages: atLeastOne(name, "maxMessages", options.maxMessages),
-    ref: { name, hash: shortHash(stableStringify(describe(options, tools))) },
+    history,
+    autoCompact: autoCompactOf(name, options.autoCompact),
+    output,
+    ref: { name, hash: shortHash(stableStringify(describe(options, { model, tools, history, output }))) },
   });
 }
 
-function describe(options: AgentOptions, tools: ToolRegistry<AgentTool>): JsonObject {
+/** A plugin brings tools of any kind; what is none is told at once. */
+function toolOfPlugin(plugin: string, tool: RegisteredTool): AgentTool {
+  if (tool.kind === "function" || tool.kind === "subagent" || tool.kind === "client") return tool as AgentTool;
+  throw new InvalidInputError(
+    `plugin "${plugin}": its tool "${tool.name}" is of kind "${tool.kind}"; make it with defineTool, clientTool, askUser or subagent`,
+  );
+}
+
+function instructionsOf(agent: string, given: AgentOptions["instructions"]): AgentDefinition["instructions"] {
+  if (given === undefined || typeof given === "string" || typeof given === "function") return given ?? "";
+  const { file } = given;
+  return async () => {
+    try {
+      return await readFile(file, "utf8");
+    } catch (error) {
+      throw new InvalidInputError(`agent "${agent}": its instructions cannot be read: ${String(error)}`, {
+        cause: error,
+      });
+    }
+  };
+}
+
+interface Described extends Pick<AgentDefinition, "model" | "history" | "output"> {
+  readonly tools: ToolRegistry<AgentTool>;
+}
+
+function describe(options: AgentOptions, { model, tools, history, output }: Described): JsonObject {
   return {
     name: options.name,
-    model: `${options.model.provider}/${options.model.name}`,
+    model: `${model.provider}/${model.name}`,
+    history: history.name,
+    output: output?.jsonSchema ?? null,
     instructions: typeof options.instructions === "string" ? options.instructions : "",
     tools: tools.tools.map(({ name, kind, description, effect, jsonSchema }) => ({
       name,

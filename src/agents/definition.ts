@@ -1,8 +1,12 @@
 import type { Budget, Limits, Price } from "../budget/index.ts";
+import type { z } from "zod";
+import type { HistoryCompiler } from "../context/index.ts";
 import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import type { DefinitionRef, GrantedTool, Json, JsonObject, ResponseFormat } from "../state/index.ts";
-import type { ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
+import type { ClientTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
+import type { AutoCompact, AutoCompactOptions } from "./auto-compact.ts";
+import type { OutputSchema } from "./output-schema.ts";
 
 /** What a subagent may itself do (row S8). */
 export interface SubagentPolicy {
@@ -34,7 +38,7 @@ export interface SubagentTool {
 }
 
 /** A tool of any kind, as an agent has it. */
-export type AgentTool = Tool<never> | SubagentTool;
+export type AgentTool = Tool<never> | SubagentTool | ClientTool | InternalTool;
 
 /** What a function for instructions knows; its result is journalled once per turn. */
 export interface InstructionsContext {
@@ -47,9 +51,14 @@ export interface InstructionsContext {
 export interface AgentOptions {
   /** Letters, digits, `_`, `-` and `.`; 1 to 64 characters. */
   readonly name: string;
-  readonly model: LanguageModel;
-  /** The system prompt: a text, or a function that gives one. Default: none. */
-  readonly instructions?: string | ((context: InstructionsContext) => string | Promise<string>) | undefined;
+  /** A model, or the name of one: `offline`, or any other of the OpenAI-compatible server of the environment. */
+  readonly model: LanguageModel | string;
+  /** The system prompt: a text, a file that holds it (read once per turn), or a function that gives one. Default: none. */
+  readonly instructions?:
+    | string
+    | { readonly file: string | URL }
+    | ((context: InstructionsContext) => string | Promise<string>)
+    | undefined;
   readonly tools?: readonly AgentTool[] | undefined;
   readonly hooks?: Hooks | undefined;
   readonly plugins?: readonly Plugin[] | undefined;
@@ -65,15 +74,27 @@ export interface AgentOptions {
   readonly maxConsecutiveToolFailures?: number | undefined;
   /** Dollars per million tokens; needed where `maxCost` binds. */
   readonly price?: Price | undefined;
-  /** Only the newest so many messages go to the model. Default: all. */
+  /** What the model sees of the conversation. Default `fullHistory()`: everything since the last compaction. */
+  readonly history?: HistoryCompiler | undefined;
+  /**
+   * Messages that the conversation may have: past it a `warning` event is given, or with `autoCompact` the conversation is
+   * compacted (row L10). Default: unlimited.
+   */
   readonly maxMessages?: number | undefined;
+  /** Compacts the conversation when it has too many messages or fills the model's window. Default false. */
+  readonly autoCompact?: boolean | AutoCompactOptions | undefined;
+  /**
+   * What the final answer must be. It is asked for and checked; one that does not fit is asked for again once, then the turn
+   * fails. The checked value, transforms applied, is `result.output`. Takes the place of `responseFormat`.
+   */
+  readonly output?: z.ZodType | undefined;
 }
 
 /** An agent as code defines it; it holds no state. Made by `defineAgent`. */
 export interface AgentDefinition {
   readonly name: string;
   readonly model: LanguageModel;
-  readonly instructions: NonNullable<AgentOptions["instructions"]>;
+  readonly instructions: string | ((context: InstructionsContext) => string | Promise<string>);
   readonly tools: ToolRegistry<AgentTool>;
   readonly grantedTools: readonly GrantedTool[];
   readonly hooks: HookRegistry;
@@ -85,6 +106,9 @@ export interface AgentDefinition {
   readonly maxConsecutiveToolFailures: number;
   readonly price: Price | null;
   readonly maxMessages: number | undefined;
+  readonly history: HistoryCompiler;
+  readonly autoCompact: AutoCompact | null;
+  readonly output: OutputSchema | null;
   /** Name, and hash of what shapes its behaviour: a turn that goes on under another hash is warned about. */
   readonly ref: DefinitionRef;
 }

@@ -1,3 +1,4 @@
+export { type AutoCompact, type AutoCompactOptions } from "./auto-compact.ts";
 export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent } from "./define-agent.ts";
 export type {
   AgentDefinition,
@@ -7,4 +8,5 @@ export type {
   SubagentPolicy,
   SubagentTool,
 } from "./definition.ts";
+export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
 export { DEFAULT_MAX_DEPTH, type Grant, grantOf, type SubagentOptions, subagent } from "./subagent.ts";

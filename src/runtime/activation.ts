@@ -1,4 +1,11 @@
-import type { FactParts, Host, Proposed, SpawnRequest, TurnMemory } from "../actors/index.ts";
+import {
+  type FactParts,
+  type Host,
+  type Proposed,
+  requestKeyOf,
+  type SpawnRequest,
+  type TurnMemory,
+} from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
@@ -19,6 +26,7 @@ import type {
 import type { Committed } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 import type { ActivationStart } from "./activation-start.ts";
+import { Activity } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
 import { Conversation } from "./conversation.ts";
 import { JournalWriter } from "./journal-writer.ts";
@@ -43,7 +51,10 @@ export class Activation implements Host {
   readonly #around: Surroundings<Activation>;
   readonly #actors: ActorTree;
   readonly #cuts = new Map<string, number>();
+  readonly #dropped = new Set<string>();
+  readonly #versions = new Map<string, number>();
   readonly #watch = new QuietWatch(this);
+  readonly #activity = new Activity(this);
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
@@ -74,6 +85,8 @@ export class Activation implements Host {
   /** Starts the actors: what the state calls for begins to run. */
   start(): void {
     this.#actors.start();
+    const move = this.#activity.begin();
+    if (move) this.writer.move(move);
   }
 
   get lifecycle(): Lifecycle {
@@ -124,8 +137,36 @@ export class Activation implements Host {
     return this.conversation.memory(turnId);
   }
 
-  history(maxMessages: number | undefined): readonly Message[] {
-    return this.conversation.history(maxMessages);
+  history(): readonly Message[] {
+    return this.conversation.viewOf(this.#actors.context.compaction);
+  }
+
+  archive(): readonly Message[] {
+    return this.conversation.archive;
+  }
+
+  /** Forgets the conversation, and for `all` the artifacts too. */
+  clear(scope: "conversation" | "all", by: string): void {
+    this.append({ type: "conversation.cleared", by, scope });
+    this.writer.clear(scope);
+    this.conversation.clear();
+  }
+
+  /** Drops the model call in flight: it is repeated when the pause is over. */
+  dropModelCall(): void {
+    const request = this.openTurnId === null ? null : this.turn(this.openTurnId)?.openRequest;
+    if (!request) return;
+    const key = requestKeyOf(request);
+    this.#dropped.add(key);
+    this.#around.world.cut(key);
+  }
+
+  takeDropped(requestKey: string): boolean {
+    return this.#dropped.delete(requestKey);
+  }
+
+  versionOf(artifactId: string): number {
+    return this.#versions.get(artifactId) ?? 1;
   }
 
   message(messageId: string): Message | undefined {
@@ -178,9 +219,7 @@ export class Activation implements Host {
   confirmPause(): void {
     const turnId = this.openTurnId;
     if (turnId === null) return;
-    const accountId = this.turn(turnId)?.accountId;
-    const moves = accountId ? ([{ type: "activity", accountId, delta: -1 }] as const) : [];
-    this.append({ type: "agent.paused", turnId }, { moves });
+    this.append({ type: "agent.paused", turnId });
   }
 
   emit(turnId: string, step: number, event: TroupeEventBody): void {
@@ -193,6 +232,10 @@ export class Activation implements Host {
 
   auth(turnId: string): Auth | undefined {
     return this.#around.auth(turnId);
+  }
+
+  resolveAuth(turnId: string): Promise<Auth | undefined> {
+    return this.#around.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
   }
 
   slots(toolName: string, limit: number): Slots {
@@ -228,6 +271,12 @@ export class Activation implements Host {
     this.#actors.deliver(entry);
     this.#watch.look(entry);
     this.#noteOwned(entry);
+    const change = this.#activity.look(entry);
+    if (!change) return;
+    this.writer.move(change.move);
+    const turnId = this.openTurnId;
+    if (turnId === null || change.waitsFor.length === 0) return;
+    this.append({ type: "turn.waiting", turnId, requestIds: [...change.waitsFor] });
   }
 
   #noteOwned(entry: Entry): void {
@@ -239,6 +288,9 @@ export class Activation implements Host {
   }
 
   #onCommitted(outcome: Committed): void {
+    for (const entry of outcome.entries) {
+      if (entry.type === "artifact.saved") this.#versions.set(entry.artifactId, entry.version ?? 1);
+    }
     const turnId = this.openTurnId ?? this.#actors.context.lastTurnId;
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#around.onCommitted(this, outcome);

@@ -1,6 +1,6 @@
-import { type AgentDefinition, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
-import { shortHash } from "../base/index.ts";
-import { agentAccountId, limitsOf } from "../budget/index.ts";
+import { percentOfWindow } from "../actors/index.ts";
+import type { AgentDefinition } from "../agents/index.ts";
+import { limitsOf } from "../budget/index.ts";
 import {
   AgentBusyError,
   AgentNotStartedError,
@@ -8,17 +8,20 @@ import {
   InvalidInputError,
   LeaseLostError,
   NotFoundError,
-  PolicyRefusedError,
 } from "../errors/index.ts";
-import { type AgentRecord, type Content, childIdOf, type Message, turnIdOf } from "../state/index.ts";
+import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
-import { readAgentState, readTrace } from "./read-agent.ts";
+import { readAgentState, readTrace, readTurn } from "./read-agent.ts";
+import { requestsBelow } from "./rest-watch.ts";
+import { createChild } from "./spawn-by-code.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type {
   Agent,
   AgentStatus,
   GetMessagesOptions,
+  PauseOptions,
+  ResumeOptions,
   SpawnAgentOptions,
   SpawnedAgent,
   Turn,
@@ -82,19 +85,21 @@ export class AgentHandle implements Agent {
     this.#core.assertOpen();
     const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
     if (isAsleep) throw this.#notStarted();
-    const command = { input, actorId: auth?.actorId ?? null, limits, queue: ifBusy === "queue" };
+    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy: ifBusy ?? "refuse" } as const;
     const outcome = await this.#core.stores.openTurn(this.#key, command, this.#core.clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
     if (outcome.type === "refused") throw this.#notStarted();
     if (outcome.type === "busy") {
       throw new AgentBusyError(
-        `agent "${this.agentId}" is busy with turn ${outcome.openTurnId}; wait for it, or pass { ifBusy: "queue" }`,
+        `agent "${this.agentId}" is busy with turn ${outcome.openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
         { details: { openTurnId: outcome.openTurnId } },
       );
     }
     if (auth) this.#core.auth.keep(outcome.turnId, auth);
     const owner = this.#live ?? (await this.#own());
-    if (owner) this.#core.live.take(owner, outcome.item);
+    if (owner && outcome.type === "opened") this.#core.live.take(owner, outcome.item);
+    else if (owner) await this.#core.live.intake(owner);
+    this.#core.live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
     return outcome.turnId;
   }
 
@@ -123,10 +128,10 @@ export class AgentHandle implements Agent {
     return new TurnHandle(this.#core, this.agentId, turnId);
   }
 
-  async pause(): Promise<void> {
+  async pause(options: PauseOptions = {}): Promise<void> {
     this.#core.assertOpen();
     const { stores, clock, live } = this.#core;
-    const outcome = await stores.pause(this.#key, "user", clock.now());
+    const outcome = await stores.pause(this.#key, "user", clock.now(), options);
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
     const activation = await live.present(this.#key);
     if (activation) await live.intake(activation);
@@ -136,8 +141,9 @@ export class AgentHandle implements Agent {
     if (!activation.isLost) await activation.committed();
   }
 
-  async resume(): Promise<void> {
+  async resume({ auth }: ResumeOptions = {}): Promise<void> {
     this.#core.assertOpen();
+    if (auth) await this.#core.provideAuth(this.agentId, auth);
     const { stores, clock, live } = this.#core;
     const outcome = await stores.resume(this.#key, "user", clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
@@ -165,6 +171,43 @@ export class AgentHandle implements Agent {
     this.#seen = undefined;
   }
 
+  async requests(): Promise<AgentRequest[]> {
+    const { stores, tenant } = this.#core;
+    return await requestsBelow(stores, tenant, this.agentId);
+  }
+
+  async contextPercent(): Promise<number | null> {
+    const live = this.#live;
+    const turnId = live?.openTurnId ?? turnIdOf(this.agentId, this.state.turnCount);
+    const turn = live?.turn(turnId) ?? (await readTurn(this.#core.stores, this.#key, turnId));
+    const model = this.#core.definitions.get(this.#record.definition.name)?.model;
+    return turn && model ? percentOfWindow(turn, model.contextWindow) : null;
+  }
+
+  async clear(): Promise<void> {
+    await this.#forget("all");
+  }
+
+  async resetConversation(): Promise<void> {
+    await this.#forget("conversation");
+  }
+
+  async #forget(scope: "conversation" | "all"): Promise<void> {
+    this.#core.assertOpen();
+    const live = await this.#core.live.activate(this.#key);
+    const { openTurnId } = live;
+    if (openTurnId !== null) {
+      throw new AgentBusyError(
+        `agent "${this.agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`,
+        {
+          details: { openTurnId },
+        },
+      );
+    }
+    live.clear(scope, "user");
+    await live.committed();
+  }
+
   async getMessages(options: GetMessagesOptions = {}): Promise<Message[]> {
     const { maxMessages, withoutTrace } = options;
     const messages = await this.#core.stores.messages(this.#key, withoutTrace ? {} : { maxMessages });
@@ -177,8 +220,10 @@ export class AgentHandle implements Agent {
     return this.#core.stores.artifacts(this.#key);
   }
 
-  getArtifact(artifactId: string) {
-    return this.#core.stores.artifact(this.#key, artifactId);
+  async getArtifact(idOrName: string, version?: number) {
+    const { stores } = this.#core;
+    const byId = version === undefined ? await stores.artifact(this.#key, idOrName) : undefined;
+    return byId ?? (await stores.artifactByName(this.#key, idOrName, version));
   }
 
   getTrace(turnId?: string) {
@@ -191,46 +236,10 @@ export class AgentHandle implements Agent {
   }
 
   async spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent> {
-    const parent = this.#record;
-    const depth = parent.depth + 1;
-    const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
-    if (depth > maxDepth)
-      throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
-    if (this.#core.definitions.get(definition.name) !== definition) {
-      throw new NotFoundError(
-        `the definition "${definition.name}" was not given to this runtime; name it in createRuntime({ agents })`,
-      );
-    }
-    const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
-    const accountId = agentAccountId(agentId);
-    const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
-    const { record } = await this.#core.stores.createAgent(
-      {
-        tenant,
-        agentId,
-        rootAgentId,
-        parentAgentId: parent.agentId,
-        parentTurnId: null,
-        parentStep: null,
-        parentCallId: null,
-        depth,
-        definition: definition.ref,
-        ownerId,
-        sessionId,
-        createdAt: this.#core.clock.now(),
-        accountId,
-        parentAccountId,
-        ...grantOf({ definition, policy: {} }, parent.deniedTools),
-        maxDepth,
-        turnLimits: null,
-        metadata: {},
-      },
-      { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits: limitsOf(options.budget) },
-    );
+    const { record, isNew } = await createChild(this.#core, this.#record, definition, options);
     const agent = new AgentHandle(this.#core, record);
     await agent.start();
-    const first = turnIdOf(agentId, 1);
-    const turn = record.nextTurnNumber > 1 ? agent.turn(first) : agent.executeTurn(input);
+    const turn = isNew ? agent.executeTurn(input) : agent.turn(turnIdOf(record.agentId, 1));
     await turn.id;
     return { agent, turn };
   }

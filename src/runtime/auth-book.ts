@@ -1,6 +1,6 @@
 import { type AgentIdentity, agentOfTurn, type TurnState } from "../state/index.ts";
 import { type Auth, concealCredentials } from "../tools/index.ts";
-import type { RuntimeOptions } from "./types.ts";
+import type { AuthRequest, RuntimeOptions } from "./types.ts";
 
 /**
  * Who each open turn runs for, credentials included. In memory only: credentials are never stored (row L9). Children
@@ -25,18 +25,31 @@ export class AuthBook {
   }
 
   of(turnId: string): Auth | undefined {
+    let nameOnly: Auth | undefined;
     for (let at: string | null = turnId; at !== null; at = this.#parentTurnOf(agentOfTurn(at))) {
       const auth = this.#byTurn.get(at);
-      if (auth) return auth;
+      if (auth?.credentials !== undefined) return auth;
+      nameOnly ??= auth;
     }
-    return undefined;
+    return nameOnly;
   }
 
   /** After a restart: asks for the credentials of a turn that is carried on. */
-  async resolve(identity: AgentIdentity, turn: TurnState): Promise<void> {
-    const { actorId, turnId } = turn;
+  async resume(identity: AgentIdentity, { actorId, turnId }: TurnState): Promise<void> {
     if (actorId === null || this.of(turnId)) return;
-    const auth = (await this.#resolve?.({ actorId, agentId: identity.agentId, turnId })) ?? { actorId };
+    const auth = (await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "restart" })) ?? { actorId };
     this.keep(turnId, auth);
+  }
+
+  /** Credentials that a tool needs and nobody has: what the program gives is kept for the turn. */
+  async resolve(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined> {
+    if (actorId === null) return undefined;
+    const auth = await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "tool" });
+    if (auth) this.keep(turnId, auth);
+    return auth;
+  }
+
+  async ask(request: AuthRequest): Promise<Auth | undefined> {
+    return await this.#resolve?.(request);
   }
 }

@@ -1,4 +1,6 @@
 import type { TurnMemory } from "../actors/index.ts";
+import { viewOf } from "../context/index.ts";
+import type { AgentContext } from "../machines/index.ts";
 import { addressOf, type Entry, type Message, textOf } from "../state/index.ts";
 
 /**
@@ -36,12 +38,20 @@ export class Conversation {
     return textOf(this.#byId.get(messageId)?.content ?? "");
   }
 
-  /** Oldest first; the newest only, cut where no call is parted from its result. */
-  history(maxMessages: number | undefined): readonly Message[] {
-    if (maxMessages === undefined || this.#history.length <= maxMessages) return this.#history;
-    let from = this.#history.length - maxMessages;
-    while (from < this.#history.length && this.#history[from]?.role === "tool") from += 1;
-    return this.#history.slice(from);
+  /** All of it, oldest first. */
+  get archive(): readonly Message[] {
+    return this.#history;
+  }
+
+  /** What the model may see of it: since the last compaction. */
+  viewOf(compaction: AgentContext["compaction"]): readonly Message[] {
+    return compaction ? viewOf(this.#history, compaction) : this.#history;
+  }
+
+  /** Forgets what was said so far. */
+  clear(): void {
+    this.#history.length = 0;
+    this.#byId.clear();
   }
 
   memory(turnId: string): TurnMemory {

@@ -1,4 +1,5 @@
 import { turnAccountId } from "../budget/index.ts";
+import { hookCountsOf } from "../hooks/index.ts";
 import {
   type InboxItem,
   type Message,
@@ -24,7 +25,7 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       break;
     case "pause":
       if (isAsleep(activation)) return false;
-      pauseAgent(activation, item.by);
+      pauseAgent(activation, item.by, item.now);
       break;
     case "resume":
       if (isAsleep(activation)) return false;
@@ -36,6 +37,9 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       break;
     case "budget.freed":
       if (activation.openTurnId !== null) activation.append({ type: "budget.freed", turnId: activation.openTurnId });
+      break;
+    case "decision":
+      takeDecision(activation, item);
       break;
     default:
       item satisfies never;
@@ -55,6 +59,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
   const accountId = turnAccountId(turnId);
   const limits = { ...definition.limits, ...identity.turnLimits, ...item.limits };
   const granted = identity.grantedTools;
+  const { contextWindowSize } = definition.history;
   activation.append(
     {
       type: "turn.started",
@@ -70,7 +75,9 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       limits,
       accountId,
       maxConsecutiveToolFailures: definition.maxConsecutiveToolFailures,
-      hooks: { beforeLlm: definition.hooks.beforeLlm.length, afterTools: definition.hooks.afterTools.length },
+      hooks: hookCountsOf(definition.hooks),
+      ...(definition.output ? { checksOutput: true } : {}),
+      ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
     },
     {
       messages: message ? [message] : [],
@@ -85,7 +92,6 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
             limits,
           },
         },
-        { type: "activity", accountId, delta: 1 },
       ],
     },
   );
@@ -109,12 +115,36 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
   });
 }
 
-/** Holds the agent; mid-turn as soon as nothing of its own is under way. */
-export function pauseAgent(activation: Activation, by: string): void {
+function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "decision" }>): void {
+  const { requestId, turnId, callId, decision } = item;
+  const turn = activation.openTurnId === turnId ? activation.turn(turnId) : undefined;
+  // The turn has gone on without it: the call was interrupted, and has its result.
+  if (!turn?.openRequestIds.includes(requestId)) return;
+  const call = activation.call(turnId, callId);
+  if (!call?.openRequest) return;
+  const { kind } = call.openRequest;
+  activation.append({
+    type: "request.decided",
+    turnId,
+    step: call.step,
+    callId,
+    requestId,
+    kind,
+    name: call.name,
+    ...decision,
+  });
+}
+
+/** Holds the agent; mid-turn as soon as nothing of its own is under way. With `now` a model call in flight is dropped. */
+export function pauseAgent(activation: Activation, by: string, now = false): void {
   const { lifecycle, openTurnId } = activation;
-  if (lifecycle === "paused" || activation.isPausing) return;
-  activation.append({ type: "agent.pausing", by, ...(openTurnId === null ? {} : { turnId: openTurnId }) });
-  if (openTurnId === null) activation.append({ type: "agent.paused" });
+  if (lifecycle === "paused") return;
+  if (!activation.isPausing) {
+    const turnId = openTurnId === null ? {} : { turnId: openTurnId };
+    activation.append({ type: "agent.pausing", by, ...turnId, ...(now ? { now } : {}) });
+    if (openTurnId === null) activation.append({ type: "agent.paused" });
+  }
+  if (now) activation.dropModelCall();
 }
 
 function takeResume(activation: Activation, by: string): void {
@@ -124,10 +154,7 @@ function takeResume(activation: Activation, by: string): void {
     activation.append({ type: "agent.resumed", by, to: "ready" });
     return;
   }
-  const accountId = activation.turn(openTurnId)?.accountId;
-  const stoodStill = lifecycle === "paused" && accountId !== undefined;
-  const moves = stoodStill ? [{ type: "activity", accountId, delta: 1 } as const] : [];
-  activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId }, { moves });
+  activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId });
 }
 
 /** What holds or frees it is for the agent as it is after `start()`. */
@@ -143,14 +170,18 @@ function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null
 function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abort" }>): void {
   const turnId = activation.openTurnId;
   if (turnId === null || (item.turnId !== null && item.turnId !== turnId)) return;
-  const signal: StopSignal = { reason: item.stopReason, message: item.reason, source: item.by };
+  const signal: StopSignal = {
+    reason: item.stopReason,
+    message: item.reason,
+    source: item.isSuperseded ? "supersede" : item.by,
+  };
   activation.append({ type: "stop.signalled", turnId, signal });
   // A paused agent takes no step on its own: ending it is what was asked for.
   if (activation.lifecycle === "paused" || activation.isPausing) takeResume(activation, item.by);
 }
 
 /** A limit on time has run out. */
-export function takeTimer(activation: Activation, timer: Timer): void {
+export function takeTimer(activation: Activation, timer: Extract<Timer, { kind: "limit" }>): void {
   const turnId = activation.openTurnId;
   const { accountId, limit, id } = timer;
   const concerned =

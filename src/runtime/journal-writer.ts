@@ -9,7 +9,7 @@ import {
   isIntent,
   type OwnedFields,
 } from "../state/index.ts";
-import type { Batch, CommitOutcome, Committed, SpawnOrder } from "../stores/index.ts";
+import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder } from "../stores/index.ts";
 import type { CommitSource, Committer } from "./committer.ts";
 import { PendingBatch } from "./pending-batch.ts";
 
@@ -113,6 +113,18 @@ export class JournalWriter implements CommitSource {
 
   acknowledge(itemKey: string): void {
     this.#pending.acknowledged.push(itemKey);
+    this.#committer.schedule(this);
+  }
+
+  /** A change of accounts that goes with no entry of its own. */
+  move(move: BudgetMove): void {
+    this.#pending.moves.push(move);
+    this.#committer.schedule(this);
+  }
+
+  /** The stored messages are deleted with the batch that is being filled. */
+  clear(scope: NonNullable<Batch["cleared"]>): void {
+    this.#pending.cleared = scope;
     this.#committer.schedule(this);
   }
 

@@ -2,7 +2,7 @@ import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { EntryOf, Timer } from "../state/index.ts";
-import type { ProcessIdentity, Stores } from "../stores/index.ts";
+import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { AuthBook } from "./auth-book.ts";
 import type { EventBus } from "./event-bus.ts";
@@ -23,6 +23,7 @@ export interface LiveAgentsOptions {
   /** Timers that a commit has set. */
   onTimers(timers: readonly Timer[]): void;
   onActivated(activation: Activation): void;
+  onCommitted(activation: Activation, outcome: Committed): void;
   onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void;
   onRest(activation: Activation): void;
   onResumed(activation: Activation): void;

@@ -51,6 +51,7 @@ export class LiveAgents implements Attended {
       world: this.#world,
       slots: (name, limit) => this.#slotsOf(name, limit),
       auth: (turnId) => auth.of(turnId),
+      resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
       hasListeners: (rootAgentId) => bus.hasListeners(rootAgentId),
       onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),
       emit: ({ identity }, turnId, step, event) =>
@@ -144,7 +145,7 @@ export class LiveAgents implements Attended {
     this.#inboxes.take(activation, item);
   }
 
-  takeTimer(activation: Activation, timer: Timer): void {
+  takeTimer(activation: Activation, timer: Extract<Timer, { kind: "limit" }>): void {
     takeTimer(activation, timer);
   }
 
@@ -205,6 +206,7 @@ export class LiveAgents implements Attended {
     bus.publishEntries(outcome.entries, activation.identity, outcome.cursor, (id) => activation.conversation.text(id));
     if (outcome.timers.length > 0) this.#options.onTimers(outcome.timers);
     if (outcome.posted.length > 0) this.notify(outcome.posted);
+    this.#options.onCommitted(activation, outcome);
     let ended: EntryOf<"turn.ended"> | undefined;
     for (const entry of outcome.entries) {
       if (entry.type === "turn.ended") ended = entry;

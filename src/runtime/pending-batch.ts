@@ -1,23 +1,26 @@
 import type { FactParts } from "../actors/index.ts";
 import { createId } from "../base/index.ts";
-import type { AgentKey, Artifact, Entry, Message, OwnedFields } from "../state/index.ts";
-import type { Batch, BudgetMove, Post, SpawnOrder } from "../stores/index.ts";
+import type { AgentKey, AgentRequest, Entry, Message, OwnedFields } from "../state/index.ts";
+import type { Batch, BudgetMove, NewArtifact, Post, SpawnOrder } from "../stores/index.ts";
 
 /** What has been appended since the last batch was taken. */
 export class PendingBatch {
   readonly entries: Entry[] = [];
   readonly messages: Message[] = [];
-  readonly artifacts: Artifact[] = [];
+  readonly artifacts: NewArtifact[] = [];
   readonly moves: BudgetMove[] = [];
   readonly spawns: SpawnOrder[] = [];
   readonly posts: Post[] = [];
   readonly acknowledged: string[] = [];
   readonly clearedTimers: string[] = [];
+  readonly requests: AgentRequest[] = [];
+  readonly closedRequests: string[] = [];
+  cleared: Batch["cleared"] = null;
   owned: OwnedFields | null = null;
   closedTurnId: string | null = null;
 
   get isEmpty(): boolean {
-    const hasWork = this.entries.length + this.acknowledged.length + this.clearedTimers.length > 0;
+    const hasWork = this.entries.length + this.acknowledged.length + this.clearedTimers.length + this.moves.length > 0;
     return !hasWork && this.owned === null && this.closedTurnId === null;
   }
 
@@ -27,11 +30,13 @@ export class PendingBatch {
     if (parts.artifacts) this.artifacts.push(...parts.artifacts);
     if (parts.moves) this.moves.push(...parts.moves);
     if (parts.posts) this.posts.push(...parts.posts);
+    if (parts.requests) this.requests.push(...parts.requests);
+    if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
   }
 
   toBatch(key: AgentKey, epoch: number, expectedSeq: number): Batch {
-    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts, acknowledged, clearedTimers } =
-      this;
+    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
+    const { acknowledged, clearedTimers, requests, closedRequests, cleared } = this;
     return {
       id: createId(),
       key,
@@ -40,7 +45,10 @@ export class PendingBatch {
       entries,
       messages,
       artifacts,
+      cleared,
       owned,
+      requests,
+      closedRequests,
       closedTurnId,
       moves,
       spawns,

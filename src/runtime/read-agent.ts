@@ -9,8 +9,10 @@ import {
   agentStateSchema,
   type Entry,
   foldTurn,
+  isResting,
   startTurn,
   type TraceEntry,
+  type TurnState,
   textOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
@@ -43,13 +45,21 @@ export async function readAgentState(
   const messages = await stores.messages(key);
   const record = await stores.readAgent(key);
   if (!record) throw new NotFoundError(`there is no agent "${key.agentId}"`);
-  const [first] = entries;
-  const turn =
-    first?.type === "turn.started"
-      ? entries.reduce((folded, entry) => foldTurn(folded, entry), startTurn(first))
-      : undefined;
+  const turn = turnOf(entries);
   const settings = definition ? settingsOf(definition, entries) : undefined;
-  return agentStateSchema.parse(agentStateOf(record, turn?.execution ?? null, messages, settings));
+  const waits = turn !== undefined && isResting(turn);
+  return agentStateSchema.parse(agentStateOf(record, turn?.execution ?? null, messages, settings, waits));
+}
+
+/** One turn as its committed entries make it. */
+export async function readTurn(stores: Stores, key: AgentKey, turnId: string): Promise<TurnState | undefined> {
+  return turnOf(await entriesOfTurn(stores, key, turnId));
+}
+
+function turnOf(entries: readonly Entry[]): TurnState | undefined {
+  const [first] = entries;
+  if (first?.type !== "turn.started") return undefined;
+  return entries.reduce((folded, entry) => foldTurn(folded, entry), startTurn(first));
 }
 
 function settingsOf(definition: AgentDefinition, entries: readonly Entry[]): AgentSettings {

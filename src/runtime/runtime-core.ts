@@ -2,9 +2,16 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
-import { AlreadyOwnedError, LeaseLostError, NotFoundError, TurnInterruptedError } from "../errors/index.ts";
+import {
+  AlreadyOwnedError,
+  InvalidInputError,
+  LeaseLostError,
+  NotFoundError,
+  TurnInterruptedError,
+} from "../errors/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason, type Timer } from "../state/index.ts";
 import { currentProcess, type Stores } from "../stores/index.ts";
+import type { Auth } from "../tools/index.ts";
 import type { Activation } from "./activation.ts";
 import { Alarms } from "./alarms.ts";
 import { AuthBook } from "./auth-book.ts";
@@ -12,6 +19,8 @@ import type { CoreOptions } from "./core-options.ts";
 import { EventBus } from "./event-bus.ts";
 import { followTree } from "./follow.ts";
 import { LiveAgents } from "./live-agents.ts";
+import { RequestDesk } from "./request-desk.ts";
+import { requestsAtRest, requestsBelow } from "./rest-watch.ts";
 import type { TurnSource } from "./turn-handle.ts";
 import { readTurnResult, TurnResults, turnResultOf } from "./turn-results.ts";
 import type { TurnRest, TurnResult } from "./types.ts";
@@ -29,6 +38,7 @@ export class RuntimeCore implements TurnSource {
   readonly bus = new EventBus();
   readonly auth: AuthBook;
   readonly live: LiveAgents;
+  readonly desk: RequestDesk;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly #results = new TurnResults();
   readonly #parentTurns = new Map<string, string | null>();
@@ -53,6 +63,14 @@ export class RuntimeCore implements TurnSource {
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
     this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
+    this.desk = new RequestDesk({
+      stores,
+      tenant,
+      clock,
+      definitions,
+      mayDecide: options.mayDecide,
+      notify: (agentIds) => this.live.notify(agentIds),
+    });
     this.#alarms = new Alarms(stores, clock, (timer) => this.#onTimer(timer));
     this.live = new LiveAgents({
       stores,
@@ -68,6 +86,11 @@ export class RuntimeCore implements TurnSource {
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
       onActivated: ({ identity }) => this.#parentTurns.set(identity.agentId, identity.parentTurnId),
+      onCommitted: (activation, { entries }) => {
+        // A turn can only come to rest with one of these, or with a change of accounts alone.
+        const mayRest = entries.length === 0 || entries.some(({ type }) => type === "turn.waiting");
+        if (mayRest) this.#lookForRests(activation.identity.rootAgentId);
+      },
       onTurnEnded: (activation, entry) => this.#onTurnEnded(activation, entry),
       onRest: (activation) => this.#onRest(activation),
       // Whoever waits for the pause waits no longer: it was taken back.
@@ -120,7 +143,24 @@ export class RuntimeCore implements TurnSource {
     this.closed.throwIfAborted();
     const rested = this.#results.rest(turnId);
     await this.#lookFor(turnId);
+    await this.#lookForRest(turnId);
     return await rested;
+  }
+
+  /** A turn waits when it and everything below it have come to rest, in whatever process. */
+  async #lookForRest(turnId: string): Promise<void> {
+    const requests = await requestsAtRest(this.stores, this.tenant, turnId);
+    if (requests) this.#results.rested({ status: "waiting", turnId, reason: "request", requests });
+  }
+
+  #lookForRests(rootAgentId: string): void {
+    for (const turnId of this.#results.restsAwaited(rootAgentId)) {
+      this.#lookForRest(turnId).catch((error: unknown) => this.#report(turnId, error));
+    }
+  }
+
+  #report(turnId: string, error: unknown): void {
+    if (!this.closed.aborted) process.emitWarning(`turn ${turnId}: ${String(error)}`);
   }
 
   /** A turn that ended before anybody asked is in the journal. */
@@ -142,6 +182,23 @@ export class RuntimeCore implements TurnSource {
     const posted = outcome.type === "notFound" ? [] : outcome.posted;
     this.live.notify(posted);
     return posted;
+  }
+
+  /**
+   * Credentials for every turn of the agent's tree that asks for them. They stay in this process (row L9), so the turn has to
+   * be carried on here.
+   */
+  async provideAuth(agentId: string, auth: Auth): Promise<void> {
+    const requests = await requestsBelow(this.stores, this.tenant, agentId);
+    for (const request of requests.filter(({ kind }) => kind === "auth")) {
+      if (request.actorId !== null && request.actorId !== auth.actorId) {
+        throw new InvalidInputError(
+          `turn ${request.turnId} runs for "${request.actorId}"; credentials of "${auth.actorId}" are not its own`,
+        );
+      }
+      this.auth.keep(request.turnId, auth);
+      await this.desk.decide(request.requestId, { verdict: "provided", by: auth.actorId });
+    }
   }
 
   parentTurnOf(agentId: string): string | null {
@@ -182,12 +239,14 @@ export class RuntimeCore implements TurnSource {
     this.#resolvePause(activation.key.agentId);
     if (!this.#results.isAwaited(turnId)) return;
     const text = outputMessageId === null ? "" : activation.conversation.text(outputMessageId);
-    this.#results.ended(turnResultOf(entry, activation.turn(turnId)?.execution ?? null, text));
+    const { entries } = activation.memory(turnId);
+    this.#results.ended(turnResultOf(entry, activation.turn(turnId)?.execution ?? null, text, entries));
   }
 
   #onRest(activation: Activation): void {
     this.#resolvePause(activation.key.agentId);
-    if (activation.openTurnId !== null) this.#results.rested(activation.openTurnId);
+    const turnId = activation.openTurnId;
+    if (turnId !== null) this.#results.rested({ status: "waiting", turnId, reason: "paused" });
   }
 
   #resolvePause(agentId: string): void {
@@ -201,9 +260,8 @@ export class RuntimeCore implements TurnSource {
   #onForeignWrite(): void {
     this.live.notify(this.live.all().map(({ key }) => key.agentId));
     for (const turnId of this.#results.awaited()) {
-      this.#lookFor(turnId).catch((error: unknown) => {
-        if (!this.closed.aborted) process.emitWarning(`turn ${turnId}: ${String(error)}`);
-      });
+      const look = this.#lookFor(turnId).then(() => this.#lookForRest(turnId));
+      look.catch((error: unknown) => this.#report(turnId, error));
     }
     for (const onlooker of this.#onlookers) onlooker();
   }
@@ -216,6 +274,7 @@ export class RuntimeCore implements TurnSource {
 
   async #onTimer(timer: Timer): Promise<void> {
     if (timer.tenant !== this.tenant) return;
+    if (timer.kind === "request") return await this.desk.expire(timer.requestId);
     try {
       const activation = await this.live.activateUnlessShutDown(this.keyOf(timer.agentId));
       if (!activation) return;

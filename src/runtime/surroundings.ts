@@ -1,7 +1,7 @@
 import type { InspectionEvent } from "xstate";
 import type { Host } from "../actors/index.ts";
 import type { Clock } from "../base/index.ts";
-import type { TroupeEventBody } from "../state/index.ts";
+import type { AgentIdentity, TroupeEventBody } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 import type { Committer } from "./committer.ts";
@@ -15,6 +15,7 @@ export interface Surroundings<Live extends Host = Host> {
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   slots(toolName: string, limit: number): Slots;
   auth(turnId: string): Auth | undefined;
+  resolveAuth(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined>;
   hasListeners(rootAgentId: string): boolean;
   onCommitted(activation: Live, outcome: Committed): void;
   emit(activation: Live, turnId: string, step: number, event: TroupeEventBody): void;

@@ -34,7 +34,7 @@ export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<Activ
     const rows = await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1);
     for (const row of rows) for (const entry of row.entries) fold.apply(entry);
     const history = seq === 0 ? [] : await stores.messages(key);
-    if (fold.turn) await auth.resolve(record, fold.turn);
+    if (fold.turn) await auth.resume(record, fold.turn);
     const snapshot = seq === 0 ? undefined : fold.toSnapshot();
     const turnEntries = fold.turn ? fold.turnEntries : [];
     return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };

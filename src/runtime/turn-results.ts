@@ -1,3 +1,4 @@
+import { outputOf } from "../actors/index.ts";
 import { createDeferred, type Deferred } from "../base/index.ts";
 import {
   agentOfTurn,
@@ -7,15 +8,22 @@ import {
   errorsOf,
   foldTurn,
   type Message,
+  rootOf,
   startTurn,
   type TurnState,
   textOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
-import type { TurnRest, TurnResult } from "./types.ts";
+import type { TurnRest, TurnResult, WaitingTurn } from "./types.ts";
 
 /** The result of a turn from its last entry, its execution, and the text of its answer. */
-export function turnResultOf(entry: EntryOf<"turn.ended">, execution: ExecutionState | null, text: string): TurnResult {
+export function turnResultOf(
+  entry: EntryOf<"turn.ended">,
+  execution: ExecutionState | null,
+  text: string,
+  entries: readonly Entry[],
+): TurnResult {
+  const output = entry.outcome === "completed" ? outputOf(entries) : undefined;
   const { turnId, outcome, stopReason, signal, usage, costMicros, steps, toolCalls, error } = entry;
   return {
     agentId: agentOfTurn(turnId),
@@ -31,6 +39,7 @@ export function turnResultOf(entry: EntryOf<"turn.ended">, execution: ExecutionS
     error,
     errors: execution ? errorsOf(execution) : error ? [error] : [],
     execution,
+    ...(output === undefined ? {} : { output }),
   };
 }
 
@@ -43,8 +52,9 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   const rows = await stores.readJournal(key, 1);
   let turn: TurnState | undefined;
   let ended: EntryOf<"turn.ended"> | undefined;
-  for (const entry of rows.flatMap((row): readonly Entry[] => row.entries)) {
-    if (!("turnId" in entry) || entry.turnId !== turnId) continue;
+  const all = rows.flatMap((row): readonly Entry[] => row.entries);
+  const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
+  for (const entry of entries) {
     if (entry.type === "turn.started") turn = startTurn(entry);
     if (turn) turn = foldTurn(turn, entry);
     if (entry.type === "turn.ended") ended = entry;
@@ -52,7 +62,7 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   if (!ended) return undefined;
   const id = ended.outputMessageId;
   const [message]: (Message | undefined)[] = id === null ? [] : await stores.messagesById(key, [id]);
-  return turnResultOf(ended, turn?.execution ?? null, textOf(message?.content ?? ""));
+  return turnResultOf(ended, turn?.execution ?? null, textOf(message?.content ?? ""), entries);
 }
 
 /** Those who wait for turns to end or to come to rest. */
@@ -79,9 +89,14 @@ export class TurnResults {
     this.#rests.delete(result.turnId);
   }
 
-  rested(turnId: string): void {
-    this.#rests.get(turnId)?.resolve({ status: "waiting", turnId, reason: "paused" });
-    this.#rests.delete(turnId);
+  rested(rest: WaitingTurn): void {
+    this.#rests.get(rest.turnId)?.resolve(rest);
+    this.#rests.delete(rest.turnId);
+  }
+
+  /** Turns of one tree whose coming to rest somebody awaits. */
+  restsAwaited(rootAgentId: string): string[] {
+    return [...this.#rests.keys()].filter((turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId);
   }
 
   /** Turn ids whose end somebody awaits. */

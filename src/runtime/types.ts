@@ -4,14 +4,17 @@ import type { Clock } from "../base/index.ts";
 import type { Account, Budget } from "../budget/index.ts";
 import type {
   AgentRecord,
+  AgentRequest,
   AgentState,
   Artifact,
   Content,
   ExecutionState,
   ExecutionStatus,
+  Json,
   JsonObject,
   Lifecycle,
   Message,
+  RequestVerdict,
   StopReason,
   StopSignal,
   StoredError,
@@ -27,6 +30,48 @@ export interface AuthRequest {
   readonly actorId: string;
   readonly agentId: string;
   readonly turnId: string;
+  /** A turn is carried on after a restart, or a tool with `auth: "required"` has none. */
+  readonly reason: "restart" | "tool";
+}
+
+/** Who wants to decide what; for `RuntimeOptions.mayDecide`. */
+export interface DecisionAttempt {
+  readonly request: AgentRequest;
+  /** As the caller named them; null: nobody. */
+  readonly by: string | null;
+  readonly verdict: RequestVerdict;
+}
+
+/** A decision on a request. */
+export interface Decide {
+  readonly verdict: Exclude<RequestVerdict, "expired">;
+  /** Who decides: kept for audit, and asked of `mayDecide`. */
+  readonly by?: string | undefined;
+  /** Why; with `rejected` the model is told. */
+  readonly reason?: string | undefined;
+  /** For `edited`: takes the place of the model's arguments, and is validated as they were. */
+  readonly arguments?: Json | undefined;
+  /** For `answered`: what the caller's tool gave, or the person said. Texts go as they are, other values as JSON. */
+  readonly result?: unknown;
+  /** For `answered`: the tool failed, and `result` says why. */
+  readonly isError?: boolean | undefined;
+  /** Hash of the arguments that were shown to whoever decides; a request about other ones is not decided. */
+  readonly argumentsHash?: string | undefined;
+}
+
+/** The rest of a decision, where the method's name is the verdict. */
+export type DecideOptions = Pick<Decide, "by" | "reason" | "argumentsHash">;
+
+export interface RequestListOptions {
+  readonly rootAgentId?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly turnId?: string | undefined;
+  /** Default `open`. */
+  readonly status?: AgentRequest["status"] | undefined;
+  /** Default 100. */
+  readonly limit?: number | undefined;
+  /** Continue after this request id. */
+  readonly after?: string | undefined;
 }
 
 export interface RuntimeOptions {
@@ -43,6 +88,8 @@ export interface RuntimeOptions {
   readonly leaseMs?: number | undefined;
   /** Asked for credentials when a turn goes on that was started in another process. */
   readonly resolveAuth?: ((request: AuthRequest) => Auth | undefined | Promise<Auth | undefined>) | undefined;
+  /** Who may decide which request. Default: whoever can call the runtime. */
+  readonly mayDecide?: ((attempt: DecisionAttempt) => boolean | Promise<boolean>) | undefined;
   /** Every XState inspection event of every live agent, with the agent's id. They are provisional until the commit. */
   readonly onInspect?: ((agentId: string, event: InspectionEvent) => void) | undefined;
   /** Discards and restores an agent after each of its commits. For tests of recovery: it is slow. */
@@ -64,8 +111,11 @@ export interface TurnOptions {
   readonly auth?: Auth | undefined;
   /** Limits of this turn; they take the place of the definition's, name by name. */
   readonly budget?: Budget | undefined;
-  /** What to do while another turn is open: be refused (default), or wait in line. */
-  readonly ifBusy?: "refuse" | "queue" | undefined;
+  /**
+   * What to do while another turn is open: be refused (default), wait in line, or take its place: `supersede` ends the open
+   * turn, whose open calls get results that say so, and this one follows.
+   */
+  readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
 }
 
 /** How a turn ended. */
@@ -87,12 +137,24 @@ export interface TurnResult {
   readonly error: StoredError | null;
   /** All errors, those of tools included. */
   readonly errors: readonly StoredError[];
+  /** The checked answer, where the definition has an `output` schema and the turn completed. */
+  readonly output?: Json | undefined;
   /** The turn as rows S see it; null when it ended before this process looked. */
   readonly execution: ExecutionState | null;
 }
 
 /** How a turn came to rest: ended, or waiting for somebody. */
-export type TurnRest = TurnResult | { readonly status: "waiting"; readonly turnId: string; readonly reason: "paused" };
+export type TurnRest = TurnResult | WaitingTurn;
+
+/** A turn at rest that is still open: paused, or with requests that somebody has to decide, its subagents' included. */
+export type WaitingTurn =
+  | { readonly status: "waiting"; readonly turnId: string; readonly reason: "paused" }
+  | {
+      readonly status: "waiting";
+      readonly turnId: string;
+      readonly reason: "request";
+      readonly requests: readonly AgentRequest[];
+    };
 
 export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEvent) => void);
 
@@ -144,21 +206,42 @@ export interface Agent {
   openTurn(): Turn | undefined;
   /** Any turn of this agent by its id, ended ones too. */
   turn(turnId: string): Turn;
-  /** Holds the agent and its whole subtree at the next safe point; resolves when this agent has come to rest. */
-  pause(): Promise<void>;
-  resume(): Promise<void>;
+  /**
+   * Holds the agent and its whole subtree at the next safe point; resolves when this agent has come to rest. With `now` model
+   * calls in flight are dropped, and repeated after the pause.
+   */
+  pause(options?: PauseOptions): Promise<void>;
+  /** Ends a pause. With `auth` it also answers every `auth` request of the agent and its subtree. */
+  resume(options?: ResumeOptions): Promise<void>;
+  /** Open requests of the agent and its whole subtree. */
+  requests(): Promise<AgentRequest[]>;
+  /** How full the model's context window was after the last answer, in percent; null when that is not known. */
+  contextPercent(): Promise<number | null>;
+  /** Forgets the conversation and the artifacts for good; the journal keeps what was done. Rejects while a turn is open. */
+  clear(): Promise<void>;
+  /** Forgets the conversation and keeps the artifacts (row H9). Rejects while a turn is open. */
+  resetConversation(): Promise<void>;
   abort(reason?: string): Promise<void>;
   /** Saves and frees; only `start()` brings it back. An open turn is carried on then. */
   shutdown(): Promise<void>;
   getMessages(options?: GetMessagesOptions): Promise<Message[]>;
   getArtifacts(): Promise<Omit<Artifact, "content">[]>;
-  getArtifact(artifactId: string): Promise<Artifact | undefined>;
+  /** By id, or by name: the newest version, or the one that is asked for. */
+  getArtifact(idOrName: string, version?: number): Promise<Artifact | undefined>;
   /** Trace of one turn, by default the last (row H5); derived from the journal. */
   getTrace(turnId?: string): Promise<TraceEntry[]>;
   /** The agent as one immutable value (row S1), from what is committed; ask it with `viewAgentState`. */
   getState(): Promise<AgentState>;
   /** Starts a subagent from code; the same `key` is the same child. */
   spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent>;
+}
+
+export interface PauseOptions {
+  readonly now?: boolean | undefined;
+}
+
+export interface ResumeOptions {
+  readonly auth?: Auth | undefined;
 }
 
 export interface SpawnedAgent {
@@ -198,6 +281,17 @@ export interface Runtime {
   find(agentId: string): Promise<Agent>;
   list(options?: AgentListOptions): Promise<AgentRecord[]>;
   accounts(rootAgentId: string): Promise<Account[]>;
+  /** Requests that wait for somebody, oldest first. */
+  requests(options?: RequestListOptions): Promise<AgentRequest[]>;
+  /**
+   * Decides a request, once, whichever process its agent lives in. Rejects with `RequestConflictError` when somebody was
+   * faster or it has expired, `NotFoundError`, or `InvalidInputError` where the verdict or the arguments do not fit.
+   */
+  decide(requestId: string, decide: Decide): Promise<AgentRequest>;
+  approve(requestId: string, options?: DecideOptions): Promise<AgentRequest>;
+  reject(requestId: string, options?: DecideOptions): Promise<AgentRequest>;
+  /** For a question or a client tool. */
+  answer(requestId: string, result: unknown, options?: DecideOptions): Promise<AgentRequest>;
   /** Every event of every live agent, ephemeral ones included. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /** Durable events of one tree from the journal, then live ones, without gap or double. */

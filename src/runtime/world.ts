@@ -40,6 +40,11 @@ export class World {
     return this.#outside.has(key);
   }
 
+  /** Aborts one call; whoever waits for its outcome gets the error that the call itself gives. */
+  cut(key: string): void {
+    this.#outside.get(key)?.controller.abort(new TurnInterruptedError("the call was dropped by a pause"));
+  }
+
   /** Aborts everything of one agent, or of all: nobody is left to take the outcomes. */
   abandon(agentId?: string): void {
     const reason = new TurnInterruptedError("its agent was released by this process");

@@ -131,17 +131,18 @@ const noSettings: AgentSettings = { llmConfig: null, systemPrompt: "", responseF
 
 /**
  * The public state from the runtime's own truth: the record, the fold of the newest turn, the stored conversation.
- * A selector: nothing is kept beside them.
+ * A selector: nothing is kept beside them. `waits`: the open turn waits for subagents or for somebody's decision.
  */
 export function agentStateOf(
   record: AgentRecord,
   execution: ExecutionState | null,
   messages: readonly Message[],
   settings: AgentSettings = noSettings,
+  waits = false,
 ): AgentState {
   const { agentId, parentAgentId, createdAt, lastActivity, metadata, status, turnCount } = record;
   const { llmConfig, systemPrompt, responseFormat } = settings;
-  const rests = status === "paused" && execution?.status === "in_progress";
+  const rests = (waits || status === "paused") && execution?.status === "in_progress";
   const times = [createdAt, lastActivity, messages.at(-1)?.createdAt, ...timesOf(execution)];
   return Object.freeze({
     agentId,

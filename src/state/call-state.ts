@@ -85,7 +85,8 @@ export function foldCall(call: CallState, entry: Entry): CallState {
       // Edited arguments are validated again: they were approved as they are now.
       const approvedHash = call.decision?.verdict === "edited" ? argumentsHash : call.approvedHash;
       const gate = { verdict, kind, effect, arguments: entry.arguments, argumentsHash, needsApproval, message };
-      return { ...call, gate, approvedHash };
+      const decision = call.decision?.verdict === "edited" ? null : call.decision;
+      return { ...call, gate, approvedHash, decision };
     }
     case "tool.started":
       return {

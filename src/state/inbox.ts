@@ -50,6 +50,8 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     reason: z.string(),
     /** The stop reason it becomes: a person's abort is `user_requested`, a parent's limit is that limit. */
     stopReason: stopReasonSchema,
+    /** A new message takes the turn's place. */
+    isSuperseded: z.boolean().optional(),
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
   z.object({

@@ -182,7 +182,8 @@ export function nextMove(turn: TurnState): NextMove {
 
 /** Whether calls to the model or of tools of this turn have neither an outcome nor a result. */
 export function hasOpenWork(turn: TurnState): boolean {
-  return turn.openRequest !== null || turn.openCallIds.length > 0 || turn.openGenerates.length > 0;
+  const { openRequest, openCallIds, unreviewedCallIds, openGenerates } = turn;
+  return openRequest !== null || openCallIds.length + unreviewedCallIds.length + openGenerates.length > 0;
 }
 
 /** Whether hooks or a schema have to see the answer that has just come, before anything follows from it. */

@@ -1,0 +1,101 @@
+import { faultPoint } from "../base/index.ts";
+import { compactionDue } from "../context/index.ts";
+import { ContextTooLongError } from "../errors/index.ts";
+import type { EntryOf, Message, TurnState } from "../state/index.ts";
+import { tooLong } from "./compaction-limit.ts";
+import { generateFor } from "./generate.ts";
+import type { Host } from "./host.ts";
+import { metadataOf } from "./model-outcome.ts";
+import { contextPercentOf } from "./trace.ts";
+
+/**
+ * Keeps the conversation within what the model can take: warns where the definition only has a limit, compacts where it has
+ * `autoCompact`. Compaction is user code with journalled results: what was committed is not done again.
+ * Throws `ContextTooLongError` when the model refused the prompt as too long and nothing can be left out any more.
+ */
+export async function compactIfDue(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+  const turn = host.turn(turnId);
+  if (!turn) return;
+  const { maxMessages, autoCompact } = host.definition;
+  const isTooLong = wasTooLong(host, turn);
+  const messages = host.history().length;
+  const contextPercent = contextPercentOf(host, turn);
+  const isDue =
+    turn.compactions === 0 &&
+    turn.attempt === 0 &&
+    compactionDue({ messages, maxMessages, contextPercent, ...autoCompact });
+  if (!autoCompact) {
+    if (maxMessages !== undefined && messages > maxMessages) warnOnce(host, turnId, messages, maxMessages);
+    return;
+  }
+  if (!isTooLong && !isDue) return;
+  await host.committed();
+  if (signal.aborted) return;
+  const run = `compact:${turn.compactions}`;
+  const step = turn.attempt > 0 ? turn.step : turn.step + 1;
+  const { strategy, keep } = autoCompact;
+  const view = host.history();
+  const compaction = await host.world.run(`${turnId}:${step}:${run}`, signal, (worldSignal) =>
+    strategy.compact({
+      messages: view,
+      keep,
+      turnId,
+      isTooLong,
+      signal: worldSignal,
+      generate: generateFor(host, turnId, step, `${run}@${step}`, worldSignal),
+    }),
+  );
+  if (signal.aborted) return;
+  faultPoint("compact.effect");
+  if (!compaction) {
+    if (isTooLong) throw new ContextTooLongError(tooLong(turn.compactions));
+    return;
+  }
+  const { through, summary, keepIds = [] } = compaction;
+  const message = summary === null ? undefined : summaryMessage(host, turnId, step, run, summary);
+  const dropped = view.findIndex(({ id }) => id === through) + 1 - keepIds.length;
+  host.append(
+    {
+      type: "context.compacted",
+      turnId,
+      step,
+      strategy: strategy.name,
+      through,
+      summaryMessageId: message?.id ?? null,
+      kept: [...keepIds],
+      messages: Math.max(0, dropped),
+    },
+    { messages: message ? [message] : [] },
+  );
+  faultPoint("compact.result");
+}
+
+/** The last attempt of the coming model call was refused as too long, and nothing has been left out since. */
+function wasTooLong(host: Host, turn: TurnState): boolean {
+  const last = host
+    .memory(turn.turnId)
+    .entries.findLast(
+      (entry): entry is EntryOf<"model.failed" | "context.compacted"> =>
+        entry.type === "model.failed" || entry.type === "context.compacted",
+    );
+  return turn.attempt > 0 && last?.type === "model.failed" && last.error.code === "context_length";
+}
+
+function warnOnce(host: Host, turnId: string, messages: number, maxMessages: number): void {
+  const code = "messages_limit";
+  const isKnown = host.memory(turnId).entries.some((entry) => entry.type === "warning" && entry.code === code);
+  if (isKnown) return;
+  const message = `the conversation has ${messages} messages, the limit is ${maxMessages}; set autoCompact to compact it`;
+  host.append({ type: "warning", turnId, code, message });
+}
+
+function summaryMessage(host: Host, turnId: string, step: number, run: string, summary: string): Message {
+  return {
+    id: `${turnId}:${step}:${run}`,
+    role: "user",
+    createdAt: host.clock.now(),
+    content: summary,
+    origin: "compaction",
+    metadata: metadataOf(host, turnId, step, true),
+  };
+}

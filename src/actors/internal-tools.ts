@@ -1,0 +1,100 @@
+import type { AgentTool } from "../agents/index.ts";
+import { type CallState, type Json, type Message } from "../state/index.ts";
+import type { InternalTool } from "../tools/index.ts";
+import type { Host } from "./host.ts";
+import { errorResult, settleCall } from "./settle-call.ts";
+
+/** Longest excerpt of one call's arguments in a list. */
+const EXCERPT_CHARACTERS = 200;
+
+/**
+ * Carries out a tool on the agent's own context (row R6). It touches nothing outside, so it is no intent and costs no tool
+ * call; what it changed is an entry of its own.
+ */
+export function runInternalTool(host: Host, call: CallState, tool: InternalTool): void {
+  const args = (call.gate?.arguments ?? {}) as Readonly<Record<string, Json>>;
+  switch (tool.name) {
+    case "load_history":
+      return loadHistory(host, call);
+    case "list_tool_calls":
+      return listToolCalls(host, call, args);
+    case "load_tool_results":
+      return loadToolResults(host, call, args);
+    default:
+      return settleCall(host, call, errorResult(`There is no internal tool "${tool.name}".`, "not_found", "not_found"));
+  }
+}
+
+function loadHistory(host: Host, call: CallState): void {
+  const { turnId, step, callId } = call;
+  const shown = host.turn(turnId)?.contextWindowSize ?? 0;
+  const earlier = host.archive().filter((message) => isSaid(message) && !isOfTurn(message, turnId)).length;
+  const size = Math.min(earlier, shown + (host.definition.history.expandBy ?? 10));
+  if (size <= shown) {
+    return settleCall(host, call, { outcome: "success", text: "There are no older messages: you see all of them." });
+  }
+  host.append({ type: "context.expanded", turnId, step, callId, size });
+  const text = `${size - shown} older messages are now in your context; ${earlier - size} more can be loaded.`;
+  settleCall(host, call, { outcome: "success", text });
+}
+
+/** What a person or the agent said, without tool rounds. */
+function isSaid(message: Message): boolean {
+  return message.role === "user" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) === 0);
+}
+
+function isOfTurn(message: Message, turnId: string): boolean {
+  return message.metadata?.execution_id === turnId || message.id === `${turnId}:in`;
+}
+
+interface EarlierCall {
+  readonly callId: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly failed: boolean;
+}
+
+/** External calls with their results, newest first: internal ones are no part of what can be asked for again. */
+function earlierCalls(host: Host): EarlierCall[] {
+  const results = new Map<string, Message>();
+  for (const message of host.archive()) if (message.role === "tool") results.set(message.callId, message);
+  return host
+    .archive()
+    .flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []))
+    .filter(({ callId, name }) => results.has(callId) && !isInternal(host.definition.tools.get(name)))
+    .map(({ callId, name, arguments: text }) => {
+      const result = results.get(callId);
+      return { callId, name, arguments: text, failed: result?.role === "tool" && result.isError === true };
+    })
+    .toReversed();
+}
+
+function isInternal(tool: AgentTool | undefined): boolean {
+  return tool?.kind === "internal";
+}
+
+function listToolCalls(host: Host, call: CallState, args: Readonly<Record<string, Json>>): void {
+  const limit = typeof args["limit"] === "number" ? args["limit"] : 20;
+  const wanted = earlierCalls(host).filter(({ name }) => typeof args["name"] !== "string" || name === args["name"]);
+  const lines = wanted.slice(0, limit).map(({ callId, name, arguments: text, failed }) => {
+    const excerpt = text.length > EXCERPT_CHARACTERS ? `${text.slice(0, EXCERPT_CHARACTERS)}…` : text;
+    return `${callId} ${name}(${excerpt}) ${failed ? "failed" : "succeeded"}`;
+  });
+  const text = lines.length === 0 ? "There are no earlier tool calls." : lines.join("\n");
+  settleCall(host, call, { outcome: "success", text });
+}
+
+function loadToolResults(host: Host, call: CallState, args: Readonly<Record<string, Json>>): void {
+  const { turnId, step, callId } = call;
+  const asked = Array.isArray(args["callIds"]) ? args["callIds"].filter((id) => typeof id === "string") : [];
+  const known = new Set(earlierCalls(host).map((earlier) => earlier.callId));
+  const callIds = asked.filter((id) => known.has(id));
+  const unknown = asked.filter((id) => !known.has(id));
+  if (callIds.length === 0) {
+    const text = `None of these calls is known: ${asked.join(", ")}. list_tool_calls gives the ids.`;
+    return settleCall(host, call, errorResult(text, "not_found"));
+  }
+  host.append({ type: "context.loaded", turnId, step, callId, callIds });
+  const missing = unknown.length === 0 ? "" : ` Not known: ${unknown.join(", ")}.`;
+  settleCall(host, call, { outcome: "success", text: `Loaded ${callIds.length} results into your context.${missing}` });
+}

@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { InvalidInputError } from "../errors/index.ts";
+import { type Json, type JsonObject, jsonSchema } from "../state/index.ts";
+
+/** What an answer must fit, ready to be sent to the model and to check what comes back. */
+export interface OutputSchema {
+  /** As the model sees it. */
+  readonly jsonSchema: JsonObject;
+  /** Reads an answer. Runs the schema's own refinements and transforms; never rejects. */
+  parse(text: string): Promise<ParsedOutput>;
+}
+
+export type ParsedOutput =
+  | { readonly ok: true; readonly value: Json }
+  /** What does not fit, in words for the model. */
+  | { readonly ok: false; readonly issues: string };
+
+/** Most issues that are told of one answer. */
+const ISSUES_TOLD = 5;
+
+/** Throws `InvalidInputError` when the schema has no JSON form. */
+export function outputSchemaOf(agent: string, schema: z.ZodType): OutputSchema {
+  let shape: JsonObject;
+  try {
+    shape = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+  } catch (error) {
+    throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${String(error)}`, { cause: error });
+  }
+  return { jsonSchema: shape, parse: (text) => parse(schema, text) };
+}
+
+async function parse(schema: z.ZodType, text: string): Promise<ParsedOutput> {
+  const json = jsonIn(text);
+  if (json === undefined) return { ok: false, issues: "it is not JSON" };
+  try {
+    const parsed = await schema.safeParseAsync(json.value);
+    if (!parsed.success) return { ok: false, issues: issuesOf(parsed.error) };
+    const value = jsonSchema.safeParse(parsed.data);
+    return value.success
+      ? { ok: true, value: value.data }
+      : { ok: false, issues: "what it was turned into is no JSON" };
+  } catch (error) {
+    return { ok: false, issues: `it could not be checked: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+/** The JSON of an answer, also where it stands in a fenced block. */
+function jsonIn(text: string): { readonly value: unknown } | undefined {
+  const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/.exec(text);
+  try {
+    return { value: JSON.parse(fenced?.[1] ?? text) };
+  } catch {
+    return undefined;
+  }
+}
+
+function issuesOf({ issues }: z.ZodError): string {
+  const told = issues.slice(0, ISSUES_TOLD).map(({ path, message }) => {
+    return path.length === 0 ? message : `${path.map(String).join(".")}: ${message}`;
+  });
+  const more = issues.length - told.length;
+  return more > 0 ? `${told.join("; ")}; and ${more} more` : told.join("; ");
+}

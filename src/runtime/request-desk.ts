@@ -1,0 +1,136 @@
+import type { AgentDefinition } from "../agents/index.ts";
+import { InvalidInputError, InvariantError, NotFoundError, RequestConflictError } from "../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentRequest,
+  agentOfTurn,
+  callOfRequest,
+  type Decision,
+  partsOfCall,
+  verdictsOf,
+} from "../state/index.ts";
+import type { Stores } from "../stores/index.ts";
+import { renderOutput } from "../tools/index.ts";
+import type { Decide, RequestListOptions, RuntimeOptions } from "./types.ts";
+
+export interface RequestDeskOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: { now(): number };
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly mayDecide: RuntimeOptions["mayDecide"];
+  /** Somebody posted to these agents. */
+  notify(agentIds: readonly string[]): void;
+}
+
+/** What people, callers and programs decide for agents that wait: of any process, whether or not an owner is alive. */
+export class RequestDesk {
+  readonly #options: RequestDeskOptions;
+
+  constructor(options: RequestDeskOptions) {
+    this.#options = options;
+  }
+
+  async list(filter: RequestListOptions = {}): Promise<AgentRequest[]> {
+    const { stores, tenant } = this.#options;
+    return await stores.requests({ status: "open", ...filter, tenant });
+  }
+
+  async find(requestId: string): Promise<AgentRequest> {
+    const request = await this.#options.stores.request(this.#keyOf(requestId), requestId);
+    if (!request) throw new NotFoundError(`there is no request "${requestId}"`);
+    return request;
+  }
+
+  /** Decides a request once. Whoever comes later gets `RequestConflictError`, which tells who decided and how. */
+  async decide(requestId: string, decide: Decide): Promise<AgentRequest> {
+    const request = await this.find(requestId);
+    const decision = this.#decisionOf(request, decide);
+    const { by = null } = decide;
+    const { mayDecide } = this.#options;
+    if (mayDecide && !(await mayDecide({ request, by, verdict: decision.verdict }))) {
+      throw new InvalidInputError(`${by ?? "nobody"} may not decide request "${requestId}"`, {
+        details: { requestId, by },
+      });
+    }
+    return await this.#apply(request, decision, decide.argumentsHash);
+  }
+
+  /** Its time is over: nobody decides it any more. */
+  async expire(requestId: string): Promise<void> {
+    const { stores, clock, notify } = this.#options;
+    const decision: Decision = { verdict: "expired", by: null, reason: null };
+    const outcome = await stores.decide(this.#keyOf(requestId), requestId, decision, clock.now());
+    if (outcome.type === "decided") notify(outcome.posted);
+  }
+
+  async #apply(request: AgentRequest, decision: Decision, argumentsHash?: string): Promise<AgentRequest> {
+    const { stores, clock, notify } = this.#options;
+    const { requestId } = request;
+    const options = argumentsHash === undefined ? {} : { argumentsHash };
+    const outcome = await stores.decide(this.#keyOf(requestId), requestId, decision, clock.now(), options);
+    switch (outcome.type) {
+      case "decided":
+        notify(outcome.posted);
+        return outcome.request;
+      case "conflict":
+        notify(outcome.posted);
+        throw conflictOf(outcome.request);
+      case "changed":
+        throw new RequestConflictError(
+          `request "${requestId}" is about other arguments than those you have seen; look at it again`,
+          { details: { requestId } },
+        );
+      case "unfit":
+        throw new InvalidInputError(unfit(request, decision.verdict));
+      case "notFound":
+        throw new NotFoundError(`there is no request "${requestId}"`);
+      default:
+        outcome satisfies never;
+        throw new InvariantError("a decision had no outcome");
+    }
+  }
+
+  #decisionOf(request: AgentRequest, decide: Decide): Decision {
+    const { verdict, by = null, reason = null } = decide;
+    if (!verdictsOf[request.kind].includes(verdict)) throw new InvalidInputError(unfit(request, verdict));
+    const tool = this.#options.definitions.get(request.agentName)?.tools.get(request.name);
+    if (verdict === "edited") {
+      if (decide.arguments === undefined) {
+        throw new InvalidInputError(
+          `request "${request.requestId}": to edit it, give the arguments that are to be used`,
+        );
+      }
+      // Where the definition is known, arguments that do not fit are refused before anything is decided.
+      const parsed = tool?.parse(JSON.stringify(decide.arguments));
+      if (parsed && !parsed.ok) throw new InvalidInputError(`request "${request.requestId}": ${parsed.message}`);
+      return { verdict, by, reason, arguments: decide.arguments };
+    }
+    if (verdict === "answered") return { verdict, by, reason, result: resultOf(decide) };
+    return { verdict, by, reason };
+  }
+
+  #keyOf(requestId: string): AgentKey {
+    const { turnId } = partsOfCall(callOfRequest(requestId));
+    return { tenant: this.#options.tenant, agentId: agentOfTurn(turnId) };
+  }
+}
+
+function resultOf({ result, isError = false }: Decide): NonNullable<Decision["result"]> {
+  const rendered = renderOutput(result);
+  return { text: rendered.text, isError: isError || rendered.isError };
+}
+
+function unfit({ requestId, kind }: AgentRequest, verdict: string): string {
+  return `request "${requestId}" is of kind "${kind}" and cannot be ${verdict}; it can be ${verdictsOf[kind].join(", ")}`;
+}
+
+function conflictOf({ requestId, status, decision }: AgentRequest): RequestConflictError {
+  const by = decision?.by ?? null;
+  const how = decision
+    ? `was ${decision.verdict}${by === null ? "" : ` by ${by}`}`
+    : "was closed: its turn went on without it";
+  return new RequestConflictError(`request "${requestId}" ${how}`, {
+    details: { requestId, status, verdict: decision?.verdict ?? null, by },
+  });
+}

@@ -1,0 +1,57 @@
+import { turnAccountId } from "../budget/index.ts";
+import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../state/index.ts";
+import type { Stores } from "../stores/index.ts";
+
+/**
+ * The open requests that a turn and everything below it wait for; undefined while anything there works. It is read from
+ * the accounts, which count the work of every process.
+ */
+export async function requestsAtRest(
+  stores: Stores,
+  tenant: string,
+  turnId: string,
+): Promise<AgentRequest[] | undefined> {
+  const rootAgentId = rootOf(agentOfTurn(turnId));
+  const accounts = await stores.accounts(tenant, rootAgentId);
+  if (accounts.find(({ id }) => id === turnAccountId(turnId))?.activeCount !== 0) return undefined;
+  const agents = await agentsOf(stores, tenant, rootAgentId);
+  const requests = await openRequests(stores, tenant, rootAgentId);
+  const own = requests.filter((request) => isOfTurn(request.turnId, turnId, agents));
+  return own.length === 0 ? undefined : own;
+}
+
+/** Open requests of an agent and of everything below it. */
+export async function requestsBelow(stores: Stores, tenant: string, agentId: string): Promise<AgentRequest[]> {
+  const rootAgentId = rootOf(agentId);
+  const agents = await agentsOf(stores, tenant, rootAgentId);
+  const requests = await openRequests(stores, tenant, rootAgentId);
+  return requests.filter((request) => isOfAgent(request.agentId, agentId, agents));
+}
+
+const ALL = 10_000;
+
+function openRequests(stores: Stores, tenant: string, rootAgentId: string): Promise<AgentRequest[]> {
+  return stores.requests({ tenant, rootAgentId, status: "open", limit: ALL });
+}
+
+type Agents = ReadonlyMap<string, AgentRecord>;
+
+async function agentsOf(stores: Stores, tenant: string, rootAgentId: string): Promise<Agents> {
+  const agents = await stores.listAgents({ tenant, rootAgentId, limit: ALL });
+  return new Map(agents.map((agent) => [agent.agentId, agent]));
+}
+
+function isOfAgent(agentId: string, above: string, agents: Agents): boolean {
+  for (let at: string | null = agentId; at !== null; at = agents.get(at)?.parentAgentId ?? null) {
+    if (at === above) return true;
+  }
+  return false;
+}
+
+/** Whether a turn is another one, or belongs to an agent that was spawned under it. */
+function isOfTurn(turnId: string, above: string, agents: Agents): boolean {
+  for (let at: string | null = turnId; at !== null; at = agents.get(agentOfTurn(at))?.parentTurnId ?? null) {
+    if (at === above) return true;
+  }
+  return false;
+}

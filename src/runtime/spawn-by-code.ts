@@ -1,0 +1,53 @@
+import { type AgentDefinition, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
+import { shortHash } from "../base/index.ts";
+import { agentAccountId, limitsOf } from "../budget/index.ts";
+import { NotFoundError, PolicyRefusedError } from "../errors/index.ts";
+import { type AgentRecord, childIdOf } from "../state/index.ts";
+import type { RuntimeCore } from "./runtime-core.ts";
+import type { SpawnAgentOptions } from "./types.ts";
+
+/** Creates the child that code asks for; the same key is the same child, and it is new until it has been given its turn. */
+export async function createChild(
+  core: RuntimeCore,
+  parent: AgentRecord,
+  definition: AgentDefinition,
+  options: SpawnAgentOptions,
+): Promise<{ readonly record: AgentRecord; readonly isNew: boolean }> {
+  const depth = parent.depth + 1;
+  const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
+  if (depth > maxDepth) {
+    throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
+  }
+  if (core.definitions.get(definition.name) !== definition) {
+    throw new NotFoundError(
+      `the definition "${definition.name}" was not given to this runtime; name it in createRuntime({ agents })`,
+    );
+  }
+  const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
+  const accountId = agentAccountId(agentId);
+  const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
+  const { record } = await core.stores.createAgent(
+    {
+      tenant,
+      agentId,
+      rootAgentId,
+      parentAgentId: parent.agentId,
+      parentTurnId: null,
+      parentStep: null,
+      parentCallId: null,
+      depth,
+      definition: definition.ref,
+      ownerId,
+      sessionId,
+      createdAt: core.clock.now(),
+      accountId,
+      parentAccountId,
+      ...grantOf({ definition, policy: {} }, parent.deniedTools),
+      maxDepth,
+      turnLimits: null,
+      metadata: {},
+    },
+    { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits: limitsOf(options.budget) },
+  );
+  return { record, isNew: record.nextTurnNumber === 1 };
+}
