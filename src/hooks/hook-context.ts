@@ -19,6 +19,9 @@ export interface HookContext {
   readonly signal: AbortSignal;
   /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
-  /** Shows a `warning` event to whoever watches. `code` is for programs, `message` for people. */
-  readonly emitWarning: (code: string, message: string) => void;
+  /**
+   * Shows a `warning` event to whoever watches: `code` is for programs, `message` for people. One code is shown once per
+   * turn, whatever its message; false when it had been shown already.
+   */
+  readonly emitWarning: (code: string, message: string) => boolean;
 }

@@ -22,15 +22,15 @@ export interface Hooks {
   readonly afterLlm?: OneOrMore<"afterLlm"> | undefined;
   /** Once per round of tool calls, before the first of them. */
   readonly beforeTools?: OneOrMore<"beforeTools"> | undefined;
-  /** Once per tool call whose arguments are valid, before it may run. */
+  /** Once per tool call that is neither denied nor invalid so far, before it may run. */
   readonly beforeEachTool?: OneOrMore<"beforeEachTool"> | undefined;
-  /** Once per tool call, when it has its result. */
+  /** Once per tool call, when it has its result; not when it was interrupted. */
   readonly afterEachTool?: OneOrMore<"afterEachTool"> | undefined;
-  /** Once per failed tool call, before `afterEachTool`. */
+  /** Once per tool call that failed, before `afterEachTool`. A denied or interrupted call has not failed. */
   readonly onError?: OneOrMore<"onError"> | undefined;
   /** Once per round of tool calls, when all of them have their results. */
   readonly afterTools?: OneOrMore<"afterTools"> | undefined;
-  /** Once per turn, last. */
+  /** Once per turn, last; not when it failed or was aborted. */
   readonly onComplete?: OneOrMore<"onComplete"> | undefined;
 }
 

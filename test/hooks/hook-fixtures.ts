@@ -69,7 +69,11 @@ export function fakeRun(overrides: Partial<HookContext> = {}, answer = "an answe
       requests.push(request);
       return { content: answer, toolCalls: [], usage, finishReason: "stop", model: "fake" };
     },
-    emitWarning: (code, message) => void warnings.push({ code, message }),
+    emitWarning(code, message) {
+      const isNew = warnings.every((warning) => warning.code !== code);
+      if (isNew) warnings.push({ code, message });
+      return isNew;
+    },
     ...overrides,
   };
   return { run, warnings, requests };

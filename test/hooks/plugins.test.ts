@@ -13,7 +13,7 @@ import {
   trust,
 } from "../../src/hooks/index.ts";
 import { type TraceEntry, textOf } from "../../src/state/index.ts";
-import { callResult, failedCall, fakeRun, llmCall, message, runPlugin, toolCall } from "./hook-fixtures.ts";
+import { callResult, failedCall, fakeRun, llmCall, message, nothing, runPlugin, toolCall } from "./hook-fixtures.ts";
 
 const call: CheckedCall = { callId: "desk-1#1:1:0", name: "search", arguments: { query: "x" } };
 const afterRound = (results = [callResult()]) => createDraft("afterTools", { messages: [], results });
@@ -107,32 +107,28 @@ describe("toolLogging", () => {
   });
 });
 
-const warningsAt = async (plugin: Plugin, contextPercent: number | null, trace: readonly TraceEntry[]) => {
-  const { run, warnings } = fakeRun({ contextPercent, trace });
-  const draft = createDraft("beforeLlm", { messages: [message("m1")] });
-  expect(await runPlugin(plugin, "beforeLlm", draft, run)).toMatchObject({ added: [], patch: { stop: null } });
-  return warnings;
-};
-
 describe("contextWarning", () => {
-  test("warns at the first step at which the window is that full, and not again in the turn", async () => {
+  test("warns when the window is that full, once per turn", async () => {
     const warn = vi.fn<(message: string, run: HookContext) => void>();
     const plugin = contextWarning({ warn });
-    const trace = [llmCall(1, 700), llmCall(2, 850), llmCall(3, 900)];
-    expect(await warningsAt(plugin, null, [])).toEqual([]);
-    expect(await warningsAt(plugin, 70, trace.slice(0, 1))).toEqual([]);
-    const warnings = await warningsAt(plugin, 85, trace.slice(0, 2));
-    expect(warnings).toEqual([
-      { code: "context_percent", message: "the context window is 85 % full (warned at 80 %)" },
-    ]);
-    expect(await warningsAt(plugin, 90, trace)).toEqual([]);
-    expect(warn.mock.calls.map(([message]) => message)).toEqual([warnings[0]?.message]);
+    const { run, warnings } = fakeRun();
+    for (const contextPercent of [null, 79.9, 80.4, 90]) {
+      const step = createDraft("beforeLlm", { messages: [message("m1")] });
+      const outcome = await runPlugin(plugin, "beforeLlm", step, { ...run, contextPercent });
+      expect(outcome).toEqual({ added: [], patch: nothing });
+    }
+    const text = "the context window is 80 % full (warned at 80 %)";
+    expect(warnings).toEqual([{ code: "context_percent", message: text }]);
+    expect(warn.mock.calls.map(([message]) => message)).toEqual([text]);
   });
 
-  test("a window that is full from the start, and one of another limit", async () => {
-    expect(await warningsAt(contextWarning(), 80, [])).toHaveLength(1);
-    expect(await warningsAt(contextWarning({ atPercent: 95 }), 94.9, [llmCall(1, 949)])).toEqual([]);
-    expect(await warningsAt(contextWarning({ atPercent: 95 }), 95, [llmCall(1, 949), llmCall(2, 950)])).toHaveLength(1);
+  test.each([
+    { contextPercent: 94.9, count: 0 },
+    { contextPercent: 95, count: 1 },
+  ])("atPercent: 95 warns $count times at $contextPercent %", async ({ contextPercent, count }) => {
+    const { run, warnings } = fakeRun({ contextPercent });
+    await runPlugin(contextWarning({ atPercent: 95 }), "beforeLlm", createDraft("beforeLlm", { messages: [] }), run);
+    expect(warnings).toHaveLength(count);
   });
 });
 

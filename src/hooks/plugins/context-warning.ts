@@ -21,21 +21,11 @@ export function contextWarning({ atPercent = 80, warn }: ContextWarningOptions =
     name: "context-warning",
     hooks: {
       async beforeLlm(_draft, run) {
-        const percent = run.contextPercent;
-        if (percent === null || percent < atPercent || fullestBefore(run, percent) >= atPercent) return;
-        const message = `the context window is ${Math.round(percent)} % full (warned at ${atPercent} %)`;
-        run.emitWarning("context_percent", message);
-        await warn?.(message, run);
+        const { contextPercent } = run;
+        if (contextPercent === null || contextPercent < atPercent) return;
+        const message = `the context window is ${Math.round(contextPercent)} % full (warned at ${atPercent} %)`;
+        if (run.emitWarning("context_percent", message)) await warn?.(message, run);
       },
     },
   };
-}
-
-/** How full the window was at most after this turn's earlier answers: `percent` is that of the last one. */
-function fullestBefore({ trace }: HookContext, percent: number): number {
-  const tokens = trace.flatMap((entry) =>
-    entry.type === "llm_call" ? [entry.usage.inputTokens + entry.usage.outputTokens] : [],
-  );
-  const last = tokens.pop() ?? 0;
-  return last === 0 ? 0 : (percent * Math.max(0, ...tokens)) / last;
 }
