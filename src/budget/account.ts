@@ -10,6 +10,7 @@ import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
  * 1. used + reserved never exceeds a limit through a reservation.
  * 2. At rest (no call in flight below) `reserved` is zero and `activeCount` is zero.
  * 3. `activeSince` is a number exactly while `activeCount` is above zero.
+ * 4. `activeCount` is the number of accounts, of this one and those below it, whose `isActive` is true.
  */
 export const accountSchema = z.object({
   id: z.string(),
@@ -21,6 +22,8 @@ export const accountSchema = z.object({
   reserved: reservedAmountsSchema,
   /** The part of `used` whose real amount nobody knows: a call that was in flight when its process died. */
   unconfirmed: reservedAmountsSchema,
+  /** Whether its own holder works now. */
+  isActive: z.boolean(),
   activeCount: z.number().int().nonnegative(),
   activeSince: z.number().int().nullable(),
   /** Limits for which the warning at 80 % was given. */
@@ -44,6 +47,7 @@ export function openAccount(account: NewAccount): Account {
     used: noAmounts,
     reserved: nothingReserved,
     unconfirmed: nothingReserved,
+    isActive: false,
     activeCount: 0,
     activeSince: null,
     warned: [],

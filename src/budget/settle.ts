@@ -76,9 +76,15 @@ export function countToolCall(
   };
 }
 
-/** Changes the number of workers below each account; the time between the first and the last is what `maxSeconds` counts. */
-export function countActivity(chain: readonly Account[], delta: 1 | -1, at: number): Account[] {
-  return chain.map((account) => {
+/**
+ * Notes whether the first account's own holder works, and counts it on the whole chain; the time between the first worker
+ * and the last is what `maxSeconds` counts. Gives the accounts that change: none when it is as told already.
+ */
+export function countActivity(chain: readonly Account[], isActive: boolean, at: number): Account[] {
+  const [own, ...above] = chain;
+  if (!own || own.isActive === isActive) return [];
+  const delta = isActive ? 1 : -1;
+  return [{ ...own, isActive }, ...above].map((account) => {
     const activeCount = Math.max(0, account.activeCount + delta);
     if (account.activeSince === null) return { ...account, activeCount, activeSince: activeCount > 0 ? at : null };
     if (activeCount > 0) return { ...account, activeCount };

@@ -9,8 +9,8 @@ import type { Tables } from "./tables.ts";
 export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
   const { agentId, id: accountId, limits } = account;
   const timers: Timer[] = [];
-  const set = (limit: Timer["limit"], dueAt: number): void => {
-    const timer = { tenant, agentId, id: `${limit}:${accountId}`, dueAt, accountId, limit };
+  const set = (limit: "deadlineAt" | "maxActiveMs", dueAt: number): void => {
+    const timer: Timer = { kind: "limit", tenant, agentId, id: `${limit}:${accountId}`, dueAt, accountId, limit };
     tables.setTimer(timer);
     timers.push(timer);
   };

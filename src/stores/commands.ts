@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { type NewAccount, openAccount } from "../budget/index.ts";
 import {
   type AgentIdentity,
@@ -9,9 +8,9 @@ import {
   turnIdOf,
 } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
-import { standingMark } from "./marks.ts";
-import type { MarkOutcome, OpenTurnOutcome } from "./outcomes.ts";
-import type { AbortCommand, TurnCommand } from "./ports.ts";
+import { abort } from "./mark-commands.ts";
+import type { OpenTurnOutcome } from "./outcomes.ts";
+import type { TurnCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
 /** Commands change only the command fields of a record, post to inboxes, and are answered at once (design, Inbox). */
@@ -35,116 +34,40 @@ export function createAgent(
 }
 
 export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: number): OpenTurnOutcome {
-  const record = tables.agent(key);
-  if (!record) return { type: "notFound" };
-  if (record.status === "created" || record.status === "shutdown") {
-    return { type: "refused", status: record.status };
-  }
-  if (record.openTurnId !== null && !command.queue) return { type: "busy", openTurnId: record.openTurnId };
+  const found = tables.agent(key);
+  if (!found) return { type: "notFound" };
+  if (found.status === "created" || found.status === "shutdown") return { type: "refused", status: found.status };
+  const { openTurnId } = found;
+  if (openTurnId !== null && command.ifBusy === "refuse") return { type: "busy", openTurnId };
+  const isSuperseding = openTurnId !== null && command.ifBusy === "supersede";
+  const aborted = isSuperseding ? supersede(tables, key, openTurnId, command.actorId, now) : [];
+  // The abort has changed the record.
+  const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const item: InboxItem = {
-    kind: "turn",
-    key: `turn:${turnId}`,
-    at: now,
-    turnId,
-    number,
-    input: command.input,
-    actorId: command.actorId,
-    limits: command.limits,
-  };
-  const waits = record.openTurnId !== null;
+  const { input, actorId, limits } = command;
+  const item: InboxItem = { kind: "turn", key: `turn:${turnId}`, at: now, turnId, number, input, actorId, limits };
   tables.putAgent({
     ...record,
     nextTurnNumber: number + 1,
-    openTurnId: record.openTurnId ?? turnId,
-    queuedTurnIds: waits ? [...record.queuedTurnIds, turnId] : record.queuedTurnIds,
+    openTurnId: openTurnId ?? turnId,
+    queuedTurnIds: openTurnId === null ? record.queuedTurnIds : [...record.queuedTurnIds, turnId],
   });
   tables.addToInbox(key, item);
-  return { type: waits ? "queued" : "opened", turnId, number, item };
+  const posted = [...new Set([key.agentId, ...aborted])];
+  return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, posted };
 }
 
-export function pause(tables: Tables, key: AgentKey, by: string, now: number): MarkOutcome {
-  const record = tables.agent(key);
-  if (!record) return { type: "notFound" };
-  if (record.pause) return { type: "unchanged", posted: [] };
-  tables.putAgent({ ...record, pause: { by, at: now } });
-  const item: InboxItem = { kind: "pause", key: switchKey("pause", key), at: now, by };
-  return { type: "marked", posted: postToTree(tables, record, () => item) };
-}
-
-export function resume(tables: Tables, key: AgentKey, by: string, now: number): MarkOutcome {
-  const record = tables.agent(key);
-  if (!record) return { type: "notFound" };
-  if (!record.pause) return { type: "unchanged", posted: [] };
-  tables.putAgent({ ...record, pause: null });
-  const item: InboxItem = { kind: "resume", key: switchKey("resume", key), at: now, by };
-  return { type: "marked", posted: postToTree(tables, record, () => item) };
-}
-
-/** With a turn: that turn and what works below it. Without: whatever is open on the agent and on all below it. */
-export function abort(tables: Tables, key: AgentKey, command: AbortCommand, now: number): MarkOutcome {
-  const record = tables.agent(key);
-  if (!record) return { type: "notFound" };
-  const { by, reason, stopReason } = command;
-  const turnId = command.turnId ?? record.openTurnId;
-  const isNew = turnId === null || record.abort?.turnId !== turnId;
-  const itemKey = `abort:${key.agentId}:${turnId ?? "*"}`;
-  if (command.turnId !== null && record.queuedTurnIds.includes(command.turnId)) {
-    // It waits in the inbox behind its turn, and ends it before its first step.
-    const item: InboxItem = { kind: "abort", key: itemKey, at: now, turnId, by, reason, stopReason };
-    return tables.addToInbox(key, item) ? { type: "marked", posted: [key.agentId] } : { type: "unchanged", posted: [] };
-  }
-  if (command.turnId !== null && (record.openTurnId !== turnId || !isNew)) return { type: "unchanged", posted: [] };
-  // A mark lasts as long as its turn; an agent without an open turn has nothing of its own to forbid.
-  const mark = (at: AgentRecord, ofTurn: string): void =>
-    tables.putAgent({ ...at, pause: null, abort: { by, at: now, turnId: ofTurn, reason } });
-  if (turnId !== null && isNew) mark(record, turnId);
-  const itemFor = (at: AgentRecord): InboxItem | undefined => {
-    const ofTurn = at.openTurnId;
-    if (at === record) {
-      return isNew ? { kind: "abort", key: itemKey, at: now, turnId, by, reason, stopReason } : undefined;
-    }
-    // One at rest has nothing to end; if it was held with what is aborted now, it is held no longer.
-    if (ofTurn === null) {
-      const isHeld = at.status === "paused" && !at.pause;
-      return isHeld ? { kind: "resume", key: switchKey("resume", key), at: now, by } : undefined;
-    }
-    // What an earlier turn spawned is not below the mark of the present one.
-    if (standingMark(tables, at, ofTurn)?.reason !== "aborted") mark(at, ofTurn);
-    return { kind: "abort", key: itemKey, at: now, turnId: ofTurn, by, reason, stopReason };
-  };
-  const posted = postToTree(tables, record, itemFor, command.turnId);
-  return { type: isNew || posted.length > 0 ? "marked" : "unchanged", posted };
-}
-
-/**
- * Pause and resume alternate, so none of them is a double of another; the record's own field tells the second pause
- * from the first, and the key must not make the two one item when both come within a millisecond.
- */
-function switchKey(kind: "pause" | "resume", key: AgentKey): string {
-  return `${kind}:${key.agentId}:${randomUUID()}`;
-}
-
-/**
- * Posts to the agent and to every descendant that is not shut down, where `itemFor` has something for it; with a turn,
- * only to descendants that belong to that turn. One that is shut down may still have live children.
- */
-function postToTree(
+/** Aborts the open turn, and what works below it, for the sake of a new message. Gives the agents that were told. */
+function supersede(
   tables: Tables,
-  record: AgentRecord,
-  itemFor: (at: AgentRecord) => InboxItem | undefined,
-  turnId: string | null = null,
-): string[] {
-  const posted: string[] = [];
-  const visit = (at: AgentRecord, belongsToTurn: string | null): void => {
-    const key = { tenant: at.tenant, agentId: at.agentId };
-    const item = at.status === "shutdown" ? undefined : itemFor(at);
-    if (item && tables.addToInbox(key, item)) posted.push(at.agentId);
-    for (const child of tables.childrenOf(key)) {
-      if (belongsToTurn === null || child.parentTurnId === belongsToTurn) visit(child, null);
-    }
-  };
-  visit(record, turnId);
-  return posted;
+  key: AgentKey,
+  turnId: string,
+  actorId: string | null,
+  now: number,
+): readonly string[] {
+  const by = actorId ?? "user";
+  const reason = "superseded by a new message";
+  const outcome = abort(tables, key, { turnId, by, reason, stopReason: "user_requested", isSuperseded: true }, now);
+  return outcome.type === "notFound" ? [] : outcome.posted;
 }

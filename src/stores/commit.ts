@@ -1,9 +1,11 @@
 import { InvariantError } from "../errors/index.ts";
 import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Refusal } from "../state/index.ts";
+import { saveArtifacts, withVersions } from "./artifact-versions.ts";
 import type { Batch, SpawnOrder } from "./batch.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
 import { standingMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
+import { changeRequests } from "./requests.ts";
 import type { Tables } from "./tables.ts";
 
 /**
@@ -26,22 +28,25 @@ export function commitBatch(tables: Tables, batch: Batch, now: number): CommitOu
   const ledger = new Ledger(tables, batch.key, record.rootAgentId, now);
   for (const move of batch.moves) ledger.apply(move);
   const posted = new Set<string>();
-  const entries = judgeAll(tables, batch, record, ledger, posted);
+  if (batch.cleared !== null) tables.clearMessages(batch.key);
+  if (batch.cleared === "all") tables.clearArtifacts(batch.key);
+  const entries = withVersions(judgeAll(tables, batch, record, ledger, posted), saveArtifacts(tables, batch));
 
-  tables.addArtifacts(batch.key, batch.artifacts);
   tables.removeFromInbox(batch.key, batch.acknowledged);
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
   for (const post of batch.posts) {
     if (tables.addToInbox({ tenant: batch.key.tenant, agentId: post.agentId }, post.item)) posted.add(post.agentId);
   }
   if (batch.owned || batch.closedTurnId !== null) tables.putAgent(nextRecord(record, batch));
-  const { warnings, posted: woken, timers } = ledger.flush();
+  const requests = changeRequests(tables, batch, head.openRequests);
+  const { warnings, posted: woken, timers: alarms } = ledger.flush();
   for (const agentId of woken) posted.add(agentId);
 
   const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
+  const timers = [...alarms, ...requests.timers];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
-  tables.putHead(batch.key, { ...head, seq, at, batchId: batch.id }, outcome);
+  tables.putHead(batch.key, { ...head, seq, at, batchId: batch.id, openRequests: requests.open }, outcome);
   return outcome;
 }
 

@@ -62,7 +62,7 @@ export class Ledger {
     if (move.type === "settle") {
       return this.#putAll(settle(this.#chain(move.settlement.reservation.accountId), move.settlement));
     }
-    this.#putAll(countActivity(this.#chain(move.accountId), move.delta, this.#now));
+    this.#putAll(countActivity(this.#chain(move.accountId), move.isActive, this.#now));
   }
 
   reserve(ask: ReservationAsk): Judgement {

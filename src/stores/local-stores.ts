@@ -1,44 +1,17 @@
-import type { Account } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { AgentKey, AgentRecord, Artifact, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
+import { type AgentKey, type AgentRequest, agentOfTurn } from "../state/index.ts";
 import type { Batch } from "./batch.ts";
-import { abort, createAgent, openTurn, pause, resume } from "./commands.ts";
+import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
+import { decide } from "./decide.ts";
 import { acquire, identityOf, release } from "./leases.ts";
+import type { LocalDatabase, LocalTables } from "./local-tables.ts";
+import { abort, pause, resume } from "./mark-commands.ts";
 import type { CommitOutcome, ProcessIdentity } from "./outcomes.ts";
-import type { AgentFilter, Stores } from "./ports.ts";
+import type { RequestFilter, Stores } from "./ports.ts";
 import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
 import type { Tables } from "./tables.ts";
-
-/** The tables and the questions that are asked outside of commits; all answers are immutable values. */
-export interface LocalTables extends Tables {
-  /** In the order of their ids. */
-  listAgents(filter: AgentFilter, limit: number): AgentRecord[];
-  inbox(key: AgentKey): InboxItem[];
-  rowsFrom(key: AgentKey, fromSeq: number): JournalRow[];
-  treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[];
-  messages(key: AgentKey, newest: number | undefined): Message[];
-  messagesById(key: AgentKey, ids: readonly string[]): Message[];
-  artifacts(key: AgentKey): Omit<Artifact, "content">[];
-  artifact(key: AgentKey, artifactId: string): Artifact | undefined;
-  accounts(tenant: string, rootAgentId: string): Account[];
-  dueTimers(now: number, limit: number): Timer[];
-  nextTimerAt(): number | undefined;
-}
-
-/** Transactions over tables that are in this process. Work is synchronous, so nothing of this process comes between. */
-export interface LocalDatabase {
-  readonly tables: LocalTables;
-  /** Runs work in a transaction: what it throws undoes all it did. */
-  write<T>(work: () => T): Promise<T>;
-  /** Runs a part of a transaction: what it throws undoes this part and goes on to the caller. */
-  part<T>(work: () => T): T;
-  /** Whether an error is that of the transaction as a whole, so that none of its parts can stand. */
-  isFatal(error: unknown): boolean;
-  read<T>(work: () => T): Promise<T>;
-  onForeignWrite(listener: () => void): () => void;
-  close(): Promise<void>;
-}
+import { exportTree, importTree } from "./tree-transfer.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
 
@@ -52,9 +25,11 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     commit: (batches, now) => commitAll(database, batches, now),
     createAgent: (identity, account) => write(() => createAgent(tables, identity, account)),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
-    pause: (key, by, now) => write(() => pause(tables, key, by, now)),
+    pause: (key, by, now, options) => write(() => pause(tables, key, { by, isHurried: options?.now }, now)),
     resume: (key, by, now) => write(() => resume(tables, key, by, now)),
     abort: (key, command, now) => write(() => abort(tables, key, command, now)),
+    decide: (key, requestId, decision, now, options) =>
+      write(() => decide(tables, { ...key, requestId, decision, ...options }, now)),
     registerProcess: (identity, now) => write(() => registerProcess(tables, identity, now)),
     heartbeat: (processId, now) => write(() => heartbeat(tables, processId, now)),
     acquire: (key, processId, leaseMs, now) =>
@@ -72,9 +47,17 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     messagesById: (key, ids) => read(() => tables.messagesById(key, ids)),
     artifacts: (key) => read(() => tables.artifacts(key)),
     artifact: (key, artifactId) => read(() => tables.artifact(key, artifactId)),
+    artifactByName: (key, name, version) => read(() => tables.artifactByName(key, name, version)),
+    requests: (filter) => read(() => listRequests(tables, filter)),
+    request: (key, requestId) => read(() => tables.request(key, requestId)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
     dueTimers: (now, limit) => read(() => tables.dueTimers(now, countOf("limit", limit))),
     nextTimerAt: () => read(() => tables.nextTimerAt()),
+    exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),
+    importTree: (tree, processId) => write(() => importTree(tables, tree, processId)),
+    projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
+    moveProjection: (tenant, name, root, cursor) =>
+      write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
     onForeignWrite: (listener) => database.onForeignWrite(listener),
     close: () => database.close(),
   };
@@ -102,7 +85,18 @@ async function commitAll(database: LocalDatabase, batches: readonly Batch[], now
   return outcomes;
 }
 
-/** How many rows are asked for. */
+function listRequests(tables: LocalTables, filter: RequestFilter): AgentRequest[] {
+  const { tenant, after, limit = DEFAULT_LIST_LIMIT } = filter;
+  if (after === undefined) return tables.requests(filter, undefined, countOf("limit", limit));
+  // A request's id names its agent.
+  const last = tables.request({ tenant, agentId: agentOfTurn(after) }, after);
+  if (last) return tables.requests(filter, last, countOf("limit", limit));
+  throw new InvalidInputError(
+    `after is ${JSON.stringify(after)}, and no request of that id is stored; give one of a list`,
+  );
+}
+
+/** A number of rows, or a place among them. */
 function countOf(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);

@@ -1,5 +1,5 @@
 import type { Account } from "../budget/index.ts";
-import type { AgentRecord, Artifact, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
+import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
 import { freshHead, type Head, type ProcessRow } from "./tables.ts";
 
@@ -7,6 +7,12 @@ import { freshHead, type Head, type ProcessRow } from "./tables.ts";
 export interface InboxRow {
   readonly ordinal: number;
   readonly item: InboxItem;
+}
+
+/** A message and the cursor of the row it came with. */
+export interface PlacedMessage {
+  readonly cursor: number;
+  readonly message: Message;
 }
 
 /** All rows of one agent. Lists only grow; maps keep the order of insertion. */
@@ -19,17 +25,21 @@ export interface AgentRows {
   readonly inbox: Map<string, InboxRow>;
   nextOrdinal: number;
   readonly journal: JournalRow[];
-  readonly messages: Message[];
-  readonly messagesById: Map<string, Message>;
-  readonly artifacts: Map<string, Artifact>;
+  /** In order; both are replaced as a whole when the conversation is cleared. */
+  messages: Message[];
+  messagesById: Map<string, PlacedMessage>;
+  artifacts: Map<string, Artifact>;
+  readonly requests: Map<string, AgentRequest>;
   readonly timers: Map<string, Timer>;
   readonly children: AgentRows[];
 }
 
 /** What the agents of one tree share. */
 export interface TreeRows {
-  /** A row's cursor is its place here, from 1. */
+  /** In the order of their cursors. */
   readonly journal: JournalRow[];
+  /** The highest cursor that was ever given. */
+  lastCursor: number;
   readonly accounts: Map<string, Account>;
 }
 
@@ -39,6 +49,8 @@ export interface TenantRows {
   readonly trees: Map<string, TreeRows>;
   /** The tree that holds each account. */
   readonly treesOfAccounts: Map<string, TreeRows>;
+  /** By root agent and name: how far each projection has come. */
+  readonly projections: Map<string, Map<string, number>>;
 }
 
 export interface MemoryRows {
@@ -51,11 +63,11 @@ export function emptyRows(): MemoryRows {
 }
 
 export function emptyTenant(): TenantRows {
-  return { agents: new Map(), trees: new Map(), treesOfAccounts: new Map() };
+  return { agents: new Map(), trees: new Map(), treesOfAccounts: new Map(), projections: new Map() };
 }
 
-export function emptyTree(): TreeRows {
-  return { journal: [], accounts: new Map() };
+export function emptyTree(lastCursor = 0): TreeRows {
+  return { journal: [], lastCursor, accounts: new Map() };
 }
 
 export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
@@ -70,6 +82,7 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
     messages: [],
     messagesById: new Map(),
     artifacts: new Map(),
+    requests: new Map(),
     timers: new Map(),
     children: [],
   };

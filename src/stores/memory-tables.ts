@@ -3,6 +3,7 @@ import { InvariantError } from "../errors/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
+  type AgentRequest,
   type Artifact,
   type Entry,
   type InboxItem,
@@ -23,16 +24,16 @@ import {
 import { MemoryTimers } from "./memory-timers.ts";
 import type { MemoryUndo } from "./memory-undo.ts";
 import type { Committed } from "./outcomes.ts";
-import { freshHead, type Head, type ProcessRow, type Tables } from "./tables.ts";
+import { type ArtifactMeta, freshHead, type Head, type ProcessRow, type Tables } from "./tables.ts";
 
 /** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */
 export class MemoryTables implements Tables {
   readonly rows: MemoryRows = emptyRows();
   readonly timers: MemoryTimers;
-  readonly #undo: MemoryUndo;
+  protected readonly undo: MemoryUndo;
 
   constructor(undo: MemoryUndo) {
-    this.#undo = undo;
+    this.undo = undo;
     this.timers = new MemoryTimers(undo);
   }
 
@@ -49,14 +50,14 @@ export class MemoryTables implements Tables {
     const known = this.find({ tenant, agentId });
     if (known) {
       const before = known.record;
-      this.#undo.note(() => (known.record = before));
+      this.undo.note(() => (known.record = before));
       known.record = record;
       return;
     }
     const rows = emptyAgent(record, this.#tree(tenant, rootAgentId));
-    this.#undo.set(this.#tenant(tenant).agents, agentId, rows);
+    this.undo.set(this.tenantRows(tenant).agents, agentId, rows);
     const parent = parentAgentId === null ? undefined : this.find({ tenant, agentId: parentAgentId });
-    if (parent) this.#undo.push(parent.children, rows);
+    if (parent) this.undo.push(parent.children, rows);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
@@ -71,7 +72,7 @@ export class MemoryTables implements Tables {
     const rows = this.#require(key);
     const before = rows.head;
     const outcomeBefore = rows.outcome;
-    this.#undo.note(() => {
+    this.undo.note(() => {
       rows.head = before;
       rows.outcome = outcomeBefore;
     });
@@ -88,19 +89,19 @@ export class MemoryTables implements Tables {
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
-    const { treesOfAccounts } = this.#tenant(tenant);
+    const { treesOfAccounts } = this.tenantRows(tenant);
     let tree = treesOfAccounts.get(account.id);
     if (!tree) {
       tree = this.#tree(tenant, rootAgentId);
-      this.#undo.set(treesOfAccounts, account.id, tree);
+      this.undo.set(treesOfAccounts, account.id, tree);
     }
-    this.#undo.set(tree.accounts, account.id, account);
+    this.undo.set(tree.accounts, account.id, account);
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
     const rows = this.#require(key);
     if (rows.inbox.has(item.key)) return false;
-    this.#undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
+    this.undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
     rows.nextOrdinal += 1;
     return true;
   }
@@ -115,7 +116,7 @@ export class MemoryTables implements Tables {
     for (const itemKey of itemKeys) {
       const row = inbox.get(itemKey);
       if (!row) continue;
-      this.#undo.note(() => {
+      this.undo.note(() => {
         const before = [...inbox, [itemKey, row] as const].sort(([, a], [, b]) => a.ordinal - b.ordinal);
         inbox.clear();
         for (const [restored, value] of before) inbox.set(restored, value);
@@ -125,23 +126,69 @@ export class MemoryTables implements Tables {
   }
 
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
-    const rows = this.#require(key);
-    const cursor = rows.tree.journal.length + 1;
-    const row = { version: JOURNAL_VERSION, cursor, agentId: key.agentId, entries };
-    this.#undo.push(rows.tree.journal, row);
-    this.#undo.push(rows.journal, row);
-    for (const message of messages) {
-      if (rows.messagesById.has(message.id)) continue;
-      this.#undo.set(rows.messagesById, message.id, message);
-      this.#undo.push(rows.messages, message);
-    }
-    return cursor;
+    const { tree } = this.#require(key);
+    this.addRowAt(key, tree.lastCursor + 1, entries, messages);
+    return tree.lastCursor;
   }
 
-  addArtifacts(key: AgentKey, artifacts: readonly Artifact[]): void {
-    if (artifacts.length === 0) return;
+  /** Adds a row at the end, under a cursor that is higher than those of the rows before. */
+  protected addRowAt(key: AgentKey, cursor: number, entries: readonly Entry[], messages: readonly Message[]): void {
     const rows = this.#require(key);
-    for (const artifact of artifacts) this.#undo.set(rows.artifacts, artifact.artifactId, artifact);
+    const { tree } = rows;
+    const row = { version: JOURNAL_VERSION, cursor, agentId: key.agentId, entries };
+    const { lastCursor } = tree;
+    this.undo.note(() => (tree.lastCursor = lastCursor));
+    tree.lastCursor = Math.max(lastCursor, cursor);
+    this.undo.push(tree.journal, row);
+    this.undo.push(rows.journal, row);
+    for (const message of messages) {
+      if (rows.messagesById.has(message.id)) continue;
+      this.undo.set(rows.messagesById, message.id, { cursor, message });
+      this.undo.push(rows.messages, message);
+    }
+  }
+
+  clearMessages(key: AgentKey): void {
+    const rows = this.#require(key);
+    const { messages, messagesById } = rows;
+    this.undo.note(() => Object.assign(rows, { messages, messagesById }));
+    Object.assign(rows, { messages: [], messagesById: new Map() });
+  }
+
+  putArtifact(key: AgentKey, artifact: Artifact): void {
+    this.undo.set(this.#require(key).artifacts, artifact.artifactId, artifact);
+  }
+
+  artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined {
+    return this.find(key)?.artifacts.get(artifactId);
+  }
+
+  newestVersion(key: AgentKey, name: string): number {
+    let newest = 0;
+    for (const artifact of this.find(key)?.artifacts.values() ?? []) {
+      if (artifact.name === name) newest = Math.max(newest, artifact.version);
+    }
+    return newest;
+  }
+
+  clearArtifacts(key: AgentKey): void {
+    const rows = this.#require(key);
+    const { artifacts } = rows;
+    this.undo.note(() => (rows.artifacts = artifacts));
+    rows.artifacts = new Map();
+  }
+
+  request(key: AgentKey, requestId: string): AgentRequest | undefined {
+    return this.find(key)?.requests.get(requestId);
+  }
+
+  putRequest(request: AgentRequest): void {
+    this.undo.set(this.#require(request).requests, request.requestId, request);
+  }
+
+  openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
+    const requests = [...(this.find(key)?.requests.values() ?? [])];
+    return requests.filter((request) => request.turnId === turnId && request.status === "open");
   }
 
   setTimer(timer: Timer): void {
@@ -158,7 +205,7 @@ export class MemoryTables implements Tables {
   }
 
   putProcess(row: ProcessRow): void {
-    this.#undo.set(this.rows.processes, row.processId, row);
+    this.undo.set(this.rows.processes, row.processId, row);
   }
 
   #require(key: AgentKey): AgentRows {
@@ -167,21 +214,21 @@ export class MemoryTables implements Tables {
     throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
   }
 
-  #tenant(tenant: string): TenantRows {
+  protected tenantRows(tenant: string): TenantRows {
     let rows = this.rows.tenants.get(tenant);
     if (!rows) {
       rows = emptyTenant();
-      this.#undo.set(this.rows.tenants, tenant, rows);
+      this.undo.set(this.rows.tenants, tenant, rows);
     }
     return rows;
   }
 
   #tree(tenant: string, rootAgentId: string): TreeRows {
-    const { trees } = this.#tenant(tenant);
+    const { trees } = this.tenantRows(tenant);
     let tree = trees.get(rootAgentId);
     if (!tree) {
       tree = emptyTree();
-      this.#undo.set(trees, rootAgentId, tree);
+      this.undo.set(trees, rootAgentId, tree);
     }
     return tree;
   }

@@ -39,6 +39,16 @@ export class MemoryUndo {
     map.set(key, value);
   }
 
+  /** Empties the map of these keys; taken back, everything is in its old order again. */
+  removeAll<K, V>(map: Map<K, V>, keys: Iterable<K>): void {
+    const before = [...map];
+    this.note(() => {
+      map.clear();
+      for (const [key, value] of before) map.set(key, value);
+    });
+    for (const key of keys) map.delete(key);
+  }
+
   push<T>(list: T[], value: T): void {
     this.note(() => list.pop());
     list.push(value);

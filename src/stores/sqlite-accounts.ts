@@ -6,7 +6,7 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, textOf, wellFormed } from "./sqlite-row.ts";
 
 interface AccountSlot extends Cached<Account> {
-  readonly id: number;
+  id: number;
 }
 
 const CAPACITY = 8000;
@@ -45,7 +45,7 @@ export class SqliteAccounts {
       return;
     }
     const inserted = this.#statements.insert.run(tenant, account.id, tree(), text);
-    this.#slots.add(tenant, account.id, { id: Number(inserted.lastInsertRowid), generation, text, value: account });
+    this.#slots.set(tenant, account.id, { id: Number(inserted.lastInsertRowid), generation, text, value: account });
   }
 
   ofTree(tree: number): Account[] {
@@ -61,12 +61,13 @@ export class SqliteAccounts {
     if (!row) return undefined;
     const where = `account ${accountId}`;
     const text = textOf(row, "account", where);
+    const id = integerOf(row, "id", where);
     if (known) {
       if (known.text !== text) known.value = accountIn(text, accountId);
-      return Object.assign(known, { generation, text });
+      return Object.assign(known, { id, generation, text });
     }
-    const slot = { id: integerOf(row, "id", where), generation, text, value: accountIn(text, accountId) };
-    this.#slots.add(tenant, accountId, slot);
+    const slot = { id, generation, text, value: accountIn(text, accountId) };
+    this.#slots.set(tenant, accountId, slot);
     return slot;
   }
 }

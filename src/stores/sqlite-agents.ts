@@ -18,7 +18,7 @@ export class SqliteAgents {
   readonly heads: SqliteHeads;
   readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
   readonly #statements: Readonly<
-    Record<"read" | "insert" | "update" | "children" | "tree" | "insertTree", StatementSync>
+    Record<"read" | "insert" | "update" | "children" | "ofTree" | "tree" | "insertTree", StatementSync>
   >;
 
   constructor(connection: SqliteConnection) {
@@ -32,6 +32,7 @@ export class SqliteAgents {
       ),
       update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
       children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
+      ofTree: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? ORDER BY id`),
       tree: connection.prepare("SELECT id FROM trees WHERE tenant = ? AND root_agent_id = ?"),
       insertTree: connection.prepare("INSERT INTO trees (tenant, root_agent_id) VALUES (?, ?)"),
     };
@@ -46,16 +47,12 @@ export class SqliteAgents {
     const known = this.#slots.get(tenant, agentId);
     if (known && this.#isTrue(known.record.generation)) return known;
     const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id"));
+    if (!row) this.#slots.delete(tenant, agentId);
     return row && this.#slotOf(row, tenant, agentId);
   }
 
-  /** The agent's keys alone, which never change. */
-  keysOf(key: AgentKey): AgentSlot | undefined {
-    return this.#slots.get(key.tenant, key.agentId) ?? this.find(key);
-  }
-
   required(key: AgentKey): AgentSlot {
-    const slot = this.keysOf(key);
+    const slot = this.find(key);
     if (slot) return slot;
     throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
   }
@@ -63,7 +60,7 @@ export class SqliteAgents {
   put(record: AgentRecord): void {
     const { tenant, agentId } = record;
     const text = JSON.stringify(record);
-    const known = this.keysOf({ tenant, agentId });
+    const known = this.find({ tenant, agentId });
     if (known) {
       this.#statements.update.run(text, known.id);
       Object.assign(known.record, { generation: this.#connection.generation, text, value: record });
@@ -75,13 +72,18 @@ export class SqliteAgents {
     const id = Number(inserted.lastInsertRowid);
     this.heads.add(id);
     const cached = { generation: this.#connection.generation, text, value: record };
-    this.#slots.add(tenant, agentId, { id, tree, record: cached, head: undefined });
+    this.#slots.set(tenant, agentId, { id, tree, record: cached, head: undefined });
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
-    const parent = this.keysOf(key);
+    const parent = this.find(key);
     if (!parent) return [];
     return this.#statements.children.all(parent.tree, key.agentId).map((row) => this.#recordOf(row));
+  }
+
+  /** In the order in which they were made. */
+  ofTree(tree: number): AgentRecord[] {
+    return this.#statements.ofTree.all(tree).map((row) => this.#recordOf(row));
   }
 
   list(filter: AgentFilter, limit: number): AgentRecord[] {
@@ -122,15 +124,16 @@ export class SqliteAgents {
     const where = `the record of agent ${agentId}`;
     const { generation } = this.#connection;
     const text = textOf(row, "record", where);
+    const id = integerOf(row, "id", where);
     const known = this.#slots.get(tenant, agentId);
-    if (known) {
+    if (known?.id === id) {
       if (known.record.text !== text) known.record.value = recordIn(text, tenant, agentId);
       Object.assign(known.record, { generation, text });
       return known;
     }
     const record = { generation, text, value: recordIn(text, tenant, agentId) };
-    const slot = { id: integerOf(row, "id", where), tree: integerOf(row, "tree", where), record, head: undefined };
-    this.#slots.add(tenant, agentId, slot);
+    const slot = { id, tree: integerOf(row, "tree", where), record, head: undefined };
+    this.#slots.set(tenant, agentId, slot);
     return slot;
   }
 

@@ -23,16 +23,20 @@ export class KeyedCache<T> {
     return this.#tenants.get(tenant)?.get(id);
   }
 
-  /** Only for keys that are not there. */
-  add(tenant: string, id: string, value: T): void {
-    if (this.#size >= this.#capacity) this.clear();
+  set(tenant: string, id: string, value: T): void {
+    const isNew = this.get(tenant, id) === undefined;
+    if (isNew && this.#size >= this.#capacity) this.clear();
     let values = this.#tenants.get(tenant);
     if (!values) {
       values = new Map();
       this.#tenants.set(tenant, values);
     }
     values.set(id, value);
-    this.#size += 1;
+    if (isNew) this.#size += 1;
+  }
+
+  delete(tenant: string, id: string): void {
+    if (this.#tenants.get(tenant)?.delete(id)) this.#size -= 1;
   }
 
   clear(): void {

@@ -31,12 +31,15 @@ export class SqliteConnection {
   isInTransaction = false;
   forget: () => void = () => {};
   #dataVersion: unknown;
-  readonly #statements: Readonly<Record<"begin" | "commit" | "save" | "keep" | "undo" | "version", StatementSync>>;
+  readonly #statements: Readonly<
+    Record<"begin" | "beginReading" | "commit" | "save" | "keep" | "undo" | "version", StatementSync>
+  >;
 
   private constructor(database: DatabaseSync) {
     this.database = database;
     this.#statements = {
       begin: this.prepare("BEGIN IMMEDIATE"),
+      beginReading: this.prepare("BEGIN"),
       commit: this.prepare("COMMIT"),
       save: this.prepare("SAVEPOINT part"),
       keep: this.prepare("RELEASE part"),
@@ -89,6 +92,16 @@ export class SqliteConnection {
     }
   }
 
+  /** Reads that see the file as it is at one moment, whoever writes meanwhile. */
+  snapshot<T>(work: () => T): T {
+    this.#statements.beginReading.run();
+    try {
+      return work();
+    } finally {
+      this.#endReading();
+    }
+  }
+
   part<T>(work: () => T): T {
     this.#statements.save.run();
     try {
@@ -120,6 +133,11 @@ export class SqliteConnection {
     if (version === this.#dataVersion) return;
     this.#dataVersion = version;
     this.generation += 1;
+  }
+
+  #endReading(): void {
+    // After some failures SQLite has ended the transaction by itself.
+    if (this.database.isTransaction) this.#statements.commit.run();
   }
 
   #rollback(): void {

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
-import type { LocalDatabase, LocalTables } from "./local-stores.ts";
+import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
 import { prepareFile } from "./sqlite-file.ts";
 import { ForeignWrites } from "./sqlite-foreign-writes.ts";
-import { SqliteTables } from "./sqlite-tables.ts";
+import { SqliteTrees } from "./sqlite-trees.ts";
 
 export interface SqliteOptions {
   /**
@@ -53,7 +53,7 @@ export class SqliteDatabase implements LocalDatabase {
     this.#busyLimitMs = options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     try {
       this.#connection = SqliteConnection.open(path, options);
-      this.tables = new SqliteTables(this.#connection);
+      this.tables = new SqliteTrees(this.#connection);
     } catch (error) {
       throw translated(error, path);
     }
@@ -80,7 +80,7 @@ export class SqliteDatabase implements LocalDatabase {
   }
 
   async read<T>(work: () => T): Promise<T> {
-    return this.#untilFree(work, performance.now());
+    return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
   }
 
   onForeignWrite(listener: () => void): () => void {

@@ -25,16 +25,21 @@ const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], ti
 /** The short rows that every commit rewrites. */
 export class SqliteHeads {
   readonly #connection: SqliteConnection;
-  readonly #statements: Readonly<Record<"read" | "readOutcome" | "insert" | "update" | "move", StatementSync>>;
+  readonly #statements: Readonly<
+    Record<"read" | "readOutcome" | "insert" | "update" | "place" | "move", StatementSync>
+  >;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
-    const lease = "epoch = ?, holder = ?, seq = ?, at = ?, batch_id = ?";
+    const lease = "epoch = ?, holder = ?, seq = ?, at = ?, batch_id = ?, open_requests = ?";
     this.#statements = {
-      read: connection.prepare("SELECT epoch, holder, seq, at, batch_id, cursor FROM heads WHERE agent = ?"),
+      read: connection.prepare(
+        "SELECT epoch, holder, seq, at, batch_id, open_requests, cursor FROM heads WHERE agent = ?",
+      ),
       readOutcome: connection.prepare("SELECT outcome FROM heads WHERE agent = ?"),
-      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, NULL, 0, NULL)"),
+      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, NULL, 0, 0, NULL)"),
       update: connection.prepare(`UPDATE heads SET ${lease} WHERE agent = ?`),
+      place: connection.prepare("UPDATE heads SET cursor = ? WHERE agent = ?"),
       move: connection.prepare(`UPDATE heads SET ${lease}, cursor = ?, outcome = ? WHERE agent = ?`),
     };
   }
@@ -56,15 +61,21 @@ export class SqliteHeads {
 
   put(slot: AgentSlot, head: Head, outcome?: Committed): void {
     const { generation } = this.#connection;
-    const { epoch, holder, seq, at, batchId } = head;
+    const { epoch, holder, seq, at, batchId, openRequests } = head;
     let { cursor } = this.read(slot);
     if (outcome) {
       if (outcome.cursor > 0) cursor = outcome.cursor;
-      this.#statements.move.run(epoch, holder, seq, at, batchId, cursor, textOf(outcome), slot.id);
+      this.#statements.move.run(epoch, holder, seq, at, batchId, openRequests, cursor, textOf(outcome), slot.id);
     } else {
-      this.#statements.update.run(epoch, holder, seq, at, batchId, slot.id);
+      this.#statements.update.run(epoch, holder, seq, at, batchId, openRequests, slot.id);
     }
     slot.head = { generation, value: head, cursor };
+  }
+
+  /** Names the agent's last row, where rows came otherwise than by a commit. */
+  place(slot: AgentSlot, cursor: number): void {
+    this.#statements.place.run(cursor, slot.id);
+    slot.head = undefined;
   }
 
   outcome(slot: AgentSlot): StoredOutcome {
@@ -82,6 +93,7 @@ function headOf(row: Row, where: string): Head {
     seq: integerOf(row, "seq", where),
     at: integerOf(row, "at", where),
     batchId: textOrNullOf(row, "batch_id", where),
+    openRequests: integerOf(row, "open_requests", where),
   };
 }
 

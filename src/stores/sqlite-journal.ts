@@ -12,6 +12,7 @@ import {
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
 import type { AgentSlot } from "./sqlite-slot.ts";
+import type { StoredRow } from "./stored-tree.ts";
 
 const messagesSchema = z.array(messageSchema);
 
@@ -19,7 +20,19 @@ const messagesSchema = z.array(messageSchema);
 export class SqliteJournal {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<
-    Record<"add" | "addPlace" | "last" | "entries" | "messages" | "place" | "ofTree", StatementSync>
+    Record<
+      | "add"
+      | "addPlace"
+      | "last"
+      | "entries"
+      | "messages"
+      | "place"
+      | "ofTree"
+      | "wholeTree"
+      | "emptyRows"
+      | "emptyPlaces",
+      StatementSync
+    >
   >;
   /** Cursor of the last row in the file, as of a generation. */
   #last = { generation: 0, cursor: 0 };
@@ -29,7 +42,9 @@ export class SqliteJournal {
     this.#statements = {
       add: connection.prepare("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
       addPlace: connection.prepare("INSERT INTO messages VALUES (?, ?, ?) ON CONFLICT DO NOTHING"),
-      last: connection.prepare("SELECT coalesce(max(cursor), 0) AS cursor FROM journal"),
+      last: connection.prepare(
+        "SELECT max((SELECT cursor FROM last_removed), coalesce(max(cursor), 0)) AS cursor FROM journal",
+      ),
       entries: connection.prepare(
         "SELECT cursor, previous, last_seq, version, entries FROM journal WHERE cursor = ? AND agent = ?",
       ),
@@ -39,6 +54,14 @@ export class SqliteJournal {
         `SELECT cursor, version, entries, agent_id FROM journal JOIN agents ON agents.id = journal.agent
          WHERE journal.tree = ? AND cursor > ? ORDER BY cursor LIMIT ?`,
       ),
+      wholeTree: connection.prepare(
+        `SELECT cursor, version, entries, messages, agent_id FROM journal JOIN agents ON agents.id = journal.agent
+         WHERE journal.tree = ? ORDER BY cursor`,
+      ),
+      emptyRows: connection.prepare(
+        "UPDATE journal SET messages = NULL WHERE cursor IN (SELECT cursor FROM messages WHERE agent = ?)",
+      ),
+      emptyPlaces: connection.prepare("DELETE FROM messages WHERE agent = ?"),
     };
   }
 
@@ -46,13 +69,13 @@ export class SqliteJournal {
     this.#last = { generation: 0, cursor: 0 };
   }
 
-  /** `previous`: cursor of the agent's last row, 0 when it has none. */
+  /** `previous`: cursor of the agent's last row, 0 when it has none. Gives the row's own: a new one, unless it is told. */
   add(
     slot: AgentSlot,
     previous: number,
     batch: { readonly entries: readonly Entry[]; readonly messages: readonly Message[] },
+    cursor: number = this.#nextCursor(),
   ): number {
-    const cursor = this.#nextCursor();
     const fresh = batch.messages.filter(({ id }) => this.#addPlace(slot, id, cursor));
     const messages = fresh.length > 0 ? JSON.stringify(fresh) : null;
     const entries = JSON.stringify(batch.entries);
@@ -80,12 +103,26 @@ export class SqliteJournal {
     return rows.map((row) => journalRowOf(row, textOf(row, "agent_id", "a row of agents")));
   }
 
+  /** All rows of a tree with their messages. */
+  storedRows(tree: number): StoredRow[] {
+    return this.#statements.wholeTree.all(tree).map((row) => {
+      const agentId = textOf(row, "agent_id", "a row of agents");
+      return { ...journalRowOf(row, agentId), messages: messagesOf(row, agentId) };
+    });
+  }
+
+  /** Takes the messages out of the agent's rows. */
+  clearMessages(slot: AgentSlot): void {
+    this.#statements.emptyRows.run(slot.id);
+    this.#statements.emptyPlaces.run(slot.id);
+  }
+
   messages(slot: AgentSlot, lastCursor: number, newest = Number.POSITIVE_INFINITY): Message[] {
     const parts: Message[][] = [];
     let missing = newest;
     if (missing > 0) {
       for (const row of this.#back(slot, lastCursor, this.#statements.messages)) {
-        const messages = messagesOf(row, slot).slice(-missing);
+        const messages = messagesOf(row, slot.record.value.agentId).slice(-missing);
         parts.push(messages);
         missing -= messages.length;
         if (missing <= 0) break;
@@ -102,7 +139,7 @@ export class SqliteJournal {
       const cursor = integerOf(place, "cursor", `the place of message ${id}`);
       let messages = rows.get(cursor);
       if (!messages) {
-        messages = messagesOf(this.#rowAt(slot, cursor, this.#statements.messages), slot);
+        messages = messagesOf(this.#rowAt(slot, cursor, this.#statements.messages), slot.record.value.agentId);
         rows.set(cursor, messages);
       }
       return messages.find((message) => message.id === id) ?? [];
@@ -133,7 +170,7 @@ export class SqliteJournal {
     return Number(this.#statements.addPlace.run(slot.id, id, cursor).changes) > 0;
   }
 
-  /** Only in a transaction; rows are never deleted, so that cursors only grow. */
+  /** Only in a transaction; cursors of removed rows are not given again, so that they only grow. */
   #nextCursor(): number {
     const { generation } = this.#connection;
     if (this.#last.generation !== generation) {
@@ -153,8 +190,8 @@ function journalRowOf(row: Row, agentId: string): JournalRow {
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
 }
 
-function messagesOf(row: Row, slot: AgentSlot): Message[] {
-  const where = `the messages of agent ${slot.record.value.agentId}`;
+function messagesOf(row: Row, agentId: string): Message[] {
+  const where = `the messages of agent ${agentId}`;
   const text = textOrNullOf(row, "messages", where);
   return text === null ? [] : parsed(messagesSchema, text, where);
 }

@@ -8,8 +8,9 @@ export const SCHEMA_VERSION = 1;
  * Few pages per commit, for each costs as much as several statements. Integer keys stand for (tenant, agent) and (tenant,
  * root agent). A commit adds one row to the end of `journal`, messages included, and rewrites a short row of `heads` and
  * the accounts it moves. `journal.previous` names the agent's row before (0: none), `heads.cursor` its last one, so that
- * an agent's rows need no index; `messages` tells in which row each message lies. JSON columns are checked by schema when
- * they are read.
+ * an agent's rows need no index; `messages` tells in which row each message lies; `heads.open_requests` tells whether
+ * `requests` need be looked at. Keys of agents and cursors are never used again, also where a tree was removed:
+ * `last_removed` keeps the highest cursor that may be gone. JSON columns are checked by schema when they are read.
  */
 const firstLayout = `
   CREATE TABLE trees (
@@ -19,7 +20,7 @@ const firstLayout = `
     UNIQUE (tenant, root_agent_id)
   ) STRICT;
   CREATE TABLE agents (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant TEXT NOT NULL,
     agent_id TEXT NOT NULL,
     tree INTEGER NOT NULL,
@@ -40,6 +41,7 @@ const firstLayout = `
     seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
     batch_id TEXT,
+    open_requests INTEGER NOT NULL,
     cursor INTEGER NOT NULL,
     outcome TEXT
   ) STRICT;
@@ -63,6 +65,11 @@ const firstLayout = `
     messages TEXT
   ) STRICT;
   CREATE INDEX journal_by_tree ON journal (tree);
+  CREATE TABLE last_removed (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    cursor INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO last_removed VALUES (0, 0);
   CREATE TABLE messages (
     agent INTEGER NOT NULL,
     message_id TEXT NOT NULL,
@@ -73,10 +80,27 @@ const firstLayout = `
     id INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL,
     artifact_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
     description TEXT NOT NULL,
     content TEXT NOT NULL,
     UNIQUE (agent, artifact_id)
   ) STRICT;
+  CREATE UNIQUE INDEX artifacts_by_name ON artifacts (agent, name, version);
+  CREATE TABLE requests (
+    agent INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    tree INTEGER NOT NULL,
+    turn_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    opened_at INTEGER NOT NULL,
+    request TEXT NOT NULL,
+    PRIMARY KEY (agent, request_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX requests_by_opening ON requests (tenant, opened_at, request_id);
+  CREATE INDEX requests_by_tree ON requests (tree, opened_at, request_id);
+  CREATE INDEX requests_open ON requests (tenant, opened_at, request_id) WHERE status = 'open';
   CREATE TABLE inbox (
     id INTEGER PRIMARY KEY,
     agent INTEGER NOT NULL,
@@ -92,6 +116,13 @@ const firstLayout = `
     PRIMARY KEY (agent, timer_id)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX timers_by_due ON timers (due_at);
+  CREATE TABLE projections (
+    tenant TEXT NOT NULL,
+    root_agent_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    cursor INTEGER NOT NULL,
+    PRIMARY KEY (tenant, root_agent_id, name)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE processes (
     process_id TEXT PRIMARY KEY,
     pid INTEGER NOT NULL,

@@ -9,7 +9,7 @@ export interface KeptHead {
   readonly cursor: number;
 }
 
-/** What is kept of an agent between transactions. Rows are never deleted, so the integer keys hold. */
+/** What is kept of an agent between transactions. An agent that is made anew has another key, and another slot. */
 export interface AgentSlot {
   readonly id: number;
   readonly tree: number;

@@ -1,69 +1,81 @@
 import type { Account } from "../budget/index.ts";
-import type { AgentKey, AgentRecord, Artifact, Entry, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
-import type { LocalTables } from "./local-stores.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  Entry,
+  InboxItem,
+  JournalRow,
+  Message,
+  Timer,
+} from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
-import type { AgentFilter } from "./ports.ts";
+import type { AgentFilter, RequestFilter } from "./ports.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import { SqliteArtifacts } from "./sqlite-artifacts.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
+import { SqliteRequests } from "./sqlite-requests.ts";
 import type { AgentSlot } from "./sqlite-slot.ts";
 import { SqliteWaiting } from "./sqlite-waiting.ts";
-import { freshHead, type Head, type ProcessRow } from "./tables.ts";
+import { type ArtifactMeta, freshHead, type Head, type ProcessRow, type Tables } from "./tables.ts";
 
 /** The rows in the file: each kind of row has its class, this one gives them the agent's integer key. */
-export class SqliteTables implements LocalTables {
-  readonly #agents: SqliteAgents;
+export class SqliteTables implements Tables {
+  protected readonly agentRows: SqliteAgents;
   readonly #accounts: SqliteAccounts;
-  readonly #journal: SqliteJournal;
+  protected readonly journal: SqliteJournal;
   readonly #artifacts: SqliteArtifacts;
   readonly #waiting: SqliteWaiting;
+  readonly #requests: SqliteRequests;
 
   constructor(connection: SqliteConnection) {
-    this.#agents = new SqliteAgents(connection);
+    this.agentRows = new SqliteAgents(connection);
     this.#accounts = new SqliteAccounts(connection);
-    this.#journal = new SqliteJournal(connection);
+    this.journal = new SqliteJournal(connection);
     this.#artifacts = new SqliteArtifacts(connection);
     this.#waiting = new SqliteWaiting(connection);
+    this.#requests = new SqliteRequests(connection);
     connection.forget = () => {
-      this.#agents.forget();
+      this.agentRows.forget();
       this.#accounts.forget();
-      this.#journal.forget();
+      this.journal.forget();
     };
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
-    return this.#agents.find(key)?.record.value;
+    return this.agentRows.find(key)?.record.value;
   }
 
   putAgent(record: AgentRecord): void {
-    this.#agents.put(record);
+    this.agentRows.put(record);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
-    return this.#agents.childrenOf(key);
+    return this.agentRows.childrenOf(key);
   }
 
   listAgents(filter: AgentFilter, limit: number): AgentRecord[] {
-    return this.#agents.list(filter, limit);
+    return this.agentRows.list(filter, limit);
   }
 
   head(key: AgentKey): Head {
-    const slot = this.#agents.keysOf(key);
-    return slot ? this.#agents.heads.read(slot).value : freshHead;
+    const slot = this.agentRows.find(key);
+    return slot ? this.agentRows.heads.read(slot).value : freshHead;
   }
 
   putHead(key: AgentKey, head: Head, outcome?: Committed): void {
-    this.#agents.heads.put(this.#agents.required(key), head, outcome);
+    this.agentRows.heads.put(this.agentRows.required(key), head, outcome);
   }
 
   lastOutcome(key: AgentKey): Committed | undefined {
-    const slot = this.#agents.keysOf(key);
+    const slot = this.agentRows.find(key);
     if (!slot) return undefined;
-    const { hasRow, ...rest } = this.#agents.heads.outcome(slot);
+    const { hasRow, ...rest } = this.agentRows.heads.outcome(slot);
     const cursor = hasRow ? this.#lastCursor(slot) : 0;
-    return { type: "committed", entries: hasRow ? this.#journal.entriesAt(slot, cursor) : [], cursor, ...rest };
+    return { type: "committed", entries: hasRow ? this.journal.entriesAt(slot, cursor) : [], cursor, ...rest };
   }
 
   account(tenant: string, accountId: string): Account | undefined {
@@ -71,16 +83,16 @@ export class SqliteTables implements LocalTables {
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
-    this.#accounts.put(tenant, () => this.#agents.treeFor(tenant, rootAgentId), account);
+    this.#accounts.put(tenant, () => this.agentRows.treeFor(tenant, rootAgentId), account);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
     return tree === undefined ? [] : this.#accounts.ofTree(tree);
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
-    return this.#waiting.addItem(this.#agents.required(key), item);
+    return this.#waiting.addItem(this.agentRows.required(key), item);
   }
 
   inbox(key: AgentKey): InboxItem[] {
@@ -92,36 +104,52 @@ export class SqliteTables implements LocalTables {
   }
 
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
-    if (itemKeys.length > 0) this.#waiting.removeItems(this.#agents.required(key), itemKeys);
+    if (itemKeys.length > 0) this.#waiting.removeItems(this.agentRows.required(key), itemKeys);
   }
 
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
-    const slot = this.#agents.required(key);
-    return this.#journal.add(slot, this.#lastCursor(slot), { entries, messages });
+    const slot = this.agentRows.required(key);
+    return this.journal.add(slot, this.#lastCursor(slot), { entries, messages });
   }
 
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[] {
-    return this.#ofAgent(key, (slot) => this.#journal.rowsFrom(slot, this.#lastCursor(slot), fromSeq), []);
+    return this.#ofAgent(key, (slot) => this.journal.rowsFrom(slot, this.#lastCursor(slot), fromSeq), []);
   }
 
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
-    const tree = this.#agents.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.#journal.treeRows(tree, afterCursor, limit);
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.journal.treeRows(tree, afterCursor, limit);
   }
 
   messages(key: AgentKey, newest: number | undefined): Message[] {
-    return this.#ofAgent(key, (slot) => this.#journal.messages(slot, this.#lastCursor(slot), newest), []);
+    return this.#ofAgent(key, (slot) => this.journal.messages(slot, this.#lastCursor(slot), newest), []);
   }
 
   messagesById(key: AgentKey, ids: readonly string[]): Message[] {
-    return this.#ofAgent(key, (slot) => this.#journal.messagesById(slot, ids), []);
+    return this.#ofAgent(key, (slot) => this.journal.messagesById(slot, ids), []);
   }
 
-  addArtifacts(key: AgentKey, artifacts: readonly Artifact[]): void {
-    if (artifacts.length > 0) this.#artifacts.put(this.#agents.required(key), artifacts);
+  clearMessages(key: AgentKey): void {
+    this.journal.clearMessages(this.agentRows.required(key));
   }
 
-  artifacts(key: AgentKey): Omit<Artifact, "content">[] {
+  putArtifact(key: AgentKey, artifact: Artifact): void {
+    this.#artifacts.put(this.agentRows.required(key), artifact);
+  }
+
+  artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined {
+    return this.#ofAgent(key, (slot) => this.#artifacts.describe(slot, artifactId), undefined);
+  }
+
+  newestVersion(key: AgentKey, name: string): number {
+    return this.#ofAgent(key, (slot) => this.#artifacts.newestVersion(slot, name), 0);
+  }
+
+  clearArtifacts(key: AgentKey): void {
+    this.#artifacts.clear(this.agentRows.required(key));
+  }
+
+  artifacts(key: AgentKey): ArtifactMeta[] {
     return this.#ofAgent(key, (slot) => this.#artifacts.all(slot), []);
   }
 
@@ -129,12 +157,39 @@ export class SqliteTables implements LocalTables {
     return this.#ofAgent(key, (slot) => this.#artifacts.find(slot, artifactId), undefined);
   }
 
+  artifactByName(key: AgentKey, name: string, version = this.newestVersion(key, name)): Artifact | undefined {
+    return this.#ofAgent(key, (slot) => this.#artifacts.findByName(slot, name, version), undefined);
+  }
+
+  request(key: AgentKey, requestId: string): AgentRequest | undefined {
+    return this.#ofAgent(key, (slot) => this.#requests.find(slot, requestId), undefined);
+  }
+
+  putRequest(request: AgentRequest): void {
+    this.#requests.put(this.agentRows.required(request), request);
+  }
+
+  openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
+    return this.#ofAgent(key, (slot) => this.#requests.openOf(slot, turnId), []);
+  }
+
+  requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
+    const { tenant, agentId, rootAgentId } = filter;
+    const agent = agentId === undefined ? undefined : (this.agentRows.find({ tenant, agentId })?.id ?? null);
+    const tree = rootAgentId === undefined ? undefined : (this.agentRows.treeOf(tenant, rootAgentId) ?? null);
+    return this.#requests.list(filter, { agent, tree }, after, limit);
+  }
+
   setTimer(timer: Timer): void {
-    this.#waiting.setTimer(this.#agents.required(timer), timer);
+    this.#waiting.setTimer(this.agentRows.required(timer), timer);
   }
 
   clearTimer(key: AgentKey, timerId: string): void {
     this.#ofAgent(key, (slot) => this.#waiting.clearTimer(slot, timerId), undefined);
+  }
+
+  timersOf(key: AgentKey): Timer[] {
+    return this.#ofAgent(key, (slot) => this.#waiting.timers(slot), []);
   }
 
   dueTimers(now: number, limit: number): Timer[] {
@@ -154,11 +209,11 @@ export class SqliteTables implements LocalTables {
   }
 
   #lastCursor(slot: AgentSlot): number {
-    return this.#agents.heads.read(slot).cursor;
+    return this.agentRows.heads.read(slot).cursor;
   }
 
   #ofAgent<T>(key: AgentKey, ask: (slot: AgentSlot) => T, none: T): T {
-    const slot = this.#agents.keysOf(key);
+    const slot = this.agentRows.find(key);
     return slot ? ask(slot) : none;
   }
 }

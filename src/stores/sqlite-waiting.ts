@@ -1,7 +1,7 @@
 import type { StatementSync } from "node:sqlite";
 import { type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../state/index.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, parsed, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
+import { integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
 import type { AgentSlot } from "./sqlite-slot.ts";
 import type { ProcessRow } from "./tables.ts";
 
@@ -15,6 +15,7 @@ export class SqliteWaiting {
       | "removeItem"
       | "setTimer"
       | "clearTimer"
+      | "timers"
       | "dueTimers"
       | "nextTimer"
       | "process"
@@ -36,6 +37,7 @@ export class SqliteWaiting {
          ON CONFLICT (agent, timer_id) DO UPDATE SET due_at = excluded.due_at, timer = excluded.timer`,
       ),
       clearTimer: connection.prepare("DELETE FROM timers WHERE agent = ? AND timer_id = ?"),
+      timers: connection.prepare("SELECT timer FROM timers WHERE agent = ? ORDER BY due_at, timer_id"),
       dueTimers: connection.prepare("SELECT timer FROM timers WHERE due_at <= ? ORDER BY due_at LIMIT ?"),
       nextTimer: connection.prepare("SELECT due_at FROM timers ORDER BY due_at LIMIT 1"),
       process: connection.prepare("SELECT * FROM processes WHERE process_id = ?"),
@@ -73,9 +75,12 @@ export class SqliteWaiting {
     this.#statements.clearTimer.run(slot.id, wellFormed(timerId, "timer id"));
   }
 
+  timers(slot: AgentSlot): Timer[] {
+    return this.#statements.timers.all(slot.id).map(timerIn);
+  }
+
   dueTimers(now: number, limit: number): Timer[] {
-    const rows = this.#statements.dueTimers.all(now, limit);
-    return rows.map((row) => parsed(timerSchema, textOf(row, "timer", "a timer"), "a timer"));
+    return this.#statements.dueTimers.all(now, limit).map(timerIn);
   }
 
   nextTimerAt(): number | undefined {
@@ -99,4 +104,8 @@ export class SqliteWaiting {
   putProcess({ processId, pid, bootId, startTime, heartbeatAt }: ProcessRow): void {
     this.#statements.putProcess.run(wellFormed(processId, "process id"), pid, bootId, startTime, heartbeatAt);
   }
+}
+
+function timerIn(row: Row): Timer {
+  return parsed(timerSchema, textOf(row, "timer", "a timer"), "a timer");
 }

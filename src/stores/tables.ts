@@ -1,6 +1,17 @@
 import type { Account } from "../budget/index.ts";
-import type { AgentKey, AgentRecord, Artifact, Entry, InboxItem, Message, Timer } from "../state/index.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  Entry,
+  InboxItem,
+  Message,
+  Timer,
+} from "../state/index.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
+
+export type ArtifactMeta = Omit<Artifact, "content">;
 
 /** What changes with every commit, kept apart from the record so that a commit stays small. */
 export interface Head {
@@ -11,6 +22,8 @@ export interface Head {
   readonly at: number;
   /** The last applied batch, for the case that it is sent again. */
   readonly batchId: string | null;
+  /** How many requests of the agent are open, so that a commit of one that has none need not look for them. */
+  readonly openRequests: number;
 }
 
 export interface ProcessRow extends ProcessIdentity {
@@ -44,7 +57,19 @@ export interface Tables {
    * row's cursor: growing over all rows of a tree.
    */
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number;
-  addArtifacts(key: AgentKey, artifacts: readonly Artifact[]): void;
+  /** Deletes the messages of all rows so far; the rows stay. */
+  clearMessages(key: AgentKey): void;
+  /** One whose id is there already is replaced, and keeps its place in the list. */
+  putArtifact(key: AgentKey, artifact: Artifact): void;
+  artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined;
+  /** The highest version of a name; 0 where there is none. */
+  newestVersion(key: AgentKey, name: string): number;
+  clearArtifacts(key: AgentKey): void;
+  request(key: AgentKey, requestId: string): AgentRequest | undefined;
+  /** Adds a request, or replaces the one of its id. */
+  putRequest(request: AgentRequest): void;
+  /** Those of one turn that are open. */
+  openRequestsOf(key: AgentKey, turnId: string): AgentRequest[];
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
   process(processId: string): ProcessRow | undefined;
@@ -57,4 +82,5 @@ export const freshHead: Head = Object.freeze({
   seq: 0,
   at: 0,
   batchId: null,
+  openRequests: 0,
 });

@@ -56,21 +56,28 @@ describe("a tool call", () => {
 
 describe("active time", () => {
   test("runs from the first worker to the last, however many there are between", () => {
-    let chain = [account({ maxSeconds: 10 })];
-    for (const [delta, at] of [
-      [1, 100],
-      [1, 150],
-      [-1, 200],
-      [-1, 400],
-    ] as const)
-      chain = countActivity(chain, delta, at);
-    expect(chain).toMatchObject([{ used: { activeMs: 300 }, activeCount: 0, activeSince: null }]);
+    let shared = account({ maxSeconds: 10 });
+    const workers = new Map<string, Account>();
+    for (const [worker, isActive, at] of [
+      ["one", true, 100],
+      ["two", true, 150],
+      ["one", false, 200],
+      ["two", false, 400],
+    ] as const) {
+      const own = workers.get(worker) ?? account();
+      const [changed, above] = countActivity([own, shared], isActive, at);
+      if (!changed || !above) throw new Error("both accounts change");
+      workers.set(worker, changed);
+      shared = above;
+    }
+    expect(shared).toMatchObject({ used: { activeMs: 300 }, activeCount: 0, activeSince: null });
+    expect(workers.get("one")).toMatchObject({ used: { activeMs: 100 }, activeCount: 0, isActive: false });
   });
 
   test("tells when it runs out while work goes on, and nothing while it does not", () => {
     const [working] = countActivity(
       [{ ...account({ maxSeconds: 1 }), used: { ...account().used, activeMs: 400 } }],
-      1,
+      true,
       100,
     );
     if (!working) throw new Error("one account was given");
@@ -80,8 +87,21 @@ describe("active time", () => {
     expect(activeUntil({ ...working, limits: {} })).toBeUndefined();
   });
 
+  test("is counted once for each holder, however often it is told", () => {
+    const [working] = countActivity([account()], true, 100);
+    if (!working) throw new Error("one account was given");
+    expect(working).toMatchObject({ isActive: true, activeCount: 1, activeSince: 100 });
+    expect(countActivity([working, account()], true, 200)).toEqual([]);
+    expect(countActivity([account()], false, 200)).toEqual([]);
+  });
+
+  test("of those below does not make the account's own holder one that works", () => {
+    const [, above] = countActivity([account(), account()], true, 100);
+    expect(above).toMatchObject({ isActive: false, activeCount: 1 });
+  });
+
   test("never goes back when the clock does", () => {
-    const chain = countActivity(countActivity([account()], 1, 100), -1, 50);
+    const chain = countActivity(countActivity([account()], true, 100), false, 50);
     expect(chain).toMatchObject([{ used: { activeMs: 0 }, activeCount: 0 }]);
   });
 });

@@ -4,7 +4,7 @@ import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT } from "./names.ts";
 import { identityOf, keyOf, openAgent, ready } from "./stores-fixtures.ts";
 
-const command = { input: "hello", actorId: "ann", limits: { maxSteps: 3 }, queue: false } as const;
+const command = { input: "hello", actorId: "ann", limits: { maxSteps: 3 }, ifBusy: "refuse" } as const;
 
 export function commandsContract(subject: () => Stores): void {
   test("a turn is opened on a free agent, and waits in its inbox, owner or not", async () => {
@@ -25,6 +25,7 @@ export function commandsContract(subject: () => Stores): void {
       turnId: `${ROOT}#1`,
       number: 1,
       item,
+      posted: [ROOT],
     });
     expect(await subject().inbox(keyOf())).toEqual([item]);
     expect(await subject().readAgent(keyOf())).toMatchObject({ openTurnId: `${ROOT}#1`, nextTurnNumber: 2 });
@@ -57,7 +58,7 @@ export function commandsContract(subject: () => Stores): void {
     expect(await subject().openTurn(keyOf(), command, NOW)).toEqual({ type: "busy", openTurnId: `${ROOT}#1` });
     const queued = [];
     for (let count = 0; count < 2; count += 1) {
-      queued.push(await subject().openTurn(keyOf(), { ...command, queue: true }, NOW));
+      queued.push(await subject().openTurn(keyOf(), { ...command, ifBusy: "queue" }, NOW));
     }
     expect(queued).toMatchObject([
       { type: "queued", turnId: `${ROOT}#2`, number: 2 },

@@ -119,7 +119,7 @@ export function intentsContract(subject: () => Stores): void {
 
   test("an abort of the own turn refuses its intents; one of another turn does not", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, queue: false }, NOW);
+    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const abort = { by: "ann", reason: "enough", stopReason: "user_requested" } as const;
     expect(await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW)).toMatchObject({ type: "marked" });
     const outcome = await owner.commit({ entries: [toolStarted(), toolStarted({ turnId: `${ROOT}#2` })] });
@@ -128,7 +128,7 @@ export function intentsContract(subject: () => Stores): void {
 
   test("an abort of an ancestor, or of the ancestor's turn, refuses below it; a pause gives way to it", async () => {
     const owner = await openAgent(subject());
-    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, queue: false }, NOW);
+    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
     const child = await openChild(owner, "kid");
     const grandchild = await openChild(child, "grand");
     const { agentId } = grandchild.key;

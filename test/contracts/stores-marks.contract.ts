@@ -16,7 +16,7 @@ interface Family {
 /** Three generations, each with an open turn. */
 async function openFamily(stores: Stores): Promise<Family> {
   const root = await openAgent(stores);
-  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, queue: false }, NOW);
+  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
   const kid = await openChild(root, "kid");
   const grand = await openChild(kid, "grand");
   return { root, kid, grand };
@@ -75,7 +75,7 @@ export function marksContract(subject: () => Stores): void {
 
   test("the mark of an aborted turn goes with the turn, and the next turn is free", async () => {
     const { root, kid } = await openFamily(subject());
-    await subject().openTurn(keyOf(), { input: "next", actorId: null, limits: null, queue: true }, NOW);
+    await subject().openTurn(keyOf(), { input: "next", actorId: null, limits: null, ifBusy: "queue" }, NOW);
     await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW);
     await root.commit({ entries: [note("ended")], closedTurnId: TURN });
     expect(await subject().readAgent(keyOf())).toMatchObject({ abort: null, openTurnId: `${ROOT}#2` });
@@ -113,7 +113,7 @@ export function marksContract(subject: () => Stores): void {
 
   test("a turn that still waits in line is aborted there, and the open one goes on", async () => {
     const { root } = await openFamily(subject());
-    await subject().openTurn(keyOf(), { input: "next", actorId: null, limits: null, queue: true }, NOW);
+    await subject().openTurn(keyOf(), { input: "next", actorId: null, limits: null, ifBusy: "queue" }, NOW);
     const turnId = `${ROOT}#2`;
     expect(await subject().abort(keyOf(), { ...abort, turnId }, NOW)).toEqual({ type: "marked", posted: [ROOT] });
     expect(await subject().abort(keyOf(), { ...abort, turnId }, NOW)).toEqual({ type: "unchanged", posted: [] });

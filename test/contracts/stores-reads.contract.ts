@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
-import type { Artifact } from "../../src/state/index.ts";
-import type { Stores } from "../../src/stores/index.ts";
+import type { NewArtifact, Stores } from "../../src/stores/index.ts";
 import { messageOf, note, starting } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "./names.ts";
 import { identityOf, keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
@@ -10,7 +9,7 @@ import { openChild } from "./tree-fixtures.ts";
 /** Texts that a careless store would change. */
 const hostileTexts = ["", "a\0b", "\ud800 half", "\u2028\u2029", "'; DROP TABLE agents; --", "🙂".repeat(3), "\\u0041"];
 
-function artifactOf(artifactId: string, content: string): Artifact {
+function artifactOf(artifactId: string, content: string): NewArtifact {
   return { artifactId, name: artifactId, contentType: "text/plain", size: content.length, createdAt: NOW, content };
 }
 
@@ -118,7 +117,7 @@ export function readsContract(subject: () => Stores): void {
     const artifacts = hostileTexts.map((text, index) => artifactOf(`a${index}`, text));
     await owner.commit({ entries: hostileTexts.map(note), messages, artifacts });
     expect(await subject().messages(keyOf())).toEqual(messages);
-    expect(await subject().artifact(keyOf(), "a1")).toEqual(artifacts[1]);
+    expect(await subject().artifact(keyOf(), "a1")).toEqual({ ...artifacts[1], version: 1 });
     const [row] = await subject().readJournal(keyOf(), 2);
     expect(row?.entries.map((entry) => entry.type === "warning" && entry.message)).toEqual(hostileTexts);
   });
@@ -130,7 +129,7 @@ export function readsContract(subject: () => Stores): void {
     const { content: _content, ...description } = artifactOf("b", "newer");
     expect(await subject().artifacts(keyOf())).toMatchObject([description, { artifactId: "a" }]);
     expect(JSON.stringify(await subject().artifacts(keyOf()))).not.toContain('content"');
-    expect(await subject().artifact(keyOf(), "b")).toEqual(artifactOf("b", "newer"));
+    expect(await subject().artifact(keyOf(), "b")).toEqual({ ...artifactOf("b", "newer"), version: 1 });
     expect(await subject().artifact(keyOf(), "unknown")).toBeUndefined();
     expect(await subject().artifacts(keyOf("nobody"))).toEqual([]);
   });

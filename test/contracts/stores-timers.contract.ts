@@ -3,18 +3,26 @@ import type { Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { accountOf, identityOf, type Owner, openAgent } from "./stores-fixtures.ts";
+import { openChild } from "./tree-fixtures.ts";
 
 const turnAccount = `turn:${TURN}`;
 const far = Number.MAX_SAFE_INTEGER;
 
-async function activity(owner: Owner, delta: 1 | -1, now: number) {
-  return owner.commit({ entries: [note("work")], moves: [{ type: "activity", accountId: turnAccount, delta }] }, now);
+/** Tells that the agent's first turn works now, or no more. */
+async function activity(owner: Owner, isActive: boolean, now: number) {
+  const accountId = `turn:${owner.key.agentId}#1`;
+  return owner.commit({ entries: [note("work")], moves: [{ type: "activity", accountId, isActive }] }, now);
+}
+
+async function turnAccountIn(stores: Stores) {
+  return (await stores.accounts(TENANT, ROOT)).find((account) => account.id === turnAccount);
 }
 
 export function timersContract(subject: () => Stores): void {
   test("an account that is opened with a deadline sets its alarm; clearing it is a commit's business", async () => {
     const owner = await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
     const timer = {
+      kind: "limit",
       tenant: TENANT,
       agentId: ROOT,
       id: `deadlineAt:${turnAccount}`,
@@ -38,19 +46,38 @@ export function timersContract(subject: () => Stores): void {
 
   test("the alarm of active time is set when work begins and cleared when the last work ends", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxSeconds: 10 } });
-    const timer = { id: `maxActiveMs:${turnAccount}`, dueAt: NOW + 10_000 };
-    expect((await activity(owner, 1, NOW)).timers).toMatchObject([timer]);
-    expect((await activity(owner, 1, NOW + 100)).timers).toEqual([]);
-    await activity(owner, -1, NOW + 200);
+    const child = await openChild(owner, "kid");
+    const timer = { kind: "limit", id: `maxActiveMs:${turnAccount}`, dueAt: NOW + 10_000 };
+    expect((await activity(owner, true, NOW)).timers).toMatchObject([timer]);
+    expect((await activity(child, true, NOW + 100)).timers).toEqual([]);
+    await activity(owner, false, NOW + 200);
     expect(await subject().dueTimers(far, 10)).toMatchObject([timer]);
-    await activity(owner, -1, NOW + 3000);
+    await activity(child, false, NOW + 3000);
     expect(await subject().nextTimerAt()).toBeUndefined();
-    const accounts = await subject().accounts(TENANT, ROOT);
-    const turn = accounts.find((account) => account.id === turnAccount);
-    expect(turn).toMatchObject({ used: { activeMs: 3000 }, activeCount: 0, activeSince: null });
+    const idle = { used: { activeMs: 3000 }, isActive: false, activeCount: 0, activeSince: null };
+    expect(await turnAccountIn(subject())).toMatchObject(idle);
     // What was used is not given back: seven seconds are left.
-    await activity(owner, 1, NOW + 60_000);
+    await activity(owner, true, NOW + 60_000);
     expect(await subject().nextTimerAt()).toBe(NOW + 67_000);
+  });
+
+  test("who works is counted once, however often it is told; an account that is opened works not yet", async () => {
+    const owner = await openAgent(subject(), { turnBudget: { maxSeconds: 10 } });
+    const child = await openChild(owner, "kid");
+    expect(await turnAccountIn(subject())).toMatchObject({ isActive: false, activeCount: 0 });
+    await activity(child, false, NOW);
+    await activity(owner, true, NOW);
+    await activity(owner, true, NOW + 50);
+    await activity(child, true, NOW + 100);
+    await child.acquire();
+    await activity(child, true, NOW + 150);
+    expect(await turnAccountIn(subject())).toMatchObject({ isActive: true, activeCount: 2, activeSince: NOW });
+    await activity(child, false, NOW + 200);
+    await activity(child, false, NOW + 250);
+    expect(await turnAccountIn(subject())).toMatchObject({ isActive: true, activeCount: 1 });
+    await activity(owner, false, NOW + 300);
+    await activity(owner, false, NOW + 900);
+    expect(await turnAccountIn(subject())).toMatchObject({ isActive: false, activeCount: 0, used: { activeMs: 300 } });
   });
 
   test("due alarms come oldest first, at most so many, over all tenants", async () => {
@@ -69,12 +96,12 @@ export function timersContract(subject: () => Stores): void {
     await expect(
       owner.commit({
         entries: [note("lost")],
-        moves: [{ type: "activity", accountId: turnAccount, delta: 1 }],
+        moves: [{ type: "activity", accountId: turnAccount, isActive: true }],
         clearedTimers: [`deadlineAt:${turnAccount}`],
         posts: [lost],
       }),
     ).rejects.toThrow(/nobody/);
-    expect((await subject().dueTimers(far, 10)).map((timer) => timer.limit)).toEqual(["deadlineAt"]);
+    expect((await subject().dueTimers(far, 10)).map((timer) => timer.id)).toEqual([`deadlineAt:${turnAccount}`]);
     expect(await subject().nextTimerAt()).toBe(NOW + 500);
   });
 }

@@ -16,7 +16,7 @@ async function tampered(sql: string): Promise<{ path: string; contents: () => un
   const stores = sqliteStores(path);
   const owner = await openAgent(stores, { turnBudget: { deadline: NOW + 9 } });
   await owner.commit({ entries: [note("one")], messages: [messageOf("m1")], artifacts: [artifact] });
-  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, queue: false }, NOW);
+  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
   await stores.close();
   const change = new DatabaseSync(path);
   change.exec(sql);
@@ -35,7 +35,7 @@ const readings: Record<string, (stores: Stores) => Promise<unknown>> = {
   record: (stores) => stores.readAgent(keyOf()),
   list: (stores) => stores.listAgents({ tenant: TENANT }),
   acquire: (stores) => stores.acquire(keyOf(), "here", 1000, NOW),
-  openTurn: (stores) => stores.openTurn(keyOf(), { input: null, actorId: null, limits: null, queue: true }, NOW),
+  openTurn: (stores) => stores.openTurn(keyOf(), { input: null, actorId: null, limits: null, ifBusy: "queue" }, NOW),
   journal: (stores) => stores.readJournal(keyOf(), 1),
   tree: (stores) => stores.readTree(TENANT, ROOT, 0, 10),
   messages: (stores) => stores.messages(keyOf()),
@@ -105,7 +105,7 @@ describe("a stored record that was tampered with is refused and left as it is (r
     const { path } = await tampered("UPDATE accounts SET account = '{}' WHERE account_id LIKE 'turn:%'");
     const stores = sqliteStores(path);
     const owner = await new Owner(stores, keyOf()).acquire();
-    const moves = [{ type: "activity", accountId: `turn:${ROOT}#1`, delta: 1 } as const];
+    const moves = [{ type: "activity", accountId: `turn:${ROOT}#1`, isActive: true } as const];
     await expect(owner.commit({ entries: [note("x")], moves })).rejects.toThrow(/account turn:desk#1 does not fit/);
     expect((await owner.commit({ entries: [note("fine")] })).entries).toHaveLength(1);
     await stores.close();

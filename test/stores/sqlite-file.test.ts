@@ -36,7 +36,7 @@ test("a batch that was applied before a restart is known after it, with all of i
   const owner = await openAgent(stores, { turnBudget: { maxSeconds: 5 } });
   const batch = owner.batch({
     entries: [note("once")],
-    moves: [{ type: "activity", accountId: "turn:desk#1", delta: 1 }],
+    moves: [{ type: "activity", accountId: "turn:desk#1", isActive: true }],
     posts: [{ agentId: "desk", item: { kind: "budget.freed", key: "k", at: 1 } }],
   });
   const [first] = await stores.commit([batch], 1);

@@ -1,0 +1,77 @@
+import type { StatementSync } from "node:sqlite";
+import type { AgentRecord } from "../state/index.ts";
+import type { LocalTables, RestoredRow } from "./local-tables.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { SqliteProjections } from "./sqlite-projections.ts";
+import { SqliteTables } from "./sqlite-tables.ts";
+import type { StoredRow, StoredTree } from "./stored-tree.ts";
+
+/** Tables whose rows belong to an agent. */
+const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "timers"];
+
+/** Whole trees, to take them out and put them in, and how far projections of them have come. */
+export class SqliteTrees extends SqliteTables implements LocalTables {
+  readonly #connection: SqliteConnection;
+  readonly #projections: SqliteProjections;
+  readonly #noteCursor: StatementSync;
+  /** In this order: agents last, because the others are found by them. */
+  readonly #deletions: readonly StatementSync[];
+
+  constructor(connection: SqliteConnection) {
+    super(connection);
+    this.#connection = connection;
+    this.#projections = new SqliteProjections(connection);
+    this.#noteCursor = connection.prepare(
+      "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
+    );
+    const ofAgents = agentTables.map(
+      (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
+    );
+    const ofTree = ["journal", "accounts", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
+  }
+
+  agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.agentRows.ofTree(tree);
+  }
+
+  storedRows(tenant: string, rootAgentId: string): StoredRow[] {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.journal.storedRows(tree);
+  }
+
+  /** The row of the tree itself stays, and so does its key. */
+  removeTree(tenant: string, rootAgentId: string): void {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    if (tree === undefined) return;
+    this.#noteCursor.run();
+    for (const deletion of this.#deletions) deletion.run(tree);
+    this.#connection.forget();
+  }
+
+  restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {
+    const last = new Map<string, number>();
+    const cursors = rows.map(({ row, cursor }) => {
+      const slot = this.agentRows.required({ tenant, agentId: row.agentId });
+      const given = this.journal.add(slot, last.get(row.agentId) ?? 0, row, cursor);
+      last.set(row.agentId, given);
+      return given;
+    });
+    for (const [agentId, cursor] of last)
+      this.agentRows.heads.place(this.agentRows.required({ tenant, agentId }), cursor);
+    return cursors;
+  }
+
+  projections(tenant: string, rootAgentId: string): StoredTree["projections"] {
+    return this.#projections.ofTree(tenant, rootAgentId);
+  }
+
+  projectionCursor(tenant: string, name: string, rootAgentId: string): number {
+    return this.#projections.cursor(tenant, name, rootAgentId);
+  }
+
+  moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void {
+    this.#projections.move(tenant, name, rootAgentId, cursor);
+  }
+}
