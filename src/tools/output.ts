@@ -1,12 +1,18 @@
+import { nothingToRedact } from "./secret-redaction.ts";
+import type { Redact } from "./tool.ts";
+
 /** A tool's result as text for the model. `isError`: it had no JSON form, and the text says why. */
 export interface RenderedOutput {
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** Strings go as they are, `undefined` as "", everything else as JSON text. Never throws. */
-export function renderOutput(value: unknown): RenderedOutput {
-  const rendered = textOf(value);
+/**
+ * Strings go as they are, `undefined` as "", everything else as JSON text. Never throws.
+ * @param redact Takes the secrets of the call out of the text. Default: there are none.
+ */
+export function renderOutput(value: unknown, redact: Redact = nothingToRedact): RenderedOutput {
+  const rendered = textOf(value, redact);
   if (rendered.ok) return { text: rendered.text, isError: false };
   return { text: `The tool ran, but its result cannot be shown: ${rendered.reason}.`, isError: true };
 }
@@ -16,31 +22,63 @@ export type TextOfValue =
   | { readonly ok: false; readonly reason: string };
 
 /** The same with the reason alone where there is no text. */
-export function textOf(value: unknown): TextOfValue {
-  if (typeof value === "string") return { ok: true, text: value };
+export function textOf(value: unknown, redact: Redact = nothingToRedact): TextOfValue {
+  if (typeof value === "string") return { ok: true, text: redact(value) };
   if (value === undefined) return { ok: true, text: "" };
   try {
-    return { ok: true, text: JSON.stringify(value, refuseWhatJsonDrops) ?? "" };
+    if (ArrayBuffer.isView(value)) throw new TypeError(`it is ${binaryKind}`);
+    return { ok: true, text: redact(JSON.stringify(value, createReplacer()) ?? "") };
   } catch (error) {
-    return { ok: false, reason: `it has no JSON form (${reasonOf(error)})` };
+    return { ok: false, reason: `it has no JSON form (${headOf(redact(reasonOf(error)), maxReasonCharacters)})` };
   }
 }
 
-/** JSON.stringify would leave these out or make `{}` of them without a word. */
-function refuseWhatJsonDrops(key: string, value: unknown): unknown {
-  const kind = lossyKindOf(value);
-  if (kind === undefined) return value;
-  throw new TypeError(key === "" ? `it is ${kind}` : `"${key}" is ${kind}`);
+const maxReasonCharacters = 500;
+const maxRenderedValues = 10_000_000;
+
+/**
+ * Refuses what JSON.stringify would leave out or make `{}` of without a word, and what has more than ten million
+ * values: so many take some two seconds, in which nothing else runs.
+ */
+function createReplacer(): (key: string, value: unknown) => unknown {
+  let values = 0;
+  return (key, value) => {
+    values += 1;
+    if (values > maxRenderedValues) throw tooManyValues();
+    if (typeof value === "number" || typeof value === "string") return value;
+    const kind = lossyKindOf(value);
+    if (kind !== undefined) throw new TypeError(key === "" ? `it is ${kind}` : `"${headOf(key, 100)}" is ${kind}`);
+    if (typeof value === "object" && value !== null) lookAhead(value);
+    return value;
+  };
 }
+
+/** Before their `toJSON` is asked: a Buffer makes an array of numbers out of itself, many times its own size. */
+function lookAhead(container: object): void {
+  // An array may have a length of billions and not one member.
+  if (Array.isArray(container) && container.length > maxRenderedValues) throw tooManyValues();
+  const members: readonly unknown[] = Array.isArray(container) ? container : Object.values(container);
+  for (const member of members) {
+    if (typeof member === "object" && ArrayBuffer.isView(member)) throw new TypeError(`it holds ${binaryKind}`);
+  }
+}
+
+function tooManyValues(): TypeError {
+  return new TypeError(`it has more than ${maxRenderedValues} values; give fewer, or a text`);
+}
+
+const binaryKind = 'binary data, which should be given as text, for instance by toString("base64")';
 
 function lossyKindOf(value: unknown): string | undefined {
   if (typeof value === "bigint") return "a bigint";
   if (typeof value === "function") return "a function";
   if (typeof value === "symbol") return "a symbol";
+  if (typeof value !== "object" || value === null) return undefined;
   if (value instanceof Map) return "a Map";
   if (value instanceof Set) return "a Set";
   if (value instanceof Promise) return "a promise that was not awaited";
   if (value instanceof Error) return "an error, which should have been thrown";
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return binaryKind;
   return undefined;
 }
 

@@ -24,12 +24,7 @@ export function createToolRegistry<Member extends RegisteredTool>(tools: readonl
   const byName = new Map<string, Member>();
   for (const tool of tools) {
     const other = byName.get(tool.name);
-    if (other !== undefined) {
-      throw new InvalidInputError(
-        `Two tools are named "${tool.name}" (a ${other.kind} and a ${tool.kind}). Give each tool of an agent its own name.`,
-        { details: { tool: tool.name } },
-      );
-    }
+    if (other !== undefined) throw sameName(tool.name, other.kind, tool.kind);
     byName.set(tool.name, tool);
   }
   const members = Object.freeze([...byName.values()]);
@@ -50,6 +45,20 @@ export function createToolRegistry<Member extends RegisteredTool>(tools: readonl
       return `There is no tool "${shown}". The closest names are: ${closest.join(", ")}. Use one of the tools you were given.`;
     },
   };
+}
+
+function sameName(name: string, one: string, other: string): InvalidInputError {
+  const details = { tool: name };
+  if (one === other || (one !== "internal" && other !== "internal")) {
+    const kinds = `(a ${one} and a ${other})`;
+    return new InvalidInputError(`Two tools are named "${name}" ${kinds}. Give each tool of an agent its own name.`, {
+      details,
+    });
+  }
+  return new InvalidInputError(
+    `A tool is named "${name}", which is the name of a tool that the runtime gives this agent for its own history. Give yours another name.`,
+    { details },
+  );
 }
 
 function closestNames(name: string, known: readonly string[]): readonly string[] {

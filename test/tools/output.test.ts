@@ -45,6 +45,47 @@ describe("rendering a result", () => {
   });
 });
 
+/** Generous: such a value takes a fraction of it. Without a bound it is minutes, or the memory is gone first. */
+function renderInTime(value: unknown) {
+  const startedAt = performance.now();
+  const rendered = renderOutput(value);
+  expect(performance.now() - startedAt).toBeLessThan(20_000);
+  return rendered;
+}
+
+describe("a huge result is rendered or refused, and never holds up the rest for long (S12)", () => {
+  test("100 MB of text, alone or in an object, are kept whole for the artifact", () => {
+    const text = "a".repeat(100_000_000);
+    expect(renderInTime(text).text).toHaveLength(100_000_000);
+    expect(renderInTime({ text }).text).toHaveLength(100_000_011);
+    expect(excerptOf(text, 32_000, "artifact-7").length).toBeLessThanOrEqual(32_000);
+  });
+
+  test.each<[string, () => unknown, RegExp]>([
+    ["more values than can be gone through", () => Array(10_000_001).fill(0), /more than 10000000 values/],
+    ["the same in parts", () => Array(1_001).fill(Array(10_000).fill(0)), /more than 10000000 values/],
+    ["a list of four billion holes", () => ({ holes: Array(4_000_000_000) }), /more than 10000000 values/],
+    ["a Buffer of 100 MB", () => Buffer.alloc(100_000_000), /it is binary data.*toString\("base64"\)/],
+    ["a Buffer of 100 MB inside", () => [{ file: Buffer.alloc(100_000_000) }], /it holds binary data/],
+    ["a typed array of 100 MB", () => ({ file: new Uint8Array(100_000_000) }), /it holds binary data/],
+    ["an ArrayBuffer", () => ({ file: new ArrayBuffer(8) }), /"file" is binary data/],
+  ])("%s", (_name, make, message) => {
+    const rendered = renderInTime(make());
+    expect(rendered.isError).toBe(true);
+    expect(rendered.text).toMatch(message);
+  });
+
+  test("the reason why there is no text is short, whoever gave it", () => {
+    const value = {
+      toJSON() {
+        throw new Error("x".repeat(1_000_000));
+      },
+    };
+    expect(renderOutput(value).text.length).toBeLessThan(1_000);
+    expect(renderOutput({ ["k".repeat(1_000_000)]: 1n }).text.length).toBeLessThan(1_000);
+  });
+});
+
 describe("an excerpt", () => {
   test("a text that fits is unchanged", () => {
     expect(excerptOf("abc", 3, "a-1")).toBe("abc");

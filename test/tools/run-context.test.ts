@@ -2,6 +2,7 @@ import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import { concealCredentials, type RunContext, revocable } from "../../src/tools/index.ts";
+import { nothingToRedact } from "../../src/tools/secret-redaction.ts";
 
 const secret = "canary-7f3a";
 
@@ -72,6 +73,43 @@ describe("a lent run context (H6)", () => {
     expect(() => saveArtifact({ name: "n", contentType: "t", content: "c" })).toThrow(InvalidInputError);
     expect(() => spawn({}, "go", { key: "k" })).toThrow(InvalidInputError);
     expect(updates).toEqual([]);
+  });
+});
+
+describe("a run whose tool has secrets (S13)", () => {
+  test("what leaves by it is redacted, from the moment on at which they are known", async () => {
+    const sent: unknown[] = [];
+    const original: RunContext = {
+      ...context((update) => sent.push(update)),
+      saveArtifact: async (artifact) => ({ artifactId: "artifact-1", version: sent.push(artifact) }),
+      generate: async (request) => Promise.reject(new Error(`sent ${sent.push(request)}`)),
+      spawn: async (_definition, input, options) => Promise.reject(new Error(`sent ${sent.push({ input, options })}`)),
+    };
+    const { run, redactWith } = revocable(original);
+    run.progress(secret);
+    redactWith((text) => text.replaceAll(secret, "[secret]"));
+    run.progress({ [secret]: [`key ${secret}`, 1, null] });
+    await run.saveArtifact({ name: `n ${secret}`, contentType: "text/plain", content: secret });
+    await expect(
+      run.generate({ messages: [{ role: "user", content: [{ type: "text", text: secret }] }] }),
+    ).rejects.toThrow("sent");
+    await expect(run.spawn({}, `use ${secret}`, { key: "k" })).rejects.toThrow("sent");
+    expect(sent).toEqual([
+      secret,
+      { "[secret]": ["key [secret]", 1, null] },
+      { name: "n [secret]", contentType: "text/plain", content: "[secret]" },
+      { messages: [{ role: "user", content: [{ type: "text", text: "[secret]" }] }] },
+      { input: "use [secret]", options: { key: "k" } },
+    ]);
+  });
+
+  test("a run without secrets hands on the very values", () => {
+    const sent: unknown[] = [];
+    const update = { done: 0.5 };
+    const { run, redactWith } = revocable(context((value) => sent.push(value)));
+    redactWith(nothingToRedact);
+    run.progress(update);
+    expect(sent[0]).toBe(update);
   });
 });
 
