@@ -10,7 +10,7 @@ export interface CompileInput {
   readonly contextWindowSize: number | null;
   /** Earlier calls whose results the model asked to see again, in that order. */
   readonly loadedCallIds: readonly string[];
-  /** What came before the last compaction: results are loaded from there too. */
+  /** What came before the last compaction, or the whole conversation: results are loaded from there too. */
   readonly earlier: readonly Message[];
 }
 

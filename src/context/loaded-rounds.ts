@@ -16,7 +16,9 @@ export function loadedRounds(
   const found = new Map<string, Message[]>();
   for (const round of roundsOf(from).values()) {
     for (const [place, { callId }] of round.calls.entries()) {
-      if (wanted.has(callId)) found.set(callId, pseudoRound(round, place));
+      if (wanted.has(callId) && (round.results[place] || !found.has(callId))) {
+        found.set(callId, pseudoRound(round, place));
+      }
     }
   }
   return [...wanted].flatMap((callId) => found.get(callId) ?? []);

@@ -1,0 +1,160 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  assembleMessages,
+  type CompileInput,
+  expandedWindow,
+  fullHistory,
+  type HistoryCompiler,
+  isLegal,
+  reactHistory,
+  windowHistory,
+  withoutTraces,
+} from "../../src/context/index.ts";
+import type { HookPatch, Message } from "../../src/state/index.ts";
+import { brokenConversation, type Conversation, wholeConversation } from "./arbitrary-histories.ts";
+import { idsOf } from "./messages.ts";
+
+const compiler: fc.Arbitrary<HistoryCompiler> = fc.oneof(
+  fc.constant(fullHistory()),
+  fc.constant(withoutTraces()),
+  fc.integer({ min: 1, max: 30 }).map((size) => windowHistory(size)),
+  fc.integer({ min: 1, max: 12 }).map((contextWindowSize) => reactHistory({ contextWindowSize, expandBy: 2 })),
+);
+
+/** A conversation, a part of it from before a compaction, and calls that were loaded. */
+function inputOf(conversation: fc.Arbitrary<Conversation>): fc.Arbitrary<CompileInput> {
+  return fc.record({ conversation, cut: fc.nat(), loaded: fc.array(fc.nat(), { maxLength: 4 }) }).map((shape) => {
+    const { history, turnId } = shape.conversation;
+    const calls = history.flatMap((message) => (message.role === "tool" ? message.callId : []));
+    const loadedCallIds = calls.length === 0 ? [] : shape.loaded.map((at) => calls[at % calls.length] ?? "");
+    const earlier = history.slice(0, shape.cut % (history.length + 1));
+    return { history, turnId, contextWindowSize: null, loadedCallIds, earlier };
+  });
+}
+
+function contentsOf(messages: readonly Message[]): unknown[] {
+  return messages.map(({ content }) => content);
+}
+
+describe("whatever the history", () => {
+  test("what a compiler gives is legal, and every result it shows is one of the history's", () => {
+    fc.assert(
+      fc.property(compiler, inputOf(brokenConversation), (chosen, input) => {
+        const compiled = chosen.compile(input);
+        expect(isLegal(compiled)).toBeUndefined();
+        const results = compiled.filter((message) => message.role === "tool" && !message.isError);
+        expect(contentsOf(input.history)).toEqual(expect.arrayContaining(contentsOf(results)));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("hooks that take messages away leave a legal list", () => {
+    fc.assert(
+      fc.property(
+        compiler,
+        inputOf(brokenConversation),
+        fc.array(fc.nat(), { maxLength: 8 }),
+        (chosen, input, places) => {
+          const ids = idsOf(input.history);
+          const removedMessageIds = places.flatMap((place) => ids[place % Math.max(1, ids.length)] ?? []);
+          const patch: HookPatch = {
+            addedMessageIds: [],
+            edited: ids.slice(0, 1).map((messageId) => ({ messageId, content: "edited" })),
+            removedMessageIds,
+            stop: null,
+            continueRequested: false,
+          };
+          const messages = assembleMessages({ instructions: "Be brief.", compiler: chosen, input, patches: [patch] });
+          expect(isLegal(messages)).toBeUndefined();
+          expect(messages[0]).toMatchObject({ role: "system", content: "Be brief." });
+          for (const { id } of messages) expect(removedMessageIds).not.toContain(id);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+describe("for conversations as the runtime writes them", () => {
+  test("a call that is shown has its own result, the order is that of the history, and the open turn is whole", () => {
+    fc.assert(
+      fc.property(compiler, inputOf(wholeConversation), (chosen, input) => {
+        const compiled = chosen.compile({ ...input, loadedCallIds: [] });
+        expect(compiled.filter(({ id }) => id.endsWith(":absent"))).toEqual([]);
+        const places = idsOf(compiled).map((id) => idsOf(input.history).indexOf(id));
+        expect(places).toEqual([...places].sort((one, other) => one - other));
+        const own = input.history.filter(({ id }) => id.startsWith(`${input.turnId}:`));
+        expect(compiled.slice(compiled.length - own.length)).toEqual(own);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("loaded calls add their rounds before the open turn, and change nothing else", () => {
+    fc.assert(
+      fc.property(inputOf(wholeConversation), (input) => {
+        const chosen = reactHistory({ contextWindowSize: 3 });
+        const compiled = chosen.compile(input);
+        expect(compiled.filter(({ id }) => !id.startsWith("loaded:"))).toEqual(
+          chosen.compile({ ...input, loadedCallIds: [] }),
+        );
+        const ownCalls = input.loadedCallIds.filter((id) => id.startsWith(`${input.turnId}:`));
+        const foreign = new Set(input.loadedCallIds.filter((id) => !ownCalls.includes(id)));
+        expect(compiled.filter(({ id }) => id.startsWith("loaded:"))).toHaveLength(2 * foreign.size);
+        const results = compiled.flatMap((message) => (message.role === "tool" ? message.callId : []));
+        for (const callId of input.loadedCallIds) expect(results.filter((id) => id === callId)).toHaveLength(1);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("windowHistory gives the newest: the end of the history, as long as it may be, and never a message more", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), inputOf(wholeConversation), (size, input) => {
+        const { history, turnId } = input;
+        const compiled = windowHistory(size).compile(input);
+        expect(compiled).toEqual(history.slice(history.length - compiled.length));
+        const own = history.filter(({ id }) => id.startsWith(`${turnId}:`)).length;
+        expect(compiled.length).toBeLessThanOrEqual(Math.max(size, own));
+        // One more message would be too many, or the next place to cut is at the round that does not fit.
+        const next = history.slice(0, history.length - compiled.length).findLastIndex(({ role }) => role !== "tool");
+        expect(next < 0 || history.length - next > size).toBe(true);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("each expansion of reactHistory shows what was shown and more, until everything that was said is shown", () => {
+    fc.assert(
+      fc.property(inputOf(wholeConversation), (input) => {
+        const chosen = reactHistory({ contextWindowSize: 1, expandBy: 2 });
+        let size = 1;
+        let shown = idsOf(chosen.compile(input));
+        for (;;) {
+          const next = expandedWindow(chosen, { ...input, contextWindowSize: size });
+          if (!next || next.size === size) break;
+          const wider = idsOf(chosen.compile({ ...input, contextWindowSize: next.size }));
+          expect(wider).toEqual(expect.arrayContaining(shown));
+          expect(wider.length).toBeGreaterThan(shown.length);
+          size = next.size;
+          shown = wider;
+        }
+        const said = input.history.filter(({ role, content }) => role !== "tool" && content !== "");
+        expect(shown).toEqual(expect.arrayContaining(idsOf(said)));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+test("a message of the conversation that a hook edited is edited in this call and in no other", () => {
+  const history: Message[] = [{ id: "a#1:in", role: "user", createdAt: 1, content: "my number is 12", origin: "user" }];
+  const input = { history, turnId: "a#1", contextWindowSize: null, loadedCallIds: [], earlier: [] };
+  const patch = { addedMessageIds: [], removedMessageIds: [], stop: null, continueRequested: false };
+  const patches: HookPatch[] = [{ ...patch, edited: [{ messageId: "a#1:in", content: "my number is [hidden]" }] }];
+  const call = { instructions: "", compiler: fullHistory(), input };
+  expect(assembleMessages({ ...call, patches })).toMatchObject([{ content: "my number is [hidden]" }]);
+  expect(assembleMessages({ ...call, patches: [] })).toEqual(history);
+});

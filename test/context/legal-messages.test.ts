@@ -1,0 +1,109 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { isLegal, legalMessages } from "../../src/context/index.ts";
+import type { Message } from "../../src/state/index.ts";
+import { brokenConversation, wholeConversation } from "./arbitrary-histories.ts";
+import { answer, hookMessage, idsOf, input, round, turn, wholeTurn } from "./messages.ts";
+
+const t = turn(1);
+
+describe("what is not legal is said", () => {
+  const [asked, first, second] = round(t, 1, 2) as [Message, Message, Message];
+  test.each([
+    { messages: [asked, first], says: "message 2 is nothing, where the result of agent#1:1:1 is due" },
+    { messages: [asked, second, first], says: "message 1 is the result of agent#1:1:1, where" },
+    { messages: [asked, first, input(t), second], says: "message 2 is user, where the result of agent#1:1:1 is due" },
+    { messages: [input(t), first], says: "message 1 is the result of agent#1:1:0, which is not due there" },
+    { messages: [asked, first, second, second], says: "message 3 is the result of agent#1:1:1, which is not due" },
+    { messages: [asked, { ...first, providerId: "x" }, second], says: "has another provider id than its call" },
+  ])("$says", ({ messages, says }) => {
+    expect(isLegal(messages as Message[])).toContain(says);
+  });
+});
+
+describe("legalMessages", () => {
+  test("what was between a call and its results stands behind them", () => {
+    const [asked, first, second] = round(t, 1, 2) as [Message, Message, Message];
+    const messages = [input(t), asked, hookMessage(t, 1), second, first, answer(t, 2)];
+    expect(idsOf(legalMessages(messages))).toEqual(
+      idsOf([input(t), asked, first, second, hookMessage(t, 1), answer(t, 2)]),
+    );
+  });
+
+  test("a result that is missing is filled in with an error that says so, under the provider's id of its call", () => {
+    const [asked, first] = round(t, 1, 2) as [Message, Message];
+    expect(legalMessages([asked, first])[2]).toMatchObject({
+      role: "tool",
+      callId: "agent#1:1:1",
+      providerId: "provider-agent#1:1:1",
+      content: "The result of this call is not in the context.",
+      isError: true,
+    });
+  });
+
+  test("results without their call, and second ones, are dropped", () => {
+    const [asked, first] = round(t, 1) as [Message, Message];
+    const [, stray] = round(t, 7) as [Message, Message];
+    expect(legalMessages([stray, asked, first, { ...first, content: "again" }])).toEqual([asked, first]);
+  });
+
+  test("a provider that uses one id for the calls of every round is understood", () => {
+    const [asked, result] = round(t, 1) as [Message, Message];
+    const later = { ...result, content: "another result" };
+    const messages = [asked, result, input(turn(2)), asked, later];
+    expect(legalMessages(messages)).toBe(messages);
+  });
+
+  test("whatever comes in, what goes out is legal; nothing but results is dropped or leaves its place", () => {
+    fc.assert(
+      fc.property(brokenConversation, ({ history }) => {
+        const legal = legalMessages(history);
+        expect(isLegal(legal)).toBeUndefined();
+        expect(legalMessages(legal)).toBe(legal);
+        expect(withoutResults(legal)).toEqual(withoutResults(history));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test("a result that stands behind its call is the one that is shown", () => {
+    fc.assert(
+      fc.property(wholeConversation, fc.array(fc.nat(), { maxLength: 5 }), ({ history }, places) => {
+        // Messages that came between calls and their results, wherever.
+        const notes = places.map((place, index) => ({
+          place: place % (history.length + 1),
+          note: hookMessage(`n${index}`, 1),
+        }));
+        const mixed = history.flatMap((message, index) => [
+          ...notes.filter(({ place }) => place === index).map(({ note }) => note),
+          message,
+        ]);
+        const legal = legalMessages(mixed);
+        expect(legal.filter(({ origin }) => origin !== "hook:notes")).toEqual(
+          history.filter(({ origin }) => origin !== "hook:notes"),
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("what is legal already comes back as it is", () => {
+    fc.assert(
+      fc.property(wholeConversation, ({ history }) => {
+        expect(legalMessages(history)).toBe(history);
+      }),
+    );
+  });
+
+  test("a long history that is out of order everywhere takes time in proportion to its length", () => {
+    const messages = Array.from({ length: 20_000 }, (_, index) => wholeTurn(index + 1).toReversed()).flat();
+    const startedAt = performance.now();
+    const legal = legalMessages(messages);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(isLegal(legal)).toBeUndefined();
+  });
+});
+
+function withoutResults(messages: readonly Message[]): string[] {
+  return idsOf(messages.filter(({ role }) => role !== "tool"));
+}
