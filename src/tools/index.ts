@@ -24,6 +24,7 @@ export type {
   SpawnedChild,
   SpawnOptions,
 } from "./run-context.ts";
+export { redactError } from "./secret-redaction.ts";
 export type { SecretResolver } from "./secrets.ts";
 export { createSlots, type ReleaseSlot, type Slots } from "./slots.ts";
 export type { Reconciliation, Redact, ResolvedArguments, Tool } from "./tool.ts";

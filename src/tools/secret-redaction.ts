@@ -67,3 +67,31 @@ function redactAt(value: unknown, redact: Redact, depth: number): unknown {
     Object.entries(value).map(([key, member]) => [redact(key), redactAt(member, redact, depth + 1)]),
   );
 }
+
+/**
+ * What a tool threw, without its secrets: the same error where it can be changed, so that its class still tells what to
+ * do with it, else a copy of its name and message. What is no error becomes its text.
+ */
+export function redactError(error: unknown, redact: Redact): unknown {
+  if (redact === nothingToRedact) return error;
+  if (!(error instanceof Error)) return redact(textOfThrown(error));
+  const { name, message, stack } = error;
+  try {
+    const fields = { name: redact(name), message: redact(message), ...(stack ? { stack: redact(stack) } : {}) };
+    for (const [field, value] of Object.entries(fields)) {
+      Object.defineProperty(error, field, { value, writable: true, configurable: true, enumerable: false });
+    }
+    return error;
+  } catch {
+    // It is frozen.
+    return Object.assign(new Error(redact(message)), { name: redact(name) });
+  }
+}
+
+function textOfThrown(thrown: unknown): string {
+  try {
+    return String(thrown);
+  } catch {
+    return "a value without a text";
+  }
+}

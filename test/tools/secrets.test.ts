@@ -2,9 +2,9 @@ import { inspect } from "node:util";
 import * as fc from "fast-check";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
-import { InvalidInputError, ToolNotStartedError } from "../../src/errors/index.ts";
+import { AgentStopError, InvalidInputError, ToolNotStartedError } from "../../src/errors/index.ts";
 import type { JsonObject } from "../../src/state/index.ts";
-import { defineTool, type RunContext, renderOutput, type SecretResolver } from "../../src/tools/index.ts";
+import { defineTool, redactError, type RunContext, renderOutput, type SecretResolver } from "../../src/tools/index.ts";
 
 const canary = "canary-7f3a";
 const base = { name: "pay", description: "Pays.", parameters: z.object({ amount: z.number() }), execute: () => "paid" };
@@ -176,6 +176,18 @@ describe("texts of a tool that hold a secret (S13)", () => {
     };
     expect(renderOutput(`got ${canary}`, redact).text).toBe("got [secret:key]");
     expect(renderOutput(broken, redact).text).toContain("no [secret:key] today");
+  });
+
+  test("in what the tool threw, whose class stays what it is", async () => {
+    const redact = await redactWith({ key: canary });
+    const stopped = new AgentStopError(`no ${canary}`);
+    expect(redactError(stopped, redact)).toBe(stopped);
+    expect(stopped).toMatchObject({ message: "no [secret:key]", code: stopped.code });
+    expect(inspect(stopped)).not.toContain(canary);
+    const frozen = redactError(Object.freeze(new RangeError(canary)), redact);
+    expect(frozen).toMatchObject({ name: "RangeError", message: "[secret:key]" });
+    expect(redactError(`no ${canary}`, redact)).toBe("no [secret:key]");
+    expect(redactError(Object.create(null), redact)).toBe("a value without a text");
   });
 
   test("a value within another, and a value like a marker, leave nothing over", async () => {
