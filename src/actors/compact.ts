@@ -4,6 +4,7 @@ import { ContextTooLongError } from "../errors/index.ts";
 import type { EntryOf, Message, TurnState } from "../state/index.ts";
 import { tooLong } from "./compaction-limit.ts";
 import { generateFor } from "./generate.ts";
+import { isWarnedOf } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
 import { contextPercentOf } from "./trace.ts";
@@ -83,8 +84,7 @@ function wasTooLong(host: Host, turn: TurnState): boolean {
 
 function warnOnce(host: Host, turnId: string, messages: number, maxMessages: number): void {
   const code = "messages_limit";
-  const isKnown = host.memory(turnId).entries.some((entry) => entry.type === "warning" && entry.code === code);
-  if (isKnown) return;
+  if (isWarnedOf(host, turnId, code)) return;
   const message = `the conversation has ${messages} messages, the limit is ${maxMessages}; set autoCompact to compact it`;
   host.append({ type: "warning", turnId, code, message });
 }

@@ -17,8 +17,8 @@ import {
 } from "../state/index.ts";
 import type { Post } from "../stores/index.ts";
 import { effectActor } from "./effect.ts";
-import type { Host } from "./host.ts";
 import { releaseHeld } from "./hook-run.ts";
+import type { Host } from "./host.ts";
 import { abortPost } from "./interrupt.ts";
 import { metadataOf } from "./model-outcome.ts";
 

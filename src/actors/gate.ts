@@ -11,7 +11,7 @@ import {
   type ToolCallRequest,
 } from "../state/index.ts";
 import { storedErrorOf } from "./effect.ts";
-import { hookContextOf } from "./hook-run.ts";
+import { appendWarnings, hookContextOf, type Warning } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { stopSignalOf } from "./stop-signal.ts";
 import { runContextOf } from "./tool-run.ts";
@@ -79,10 +79,13 @@ export async function gateCall(
   }
   await host.committed();
   if (signal.aborted) return undefined;
-  const verdict = await host.world.run(`${call.callId}:gate`, signal, (worldSignal) =>
-    judge(host, call, tool, parsed.json, worldSignal),
-  );
-  return signal.aborted ? undefined : append(host, call, tool, verdict);
+  const { verdict, warnings } = await host.world.run(`${call.callId}:gate`, signal, async (worldSignal) => {
+    const warnings: Warning[] = [];
+    return { verdict: await judge(host, call, tool, parsed.json, { signal: worldSignal, warnings }), warnings };
+  });
+  if (signal.aborted) return undefined;
+  appendWarnings(host, call.turnId, warnings);
+  return append(host, call, tool, verdict);
 }
 
 /** Arguments that a person put in place of the model's: validated as those were. Hooks do not overrule a person. */
@@ -117,13 +120,20 @@ function append(host: Host, call: CallState, tool: AgentTool | undefined, verdic
 }
 
 /** User code decides: the `beforeEachTool` hooks in order, then the tool's own `needsApproval`. A throw fails this call alone. */
-async function judge(host: Host, call: CallState, tool: AgentTool, given: Json, signal: AbortSignal): Promise<Verdict> {
+async function judge(
+  host: Host,
+  call: CallState,
+  tool: AgentTool,
+  given: Json,
+  { signal, warnings }: { readonly signal: AbortSignal; readonly warnings: Warning[] },
+): Promise<Verdict> {
   let args = given;
   const { turnId, step, callId, name } = call;
   for (const [index, { plugin, hook }] of host.definition.hooks.beforeEachTool.entries()) {
     try {
       const { draft, outcome } = createDraft("beforeEachTool", { call: { callId, name, arguments: args } });
-      await hook(draft, hookContextOf(host, turnId, step, `beforeEachTool:${index}:${callId}`, signal));
+      const run = { turnId, step, run: `beforeEachTool:${index}:${callId}`, warnings };
+      await hook(draft, hookContextOf(host, run, signal));
       const { arguments: changed, denied, stop } = outcome();
       if (stop) host.append({ type: "stop.signalled", turnId, signal: { ...stop, source: `hook:${plugin}` } });
       if (denied !== undefined) return { verdict: "denied", message: denied };

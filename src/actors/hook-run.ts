@@ -9,8 +9,23 @@ import { runAgentOf } from "./run-agent.ts";
 import { stopSignalOf } from "./stop-signal.ts";
 import { contextPercentOf, traceOf } from "./trace.ts";
 
-/** What a hook knows of its run. `run` names it, so that its model calls can be told from others'. */
-export function hookContextOf(host: Host, turnId: string, step: number, run: string, signal: AbortSignal): HookContext {
+/** One run of a hook. */
+export interface HookRun {
+  readonly turnId: string;
+  readonly step: number;
+  /** Names it, so that its model calls can be told from others'. */
+  readonly run: string;
+  /** What it warns of; journalled with what it changed. */
+  readonly warnings: Warning[];
+}
+
+export interface Warning {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** What a hook knows of its run. */
+export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookRun, signal: AbortSignal): HookContext {
   const turn = host.turn(turnId);
   return {
     agent: runAgentOf(host),
@@ -24,8 +39,23 @@ export function hookContextOf(host: Host, turnId: string, step: number, run: str
     },
     signal,
     generate: generateFor(host, turnId, step, `${run}@${step}`, signal),
-    emitWarning: (code, message) => host.emit(turnId, step, { type: "warning", code, message }),
+    emitWarning(code, message) {
+      if (warnings.some((one) => one.code === code) || isWarnedOf(host, turnId, code)) return false;
+      warnings.push({ code, message });
+      return true;
+    },
   };
+}
+
+/** Whether this turn has warned of it. */
+export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
+  return host.memory(turnId).entries.some((entry) => entry.type === "warning" && entry.code === code);
+}
+
+export function appendWarnings(host: Host, turnId: string, warnings: readonly Warning[]): void {
+  for (const { code, message } of warnings) {
+    if (!isWarnedOf(host, turnId, code)) host.append({ type: "warning", turnId, code, message });
+  }
 }
 
 /** The hooks of one name, at one place of a turn. */
@@ -40,7 +70,10 @@ export interface HookPlace {
 /** What came of one hook's draft. */
 export interface HookDraft<Draft> {
   readonly draft: Draft;
-  outcome(): { readonly added: readonly AddedMessage[]; readonly patch: Omit<HookPatch, "addedMessageIds" | "held"> };
+  readonly outcome: () => {
+    readonly added: readonly AddedMessage[];
+    readonly patch: Omit<HookPatch, "addedMessageIds" | "held">;
+  };
 }
 
 type HookCode<Draft> = (draft: Draft, run: HookContext) => void | Promise<void>;
@@ -86,13 +119,15 @@ async function runHook<Draft>(
   if (signal.aborted) return false;
   const run = callId === undefined ? hookKeyOf(hook, index) : `${hookKeyOf(hook, index)}:${callId}`;
   try {
-    const { added, patch } = await host.world.run(`${turnId}:${step}:${run}`, signal, async (worldSignal) => {
+    const { added, patch, warnings } = await host.world.run(`${turnId}:${step}:${run}`, signal, async (worldSignal) => {
       const { draft, outcome } = hooks.draft();
-      await code(draft, hookContextOf(host, turnId, step, run, worldSignal));
-      return outcome();
+      const warnings: Warning[] = [];
+      await code(draft, hookContextOf(host, { turnId, step, run, warnings }, worldSignal));
+      return { ...outcome(), warnings };
     });
     if (signal.aborted) return false;
     faultPoint("hook.effect");
+    appendWarnings(host, turnId, warnings);
     const named = added.map((message, count) => ({ ...message, messageId: `${turnId}:${step}:${run}:${count}` }));
     const isHeld = (host.turn(turnId)?.openCallIds.length ?? 0) > 0;
     const messages = isHeld ? [] : named.map((message) => messageOf(host, turnId, step, plugin, message));

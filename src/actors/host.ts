@@ -86,8 +86,6 @@ export interface Host {
   /** The whole conversation, oldest first. */
   archive(): readonly Message[];
   message(messageId: string): Message | undefined;
-  /** The version that the commit gave an artifact; to be asked after `committed()`. */
-  versionOf(artifactId: string): number;
   emit(turnId: string, step: number, event: TroupeEventBody): void;
   /** Whether anybody listens to this agent's deltas. */
   hasDeltaListeners(): boolean;
@@ -96,11 +94,16 @@ export interface Host {
   resolveAuth(turnId: string): Promise<Auth | undefined>;
   /** Shared by all agents of the process that have this tool. */
   slots(toolName: string, limit: number): Slots;
-  /** What an attempt had cost when its effect was stopped, handed over to whoever settles it; once. */
-  /** Whether the model call was dropped by a pause that would not wait; once. */
-  takeDropped(requestKey: string): boolean;
-  noteCut(requestKey: string, outputTokens: number): void;
-  takeCut(requestKey: string): number | undefined;
+  /** What effects of this agent leave for one another. */
+  readonly notes: {
+    /** Output tokens that had come when an attempt was stopped, for whoever settles it; taken once. */
+    noteCut(requestKey: string, outputTokens: number): void;
+    takeCut(requestKey: string): number | undefined;
+    /** Whether a pause that would not wait dropped the model call; taken once. */
+    takeDropped(requestKey: string): boolean;
+    /** The version that the commit gave an artifact; to be asked after `committed()`. */
+    versionOf(artifactId: string): number;
+  };
   /**
    * What is out in the world under this key. It belongs to the process, not to the activation: an agent that was
    * discarded and restored here takes up what it had begun.

@@ -62,7 +62,7 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
   const requested = host
     .memory(turn.turnId)
     .entries.findLast((entry): entry is EntryOf<"model.requested"> => entry.type === "model.requested");
-  const outputTokens = host.takeCut(requestKeyOf(open));
+  const outputTokens = host.notes.takeCut(requestKeyOf(open));
   const known = outputTokens !== undefined && requested !== undefined && open.epoch === host.epoch;
   const usage: Usage | null = known ? { inputTokens: requested.ask.promptTokens, outputTokens, estimated: true } : null;
   const settlement = usage

@@ -8,8 +8,8 @@ import {
   type OpenRequest,
   type TurnState,
 } from "../state/index.ts";
-import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compaction-limit.ts";
 import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
+import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compaction-limit.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 

@@ -113,6 +113,8 @@ async function execute(host: Host, call: CallState, tool: Tool<never>, signal: A
   }
 }
 
+const asItIs: Redact = (text) => text;
+
 /** What a tool gives or throws, as text, without the secrets that it was called with (S13). */
 async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput> {
   try {
@@ -163,7 +165,7 @@ async function reconcile(
   await host.committed();
   const run = revocable(runContextOf(host, call, signal));
   let answer: Reconciliation;
-  let hide: Redact = (text) => text;
+  let hide = asItIs;
   try {
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     hide = redact;

@@ -121,7 +121,7 @@ async function attempt(
   const key = requestKeyOf(granted);
   const listening = host.hasDeltaListeners();
   let received = 0;
-  const noteCut = (): void => (listening ? host.noteCut(key, received) : undefined);
+  const noteCut = (): void => (listening ? host.notes.noteCut(key, received) : undefined);
   signal.addEventListener("abort", noteCut, { once: true });
   try {
     const bounded = boundedRequest(request, definition.maxOutputTokens, reservation);
@@ -139,7 +139,7 @@ async function attempt(
     return true;
   } catch (error) {
     if (signal.aborted) return true;
-    if (!host.takeDropped(key)) return !failAttempt(host, granted, error);
+    if (!host.notes.takeDropped(key)) return !failAttempt(host, granted, error);
     dropAttempt(host, granted, listening ? received : undefined);
     return false;
   } finally {

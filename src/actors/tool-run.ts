@@ -4,9 +4,9 @@ import { InvalidInputError, PolicyRefusedError } from "../errors/index.ts";
 import type { CallState } from "../state/index.ts";
 import type { RunContext, SpawnedChild } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
-import { runAgentOf } from "./run-agent.ts";
 import type { Host } from "./host.ts";
 import { onLive } from "./on-live.ts";
+import { runAgentOf } from "./run-agent.ts";
 import { artifactOf } from "./settle-call.ts";
 import { policyRefusal } from "./spawn-subagent.ts";
 import { contextPercentOf, traceOf } from "./trace.ts";
@@ -48,7 +48,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
           { artifacts: [artifact] },
         );
         await live.committed();
-        return { artifactId, version: live.versionOf(artifactId) };
+        return { artifactId, version: live.notes.versionOf(artifactId) };
       });
     },
     spawn: async (definition, input, options) =>

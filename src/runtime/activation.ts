@@ -1,27 +1,16 @@
-import {
-  type FactParts,
-  type Host,
-  type Proposed,
-  requestKeyOf,
-  type SpawnRequest,
-  type TurnMemory,
-} from "../actors/index.ts";
+import { type FactParts, type Host, type Proposed, requestKeyOf, type SpawnRequest } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
 import type {
   AgentKey,
   AgentRecord,
-  CallState,
   Entry,
   FactBody,
   IntentBody,
-  Lifecycle,
-  Message,
   OwnedFields,
   Refusal,
   TroupeEventBody,
-  TurnState,
 } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
@@ -29,7 +18,9 @@ import type { ActivationStart } from "./activation-start.ts";
 import { Activity } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
 import { Conversation } from "./conversation.ts";
+import { EffectNotes } from "./effect-notes.ts";
 import { JournalWriter } from "./journal-writer.ts";
+import { LiveView } from "./live-view.ts";
 import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
 import { QuietWatch } from "./quiet-watch.ts";
 import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
@@ -39,7 +30,7 @@ import type { Surroundings } from "./surroundings.ts";
  * One live agent: the host its effects act through.
  * Owns: the actors, the writer, the conversation in memory. Does not own: the lease's renewal, the inbox, other agents.
  */
-export class Activation implements Host {
+export class Activation extends LiveView implements Host {
   readonly key: AgentKey;
   readonly identity: AgentRecord;
   readonly definition: AgentDefinition;
@@ -49,16 +40,15 @@ export class Activation implements Host {
   readonly conversation: Conversation;
   readonly world: Host["world"];
   readonly #around: Surroundings<Activation>;
-  readonly #actors: ActorTree;
-  readonly #cuts = new Map<string, number>();
-  readonly #dropped = new Set<string>();
-  readonly #versions = new Map<string, number>();
+  protected readonly actors: ActorTree;
+  readonly notes = new EffectNotes();
   readonly #watch = new QuietWatch(this);
   readonly #activity = new Activity(this);
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
   constructor(start: ActivationStart, around: Surroundings<Activation>) {
+    super();
     const { key, record, definition, epoch, snapshot } = start;
     this.key = key;
     this.identity = record;
@@ -79,70 +69,26 @@ export class Activation implements Host {
       onStale: (taken) => this.discard(new LeaseLostError(`agent ${key.agentId} was taken over under epoch ${taken}`)),
       onFailure: (cause) => this.discard(new LeaseLostError(`agent ${key.agentId} could not commit`, { cause })),
     });
-    this.#actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
+    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
   }
 
   /** Starts the actors: what the state calls for begins to run. */
   start(): void {
-    this.#actors.start();
+    this.actors.start();
     const move = this.#activity.begin();
     if (move) this.writer.move(move);
-  }
-
-  get lifecycle(): Lifecycle {
-    return this.#actors.lifecycle;
-  }
-
-  get isPausing(): boolean {
-    return this.#actors.isPausing;
   }
 
   get owned(): OwnedFields {
     return this.#owned;
   }
 
-  get openTurnId(): string | null {
-    return this.#actors.context.openTurnId;
-  }
-
-  get openChildIds(): readonly string[] {
-    return this.#actors.context.openChildIds;
-  }
-
-  get turnEntries(): readonly Entry[] {
-    return this.openTurnId === null ? [] : this.memory(this.openTurnId).entries;
-  }
-
   get isLost(): boolean {
     return this.#lost !== undefined;
   }
 
-  values() {
-    return this.#actors.values(this.openTurnId);
-  }
-
   random(): number {
     return this.#around.random();
-  }
-
-  turn(turnId: string): TurnState | undefined {
-    return this.#actors.turn(turnId);
-  }
-
-  call(turnId: string, callId: string): CallState | undefined {
-    return this.#actors.call(turnId, callId);
-  }
-
-  memory(turnId: string): TurnMemory {
-    return this.conversation.memory(turnId);
-  }
-
-  history(): readonly Message[] {
-    return this.conversation.viewOf(this.#actors.context.compaction);
-  }
-
-  archive(): readonly Message[] {
-    return this.conversation.archive;
   }
 
   /** Forgets the conversation, and for `all` the artifacts too. */
@@ -157,20 +103,8 @@ export class Activation implements Host {
     const request = this.openTurnId === null ? null : this.turn(this.openTurnId)?.openRequest;
     if (!request) return;
     const key = requestKeyOf(request);
-    this.#dropped.add(key);
+    this.notes.drop(key);
     this.#around.world.cut(key);
-  }
-
-  takeDropped(requestKey: string): boolean {
-    return this.#dropped.delete(requestKey);
-  }
-
-  versionOf(artifactId: string): number {
-    return this.#versions.get(artifactId) ?? 1;
-  }
-
-  message(messageId: string): Message | undefined {
-    return this.conversation.message(messageId);
   }
 
   append(body: FactBody, parts?: FactParts): Entry {
@@ -242,16 +176,6 @@ export class Activation implements Host {
     return this.#around.slots(toolName, limit);
   }
 
-  noteCut(requestKey: string, outputTokens: number): void {
-    this.#cuts.set(requestKey, outputTokens);
-  }
-
-  takeCut(requestKey: string): number | undefined {
-    const cut = this.#cuts.get(requestKey);
-    this.#cuts.delete(requestKey);
-    return cut;
-  }
-
   child(_turnId: string, childId: string): SpawnedChild["result"] {
     return this.#around.childResult(this, childId);
   }
@@ -260,7 +184,7 @@ export class Activation implements Host {
   discard(error: LeaseLostError): void {
     if (this.#lost) return;
     this.#lost = error;
-    this.#actors.stop();
+    this.actors.stop();
     this.writer.close(error);
     this.#watch.close(error);
     this.#around.onLost(this);
@@ -268,7 +192,7 @@ export class Activation implements Host {
 
   #deliver(entry: Entry): void {
     this.conversation.note(entry);
-    this.#actors.deliver(entry);
+    this.actors.deliver(entry);
     this.#watch.look(entry);
     this.#noteOwned(entry);
     const change = this.#activity.look(entry);
@@ -280,7 +204,7 @@ export class Activation implements Host {
   }
 
   #noteOwned(entry: Entry): void {
-    const owned = nextOwnedFields(this.#owned, entry, this.#actors);
+    const owned = nextOwnedFields(this.#owned, entry, this.actors);
     if (owned === this.#owned) return;
     this.#owned = owned;
     this.writer.setOwned(owned);
@@ -288,10 +212,8 @@ export class Activation implements Host {
   }
 
   #onCommitted(outcome: Committed): void {
-    for (const entry of outcome.entries) {
-      if (entry.type === "artifact.saved") this.#versions.set(entry.artifactId, entry.version ?? 1);
-    }
-    const turnId = this.openTurnId ?? this.#actors.context.lastTurnId;
+    this.notes.noteCommitted(outcome.entries);
+    const turnId = this.openTurnId ?? this.actors.context.lastTurnId;
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#around.onCommitted(this, outcome);
   }

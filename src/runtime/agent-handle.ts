@@ -11,11 +11,13 @@ import {
 } from "../errors/index.ts";
 import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
-import type { RuntimeCore } from "./runtime-core.ts";
+import { clearAgent } from "./clear-agent.ts";
 import { readAgentState, readTrace, readTurn } from "./read-agent.ts";
 import { requestsBelow } from "./rest-watch.ts";
+import type { RuntimeCore } from "./runtime-core.ts";
 import { createChild } from "./spawn-by-code.ts";
 import { TurnHandle } from "./turn-handle.ts";
+import type { Turn, TurnOptions } from "./turn-types.ts";
 import type {
   Agent,
   AgentStatus,
@@ -24,8 +26,6 @@ import type {
   ResumeOptions,
   SpawnAgentOptions,
   SpawnedAgent,
-  Turn,
-  TurnOptions,
 } from "./types.ts";
 
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
@@ -177,35 +177,20 @@ export class AgentHandle implements Agent {
   }
 
   async contextPercent(): Promise<number | null> {
+    const { stores, definitions } = this.#core;
     const live = this.#live;
     const turnId = live?.openTurnId ?? turnIdOf(this.agentId, this.state.turnCount);
-    const turn = live?.turn(turnId) ?? (await readTurn(this.#core.stores, this.#key, turnId));
-    const model = this.#core.definitions.get(this.#record.definition.name)?.model;
+    const turn = live?.turn(turnId) ?? (await readTurn(stores, this.#key, turnId));
+    const model = definitions.get(this.#record.definition.name)?.model;
     return turn && model ? percentOfWindow(turn, model.contextWindow) : null;
   }
 
   async clear(): Promise<void> {
-    await this.#forget("all");
+    await clearAgent(this.#core, this.#key, "all");
   }
 
   async resetConversation(): Promise<void> {
-    await this.#forget("conversation");
-  }
-
-  async #forget(scope: "conversation" | "all"): Promise<void> {
-    this.#core.assertOpen();
-    const live = await this.#core.live.activate(this.#key);
-    const { openTurnId } = live;
-    if (openTurnId !== null) {
-      throw new AgentBusyError(
-        `agent "${this.agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`,
-        {
-          details: { openTurnId },
-        },
-      );
-    }
-    live.clear(scope, "user");
-    await live.committed();
+    await clearAgent(this.#core, this.#key, "conversation");
   }
 
   async getMessages(options: GetMessagesOptions = {}): Promise<Message[]> {

@@ -8,7 +8,7 @@ import { AgentHandle } from "./agent-handle.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import { TurnHandle } from "./turn-handle.ts";
-import type { Turn, TurnOptions, TurnResult } from "./types.ts";
+import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
 
 /** What one turn is run with (row L1); nothing of it is kept. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {

@@ -8,7 +8,8 @@ import { AgentHandle } from "./agent-handle.ts";
 import { followTree } from "./follow.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { RuntimeCore } from "./runtime-core.ts";
-import type { Agent, AgentStartOptions, EventObserver, Runtime, RuntimeOptions } from "./types.ts";
+import type { EventObserver } from "./turn-types.ts";
+import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./types.ts";
 
 /** A root agent may be at the top of a tree this deep, whatever its subagents' own policies say. */
 const DEEPEST_TREE = 64;

@@ -10,21 +10,20 @@ export {
 export { createRuntime } from "./create-runtime.ts";
 export { type AgentOverview, createOverview, noted, type Overview, type OverviewState } from "./overview.ts";
 export { MachineFold } from "./rebuild.ts";
+export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+export type { EventObserver, Turn, TurnOptions, TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
 export type {
   Agent,
   AgentListOptions,
   AgentStartOptions,
   AgentStatus,
   AuthRequest,
-  EventObserver,
   FollowOptions,
   GetMessagesOptions,
+  PauseOptions,
+  ResumeOptions,
   Runtime,
   RuntimeOptions,
   SpawnAgentOptions,
   SpawnedAgent,
-  Turn,
-  TurnOptions,
-  TurnRest,
-  TurnResult,
 } from "./types.ts";

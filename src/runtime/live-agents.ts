@@ -9,8 +9,8 @@ import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
 import { InboxIntake } from "./inbox-intake.ts";
 import { pauseAgent, takeTimer } from "./intake.ts";
-import type { Surroundings } from "./surroundings.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { takeUp } from "./take-up.ts";
 import { World } from "./world.ts";
 

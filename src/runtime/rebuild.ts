@@ -1,7 +1,7 @@
 import { initialTransition, type Snapshot, transition } from "xstate";
 import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../actors/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
-import { agentContextSchema, agentHears, type AgentContext, turnHears } from "../machines/index.ts";
+import { type AgentContext, agentContextSchema, agentHears, turnHears } from "../machines/index.ts";
 import {
   type AgentRecord,
   addressOf,

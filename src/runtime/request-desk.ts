@@ -11,7 +11,8 @@ import {
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 import { renderOutput } from "../tools/index.ts";
-import type { Decide, RequestListOptions, RuntimeOptions } from "./types.ts";
+import type { Decide, RequestListOptions } from "./request-types.ts";
+import type { RuntimeOptions } from "./types.ts";
 
 export interface RequestDeskOptions {
   readonly stores: Stores;
@@ -20,7 +21,7 @@ export interface RequestDeskOptions {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly mayDecide: RuntimeOptions["mayDecide"];
   /** Somebody posted to these agents. */
-  notify(agentIds: readonly string[]): void;
+  readonly notify: (agentIds: readonly string[]) => void;
 }
 
 /** What people, callers and programs decide for agents that wait: of any process, whether or not an owner is alive. */

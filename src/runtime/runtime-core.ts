@@ -2,14 +2,8 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
-import {
-  AlreadyOwnedError,
-  InvalidInputError,
-  LeaseLostError,
-  NotFoundError,
-  TurnInterruptedError,
-} from "../errors/index.ts";
-import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason, type Timer } from "../state/index.ts";
+import { InvalidInputError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
 import { currentProcess, type Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import type { Activation } from "./activation.ts";
@@ -17,15 +11,15 @@ import { Alarms } from "./alarms.ts";
 import { AuthBook } from "./auth-book.ts";
 import type { CoreOptions } from "./core-options.ts";
 import { EventBus } from "./event-bus.ts";
-import { followTree } from "./follow.ts";
+import { fireTimer } from "./fire-timer.ts";
 import { LiveAgents } from "./live-agents.ts";
 import { RequestDesk } from "./request-desk.ts";
-import { requestsAtRest, requestsBelow } from "./rest-watch.ts";
+import { requestsBelow } from "./rest-watch.ts";
+import { SpawnTrees } from "./spawn-trees.ts";
 import type { TurnSource } from "./turn-handle.ts";
-import { readTurnResult, TurnResults, turnResultOf } from "./turn-results.ts";
-import type { TurnRest, TurnResult } from "./types.ts";
-
-const TIMERS_AT_A_TIME = 100;
+import { turnResultOf } from "./turn-results.ts";
+import type { TurnRest, TurnResult } from "./turn-types.ts";
+import { TurnWatch } from "./turn-watch.ts";
 
 /**
  * What the handles of one process share.
@@ -40,8 +34,8 @@ export class RuntimeCore implements TurnSource {
   readonly live: LiveAgents;
   readonly desk: RequestDesk;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly #results = new TurnResults();
-  readonly #parentTurns = new Map<string, string | null>();
+  readonly #turns: TurnWatch;
+  readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<() => void>();
   readonly #pauseWaiters = new Map<string, Deferred<void>>();
   readonly #alarms: Alarms;
@@ -71,7 +65,13 @@ export class RuntimeCore implements TurnSource {
       mayDecide: options.mayDecide,
       notify: (agentIds) => this.live.notify(agentIds),
     });
-    this.#alarms = new Alarms(stores, clock, (timer) => this.#onTimer(timer));
+    this.#turns = new TurnWatch({
+      stores,
+      tenant,
+      closed: this.closed,
+      isLocal: (turnId) => this.isLocal(turnId),
+    });
+    this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
       stores,
       tenant,
@@ -85,11 +85,11 @@ export class RuntimeCore implements TurnSource {
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
-      onActivated: ({ identity }) => this.#parentTurns.set(identity.agentId, identity.parentTurnId),
+      onActivated: ({ identity }) => this.#trees.note(identity.agentId, identity.parentTurnId),
       onCommitted: (activation, { entries }) => {
         // A turn can only come to rest with one of these, or with a change of accounts alone.
         const mayRest = entries.length === 0 || entries.some(({ type }) => type === "turn.waiting");
-        if (mayRest) this.#lookForRests(activation.identity.rootAgentId);
+        if (mayRest) this.#turns.lookForRests(activation.identity.rootAgentId);
       },
       onTurnEnded: (activation, entry) => this.#onTurnEnded(activation, entry),
       onRest: (activation) => this.#onRest(activation),
@@ -121,7 +121,7 @@ export class RuntimeCore implements TurnSource {
     await this.live.close();
     this.#cancelHeartbeat?.();
     const error = new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start");
-    this.#results.reject(error);
+    this.#turns.reject(error);
     this.#closing.abort(error);
     await this.stores.close();
   }
@@ -134,40 +134,12 @@ export class RuntimeCore implements TurnSource {
 
   async end(turnId: string): Promise<TurnResult> {
     this.closed.throwIfAborted();
-    const ended = this.#results.end(turnId);
-    await this.#lookFor(turnId);
-    return await ended;
+    return await this.#turns.end(turnId);
   }
 
   async rest(turnId: string): Promise<TurnRest> {
     this.closed.throwIfAborted();
-    const rested = this.#results.rest(turnId);
-    await this.#lookFor(turnId);
-    await this.#lookForRest(turnId);
-    return await rested;
-  }
-
-  /** A turn waits when it and everything below it have come to rest, in whatever process. */
-  async #lookForRest(turnId: string): Promise<void> {
-    const requests = await requestsAtRest(this.stores, this.tenant, turnId);
-    if (requests) this.#results.rested({ status: "waiting", turnId, reason: "request", requests });
-  }
-
-  #lookForRests(rootAgentId: string): void {
-    for (const turnId of this.#results.restsAwaited(rootAgentId)) {
-      this.#lookForRest(turnId).catch((error: unknown) => this.#report(turnId, error));
-    }
-  }
-
-  #report(turnId: string, error: unknown): void {
-    if (!this.closed.aborted) process.emitWarning(`turn ${turnId}: ${String(error)}`);
-  }
-
-  /** A turn that ended before anybody asked is in the journal. */
-  async #lookFor(turnId: string): Promise<void> {
-    if (this.isLocal(turnId)) return;
-    const result = await readTurnResult(this.stores, this.tenant, turnId);
-    if (result) this.#results.ended(result);
+    return await this.#turns.rest(turnId);
   }
 
   async abort(turnId: string, reason: string): Promise<void> {
@@ -202,7 +174,7 @@ export class RuntimeCore implements TurnSource {
   }
 
   parentTurnOf(agentId: string): string | null {
-    return this.#parentTurns.get(agentId) ?? null;
+    return this.#trees.parentTurnOf(agentId);
   }
 
   isLocal(turnId: string): boolean {
@@ -211,17 +183,8 @@ export class RuntimeCore implements TurnSource {
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
   }
 
-  async *replay(rootAgentId: string, signal: AbortSignal) {
-    await this.#learnTree(rootAgentId);
-    for await (const event of followTree(this, rootAgentId, { signal })) {
-      if (event.type === "subagent.spawned" && event.turnId) this.#parentTurns.set(event.childId, event.turnId);
-      yield event;
-    }
-  }
-
-  async #learnTree(rootAgentId: string): Promise<void> {
-    const agents = await this.stores.listAgents({ tenant: this.tenant, rootAgentId, limit: 10_000 });
-    for (const { agentId, parentTurnId } of agents) this.#parentTurns.set(agentId, parentTurnId);
+  replay(rootAgentId: string, signal: AbortSignal) {
+    return this.#trees.follow(this, rootAgentId, signal);
   }
 
   /** Resolves when the agent has come to rest. */
@@ -237,16 +200,16 @@ export class RuntimeCore implements TurnSource {
     const { turnId, outputMessageId } = entry;
     this.auth.forget(turnId);
     this.#resolvePause(activation.key.agentId);
-    if (!this.#results.isAwaited(turnId)) return;
+    if (!this.#turns.isAwaited(turnId)) return;
     const text = outputMessageId === null ? "" : activation.conversation.text(outputMessageId);
     const { entries } = activation.memory(turnId);
-    this.#results.ended(turnResultOf(entry, activation.turn(turnId)?.execution ?? null, text, entries));
+    this.#turns.ended(turnResultOf(entry, activation.turn(turnId)?.execution ?? null, text, entries));
   }
 
   #onRest(activation: Activation): void {
     this.#resolvePause(activation.key.agentId);
     const turnId = activation.openTurnId;
-    if (turnId !== null) this.#results.rested({ status: "waiting", turnId, reason: "paused" });
+    if (turnId !== null) this.#turns.rested({ status: "waiting", turnId, reason: "paused" });
   }
 
   #resolvePause(agentId: string): void {
@@ -259,10 +222,7 @@ export class RuntimeCore implements TurnSource {
   /** Another process wrote, or may have while nobody told us: it may have posted to agents that live here, or ended a turn that is awaited here. */
   #onForeignWrite(): void {
     this.live.notify(this.live.all().map(({ key }) => key.agentId));
-    for (const turnId of this.#results.awaited()) {
-      const look = this.#lookFor(turnId).then(() => this.#lookForRest(turnId));
-      look.catch((error: unknown) => this.#report(turnId, error));
-    }
+    this.#turns.lookForAll();
     for (const onlooker of this.#onlookers) onlooker();
   }
 
@@ -270,25 +230,6 @@ export class RuntimeCore implements TurnSource {
     const entry = (): void => listener();
     this.#onlookers.add(entry);
     return () => this.#onlookers.delete(entry);
-  }
-
-  async #onTimer(timer: Timer): Promise<void> {
-    if (timer.tenant !== this.tenant) return;
-    if (timer.kind === "request") return await this.desk.expire(timer.requestId);
-    try {
-      const activation = await this.live.activateUnlessShutDown(this.keyOf(timer.agentId));
-      if (!activation) return;
-      // Taking the agent up leaves out the time in which nobody worked, and so may have put the alarm off.
-      const due = await this.stores.dueTimers(this.clock.now(), TIMERS_AT_A_TIME);
-      if (due.some(({ agentId, id }) => agentId === timer.agentId && id === timer.id)) {
-        this.live.takeTimer(activation, timer);
-      }
-    } catch (error) {
-      // Its owner, or a runtime that knows its definition, sees to it.
-      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError)
-        return;
-      throw error;
-    }
   }
 
   #beat(): void {

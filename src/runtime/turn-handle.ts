@@ -1,7 +1,7 @@
 import { createDeferred } from "../base/index.ts";
 import { agentOfTurn, rootOf, type TroupeEvent } from "../state/index.ts";
 import type { EventBus } from "./event-bus.ts";
-import type { EventObserver, Turn, TurnRest, TurnResult } from "./types.ts";
+import type { EventObserver, Turn, TurnRest, TurnResult } from "./turn-types.ts";
 
 /** What a turn's handle needs of its runtime. */
 export interface TurnSource {
@@ -23,10 +23,10 @@ export interface TurnSource {
 export class TurnHandle implements Turn {
   readonly id: Promise<string>;
   readonly result: Promise<TurnResult>;
-  readonly settled: Promise<TurnRest>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
   #acceptedId: string | undefined;
+  #settled: Promise<TurnRest> | undefined;
 
   /** A turn that is just being opened, or the id of one that was opened before. */
   constructor(source: TurnSource, agentId: string, turn: Promise<string> | string) {
@@ -39,9 +39,17 @@ export class TurnHandle implements Turn {
       return turnId;
     });
     this.result = accepted.then((turnId) => source.end(turnId));
-    this.settled = accepted.then((turnId) => source.rest(turnId));
     // Whoever looks at one of them sees the error; the others must not count as unhandled.
-    for (const promise of [this.id, this.result, this.settled]) promise.catch(() => undefined);
+    for (const promise of [this.id, this.result]) promise.catch(() => undefined);
+  }
+
+  /** Watched for only when somebody asks: it takes more than waiting for the end. */
+  get settled(): Promise<TurnRest> {
+    if (!this.#settled) {
+      this.#settled = this.id.then((turnId) => this.#source.rest(turnId));
+      this.#settled.catch(() => undefined);
+    }
+    return this.#settled;
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {

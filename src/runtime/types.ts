@@ -1,4 +1,4 @@
-import type { InspectionEvent, Observer } from "xstate";
+import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { Account, Budget } from "../budget/index.ts";
@@ -8,23 +8,18 @@ import type {
   AgentState,
   Artifact,
   Content,
-  ExecutionState,
-  ExecutionStatus,
-  Json,
   JsonObject,
   Lifecycle,
   Message,
-  RequestVerdict,
-  StopReason,
-  StopSignal,
   StoredError,
   TraceEntry,
   TroupeEvent,
-  Usage,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import type { Overview } from "./overview.ts";
+import type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+import type { EventObserver, Turn, TurnOptions } from "./turn-types.ts";
 
 export interface AuthRequest {
   readonly actorId: string;
@@ -32,46 +27,6 @@ export interface AuthRequest {
   readonly turnId: string;
   /** A turn is carried on after a restart, or a tool with `auth: "required"` has none. */
   readonly reason: "restart" | "tool";
-}
-
-/** Who wants to decide what; for `RuntimeOptions.mayDecide`. */
-export interface DecisionAttempt {
-  readonly request: AgentRequest;
-  /** As the caller named them; null: nobody. */
-  readonly by: string | null;
-  readonly verdict: RequestVerdict;
-}
-
-/** A decision on a request. */
-export interface Decide {
-  readonly verdict: Exclude<RequestVerdict, "expired">;
-  /** Who decides: kept for audit, and asked of `mayDecide`. */
-  readonly by?: string | undefined;
-  /** Why; with `rejected` the model is told. */
-  readonly reason?: string | undefined;
-  /** For `edited`: takes the place of the model's arguments, and is validated as they were. */
-  readonly arguments?: Json | undefined;
-  /** For `answered`: what the caller's tool gave, or the person said. Texts go as they are, other values as JSON. */
-  readonly result?: unknown;
-  /** For `answered`: the tool failed, and `result` says why. */
-  readonly isError?: boolean | undefined;
-  /** Hash of the arguments that were shown to whoever decides; a request about other ones is not decided. */
-  readonly argumentsHash?: string | undefined;
-}
-
-/** The rest of a decision, where the method's name is the verdict. */
-export type DecideOptions = Pick<Decide, "by" | "reason" | "argumentsHash">;
-
-export interface RequestListOptions {
-  readonly rootAgentId?: string | undefined;
-  readonly agentId?: string | undefined;
-  readonly turnId?: string | undefined;
-  /** Default `open`. */
-  readonly status?: AgentRequest["status"] | undefined;
-  /** Default 100. */
-  readonly limit?: number | undefined;
-  /** Continue after this request id. */
-  readonly after?: string | undefined;
 }
 
 export interface RuntimeOptions {
@@ -105,73 +60,6 @@ export interface AgentStartOptions {
   readonly metadata?: JsonObject | undefined;
   /** Limits of the agent's whole life, over all its turns. Default: none. */
   readonly budget?: Budget | undefined;
-}
-
-export interface TurnOptions {
-  readonly auth?: Auth | undefined;
-  /** Limits of this turn; they take the place of the definition's, name by name. */
-  readonly budget?: Budget | undefined;
-  /**
-   * What to do while another turn is open: be refused (default), wait in line, or take its place: `supersede` ends the open
-   * turn, whose open calls get results that say so, and this one follows.
-   */
-  readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
-}
-
-/** How a turn ended. */
-export interface TurnResult {
-  readonly agentId: string;
-  readonly turnId: string;
-  readonly status: Extract<ExecutionStatus, "completed" | "stopped" | "failed">;
-  /** The answer; for a stopped turn what there was, or a plain sentence that says so. */
-  readonly text: string;
-  readonly stopReason: StopReason;
-  /** What stopped it, naming the account where a limit did. */
-  readonly signal: StopSignal | null;
-  /** Tokens of the agent's own model calls. */
-  readonly usage: Usage;
-  /** Dollars of the agent's own model calls; null when a price is not known. */
-  readonly cost: number | null;
-  readonly steps: number;
-  readonly toolCalls: number;
-  readonly error: StoredError | null;
-  /** All errors, those of tools included. */
-  readonly errors: readonly StoredError[];
-  /** The checked answer, where the definition has an `output` schema and the turn completed. */
-  readonly output?: Json | undefined;
-  /** The turn as rows S see it; null when it ended before this process looked. */
-  readonly execution: ExecutionState | null;
-}
-
-/** How a turn came to rest: ended, or waiting for somebody. */
-export type TurnRest = TurnResult | WaitingTurn;
-
-/** A turn at rest that is still open: paused, or with requests that somebody has to decide, its subagents' included. */
-export type WaitingTurn =
-  | { readonly status: "waiting"; readonly turnId: string; readonly reason: "paused" }
-  | {
-      readonly status: "waiting";
-      readonly turnId: string;
-      readonly reason: "request";
-      readonly requests: readonly AgentRequest[];
-    };
-
-export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEvent) => void);
-
-/**
- * One turn under way: async-iterable and subscribable (RxJS `from` takes it), not thenable. A turn that fails ends its
- * stream with `turn.failed`; only a refused command or a broken runtime rejects.
- */
-export interface Turn extends AsyncIterable<TroupeEvent> {
-  /** Known once the turn was accepted. Rejects when it was refused. */
-  readonly id: Promise<string>;
-  /** Settles when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
-  readonly result: Promise<TurnResult>;
-  /** Settles also when the turn waits. */
-  readonly settled: Promise<TurnRest>;
-  subscribe(observer: EventObserver): { unsubscribe(): void };
-  /** Ends the turn and all children that it awaits; resolves when the wish is durable. */
-  abort(reason?: string): Promise<void>;
 }
 
 /** Row L3, with what a person asks next. */

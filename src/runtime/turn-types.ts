@@ -1,0 +1,81 @@
+import type { Observer } from "xstate";
+import type { Budget } from "../budget/index.ts";
+import type {
+  AgentRequest,
+  ExecutionState,
+  ExecutionStatus,
+  Json,
+  StopReason,
+  StopSignal,
+  StoredError,
+  TroupeEvent,
+  Usage,
+} from "../state/index.ts";
+import type { Auth } from "../tools/index.ts";
+
+export interface TurnOptions {
+  readonly auth?: Auth | undefined;
+  /** Limits of this turn; they take the place of the definition's, name by name. */
+  readonly budget?: Budget | undefined;
+  /**
+   * What to do while another turn is open: be refused (default), wait in line, or take its place: `supersede` ends the open
+   * turn, whose open calls get results that say so, and this one follows.
+   */
+  readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
+}
+
+/** How a turn ended. */
+export interface TurnResult {
+  readonly agentId: string;
+  readonly turnId: string;
+  readonly status: Extract<ExecutionStatus, "completed" | "stopped" | "failed">;
+  /** The answer; for a stopped turn what there was, or a plain sentence that says so. */
+  readonly text: string;
+  readonly stopReason: StopReason;
+  /** What stopped it, naming the account where a limit did. */
+  readonly signal: StopSignal | null;
+  /** Tokens of the agent's own model calls. */
+  readonly usage: Usage;
+  /** Dollars of the agent's own model calls; null when a price is not known. */
+  readonly cost: number | null;
+  readonly steps: number;
+  readonly toolCalls: number;
+  readonly error: StoredError | null;
+  /** All errors, those of tools included. */
+  readonly errors: readonly StoredError[];
+  /** The checked answer, where the definition has an `output` schema and the turn completed. */
+  readonly output?: Json | undefined;
+  /** The turn as rows S see it; null when it ended before this process looked. */
+  readonly execution: ExecutionState | null;
+}
+
+/** How a turn came to rest: ended, or waiting for somebody. */
+export type TurnRest = TurnResult | WaitingTurn;
+
+/** A turn at rest that is still open: paused, or with requests that somebody has to decide, its subagents' included. */
+export type WaitingTurn =
+  | { readonly status: "waiting"; readonly turnId: string; readonly reason: "paused" }
+  | {
+      readonly status: "waiting";
+      readonly turnId: string;
+      readonly reason: "request";
+      readonly requests: readonly AgentRequest[];
+    };
+
+export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEvent) => void);
+
+/**
+ * One turn under way: async-iterable and subscribable (RxJS `from` takes it), not thenable. A turn that fails ends its
+ * stream with `turn.failed`; only a refused command or a broken runtime rejects.
+ */
+export interface Turn extends AsyncIterable<TroupeEvent> {
+  /** Known once the turn was accepted. Rejects when it was refused. */
+  readonly id: Promise<string>;
+  /** Settles when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
+  readonly result: Promise<TurnResult>;
+  /** Settles also when the turn waits. */
+  readonly settled: Promise<TurnRest>;
+  subscribe(observer: EventObserver): { unsubscribe(): void };
+  /** Ends the turn and all children that it awaits; resolves when the wish is durable. */
+  abort(reason?: string): Promise<void>;
+}

@@ -1,0 +1,108 @@
+import { createDeferred, type Deferred } from "../base/index.ts";
+import { agentOfTurn, rootOf } from "../state/index.ts";
+import type { Stores } from "../stores/index.ts";
+import { requestsAtRest } from "./rest-watch.ts";
+import { readTurnResult } from "./turn-results.ts";
+import type { TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
+
+export interface TurnWatchOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  /** Aborted when the runtime has been shut down. */
+  readonly closed: AbortSignal;
+  /** Whether the turn's end is heard of here without looking for it. */
+  readonly isLocal: (turnId: string) => boolean;
+}
+
+/** Those who wait for turns to end or to come to rest, in this process or another. */
+export class TurnWatch {
+  readonly #options: TurnWatchOptions;
+  readonly #ends = new Map<string, Deferred<TurnResult>>();
+  readonly #rests = new Map<string, Deferred<TurnRest>>();
+
+  constructor(options: TurnWatchOptions) {
+    this.#options = options;
+  }
+
+  async end(turnId: string): Promise<TurnResult> {
+    const ended = waiterIn(this.#ends, turnId);
+    await this.#lookForEnd(turnId);
+    return await ended;
+  }
+
+  async rest(turnId: string): Promise<TurnRest> {
+    const rested = waiterIn(this.#rests, turnId);
+    await this.#lookForEnd(turnId);
+    await this.#lookForRest(turnId);
+    return await rested;
+  }
+
+  isAwaited(turnId: string): boolean {
+    return this.#ends.has(turnId) || this.#rests.has(turnId);
+  }
+
+  ended(result: TurnResult): void {
+    this.#ends.get(result.turnId)?.resolve(result);
+    this.#ends.delete(result.turnId);
+    this.#rests.get(result.turnId)?.resolve(result);
+    this.#rests.delete(result.turnId);
+  }
+
+  rested(rest: WaitingTurn): void {
+    this.#rests.get(rest.turnId)?.resolve(rest);
+    this.#rests.delete(rest.turnId);
+  }
+
+  /** Nobody will end them here any more. */
+  reject(error: Error): void {
+    for (const waiters of [this.#ends, this.#rests]) {
+      for (const deferred of waiters.values()) {
+        deferred.promise.catch(() => undefined);
+        deferred.reject(error);
+      }
+      waiters.clear();
+    }
+  }
+
+  /** Something of a tree has come to rest: a turn waits when it and everything below it have. */
+  lookForRests(rootAgentId: string): void {
+    for (const turnId of this.#rests.keys()) {
+      if (rootOf(agentOfTurn(turnId)) === rootAgentId) this.#watch(turnId, this.#lookForRest(turnId));
+    }
+  }
+
+  /** Another process wrote: it may have ended what is awaited here, or brought it to rest. */
+  lookForAll(): void {
+    for (const turnId of new Set([...this.#ends.keys(), ...this.#rests.keys()])) {
+      const look = this.#lookForEnd(turnId).then(() =>
+        this.#rests.has(turnId) ? this.#lookForRest(turnId) : undefined,
+      );
+      this.#watch(turnId, look);
+    }
+  }
+
+  /** A turn that ended before anybody asked is in the journal. */
+  async #lookForEnd(turnId: string): Promise<void> {
+    const { stores, tenant, isLocal } = this.#options;
+    if (isLocal(turnId)) return;
+    const result = await readTurnResult(stores, tenant, turnId);
+    if (result) this.ended(result);
+  }
+
+  async #lookForRest(turnId: string): Promise<void> {
+    const requests = await requestsAtRest(this.#options.stores, this.#options.tenant, turnId);
+    if (requests) this.rested({ status: "waiting", turnId, reason: "request", requests });
+  }
+
+  #watch(turnId: string, look: Promise<unknown>): void {
+    look.catch((error: unknown) => {
+      if (!this.#options.closed.aborted) process.emitWarning(`turn ${turnId}: ${String(error)}`);
+    });
+  }
+}
+
+function waiterIn<T>(waiters: Map<string, Deferred<T>>, turnId: string): Promise<T> {
+  const known = waiters.get(turnId) ?? createDeferred<T>();
+  waiters.set(turnId, known);
+  return known.promise;
+}
