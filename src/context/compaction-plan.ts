@@ -63,13 +63,12 @@ function earlierCut({ messages, cuts, task }: View, limit: number): number | und
   return undefined;
 }
 
-/** The latest cut within the open turn: right before one of its rounds, the last complete one at the latest. */
+/** The latest cut within the open turn, before its last complete round. */
 function roundCut({ messages, cuts, task }: View, limit: number): number | undefined {
-  const rounds = roundsOf(messages);
-  const complete = [...rounds].findLast(([, round]) => isComplete(round));
+  const complete = [...roundsOf(messages)].findLast(([, round]) => isComplete(round));
   const first = messages.findIndex((message, index) => index >= task && !isSummary(message) && !isInput(message));
   if (!complete || first < 0) return undefined;
-  for (let cut = Math.min(complete[0], limit); cut > first; cut -= 1) if (cuts[cut] && rounds.has(cut)) return cut;
+  for (let cut = Math.min(complete[0], limit); cut > first; cut -= 1) if (cuts[cut]) return cut;
   return undefined;
 }
 

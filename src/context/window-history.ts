@@ -26,7 +26,6 @@ function newest(size: number, { history, turnId }: CompileInput): readonly Messa
   // Results stand right behind their call, so only a result can be at a place that parts the two.
   while (from < open && body[from]?.role === "tool") from += 1;
   from = Math.min(from, open);
-  while (from > 0 && body[from]?.role === "tool") from -= 1;
   if (from === 0) return legal;
-  return [...legal.filter(isSummary), ...body.slice(from)];
+  return legalMessages([...legal.filter(isSummary), ...body.slice(from)]);
 }

@@ -47,7 +47,7 @@ class Store {
     const result = await strategy.compact(compactionInput(this.view(), turnId, isTooLong));
     if (!result) return null;
     this.#compactions += 1;
-    const message = result.summary === null ? undefined : summary(`${turnId}:compact`, this.#compactions);
+    const message = result.summary === null ? undefined : summary(turnId, 100 + this.#compactions);
     if (message) this.history.push(message);
     this.compaction = { through: result.through, summaryMessageId: message?.id ?? null, kept: result.keepIds ?? [] };
     return result;

@@ -97,6 +97,11 @@ describe("where only the open turn is left", () => {
     expect(await shownAfter(dropOldest({ keep: 2 }), messages)).toEqual([input(t).id, said.id, ...idsOf(round(t, 2))]);
   });
 
+  test("a round whose results have not all come is not the last complete one", async () => {
+    const messages = [input(t), ...round(t, 1), ...round(t, 2), ...round(t, 3, 2).slice(0, 2)];
+    expect(await shownAfter(dropOldest({ keep: 1 }), messages)).toEqual([input(t).id, ...idsOf(messages.slice(3))]);
+  });
+
   test("messages of earlier turns go first", async () => {
     const messages = [...wholeTurn(1), input(t), ...rounds];
     expect(await shownAfter(dropOldest({ keep: 2 }), messages)).toEqual(idsOf(messages.slice(4)));
