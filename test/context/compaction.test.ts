@@ -107,6 +107,12 @@ describe("where only the open turn is left", () => {
     expect(await shownAfter(dropOldest({ keep: 2 }), messages)).toEqual(idsOf(messages.slice(4)));
   });
 
+  test("a summary that this very turn wrote is none of its messages: earlier turns still go first, questions too", async () => {
+    const messages = [summary(t, 1), ...wholeTurn(1), ...wholeTurn(2), input(t), ...round(t, 1), ...round(t, 2)];
+    const compaction = await dropOldest({ keep: 1 }).compact(given(messages));
+    expect(compaction).toEqual({ through: answer(turn(2), 2).id, summary: null, keepIds: [] });
+  });
+
   test("a turn without a message of its own keeps the one that it carries on with (row L5)", async () => {
     const messages = [...wholeTurn(1), input(turn(8)), ...round(turn(8), 1), ...round(t, 1), ...round(t, 2)];
     expect(await shownAfter(dropOldest({ keep: 1 }), messages)).toEqual(idsOf(messages.slice(4)));
