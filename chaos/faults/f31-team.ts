@@ -79,6 +79,9 @@ export function batchAt(agentId: string, epoch: number, seq: number): { batch: B
     posts: [],
     acknowledged: [],
     clearedTimers: [],
+    requests: [],
+    closedRequests: [],
+    cleared: null,
   };
   const key = { tenant: TENANT, agentId };
   const batch = { id: randomUUID(), key, epoch, expectedSeq: seq, entries, messages: [message], moves, ...rest };

@@ -1,5 +1,5 @@
-import { initialTransition, transition } from "xstate";
 import { describe, expect, test } from "vitest";
+import { initialTransition, transition } from "xstate";
 import { agentMachine, lifecycleOf } from "../../src/machines/index.ts";
 import type { EntryBody } from "../../src/state/index.ts";
 import {

@@ -1,4 +1,4 @@
-import type { Entry, EntryBody, EntryOf } from "../../src/state/index.ts";
+import { type Entry, type EntryBody, type EntryOf, noHooks } from "../../src/state/index.ts";
 
 /** Entries of one turn of the agent `desk`, with every part filled in; a test names what it is about. */
 export const turnId = "desk#1";
@@ -38,7 +38,7 @@ export function turnStarted(parts: Parts<"turn.started"> = {}): Body<"turn.start
     limits: {},
     accountId,
     maxConsecutiveToolFailures: 2,
-    hooks: { beforeLlm: 0, afterTools: 0 },
+    hooks: noHooks,
     ...parts,
   };
 }

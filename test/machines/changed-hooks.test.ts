@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type AgentDefinition, type AfterToolsHook, defineAgent } from "../../src/index.ts";
+import { type AgentDefinition, defineAgent, type Hook } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { elapse, entriesOfType } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
@@ -7,7 +7,7 @@ import { calling, createGate } from "../support/turn-probes.ts";
 import { look } from "./scenario-tools.ts";
 
 /** The agent as one version of a program has it: with so many hooks after a round. */
-function desk(script: Parameters<typeof scriptedModel>[0], afterTools: readonly AfterToolsHook[]): AgentDefinition {
+function desk(script: Parameters<typeof scriptedModel>[0], afterTools: readonly Hook<"afterTools">[]): AgentDefinition {
   return defineAgent({ name: "desk", model: scriptedModel(script), tools: [look], hooks: { afterTools } });
 }
 
@@ -28,7 +28,7 @@ describeRuntimes("a definition whose hooks have changed while a turn was open", 
     first.kill();
     stage().expireLeases();
 
-    const hooks = Array.from({ length: now }, (): AfterToolsHook => () => undefined);
+    const hooks = Array.from({ length: now }, (): Hook<"afterTools"> => () => undefined);
     const second = await stage().open({ agents: [desk(["done"], hooks)] });
     const again = await second.find("desk");
     await again.start();

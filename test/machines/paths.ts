@@ -6,6 +6,7 @@ import {
   type CallState,
   declareCall,
   type Entry,
+  noHooks,
   type StopReason,
   strongestSignal,
   type TurnOutcome,
@@ -124,7 +125,7 @@ export function agentPaths(): Path[] {
 
 export function turnPaths(): Path[] {
   const thrown = { type: "effect.failed", turnId, effect: "think", error: failure } as const;
-  const first = turnStarted({ hooks: { beforeLlm: 1, afterTools: 1 } });
+  const first = turnStarted({ hooks: { ...noHooks, beforeLlm: 1, afterTools: 1 } });
   const events = journalOf([
     first,
     hookApplied("beforeLlm"),

@@ -4,8 +4,8 @@ import {
   agentHears,
   agentMachine,
   type CallEffectInput,
-  toolCallMachine,
   type TurnEffectInput,
+  toolCallMachine,
   turnHears,
   turnMachine,
 } from "../../src/machines/index.ts";

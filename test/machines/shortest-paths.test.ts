@@ -1,7 +1,7 @@
-import { type AnyActorRef, createActor, type Snapshot } from "xstate";
 import { describe, expect, test } from "vitest";
+import { type AnyActorRef, createActor, type Snapshot } from "xstate";
 import { agentMachine, toolCallMachine, turnMachine } from "../../src/machines/index.ts";
-import { addressOf, type Entry } from "../../src/state/index.ts";
+import { addressOf, type Entry, noHooks } from "../../src/state/index.ts";
 import { at, turnStarted } from "./bodies.ts";
 import { agentPaths, callPaths, declared, leavesOf, type Path, turnPaths } from "./paths.ts";
 import {
@@ -27,7 +27,7 @@ function startCall(snapshot?: Snapshot<unknown>): Rig {
 }
 
 function startTurn(snapshot?: Snapshot<unknown>): Rig {
-  const input = { entry: at(turnStarted({ hooks: { beforeLlm: 1, afterTools: 1 } }), 1) };
+  const input = { entry: at(turnStarted({ hooks: { ...noHooks, beforeLlm: 1, afterTools: 1 } }), 1) };
   const actor = createActor(recordedTurnMachine, snapshot ? { snapshot, input } : { input });
   actor.start();
   return {

@@ -1,5 +1,5 @@
-import { initialTransition, transition } from "xstate";
 import { expect, test } from "vitest";
+import { initialTransition, transition } from "xstate";
 import { toolCallMachine } from "../../src/machines/index.ts";
 import { declareCall, type EntryBody } from "../../src/state/index.ts";
 import {

@@ -1,7 +1,7 @@
-import { initialTransition, transition } from "xstate";
 import { describe, expect, test } from "vitest";
+import { initialTransition, transition } from "xstate";
 import { turnMachine } from "../../src/machines/index.ts";
-import type { EntryBody } from "../../src/state/index.ts";
+import { type EntryBody, noHooks } from "../../src/state/index.ts";
 import {
   at,
   budgetFreed,
@@ -35,7 +35,7 @@ function turnAfter(...bodies: readonly EntryBody[]) {
   return snapshot;
 }
 
-const withHooks = turnStarted({ hooks: { beforeLlm: 0, afterTools: 2 } });
+const withHooks = turnStarted({ hooks: { ...noHooks, beforeLlm: 0, afterTools: 2 } });
 const inCall = modelRequested();
 const inRound = [inCall, modelResponded(1, 2)];
 

@@ -21,6 +21,9 @@ function batchOf(id: string): Batch {
     posts: [],
     acknowledged: [],
     clearedTimers: [],
+    requests: [],
+    closedRequests: [],
+    cleared: null,
   };
 }
 

@@ -23,7 +23,7 @@ describeRuntimes("what was left behind", (stage) => {
     const before = await first.runtime.agent("worker", { agentId: "r" });
     await before.start();
     // As if the process died between the answer to its caller and the first commit of the turn.
-    const command = { input: "go", actorId: null, limits: null, queue: false };
+    const command = { input: "go", actorId: null, limits: null, ifBusy: "refuse" } as const;
     await stage().look().openTurn({ tenant: "default", agentId: "r" }, command, stage().clock.now());
     first.kill();
     stage().expireLeases();
