@@ -37,6 +37,7 @@ export interface LocalTables extends Tables {
 
   /** In the order in which they were made. */
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[];
+  /** Oldest first. */
   timersOf(key: AgentKey): Timer[];
   /** All rows of a tree in the order of their cursors. */
   storedRows(tenant: string, rootAgentId: string): StoredRow[];

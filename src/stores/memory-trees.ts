@@ -11,7 +11,8 @@ export class MemoryTrees extends MemoryReads implements LocalTables {
   }
 
   timersOf(key: AgentKey): Timer[] {
-    return [...(this.find(key)?.timers.values() ?? [])];
+    const timers = [...(this.find(key)?.timers.values() ?? [])];
+    return timers.sort((a, b) => a.dueAt - b.dueAt || (a.id < b.id ? -1 : 1));
   }
 
   storedRows(tenant: string, rootAgentId: string): StoredRow[] {

@@ -74,6 +74,22 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().release(keyOf("nobody"), 1)).toBe(false);
   });
 
+  test("an owner that leaves gives its lease back with posts unseen, and the next one finds them", async () => {
+    const owner = await openAgent(subject());
+    await subject().pause(keyOf(), "ann", NOW);
+    expect(await subject().release(keyOf(), owner.epoch - 1, { isLeaving: true })).toBe(false);
+    expect(await subject().release(keyOf(), owner.epoch, { isLeaving: false })).toBe(false);
+    expect(await subject().holder(keyOf())).toMatchObject({ epoch: owner.epoch });
+    expect(await subject().release(keyOf(), owner.epoch, { isLeaving: true })).toBe(true);
+    expect(await subject().holder(keyOf())).toBeUndefined();
+    expect(await subject().release(keyOf(), owner.epoch, { isLeaving: true })).toBe(false);
+    expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
+    const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
+    expect(next.epoch).toBe(owner.epoch + 1);
+    expect(await subject().inbox(keyOf())).toMatchObject([{ kind: "pause" }]);
+    await next.commit({ entries: [note("goes on")] });
+  });
+
   test("who holds an agent can be asked", async () => {
     expect(await subject().holder(keyOf())).toBeUndefined();
     const owner = await openAgent(subject());

@@ -1,15 +1,22 @@
 import { afterEach, beforeEach, describe } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { accountsContract } from "./stores-accounts.contract.ts";
+import { artifactsContract, clearingContract } from "./stores-artifacts.contract.ts";
 import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
+import { decideContract } from "./stores-decide.contract.ts";
 import { intentsContract } from "./stores-intents.contract.ts";
 import { keysContract } from "./stores-keys.contract.ts";
 import { leasesContract } from "./stores-leases.contract.ts";
 import { marksContract } from "./stores-marks.contract.ts";
+import { pausingContract } from "./stores-pausing.contract.ts";
 import { readsContract } from "./stores-reads.contract.ts";
+import { requestsContract } from "./stores-requests.contract.ts";
 import { spawnContract } from "./stores-spawn.contract.ts";
+import { queuedAbortContract, supersedeContract } from "./stores-supersede.contract.ts";
 import { timersContract } from "./stores-timers.contract.ts";
+import { projectionsContract, treePlacesContract } from "./stores-tree-places.contract.ts";
+import { treesContract } from "./stores-trees.contract.ts";
 
 /** What every adapter of the stores must do; `open` gives an empty one. */
 export function storesContract(name: string, open: () => Stores | Promise<Stores>): void {
@@ -48,6 +55,34 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("reading", () => {
       readsContract(subject);
+    });
+    describe("requests", () => {
+      requestsContract(subject);
+    });
+    describe("deciding", () => {
+      decideContract(subject);
+    });
+    describe("artifacts", () => {
+      artifactsContract(subject);
+    });
+    describe("clearing", () => {
+      clearingContract(subject);
+    });
+    describe("superseding", () => {
+      supersedeContract(subject);
+    });
+    describe("turns in line", () => {
+      queuedAbortContract(subject);
+    });
+    describe("pausing", () => {
+      pausingContract(subject);
+    });
+    describe("whole trees", () => {
+      treesContract(subject);
+      treePlacesContract(subject);
+    });
+    describe("projections", () => {
+      projectionsContract(subject);
     });
     describe("keys", () => {
       keysContract(subject);

@@ -5,6 +5,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
+import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
 import { keyOf, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -16,6 +17,7 @@ async function tampered(sql: string): Promise<{ path: string; contents: () => un
   const stores = sqliteStores(path);
   const owner = await openAgent(stores, { turnBudget: { deadline: NOW + 9 } });
   await owner.commit({ entries: [note("one")], messages: [messageOf("m1")], artifacts: [artifact] });
+  await owner.commit(opening(requestOf(owner, 0)));
   await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
   await stores.close();
   const change = new DatabaseSync(path);
@@ -23,7 +25,7 @@ async function tampered(sql: string): Promise<{ path: string; contents: () => un
   change.close();
   const contents = (): unknown => {
     const database = new DatabaseSync(path, { readOnly: true });
-    const tables = ["agents", "heads", "accounts", "journal", "artifacts", "inbox", "timers"];
+    const tables = ["agents", "heads", "accounts", "journal", "artifacts", "inbox", "timers", "requests"];
     const rows = tables.map((table) => database.prepare(`SELECT * FROM ${table}`).all());
     database.close();
     return rows;
@@ -44,6 +46,10 @@ const readings: Record<string, (stores: Stores) => Promise<unknown>> = {
   artifact: (stores) => stores.artifact(keyOf(), "a1"),
   inbox: (stores) => stores.inbox(keyOf()),
   accounts: (stores) => stores.accounts(TENANT, ROOT),
+  requests: (stores) => stores.requests({ tenant: TENANT }),
+  request: (stores) => stores.request(keyOf(), `${ROOT}#1:1:0:1`),
+  decide: (stores) => stores.decide(keyOf(), `${ROOT}#1:1:0:1`, approved, NOW),
+  exportTree: (stores) => stores.exportTree(TENANT, ROOT),
   timers: (stores) => stores.dueTimers(NOW + 99, 10),
 };
 
@@ -92,6 +98,21 @@ describe("a stored record that was tampered with is refused and left as it is (r
     ["an artifact that is no JSON", "UPDATE artifacts SET description = '', content = ''", ["artifacts", "artifact"]],
     ["an unknown inbox item", "UPDATE inbox SET item = json_set(item, '$.kind', 'grant')", ["inbox"]],
     ["a timer of a wrong type", "UPDATE timers SET timer = json_set(timer, '$.dueAt', 'soon')", ["timers"]],
+    [
+      "a request of an unknown kind",
+      "UPDATE requests SET request = json_set(request, '$.kind', 'sudo')",
+      ["requests", "request", "decide", "exportTree"],
+    ],
+    [
+      "another request in the place of one",
+      "UPDATE requests SET request = json_set(request, '$.requestId', 'other')",
+      ["requests", "request", "decide"],
+    ],
+    [
+      "a message that is no JSON, in a whole tree",
+      "UPDATE journal SET messages = '[' WHERE messages IS NOT NULL",
+      ["exportTree"],
+    ],
   ])("%s", async (_what, sql, refused) => {
     const { path, contents } = await tampered(sql);
     const before = contents();

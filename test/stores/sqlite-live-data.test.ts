@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { messageOf, note } from "../contracts/entry-fixtures.ts";
+import { NOW, TURN } from "../contracts/names.ts";
+import { opening, requestOf } from "../contracts/request-fixtures.ts";
+import { type BatchParts, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { temporaryFile } from "./temporary-file.ts";
+
+const secret = "the-cleared-words";
+
+/** Whether the file's live data hold a text: what a copy without the freed pages holds. */
+function holds(path: string, text: string): boolean {
+  const copy = temporaryFile("copy.db");
+  const database = new DatabaseSync(path);
+  database.exec(`VACUUM INTO '${copy}'`);
+  database.close();
+  return readFileSync(copy).includes(text);
+}
+
+test("what was cleared is gone from the file's live data, and what came after is not", async () => {
+  const path = temporaryFile();
+  const stores = sqliteStores(path);
+  const owner = await openAgent(stores);
+  const artifact = { artifactId: "a", name: "a", contentType: "text/plain", size: 1, createdAt: NOW, content: secret };
+  const full: BatchParts = { entries: [note("said")], messages: [messageOf("m1", secret)] };
+  await owner.commit(full);
+  expect(holds(path, secret)).toBe(true);
+  await owner.commit({
+    entries: [note("cleared")],
+    cleared: "conversation",
+    messages: [messageOf("m2", "kept words")],
+  });
+  expect(holds(path, secret)).toBe(false);
+  expect(holds(path, "kept words")).toBe(true);
+  await owner.commit({ entries: [note("saved")], artifacts: [artifact] });
+  expect(holds(path, secret)).toBe(true);
+  await owner.commit({ entries: [note("cleared")], cleared: "all" });
+  expect(holds(path, secret)).toBe(false);
+  expect(await stores.readJournal(keyOf(), 1)).toHaveLength(5);
+  await stores.close();
+});
+
+test("a commit of an agent without open requests does not touch their table, the end of a turn included", async () => {
+  const path = temporaryFile();
+  const stores = sqliteStores(path);
+  const owner = await openAgent(stores);
+  const closedTurn = { entries: [note("ended")], closedTurnId: TURN };
+  const dropper = new DatabaseSync(path);
+  dropper.exec("DROP TABLE requests");
+  dropper.close();
+  await owner.commit({ entries: [note("one")], messages: [messageOf("m1")] });
+  await owner.commit(closedTurn);
+  await expect(owner.commit(opening(requestOf(owner, 0)))).rejects.toThrow(/no such table: requests/);
+  await owner.commit({ entries: [note("goes on")] });
+  await stores.close();
+});

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Stores } from "../../src/stores/index.ts";
+import { memoryStores } from "../../src/stores/memory.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { messageOf, note } from "../contracts/entry-fixtures.ts";
+import { ROOT, TENANT, TURN } from "../contracts/names.ts";
+import { here, identityOf, keyOf, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { cursorsOf, exported, openTeam } from "../contracts/team-fixtures.ts";
+import { openChild } from "../contracts/tree-fixtures.ts";
+import { temporaryFile } from "./temporary-file.ts";
+
+let mine: Stores;
+let theirs: Stores;
+
+beforeEach(() => {
+  const path = temporaryFile();
+  mine = sqliteStores(path);
+  theirs = sqliteStores(path);
+});
+
+afterEach(async () => {
+  await mine.close();
+  await theirs.close();
+});
+
+test("another client that knew the tree sees the one that took its place, and nothing of other agents", async () => {
+  const source = memoryStores();
+  await openAgent(source);
+  const { root, kid } = await openTeam(mine);
+  // The agent that is made last would get the key of a removed one, were keys used again.
+  const batch = root.batch({ entries: [note("late")] });
+  await theirs.importTree(await exported(source), here.processId);
+  const stranger = await openAgent(theirs, { agentId: "stranger" });
+  await stranger.commit({ entries: [note("x")], messages: [messageOf("m1", "the stranger's")] });
+  expect(await mine.messages(keyOf())).toEqual([]);
+  expect(await mine.inbox(keyOf())).toEqual([]);
+  expect(await mine.readAgent(kid.key)).toBeUndefined();
+  expect(await mine.messages(kid.key)).toEqual([]);
+  expect(await mine.readJournal(kid.key, 1)).toEqual([]);
+  expect(await mine.commit([batch], 1)).toMatchObject([{ type: "stale" }]);
+  const again = await new Owner(mine, keyOf()).acquire();
+  await again.commit({ entries: [note("more")], messages: [messageOf("m9")] });
+  await openChild(again, "kid");
+  expect(await theirs.messages(keyOf("stranger"))).toEqual([messageOf("m1", "the stranger's")]);
+  expect(await theirs.messages(keyOf())).toEqual([messageOf("m9")]);
+  expect((await theirs.accounts(TENANT, ROOT)).map((account) => account.id)).toContain(`turn:${TURN}`);
+  expect(await theirs.accounts(TENANT, "stranger")).toHaveLength(2);
+});
+
+test("cursors are never given twice, whichever client puts a tree in", async () => {
+  await openTeam(mine);
+  const other = await openAgent(theirs, { agentId: "other" });
+  const tree = await exported(mine);
+  const seen = new Set([...(await cursorsOf(mine)), ...(await cursorsOf(mine, "other"))]);
+  for (const stores of [theirs, mine, theirs]) {
+    await stores.importTree({ ...tree, rows: tree.rows.slice(0, 2) }, here.processId);
+    await other.commit({ entries: [note("beside")] });
+    const fresh = [...(await cursorsOf(stores)), (await cursorsOf(stores, "other")).at(-1) ?? 0];
+    for (const cursor of fresh) expect(seen).not.toContain(cursor);
+    for (const cursor of fresh) seen.add(cursor);
+    await stores.importTree(tree, here.processId);
+    for (const cursor of await cursorsOf(stores)) seen.add(cursor);
+  }
+});
+
+test("a tree of more agents than are kept in memory is put in whole", async () => {
+  const source = memoryStores();
+  const root = await openAgent(source);
+  const kid = await openChild(root, "kid");
+  await kid.commit({ entries: [note("first")], messages: [messageOf("m1")] });
+  await kid.commit({ entries: [note("second")], messages: [messageOf("m2")] });
+  for (let count = 0; count < 4200; count += 1) {
+    const parent = { rootAgentId: ROOT, parentAgentId: ROOT, parentTurnId: TURN, depth: 1 };
+    await source.createAgent(identityOf(`${ROOT}~${count}`, parent), null);
+  }
+  const tree = await exported(source);
+  await mine.importTree(tree, here.processId);
+  expect((await mine.messages(kid.key)).map((message) => message.id)).toEqual(["m1", "m2"]);
+  expect((await theirs.readJournal(kid.key, 1)).map((row) => row.entries.length)).toEqual([1, 1, 1]);
+  expect(await theirs.listAgents({ tenant: TENANT, limit: 9999 })).toHaveLength(4202);
+});
