@@ -1,0 +1,125 @@
+import type { TracerProvider } from "@opentelemetry/api";
+import { createRedactor, type Redactor } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { TroupeEvent } from "../state/index.ts";
+import { type EventFeed, type Telemetry, warnOnce } from "./listen.ts";
+import type { JournalSource } from "./read-events.ts";
+import type { SpanOptions } from "./span-attributes.ts";
+import { contentAttributes, hasContent } from "./span-content.ts";
+import type { SpanOperation } from "./span-operation.ts";
+import { SpanPlan } from "./span-plan.ts";
+import { SpanWriter } from "./span-writer.ts";
+import { TreeFeed } from "./tree-feed.ts";
+
+export interface OpenTelemetryOptions {
+  /** Whose spans they become: `trace.getTracerProvider()`, or the one of your SDK. */
+  readonly tracerProvider: TracerProvider;
+  /** Puts prompts, answers, arguments, results and error texts on spans, as JSON text. Default false. */
+  readonly captureContent?: boolean | undefined;
+  /** The `gen_ai.provider.name` of all models, for instance `openai`. Default: it is left out. */
+  readonly providerName?: string | undefined;
+  /** Default: `createRedactor()`, which knows the secrets of the environment. */
+  readonly redactor?: Redactor | undefined;
+}
+
+/**
+ * Makes spans of what all live agents of a runtime do, with the names of OpenTelemetry's conventions for generative AI:
+ * `invoke_agent` for each turn, under it `chat` for each model call and `execute_tool` for each tool call, and subagents
+ * under the calls that spawned them. Times are those of the events. A turn that another process began is taken up from
+ * the journal: its span begins when the turn did; what was over by then is not told again.
+ * @throws InvalidInputError without a tracer provider.
+ */
+export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, options: OpenTelemetryOptions): Telemetry {
+  if (typeof options?.tracerProvider?.getTracer !== "function") {
+    throw new InvalidInputError(
+      "traceToOpenTelemetry() needs { tracerProvider }, for instance trace.getTracerProvider()",
+    );
+  }
+  const spans = new TreeSpans(runtime, options);
+  return {
+    flush: () => spans.flush(),
+    close: () => {
+      spans.stop();
+      return spans.flush();
+    },
+  };
+}
+
+interface TreeTrace {
+  readonly plan: SpanPlan;
+  readonly writer: SpanWriter;
+}
+
+/** Owns: the traces of trees in which a turn is open. What is left open at the end is another process' to end. */
+class TreeSpans {
+  readonly #source: JournalSource;
+  readonly #redactor: Redactor;
+  readonly #options: SpanOptions;
+  readonly #newWriter: () => SpanWriter;
+  readonly #traces = new Map<string, TreeTrace>();
+  readonly #feed: TreeFeed;
+  readonly #warn = warnOnce("the content of a span could not be read");
+
+  constructor(source: JournalSource & EventFeed, options: OpenTelemetryOptions) {
+    const { tracerProvider, captureContent = false, providerName, redactor = createRedactor() } = options;
+    const tracer = tracerProvider.getTracer("troupe");
+    this.#source = source;
+    this.#redactor = redactor;
+    this.#options = { captureContent, providerName };
+    this.#newWriter = () => new SpanWriter({ tracer, redactor, captureContent });
+    this.#feed = new TreeFeed(source, {
+      what: "the OpenTelemetry trace",
+      isConcerned: ({ turnId, type }) => turnId !== null && type !== "lifecycle.changed",
+      needsPast: ({ type, agentId, rootAgentId }) => type !== "turn.started" || agentId !== rootAgentId,
+      onPast: (rootAgentId, events) => {
+        const { plan, writer } = this.#traceOf(rootAgentId);
+        writer.takeUp(events.flatMap((event) => plan.operations(event)));
+      },
+      onEvent: (event) => this.#take(event),
+    });
+  }
+
+  stop(): void {
+    this.#feed.stop();
+  }
+
+  async flush(): Promise<void> {
+    await this.#feed.flush();
+  }
+
+  #traceOf(rootAgentId: string): TreeTrace {
+    const known = this.#traces.get(rootAgentId);
+    if (known) return known;
+    const made = { plan: new SpanPlan(this.#options), writer: this.#newWriter() };
+    this.#traces.set(rootAgentId, made);
+    return made;
+  }
+
+  #take(event: TroupeEvent): Promise<void> | undefined {
+    const trace = this.#traceOf(event.rootAgentId);
+    const operations = trace.plan.operations(event);
+    if (this.#options.captureContent && hasContent(event) && operations.length > 0) {
+      return this.#writeWithContent(trace, event, operations);
+    }
+    this.#write(trace, event, operations);
+    return undefined;
+  }
+
+  async #writeWithContent(trace: TreeTrace, event: TroupeEvent, operations: readonly SpanOperation[]): Promise<void> {
+    let content = {};
+    try {
+      content = await contentAttributes(this.#source, event, this.#redactor);
+    } catch (error) {
+      this.#warn(error);
+    }
+    const filled = operations.map((operation) =>
+      operation.type === "end" ? { ...operation, attributes: { ...operation.attributes, ...content } } : operation,
+    );
+    this.#write(trace, event, filled);
+  }
+
+  #write({ plan, writer }: TreeTrace, { rootAgentId }: TroupeEvent, operations: readonly SpanOperation[]): void {
+    for (const operation of operations) writer.apply(operation);
+    if (plan.isAtRest && writer.isAtRest && this.#feed.forget(rootAgentId)) this.#traces.delete(rootAgentId);
+  }
+}

@@ -1,0 +1,120 @@
+import type { TroupeEvent, TroupeEventOf, Usage } from "../state/index.ts";
+import { oneLine } from "./plain-text.ts";
+import type { SpanAttributes, SpanError } from "./span-operation.ts";
+
+/*
+ * Names are those of OpenTelemetry's semantic conventions for generative AI, which are still under development; what
+ * those have no name for begins with `troupe.`.
+ */
+
+export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
+export type ToolEnd = TroupeEventOf<"tool.completed" | "tool.failed">;
+
+export interface SpanOptions {
+  /** Whether prompts, answers, arguments, results and error texts are shown. */
+  readonly captureContent: boolean;
+  /** `gen_ai.provider.name`, for instance `openai`. */
+  readonly providerName?: string | undefined;
+}
+
+const longestName = 100;
+
+/** Part of a span's name: of agents, models and tools, which a model may have made up. */
+export function shortName(name: string): string {
+  return oneLine(name, longestName);
+}
+
+export function agentAttributes(event: TroupeEvent, operation: string): SpanAttributes {
+  return {
+    "gen_ai.operation.name": operation,
+    "gen_ai.agent.id": event.agentId,
+    "gen_ai.agent.name": event.agentName,
+    // One for the whole tree: what was said in a session, by whichever agent.
+    "gen_ai.conversation.id": event.sessionId ?? event.rootAgentId,
+    ...(event.turnId === null ? {} : { "troupe.turn.id": event.turnId }),
+  };
+}
+
+/** The same for what is asked of a model's provider. */
+export function modelAttributes(event: TroupeEvent, operation: string, { providerName }: SpanOptions): SpanAttributes {
+  const provider = providerName === undefined ? {} : { "gen_ai.provider.name": providerName };
+  return { ...agentAttributes(event, operation), ...provider };
+}
+
+export function turnStartAttributes(event: TroupeEventOf<"turn.started">, options: SpanOptions): SpanAttributes {
+  return {
+    ...modelAttributes(event, "invoke_agent", options),
+    "troupe.turn.number": event.number,
+    ...(options.captureContent ? { "gen_ai.input.messages": messages("user", event.prompt) } : {}),
+  };
+}
+
+export function turnEndAttributes(event: TurnEnd, options: SpanOptions): SpanAttributes {
+  return {
+    ...usageAttributes(event.usage, event.costMicros),
+    "troupe.turn.status": event.type.slice("turn.".length),
+    "troupe.turn.stop_reason": event.stopReason,
+    "troupe.turn.steps": event.steps,
+    "troupe.turn.tool_calls": event.toolCalls,
+    ...(options.captureContent ? { "gen_ai.output.messages": messages("assistant", event.text) } : {}),
+  };
+}
+
+/** A turn that was stopped has done as it was told: only a failed one is an error. */
+export function turnError(event: TurnEnd): SpanError | null {
+  if (event.type !== "turn.failed") return null;
+  return { type: event.error?.code ?? event.stopReason, message: event.error?.message ?? event.message ?? "" };
+}
+
+export function toolError(event: ToolEnd): SpanError | null {
+  if (event.type === "tool.completed") return null;
+  return { type: event.error?.code ?? event.outcome, message: event.error?.message ?? "" };
+}
+
+export function usageAttributes(usage: Usage, costMicros: number | null): SpanAttributes {
+  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage;
+  return {
+    "gen_ai.usage.input_tokens": inputTokens,
+    "gen_ai.usage.output_tokens": outputTokens,
+    ...(cachedInputTokens === undefined ? {} : { "gen_ai.usage.cache_read.input_tokens": cachedInputTokens }),
+    ...(reasoningTokens === undefined ? {} : { "gen_ai.usage.reasoning.output_tokens": reasoningTokens }),
+    ...(costMicros === null ? {} : { "troupe.cost.usd": costMicros / 1_000_000 }),
+  };
+}
+
+export function toolAttributes(event: TroupeEvent, callId: string, name: string, type: string): SpanAttributes {
+  return {
+    ...agentAttributes(event, "execute_tool"),
+    "gen_ai.tool.name": shortName(name),
+    "gen_ai.tool.call.id": callId,
+    "gen_ai.tool.type": type,
+  };
+}
+
+/** What an event tells that is not a span of its own: put on the turn's span. Undefined: nothing. */
+export function noteAttributes(event: TroupeEvent): SpanAttributes | undefined {
+  switch (event.type) {
+    case "turn.waiting":
+      return { "troupe.reason": event.reason };
+    case "request.opened":
+      return { "troupe.request.id": event.requestId, "troupe.request.kind": event.kind };
+    case "request.decided":
+      return { "troupe.request.id": event.requestId, "troupe.request.verdict": event.verdict };
+    case "budget.warning":
+    case "budget.exhausted":
+      return { "troupe.budget.limit": event.limit, "troupe.budget.account": event.accountId };
+    case "context.compacted":
+      return { "troupe.compaction.strategy": event.strategy, "troupe.compaction.messages": event.messages };
+    case "artifact.saved":
+      return { "troupe.artifact.id": event.artifactId, "troupe.artifact.size": event.size };
+    case "warning":
+      return { "troupe.warning.code": event.code };
+    default:
+      return undefined;
+  }
+}
+
+/** One message in the form that the conventions give: JSON text, since spans take no structured values. */
+export function messages(role: "user" | "assistant", text: string): string {
+  return JSON.stringify([{ role, parts: [{ type: "text", content: text }] }]);
+}

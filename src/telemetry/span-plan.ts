@@ -1,0 +1,215 @@
+import type { TroupeEvent, TroupeEventOf } from "../state/index.ts";
+import {
+  modelAttributes,
+  noteAttributes,
+  type SpanOptions,
+  shortName,
+  type ToolEnd,
+  type TurnEnd,
+  toolAttributes,
+  toolError,
+  turnEndAttributes,
+  turnError,
+  turnStartAttributes,
+  usageAttributes,
+} from "./span-attributes.ts";
+import type { SpanAttributes, SpanError, SpanOperation } from "./span-operation.ts";
+
+interface OpenTurn {
+  /** The model call under way, or that comes next: its span is made when it is over. */
+  chat: { readonly model: string; readonly startedAt: number } | null;
+  chats: number;
+  model: string | null;
+  /** Calls whose span is open. */
+  readonly calls: Set<string>;
+}
+
+/**
+ * What the events of one tree mean as spans: `invoke_agent` for a turn, under it `chat` for each model call and
+ * `execute_tool` for each tool call; a subagent's turn stands under the call that spawned it. Keys are the ids of turns
+ * and calls. Knows nothing of tracers, and never fails: what refers to something unknown is left out, or stands alone.
+ */
+export class SpanPlan {
+  readonly #options: SpanOptions;
+  readonly #turns = new Map<string, OpenTurn>();
+  /** The span under which a subagent's turns stand. */
+  readonly #above = new Map<string, string>();
+
+  constructor(options: SpanOptions) {
+    this.#options = options;
+  }
+
+  /** No turn of the tree is open. */
+  get isAtRest(): boolean {
+    return this.#turns.size === 0;
+  }
+
+  operations(event: TroupeEvent): SpanOperation[] {
+    const { turnId } = event;
+    if (turnId === null) return [];
+    if (event.type === "turn.started") return this.#startTurn(event, turnId);
+    const turn = this.#turns.get(turnId);
+    if (!turn) {
+      if (event.type === "subagent.ended") this.#above.delete(event.childId);
+      return [];
+    }
+    switch (event.type) {
+      case "step.started":
+        turn.chat = { model: event.model, startedAt: event.at };
+        turn.model ??= event.model;
+        return [];
+      case "step.restarted":
+        return this.#failedChat(event, turnId, turn);
+      case "model.responded":
+        return this.#answeredChat(event, turnId, turn);
+      case "tool.started":
+        return this.#startTool(event, turnId, turn);
+      case "tool.completed":
+      case "tool.failed":
+        return this.#endTool(event, turnId, turn);
+      case "subagent.spawned":
+        return this.#spawn(event, turnId, turn);
+      case "subagent.ended":
+        this.#above.delete(event.childId);
+        return [];
+      case "turn.completed":
+      case "turn.stopped":
+      case "turn.failed":
+        return this.#endTurn(event, turnId, turn);
+      default: {
+        const attributes = noteAttributes(event);
+        return attributes
+          ? [{ type: "note", key: turnId, name: `troupe.${event.type}`, at: event.at, attributes }]
+          : [];
+      }
+    }
+  }
+
+  #startTurn(event: TroupeEventOf<"turn.started">, key: string): SpanOperation[] {
+    this.#turns.set(key, { chat: null, chats: 0, model: null, calls: new Set() });
+    const parent = this.#above.get(event.agentId) ?? null;
+    const name = `invoke_agent ${shortName(event.agentName)}`;
+    const attributes = turnStartAttributes(event, this.#options);
+    return [{ type: "start", key, parent, name, kind: "internal", at: event.at, attributes }];
+  }
+
+  #endTurn(event: TurnEnd, key: string, turn: OpenTurn): SpanOperation[] {
+    this.#turns.delete(key);
+    const { at } = event;
+    const error = turnError(event);
+    const cut: SpanError = error ?? { type: "interrupted", message: "" };
+    const attributes = {
+      ...turnEndAttributes(event, this.#options),
+      ...(turn.model === null ? {} : { "gen_ai.request.model": turn.model }),
+    };
+    return [
+      ...[...turn.calls].map((call): SpanOperation => ({ type: "end", key: call, at, attributes: {}, error: cut })),
+      ...(turn.chat
+        ? this.#chat(event, { turn, turnId: key, startedAt: turn.chat.startedAt, attributes: {}, error: cut })
+        : []),
+      { type: "end", key, at, attributes, error },
+    ];
+  }
+
+  #answeredChat(event: TroupeEventOf<"model.responded">, turnId: string, turn: OpenTurn): SpanOperation[] {
+    const { usage, costMicros, model, durationMs, at } = event;
+    const attributes = { ...usageAttributes(usage, costMicros), "gen_ai.response.model": model };
+    turn.chat ??= { model, startedAt: at - durationMs };
+    return this.#chat(event, { turn, turnId, startedAt: at - durationMs, attributes, error: null });
+  }
+
+  #failedChat(event: TroupeEventOf<"step.restarted">, turnId: string, turn: OpenTurn): SpanOperation[] {
+    const { chat } = turn;
+    if (!chat) return [];
+    const { code, message } = event.error;
+    const failed = { turn, turnId, startedAt: chat.startedAt, attributes: {}, error: { type: code, message } };
+    const operations = this.#chat(event, failed);
+    turn.chat = { model: chat.model, startedAt: event.retryAt };
+    return operations;
+  }
+
+  /** The whole span of a model call that is over. */
+  #chat(
+    event: TroupeEvent,
+    call: {
+      readonly turn: OpenTurn;
+      readonly turnId: string;
+      readonly startedAt: number;
+      readonly attributes: SpanAttributes;
+      readonly error: SpanError | null;
+    },
+  ): SpanOperation[] {
+    const { turn, turnId, error } = call;
+    const model = turn.chat?.model ?? "";
+    turn.chat = null;
+    // The turn ended before its next attempt began.
+    if (call.startedAt > event.at) return [];
+    turn.chats += 1;
+    const key = `${turnId}/${turn.chats}`;
+    const attributes = {
+      ...modelAttributes(event, "chat", this.#options),
+      "gen_ai.request.model": model,
+      ...(event.step === null ? {} : { "troupe.step": event.step }),
+    };
+    const at = call.startedAt;
+    return [
+      { type: "start", key, parent: turnId, name: `chat ${shortName(model)}`, kind: "client", at, attributes },
+      { type: "end", key, at: event.at, attributes: call.attributes, error },
+    ];
+  }
+
+  #startTool(event: TroupeEventOf<"tool.started">, turnId: string, turn: OpenTurn): SpanOperation[] {
+    const { callId, name, at, attempt } = event;
+    if (turn.calls.has(callId)) {
+      return [
+        { type: "note", key: callId, name: "troupe.tool.started", at, attributes: { "troupe.attempt": attempt } },
+      ];
+    }
+    return [this.#tool(event, { turnId, turn, callId, name, at, toolType: "function" })];
+  }
+
+  #endTool(event: ToolEnd, turnId: string, turn: OpenTurn): SpanOperation[] {
+    const { callId, name, at, durationMs } = event;
+    const error = toolError(event);
+    // Calls that were refused, and those that others carry out, have no start of their own.
+    const start: SpanOperation[] = turn.calls.has(callId)
+      ? []
+      : [this.#tool(event, { turnId, turn, callId, name, at: at - durationMs, toolType: "function" })];
+    turn.calls.delete(callId);
+    const attributes = { "gen_ai.tool.name": shortName(name) };
+    return [...start, { type: "end", key: callId, at, name: `execute_tool ${shortName(name)}`, attributes, error }];
+  }
+
+  #spawn(event: TroupeEventOf<"subagent.spawned">, turnId: string, turn: OpenTurn): SpanOperation[] {
+    const { childId, definition, at } = event;
+    const callId = "callId" in event && typeof event.callId === "string" ? event.callId : null;
+    this.#above.set(childId, callId ?? turnId);
+    if (callId === null || turn.calls.has(callId)) return [];
+    return [this.#tool(event, { turnId, turn, callId, name: definition, at, toolType: "extension" })];
+  }
+
+  #tool(
+    event: TroupeEvent,
+    call: {
+      readonly turnId: string;
+      readonly turn: OpenTurn;
+      readonly callId: string;
+      readonly name: string;
+      readonly at: number;
+      readonly toolType: string;
+    },
+  ): SpanOperation {
+    const { turnId, callId, name, at, toolType } = call;
+    call.turn.calls.add(callId);
+    const attributes = toolAttributes(event, callId, name, toolType);
+    return {
+      type: "start",
+      key: callId,
+      parent: turnId,
+      name: `execute_tool ${shortName(name)}`,
+      kind: "internal",
+      at,
+      attributes,
+    };
+  }
+}

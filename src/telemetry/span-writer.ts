@@ -1,0 +1,101 @@
+import {
+  type Attributes,
+  type HrTime,
+  ROOT_CONTEXT,
+  type Span,
+  type SpanContext,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from "@opentelemetry/api";
+import type { Redactor } from "../base/index.ts";
+import { oneLine } from "./plain-text.ts";
+import type { SpanAttributes, SpanOperation } from "./span-operation.ts";
+
+export interface SpanWriterOptions {
+  readonly tracer: Tracer;
+  readonly redactor: Redactor;
+  /** Whether the texts of errors are shown. */
+  readonly captureContent: boolean;
+}
+
+const kinds = { client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
+
+/**
+ * Carries operations out on a tracer.
+ * Owns: the open spans of one tree, and where ended ones stand, as long as spans may still be put under them.
+ */
+export class SpanWriter {
+  readonly #options: SpanWriterOptions;
+  readonly #open = new Map<string, Span>();
+  readonly #contexts = new Map<string, SpanContext>();
+
+  constructor(options: SpanWriterOptions) {
+    this.#options = options;
+  }
+
+  get isAtRest(): boolean {
+    return this.#open.size === 0;
+  }
+
+  apply(operation: SpanOperation): void {
+    if (operation.type === "start") this.#start(operation);
+    else if (operation.type === "note") this.#note(operation);
+    else this.#end(operation);
+  }
+
+  /** Takes up what others began: opens the spans that are still open, and makes none of those that are over. */
+  takeUp(operations: readonly SpanOperation[]): void {
+    const over = new Set(operations.flatMap((operation) => (operation.type === "end" ? [operation.key] : [])));
+    for (const operation of operations) {
+      if (operation.type === "start" && !over.has(operation.key)) this.#start(operation);
+    }
+  }
+
+  #start(operation: SpanOperation & { type: "start" }): void {
+    const { key, parent, name, kind, at, attributes } = operation;
+    const above = parent === null ? undefined : this.#contexts.get(parent);
+    const span = this.#options.tracer.startSpan(
+      this.#options.redactor.text(name),
+      { kind: kinds[kind], startTime: timeOf(at), attributes: this.#redacted(attributes) },
+      above ? trace.setSpanContext(ROOT_CONTEXT, above) : ROOT_CONTEXT,
+    );
+    this.#open.set(key, span);
+    this.#contexts.set(key, span.spanContext());
+  }
+
+  #note({ key, name, at, attributes }: SpanOperation & { type: "note" }): void {
+    this.#open.get(key)?.addEvent(name, this.#redacted(attributes), timeOf(at));
+  }
+
+  #end({ key, at, name, attributes, error }: SpanOperation & { type: "end" }): void {
+    const span = this.#open.get(key);
+    if (!span) return;
+    this.#open.delete(key);
+    const { redactor, captureContent } = this.#options;
+    if (name !== undefined) span.updateName(redactor.text(name));
+    span.setAttributes(this.#redacted(attributes));
+    if (error) {
+      span.setAttribute("error.type", redactor.text(error.type));
+      const message = captureContent && error.message !== "" ? oneLine(redactor.text(error.message), 500) : undefined;
+      span.setStatus({ code: SpanStatusCode.ERROR, ...(message === undefined ? {} : { message }) });
+    }
+    span.end(timeOf(at));
+  }
+
+  #redacted(attributes: SpanAttributes): Attributes {
+    const { redactor } = this.#options;
+    return Object.fromEntries(
+      Object.entries(attributes).map(([name, value]) => {
+        if (typeof value === "string") return [name, redactor.text(value)];
+        return [name, typeof value === "object" ? value.map((text) => redactor.text(text)) : value];
+      }),
+    );
+  }
+}
+
+/** Seconds and nanoseconds: plain numbers would be taken for times since the process began when they are small. */
+function timeOf(at: number): HrTime {
+  return [Math.floor(at / 1_000), (at % 1_000) * 1_000_000];
+}

@@ -1,0 +1,43 @@
+import { join } from "node:path";
+import { createRedactor } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { EventNarrator } from "./event-narrator.ts";
+import { FileAppender } from "./file-appender.ts";
+import { fileNameOf } from "./file-name.ts";
+import { type EventFeed, listen, type Telemetry } from "./listen.ts";
+import type { LogOptions } from "./terminal-log.ts";
+
+/** One file for all agents, or a folder with a file `<root agent's id>.log` for each tree (see `fileNameOf`). */
+export type TextLogPlace = string | { readonly directory: string };
+
+/**
+ * Appends what all live agents of a runtime do to plain-text files: the time in ISO 8601, the agent's path, what happened
+ * (row H8). Folders are made, only the owner of the process may read them. A disk that fails is told of once, by
+ * `process.emitWarning`, and never ends a turn.
+ * @throws InvalidInputError when no place is given.
+ */
+export function textLog(runtime: EventFeed, place: TextLogPlace, options: LogOptions = {}): Telemetry {
+  const { redactor = createRedactor(), content = false } = options;
+  const pathOf = pathsIn(place);
+  const appender = new FileAppender({ refusesLinks: typeof place !== "string" });
+  const narrator = new EventNarrator(redactor, content);
+  const stop = listen(runtime, "the text log", (event) => {
+    const told = narrator.tell(event);
+    if (told) appender.append(pathOf(told.rootAgentId), `${new Date(told.at).toISOString()}  ${told.text}\n`);
+  });
+  return {
+    flush: () => appender.flush(),
+    close: () => {
+      stop();
+      return appender.flush();
+    },
+  };
+}
+
+function pathsIn(place: TextLogPlace): (rootAgentId: string) => string {
+  if (typeof place === "string" && place !== "") return () => place;
+  if (typeof place === "object" && typeof place.directory === "string" && place.directory !== "") {
+    return (rootAgentId) => join(place.directory, `${fileNameOf(rootAgentId)}.log`);
+  }
+  throw new InvalidInputError('a text log needs a place: a path, or { directory: "logs" }');
+}

@@ -1,0 +1,163 @@
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { createRedactor, type Redactor } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { TroupeEvent } from "../state/index.ts";
+import { fileNameOf } from "./file-name.ts";
+import { type EventFeed, type Telemetry, warnOnce } from "./listen.ts";
+import type { JournalSource } from "./read-events.ts";
+import { SessionFold, type SessionRecord } from "./session-fold.ts";
+import { type SessionMessage, messagesOfTurn } from "./session-messages.ts";
+import { TreeFeed } from "./tree-feed.ts";
+import { writeWholeFile } from "./write-file.ts";
+
+export interface YamlSessionOptions {
+  /** Where the files are; made if it is not there. */
+  readonly directory: string;
+  /** Each turn with the messages that it added; they are read from the store as it ends. Default false. */
+  readonly messages?: boolean | undefined;
+  /** Default: `createRedactor()`, which knows the secrets of the environment. */
+  readonly redactor?: Redactor | undefined;
+}
+
+/** Sessions that are kept in memory; one that is left out is read from the journal again when it goes on. */
+const mostSessions = 200;
+
+/**
+ * Keeps a YAML file for each root agent, `<agent id>_<start>.yaml`, written anew whenever one of its turns has ended
+ * (row H8). A turn that an agent has in another process, or had before, is in it too: it is taken from the journal.
+ * @throws InvalidInputError without a directory.
+ */
+export function yamlSession(runtime: JournalSource & EventFeed, options: YamlSessionOptions): Telemetry {
+  if (typeof options?.directory !== "string" || options.directory === "") {
+    throw new InvalidInputError('yamlSession() needs a folder for its files: { directory: "sessions" }');
+  }
+  const sessions = new SessionFiles(runtime, options);
+  return {
+    flush: () => sessions.flush(),
+    close: () => {
+      sessions.stop();
+      return sessions.flush();
+    },
+  };
+}
+
+/** The text of a session's file. */
+export function sessionYaml(record: SessionRecord): string {
+  return stringify(record, { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+interface Session {
+  readonly fold: SessionFold;
+  /** Messages of the turns that have ended. */
+  readonly messages: Map<string, readonly SessionMessage[]>;
+}
+
+/**
+ * Owns: the records of sessions while they go on, and the writing of their files, one write a file at a time. Does not
+ * own: anything that could not be read from the journal again.
+ */
+class SessionFiles {
+  readonly #source: JournalSource;
+  readonly #options: YamlSessionOptions;
+  readonly #redactor: Redactor;
+  readonly #feed: TreeFeed;
+  /** In the order of their last use. */
+  readonly #sessions = new Map<string, Session>();
+  readonly #writes = new Map<string, Promise<void>>();
+  readonly #changed = new Set<string>();
+  readonly #warn = warnOnce("a session file could not be written");
+
+  constructor(source: JournalSource & EventFeed, options: YamlSessionOptions) {
+    this.#source = source;
+    this.#options = options;
+    this.#redactor = options.redactor ?? createRedactor();
+    this.#feed = new TreeFeed(source, {
+      what: "a session file",
+      isConcerned: ({ turnId, type }) => turnId !== null && type !== "lifecycle.changed",
+      needsPast: (event) => event.type !== "turn.started" || event.agentId !== event.rootAgentId || event.number > 1,
+      onPast: (rootAgentId, events) => {
+        const { fold } = this.#session(rootAgentId);
+        for (const event of events) fold.note(event);
+      },
+      onEvent: (event) => this.#take(event),
+    });
+  }
+
+  stop(): void {
+    this.#feed.stop();
+  }
+
+  async flush(): Promise<void> {
+    await this.#feed.flush();
+    while (this.#writes.size > 0) await Promise.all(this.#writes.values());
+  }
+
+  #session(rootAgentId: string): Session {
+    const session = this.#sessions.get(rootAgentId) ?? { fold: new SessionFold(rootAgentId), messages: new Map() };
+    this.#sessions.delete(rootAgentId);
+    this.#sessions.set(rootAgentId, session);
+    for (const oldest of this.#sessions.keys()) {
+      if (this.#sessions.size <= mostSessions || !this.#feed.forget(oldest)) break;
+      this.#sessions.delete(oldest);
+    }
+    return session;
+  }
+
+  #take(event: TroupeEvent): Promise<void> | undefined {
+    const { rootAgentId } = event;
+    const session = this.#session(rootAgentId);
+    if (session.fold.note(event) === undefined) return undefined;
+    if (this.#options.messages === true) return this.#takeMessages(rootAgentId, session);
+    this.#scheduleWrite(rootAgentId, session);
+    return undefined;
+  }
+
+  async #takeMessages(rootAgentId: string, session: Session): Promise<void> {
+    try {
+      const { stores, tenant } = this.#source;
+      const all = await stores.messages({ tenant, agentId: rootAgentId });
+      for (const { turn_id } of session.fold.record?.turns ?? []) {
+        if (!session.messages.has(turn_id)) session.messages.set(turn_id, messagesOfTurn(all, turn_id));
+      }
+    } finally {
+      this.#scheduleWrite(rootAgentId, session);
+    }
+  }
+
+  #scheduleWrite(rootAgentId: string, session: Session): void {
+    this.#changed.add(rootAgentId);
+    if (this.#writes.has(rootAgentId)) return;
+    this.#writes.set(rootAgentId, this.#write(rootAgentId, session));
+  }
+
+  async #write(rootAgentId: string, session: Session): Promise<void> {
+    // Whoever ended the turn goes on first.
+    await new Promise((resolve) => setImmediate(resolve));
+    while (this.#changed.delete(rootAgentId)) {
+      try {
+        await this.#writeOnce(rootAgentId, session);
+      } catch (error) {
+        this.#warn(error);
+      }
+    }
+    this.#writes.delete(rootAgentId);
+  }
+
+  async #writeOnce(rootAgentId: string, { fold, messages }: Session): Promise<void> {
+    const { record } = fold;
+    if (!record) return;
+    const turns = record.turns.map((turn) => ({ ...turn, ...messagesIn(messages, turn.turn_id) }));
+    const name = `${fileNameOf(rootAgentId)}_${record.started.replaceAll(":", "-")}.yaml`;
+    const shown = this.#redactor.value({ ...record, turns }) as SessionRecord;
+    await writeWholeFile(join(this.#options.directory, name), sessionYaml(shown));
+  }
+}
+
+function messagesIn(
+  known: ReadonlyMap<string, readonly SessionMessage[]>,
+  turnId: string,
+): { messages?: readonly SessionMessage[] } {
+  const messages = known.get(turnId);
+  return messages ? { messages } : {};
+}

@@ -1,0 +1,180 @@
+import { describe, expect, it } from "vitest";
+import type { TroupeEvent } from "../../src/state/index.ts";
+import type { SpanOperation } from "../../src/telemetry/span-operation.ts";
+import { SpanPlan } from "../../src/telemetry/span-plan.ts";
+import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
+
+function operationsOf(events: readonly TroupeEvent[], captureContent = false): SpanOperation[] {
+  const plan = new SpanPlan({ captureContent, providerName: "openai" });
+  return events.flatMap((event) => plan.operations(event));
+}
+
+/** `name [from–to] under parent, error`, one for each span. */
+function spansOf(operations: readonly SpanOperation[]): string[] {
+  return operations.flatMap((operation) => {
+    if (operation.type !== "start") return [];
+    const over = operations.find((one) => one.type === "end" && one.key === operation.key);
+    const ended = over?.type === "end" ? over : undefined;
+    const times = `[${operation.at - start}–${ended ? ended.at - start : ""}]`;
+    const error = ended?.error ? `, ${ended.error.type}` : "";
+    return [`${ended?.name ?? operation.name} ${times} under ${operation.parent}${error}`];
+  });
+}
+
+describe("events as spans", () => {
+  it("turns, model calls and tool calls, subagents under the call that spawned them", () => {
+    expect(spansOf(operationsOf(leadAndReader()))).toEqual([
+      "invoke_agent lead [0–300] under null",
+      "chat gpt-5 [1–101] under desk#1",
+      "execute_tool reader [103–292] under desk#1",
+      "invoke_agent reader [104–290] under desk#1:1:0",
+      "chat gpt-5-mini [104–114] under desk~1234abcd#1, model_error",
+      "chat gpt-5-mini [164–264] under desk~1234abcd#1",
+      "execute_tool fetch_page [265–285] under desk~1234abcd#1, offline",
+    ]);
+  });
+
+  it("every span that is started is ended, in time, and nothing is ended twice", () => {
+    const operations = operationsOf(leadAndReader());
+    const started = operations.filter(({ type }) => type === "start").map(({ key }) => key);
+    const ended = operations.filter(({ type }) => type === "end").map(({ key }) => key);
+    expect(ended.toSorted()).toEqual(started.toSorted());
+    expect(new Set(ended).size).toBe(ended.length);
+  });
+
+  it("carry the names of the conventions, and no contents", () => {
+    const operations = operationsOf(leadAndReader());
+    const [turn, chat, answered] = operations;
+    expect(turn).toMatchObject({
+      attributes: {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.agent.id": "desk",
+        "gen_ai.agent.name": "lead",
+        "gen_ai.conversation.id": "desk",
+        "troupe.turn.id": "desk#1",
+      },
+    });
+    expect(chat).toMatchObject({
+      kind: "client",
+      attributes: { "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-5" },
+    });
+    expect(answered?.attributes).toEqual({
+      "gen_ai.response.model": "gpt-5-2026",
+      "gen_ai.usage.input_tokens": 30,
+      "gen_ai.usage.output_tokens": 12,
+      "troupe.cost.usd": 0.000_42,
+    });
+    expect(operations.at(-1)).toMatchObject({
+      key: "desk#1",
+      error: null,
+      attributes: {
+        "troupe.turn.status": "completed",
+        "troupe.turn.stop_reason": "completed",
+        "gen_ai.request.model": "gpt-5",
+      },
+    });
+    const contents = ["Compare the papers", "the answer", "A says yes"];
+    for (const text of contents) expect(JSON.stringify(operations)).not.toContain(text);
+    for (const text of contents) expect(JSON.stringify(operationsOf(leadAndReader(), true))).toContain(text);
+  });
+
+  it("use the session as the conversation where there is one", () => {
+    const desk = teller({ at: start, row: 0 }, { agentId: "desk", sessionId: "visit-4" });
+    const [turn] = operationsOf([desk.tell({ type: "turn.started", number: 1, prompt: "" })]);
+    expect(turn?.attributes).toMatchObject({ "gen_ai.conversation.id": "visit-4" });
+  });
+});
+
+describe("a turn that does not end well", () => {
+  const desk = teller({ at: start, row: 0 }, { agentId: "desk" });
+  const begun = [
+    desk.tell({ type: "turn.started", number: 1, prompt: "" }),
+    desk.tell({ type: "step.started", model: "gpt-5" }, 1),
+  ];
+
+  it("ends the call in flight with it: failed with its error", () => {
+    desk.pass(70);
+    const operations = operationsOf([...begun, desk.tell({ type: "turn.failed", ...end, error: failure })]);
+    expect(spansOf(operations)).toEqual([
+      "invoke_agent lead [0–70] under null, model_error",
+      "chat gpt-5 [0–70] under desk#1, model_error",
+    ]);
+    expect(operations.at(-1)).toMatchObject({ attributes: { "troupe.turn.status": "failed" } });
+  });
+
+  it("is no error when it was stopped; what it cut is", () => {
+    const operations = operationsOf([
+      ...begun,
+      desk.tell({ type: "tool.started", callId: "desk#1:1:0", name: "search", attempt: 1 }, 1),
+      desk.tell({ type: "turn.stopped", ...end, stopReason: "user_requested", message: "aborted" }),
+    ]);
+    expect(spansOf(operations)).toEqual([
+      "invoke_agent lead [0–70] under null",
+      "execute_tool search [70–70] under desk#1, interrupted",
+      "chat gpt-5 [0–70] under desk#1, interrupted",
+    ]);
+    expect(operations.at(-1)).toMatchObject({
+      attributes: { "troupe.turn.status": "stopped", "troupe.turn.stop_reason": "user_requested" },
+    });
+  });
+
+  it("has no call for an attempt that never began", () => {
+    const retried = desk.tell({ type: "step.restarted", attempt: 2, error: failure, retryAt: start + 9_000 }, 1);
+    const stopped = desk.tell({ type: "turn.stopped", ...end, stopReason: "user_requested" });
+    expect(spansOf(operationsOf([...begun, retried, stopped]))).toEqual([
+      "invoke_agent lead [0–70] under null",
+      "chat gpt-5 [0–70] under desk#1, model_error",
+    ]);
+  });
+});
+
+describe("what has no start of its own", () => {
+  const desk = teller({ at: start + 500, row: 0 }, { agentId: "desk" });
+  const begun = desk.tell({ type: "turn.started", number: 1, prompt: "" });
+  const call = { callId: "desk#1:1:0", name: "pay" };
+
+  it("a refused call is a span that ends where it begins", () => {
+    const refused = desk.tell({ type: "tool.failed", ...call, outcome: "denied", durationMs: 0, error: null }, 1);
+    expect(spansOf(operationsOf([begun, refused]))[1]).toBe("execute_tool pay [500–500] under desk#1, denied");
+  });
+
+  it("a second attempt is noted on the call's span, as is on the turn's what is no call", () => {
+    const operations = operationsOf([
+      begun,
+      desk.tell({ type: "tool.started", ...call, attempt: 1 }, 1),
+      desk.tell({ type: "tool.started", ...call, attempt: 2 }, 1),
+      desk.tell({ type: "turn.waiting", reason: "budget" }),
+      desk.tell({ type: "budget.exhausted", accountId: "desk#1", limit: "maxCostMicros" }),
+    ]);
+    expect(operations.filter(({ type }) => type === "note")).toMatchObject([
+      { key: "desk#1:1:0", name: "troupe.tool.started", attributes: { "troupe.attempt": 2 } },
+      { key: "desk#1", name: "troupe.turn.waiting", attributes: { "troupe.reason": "budget" } },
+      { key: "desk#1", name: "troupe.budget.exhausted", attributes: { "troupe.budget.limit": "maxCostMicros" } },
+    ]);
+  });
+
+  it("a subagent that code spawned stands right under the turn", () => {
+    const child = teller(
+      { at: start + 501, row: 9 },
+      { agentId: "desk~1", rootAgentId: "desk", parentAgentId: "desk", turnId: "desk~1#1" },
+    );
+    const operations = operationsOf([
+      begun,
+      desk.tell({ type: "subagent.spawned", childId: "desk~1", definition: "reader" }, 1),
+      child.tell({ type: "turn.started", number: 1, prompt: "" }),
+    ]);
+    expect(operations.at(-1)).toMatchObject({ key: "desk~1#1", parent: "desk#1" });
+  });
+
+  it("events of turns and parents that nobody knows do no harm", () => {
+    const [, ...headless] = leadAndReader();
+    expect(spansOf(operationsOf(headless))).toEqual([
+      "invoke_agent reader [104–290] under null",
+      "chat gpt-5-mini [104–114] under desk~1234abcd#1, model_error",
+      "chat gpt-5-mini [164–264] under desk~1234abcd#1",
+      "execute_tool fetch_page [265–285] under desk~1234abcd#1, offline",
+    ]);
+    for (const event of leadAndReader()) expect(() => operationsOf([event])).not.toThrow();
+  });
+});
