@@ -12,7 +12,7 @@ import {
   toolLogging,
   trust,
 } from "../../src/hooks/index.ts";
-import { type TraceEntry, textOf } from "../../src/state/index.ts";
+import { type Message, type TraceEntry, textOf } from "../../src/state/index.ts";
 import { callResult, failedCall, fakeRun, llmCall, message, nothing, runPlugin, toolCall } from "./hook-fixtures.ts";
 
 const call: CheckedCall = { callId: "desk-1#1:1:0", name: "search", arguments: { query: "x" } };
@@ -180,6 +180,8 @@ const stopFor = async (plugin: Plugin, actorId: string | null) => {
   return patch.stop;
 };
 
+const input = (turn: number, origin: string): Message => ({ ...message(`desk-1#${turn}:in`), origin });
+
 describe("trust", () => {
   test("a list of actors: nobody else, and nobody without a name", async () => {
     const plugin = trust({ allow: ["mia"] });
@@ -202,6 +204,30 @@ describe("trust", () => {
     ]);
     const vague = (() => "yes") as unknown as () => boolean;
     expect(await stopFor(trust({ allow: vague }), "mia")).not.toBeNull();
+  });
+
+  test("what others said in earlier turns is kept from the model", async () => {
+    const messages = [
+      input(1, "mia"),
+      input(2, "bob"),
+      input(3, "user"),
+      { ...message("desk-1#3:1:beforeLlm:0:0"), origin: "hook:memo" },
+      input(4, "bob"),
+      input(5, "mia"),
+    ];
+    const removedBy = async (plugin: Plugin, turnId: string) => {
+      const { run } = fakeRun({ turnId, actorId: "mia" });
+      return (await runPlugin(plugin, "beforeLlm", createDraft("beforeLlm", { messages }), run)).patch
+        .removedMessageIds;
+    };
+    expect(await removedBy(trust({ allow: ["mia"] }), "desk-1#5")).toEqual([
+      "desk-1#2:in",
+      "desk-1#4:in",
+      "desk-1#3:in",
+    ]);
+    const asked = vi.fn<(actorId: string | null, agentId: string) => boolean>((actorId) => actorId === null);
+    expect(await removedBy(trust({ allow: asked }), "desk-1#5")).toEqual(["desk-1#1:in", "desk-1#2:in", "desk-1#4:in"]);
+    expect(asked.mock.calls.map(([actorId]) => actorId)).toEqual(["mia", "bob", null]);
   });
 });
 

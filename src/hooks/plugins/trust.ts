@@ -6,22 +6,38 @@ export interface TrustOptions {
   readonly allow: readonly string[] | ((actorId: string | null, agentId: string) => boolean | Promise<boolean>);
 }
 
-/** Ends a turn before its first model call unless the actor who started it may talk to this agent. */
+/**
+ * Ends a turn before its first model call unless the actor who started it may talk to this agent. What such an actor said
+ * stays in history, but no later model call is shown it.
+ */
 export function trust({ allow }: TrustOptions): Plugin {
   if (typeof allow !== "function" && !Array.isArray(allow)) {
     throw new InvalidInputError("trust: allow must be a list of actor ids, or a function");
   }
+  const isTrusted = async (actorId: string | null, agentId: string): Promise<boolean> => {
+    if (typeof allow !== "function") return actorId !== null && allow.includes(actorId);
+    const verdict: unknown = await allow(actorId, agentId);
+    return verdict === true;
+  };
   return {
     name: "trust",
     hooks: {
       async afterUserInput(draft, { actorId, agent }) {
-        const isAllowed: unknown =
-          typeof allow === "function"
-            ? await allow(actorId, agent.agentId)
-            : actorId !== null && allow.includes(actorId);
-        if (isAllowed === true) return;
+        if (await isTrusted(actorId, agent.agentId)) return;
         const who = actorId === null ? "a turn without an actor" : `actor "${actorId}"`;
         draft.stop(`${who} is not trusted by agent "${agent.agentId}"`);
+      },
+      async beforeLlm(draft, { agent, turnId }) {
+        // Inputs of turns are the only messages with such an id; their origin is who started the turn.
+        const inputs = draft.messages.filter(({ role, id }) => role === "user" && id.endsWith(":in"));
+        const earlier = Map.groupBy(
+          inputs.filter(({ id }) => id !== `${turnId}:in`),
+          ({ origin }) => origin,
+        );
+        for (const [origin, messages] of earlier) {
+          if (await isTrusted(origin === "user" ? null : origin, agent.agentId)) continue;
+          for (const { id } of messages) draft.remove(id);
+        }
       },
     },
   };
