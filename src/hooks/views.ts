@@ -9,14 +9,12 @@ import type {
   Usage,
 } from "../state/index.ts";
 
-/** A tool call as the model asked for it, with what earlier hooks changed of it. */
+/** A tool call as the model asked for it, with the arguments that an earlier hook put in place of its own. */
 export interface HookCall {
   readonly callId: string;
   readonly name: string;
   /** JSON text; when it is the model's own it may be broken. */
   readonly arguments: string;
-  /** Why an earlier hook denied it. */
-  readonly denied?: string | undefined;
 }
 
 /** A tool call whose arguments were checked, right before it runs. */

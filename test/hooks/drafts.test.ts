@@ -1,5 +1,5 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
-import { createDraft, type HookDrafts, patchedCalls } from "../../src/hooks/index.ts";
+import { createDraft, type HookDrafts } from "../../src/hooks/index.ts";
 import { type HookName, hookPatchSchema } from "../../src/state/index.ts";
 import { afterLlm, beforeEachTool, beforeLlm, calls, callResult, ended, nothing, response } from "./hook-fixtures.ts";
 
@@ -160,22 +160,5 @@ describe("what came of a draft", () => {
     draft.add({ role: "user", content });
     content[0] = { type: "text", text: "changed afterwards" };
     expect(outcome().added).toEqual([{ role: "user", content: [{ type: "text", text: "as it was" }] }]);
-  });
-});
-
-describe("patchedCalls", () => {
-  test("the last arguments count and the first denial stands", () => {
-    const patches = [
-      { callId: "a#1:1:0", arguments: '{"try":1}' },
-      { callId: "a#1:1:1", denied: "first" },
-      { callId: "a#1:1:0", arguments: '{"try":2}' },
-      { callId: "a#1:1:1", denied: "second", arguments: "{}" },
-      { callId: "a#1:1:9", denied: "not here" },
-    ];
-    expect(patchedCalls(calls, patches)).toEqual([
-      { callId: "a#1:1:0", name: "search", arguments: '{"try":2}' },
-      { callId: "a#1:1:1", name: "delete", arguments: "{}", denied: "first" },
-    ]);
-    expect(patchedCalls(calls, [])).toEqual(calls);
   });
 });
