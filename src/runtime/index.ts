@@ -10,6 +10,7 @@ export {
 export { createRuntime } from "./create-runtime.ts";
 export { type AgentOverview, createOverview, noted, type Overview, type OverviewState } from "./overview.ts";
 export { MachineFold } from "./rebuild.ts";
+export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
 export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
 export type { EventObserver, Turn, TurnOptions, TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
 export type {
