@@ -1,6 +1,7 @@
 export * from "./agents/index.ts";
 export { type Clock, systemClock } from "./base/index.ts";
 export * from "./budget/index.ts";
+export * from "./context/index.ts";
 export * from "./errors/index.ts";
 export * from "./hooks/index.ts";
 export * from "./model/index.ts";

@@ -1,8 +1,9 @@
 import { faultPoint } from "../base/index.ts";
-import { compactionDue } from "../context/index.ts";
+import { type Compaction, type CompactionInput, type CompactionStrategy, compactionDue } from "../context/index.ts";
 import { ContextTooLongError } from "../errors/index.ts";
 import type { EntryOf, Message, TurnState } from "../state/index.ts";
 import { tooLong } from "./compaction-limit.ts";
+import { storedErrorOf } from "./effect.ts";
 import { generateFor } from "./generate.ts";
 import { isWarnedOf } from "./hook-run.ts";
 import type { Host } from "./host.ts";
@@ -37,7 +38,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
   const { strategy, keep } = autoCompact;
   const view = host.history();
   const compaction = await host.world.run(`${turnId}:${step}:${run}`, signal, (worldSignal) =>
-    strategy.compact({
+    compactUnlessTooLong(strategy, {
       messages: view,
       keep,
       turnId,
@@ -69,6 +70,16 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
     { messages: message ? [message] : [] },
   );
   faultPoint("compact.result");
+}
+
+/** A summary whose own prompt is too long for the model is no way to make the conversation shorter. */
+async function compactUnlessTooLong(strategy: CompactionStrategy, input: CompactionInput): Promise<Compaction | null> {
+  try {
+    return await strategy.compact(input);
+  } catch (error) {
+    if (storedErrorOf(error).code === "context_length") return null;
+    throw error;
+  }
 }
 
 /** The last attempt of the coming model call was refused as too long, and nothing has been left out since. */

@@ -1,8 +1,8 @@
 import { createDraft } from "../hooks/index.ts";
 import { openCallsOf, type TurnState, textOf } from "../state/index.ts";
+import { argumentsTextOf } from "./call-request.ts";
 import { checkOutput } from "./check-output.ts";
 import { effectActor } from "./effect.ts";
-import { argumentsTextOf } from "./gate.ts";
 import { runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 

@@ -58,13 +58,21 @@ export function effectActor<Input extends EffectInput | undefined>(
   });
 }
 
+/** Longest error text that is journalled and told to a model; UTF-16 units. */
+const MESSAGE_CHARACTERS = 8_000;
+
+function bounded(message: string): string {
+  if (message.length <= MESSAGE_CHARACTERS) return message;
+  return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
+}
+
 /** An error as it is journalled: code and words, no stack, no cause. */
 export function storedErrorOf(error: unknown): StoredError {
   if (error instanceof TroupeError) {
     // What a model refused as too long is told apart: it is what compaction is for.
     const code = error.details["kind"] === "context_length" ? "context_length" : error.code;
-    return { code, message: error.message, retryable: error.retryable };
+    return { code, message: bounded(error.message), retryable: error.retryable };
   }
-  if (error instanceof Error) return { code: error.name, message: error.message, retryable: false };
-  return { code: "thrown", message: String(error), retryable: false };
+  if (error instanceof Error) return { code: error.name, message: bounded(error.message), retryable: false };
+  return { code: "thrown", message: bounded(String(error)), retryable: false };
 }

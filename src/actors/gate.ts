@@ -1,58 +1,16 @@
 import type { AgentTool } from "../agents/index.ts";
-import { shortHash, stableStringify } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import {
-  type CallPatch,
-  type CallState,
-  type EntryOf,
-  type Json,
-  partsOfCall,
-  type ToolCallRequest,
-} from "../state/index.ts";
+import type { CallState, EntryOf, Json } from "../state/index.ts";
+import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments } from "./call-request.ts";
 import { storedErrorOf } from "./effect.ts";
 import { appendWarnings, hookContextOf, type Warning } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { stopSignalOf } from "./stop-signal.ts";
 import { runContextOf } from "./tool-run.ts";
 
-/** The call as the model wrote it. */
-export function requestOfCall(host: Host, callId: string): ToolCallRequest | undefined {
-  const { turnId, step, index } = partsOfCall(callId);
-  const message = host.message(`${turnId}:${step}`);
-  return message?.role === "assistant" ? message.toolCalls?.[index] : undefined;
-}
-
-/** The arguments of a call as text: the model's own, or what a hook put in their place. */
-export function argumentsTextOf(host: Host, callId: string): string {
-  const changed = patchesOf(host, callId).findLast((patch) => patch.arguments !== undefined);
-  return changed?.arguments ?? requestOfCall(host, callId)?.arguments ?? "";
-}
-
-/** What `afterLlm` and `beforeTools` hooks changed of a call, in order. */
-function patchesOf(host: Host, callId: string): CallPatch[] {
-  const { turnId } = partsOfCall(callId);
-  return host
-    .memory(turnId)
-    .entries.flatMap((entry) =>
-      entry.type === "hook.applied" ? (entry.patch.calls ?? []).filter((patch) => patch.callId === callId) : [],
-    );
-}
-
-/** The tool, if the agent has it and was granted it. What the journal or a model says grants nothing (S14). */
-export function grantedTool(host: Host, name: string): AgentTool | undefined {
-  const tool = host.definition.tools.get(name);
-  if (!tool || tool.kind === "internal") return tool;
-  const { grantedTools } = host.identity;
-  return grantedTools && !grantedTools.includes(name) ? undefined : tool;
-}
-
 type Gate = Omit<EntryOf<"call.gated">, "seq" | "at" | "epoch">;
 type Verdict = Pick<Gate, "verdict" | "message"> & Partial<Pick<Gate, "arguments" | "needsApproval">>;
-
-export function hashOfArguments(args: Json): string {
-  return shortHash(stableStringify(args));
-}
 
 /**
  * Decides whether a call may run, with which arguments, and whether a person has to approve it; the decision is one entry.
@@ -68,7 +26,7 @@ export async function gateCall(
     const message = host.definition.tools.unknownToolMessage(call.name);
     return append(host, call, undefined, { verdict: "not_found", message });
   }
-  const denied = patchesOf(host, call.callId).find((patch) => patch.denied !== undefined);
+  const denied = callPatchesOf(host, call.callId).find((patch) => patch.denied !== undefined);
   if (denied) return append(host, call, tool, { verdict: "denied", message: denied.denied ?? "" });
   const parsed = tool.parse(argumentsTextOf(host, call.callId));
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });

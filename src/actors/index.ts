@@ -1,6 +1,6 @@
+export { hashOfArguments } from "./call-request.ts";
 export { outputOf } from "./check-output.ts";
 export { bindHost, storedErrorOf } from "./effect.ts";
-export { hashOfArguments } from "./gate.ts";
 export type { FactParts, Host, Proposed, SpawnRequest, TurnMemory } from "./host.ts";
 export { requestKeyOf } from "./model-outcome.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";

@@ -1,7 +1,9 @@
 import type { AgentTool } from "../agents/index.ts";
+import { expandedWindow } from "../context/index.ts";
 import { type CallState, type Json, type Message } from "../state/index.ts";
 import type { InternalTool } from "../tools/index.ts";
 import type { Host } from "./host.ts";
+import { compileInputOf } from "./prompt.ts";
 import { errorResult, settleCall } from "./settle-call.ts";
 
 /** Longest excerpt of one call's arguments in a list. */
@@ -27,24 +29,17 @@ export function runInternalTool(host: Host, call: CallState, tool: InternalTool)
 
 function loadHistory(host: Host, call: CallState): void {
   const { turnId, step, callId } = call;
-  const shown = host.turn(turnId)?.contextWindowSize ?? 0;
-  const earlier = host.archive().filter((message) => isSaid(message) && !isOfTurn(message, turnId)).length;
-  const size = Math.min(earlier, shown + (host.definition.history.expandBy ?? 10));
-  if (size <= shown) {
+  const turn = host.turn(turnId);
+  const { history } = host.definition;
+  const shown = turn?.contextWindowSize ?? history.contextWindowSize ?? 0;
+  const window = turn && expandedWindow(history, compileInputOf(host, turn));
+  if (!window || window.size <= shown) {
     return settleCall(host, call, { outcome: "success", text: "There are no older messages: you see all of them." });
   }
+  const { size, total } = window;
   host.append({ type: "context.expanded", turnId, step, callId, size });
-  const text = `${size - shown} older messages are now in your context; ${earlier - size} more can be loaded.`;
+  const text = `${size - shown} older messages are now in your context; ${Math.max(0, total - size)} more can be loaded.`;
   settleCall(host, call, { outcome: "success", text });
-}
-
-/** What a person or the agent said, without tool rounds. */
-function isSaid(message: Message): boolean {
-  return message.role === "user" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) === 0);
-}
-
-function isOfTurn(message: Message, turnId: string): boolean {
-  return message.metadata?.execution_id === turnId || message.id === `${turnId}:in`;
 }
 
 interface EarlierCall {

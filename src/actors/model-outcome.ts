@@ -117,7 +117,10 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
       step,
       attempt,
       model,
-      error: isTooLong && !retries ? { ...stored, message: `${tooLong(compactions)} (${stored.message})` } : stored,
+      error:
+        isTooLong && !retries
+          ? { ...stored, code: "context_too_long", message: `${tooLong(compactions)} (${stored.message})` }
+          : stored,
       retryAt: retries ? host.clock.now() + delay : null,
       usage,
       settlement,

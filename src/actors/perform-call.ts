@@ -1,7 +1,8 @@
 import { faultPoint } from "../base/index.ts";
 import { type CallState, foldCall } from "../state/index.ts";
+import { grantedTool } from "./call-request.ts";
 import { effectActor } from "./effect.ts";
-import { gateCall, grantedTool } from "./gate.ts";
+import { gateCall } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
 import { askFirst, takeDecision } from "./requests.ts";

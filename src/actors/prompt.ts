@@ -1,17 +1,16 @@
 import { shortHash } from "../base/index.ts";
-import { assembleMessages } from "../context/index.ts";
+import { assembleMessages, type CompileInput } from "../context/index.ts";
 import type { EntryOf, HookPatch, Message, ModelRequest, TurnState } from "../state/index.ts";
-import { grantedTool } from "./gate.ts";
+import { grantedTool } from "./call-request.ts";
 import type { Host } from "./host.ts";
 
 /** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
 export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   const { definition, identity } = host;
-  const { turnId, contextWindowSize, loadedCallIds } = turn;
   const messages = assembleMessages({
-    instructions: instructionsOf(host, turnId),
+    instructions: instructionsOf(host, turn.turnId),
     compiler: definition.history,
-    input: { history: host.history(), turnId, contextWindowSize, loadedCallIds, earlier: host.archive() },
+    input: compileInputOf(host, turn),
     patches: patchesOf(host, turn),
   });
   const granted = identity.grantedTools;
@@ -23,6 +22,11 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
     ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
     ...(definition.responseFormat === undefined ? {} : { responseFormat: definition.responseFormat }),
   };
+}
+
+/** What the history compiler chooses from. */
+export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCallIds }: TurnState): CompileInput {
+  return { history: host.history(), turnId, contextWindowSize, loadedCallIds, earlier: host.archive() };
 }
 
 const digests = new WeakMap<Message, string>();

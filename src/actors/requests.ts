@@ -1,9 +1,13 @@
 import type { AgentTool } from "../agents/index.ts";
 import { faultPoint } from "../base/index.ts";
 import { type CallState, foldCall, type RequestKind, requestIdOf } from "../state/index.ts";
-import { gateEdited, hashOfArguments } from "./gate.ts";
+import { hashOfArguments } from "./call-request.ts";
+import { gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
-import { errorResult, settleCall } from "./settle-call.ts";
+import { errorResult, resultOfOutput, settleCall } from "./settle-call.ts";
+
+/** Characters of an answer that the model sees; the whole of a longer one is stored as an artifact. */
+const ANSWER_CHARACTERS = 32_000;
 
 /** What is asked of somebody before a call can go on. */
 interface Question {
@@ -109,7 +113,8 @@ export function takeDecision(host: Host, call: CallState, tool: AgentTool): Call
       return undefined;
     case "answered": {
       const { text = "", isError = false } = decision.result ?? {};
-      settleCall(host, call, isError ? errorResult(text, "client_error") : { outcome: "success", text });
+      const shown = resultOfOutput(host, call, { text, isError: false }, ANSWER_CHARACTERS);
+      settleCall(host, call, isError ? { ...shown, ...errorResult(shown.text, "client_error") } : shown);
       return undefined;
     }
     case "edited":

@@ -1,5 +1,5 @@
 import { type EntryOf, type StoredError, textOf } from "../state/index.ts";
-import { argumentsTextOf } from "./gate.ts";
+import { argumentsTextOf } from "./call-request.ts";
 import type { Host } from "./host.ts";
 
 /** One call with its result, as hooks see it. */

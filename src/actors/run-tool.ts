@@ -5,6 +5,7 @@ import {
   type Reconciliation,
   type Redact,
   type RenderedOutput,
+  redactError,
   renderOutput,
   revocable,
   type Tool,
@@ -104,6 +105,7 @@ async function execute(host: Host, call: CallState, tool: Tool<never>, signal: A
   const run = revocable(runContextOf(host, call, timed.signal));
   try {
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
+    run.redactWith(redact);
     const work = async (): Promise<unknown> => await tool.execute(args as never, run.run);
     return await withoutSecrets(redact, () => abortable(work(), timed.signal));
   } finally {
@@ -118,11 +120,9 @@ const asItIs: Redact = (text) => text;
 /** What a tool gives or throws, as text, without the secrets that it was called with (S13). */
 async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput> {
   try {
-    const { text, isError } = renderOutput(await work());
-    return { text: redact(text), isError };
+    return renderOutput(await work(), redact);
   } catch (error) {
-    if (error instanceof Error) error.message = redact(error.message);
-    throw error;
+    throw redactError(error, redact);
   }
 }
 
@@ -169,6 +169,7 @@ async function reconcile(
   try {
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     hide = redact;
+    run.redactWith(redact);
     answer = await tool.reconcile(args as never, run.run);
   } catch (error) {
     return unknownResult(
@@ -181,8 +182,7 @@ async function reconcile(
   faultPoint("reconcile.effect");
   if ("unknown" in answer) return unknownResult(call.name, why);
   if (answer.done) {
-    const { text, isError } = renderOutput(answer.result);
-    return resultOfOutput(host, call, { text: hide(text), isError }, tool.maxOutputCharacters);
+    return resultOfOutput(host, call, renderOutput(answer.result, hide), tool.maxOutputCharacters);
   }
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
 }

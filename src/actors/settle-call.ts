@@ -2,7 +2,7 @@ import { createId } from "../base/index.ts";
 import type { CallOutcome, CallState, StoredError } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
 import { excerptOf, type RenderedOutput } from "../tools/index.ts";
-import { requestOfCall } from "./gate.ts";
+import { requestOfCall } from "./call-request.ts";
 import type { FactParts, Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
 import { isReviewDue } from "./review-due.ts";

@@ -6,25 +6,26 @@ export interface AutoCompactOptions {
   readonly strategy?: CompactionStrategy | undefined;
   /** How full the model's window may be, in percent, before the next call is preceded by a compaction. Default 80. */
   readonly atPercent?: number | undefined;
-  /** Newest messages that stay as they are. Default 20. */
+  /** Newest messages that stay as they are. Default: as the strategy has it, 20. */
   readonly keep?: number | undefined;
 }
 
 export interface AutoCompact {
   readonly strategy: CompactionStrategy;
   readonly atPercent: number;
-  readonly keep: number;
+  /** Absent: as the strategy has it. */
+  readonly keep?: number;
 }
 
 /** Null: the conversation is never compacted (row L10). */
 export function autoCompactOf(agent: string, options: boolean | AutoCompactOptions | undefined): AutoCompact | null {
   if (options === undefined || options === false) return null;
-  const { strategy = summarize(), atPercent = 80, keep = 20 } = options === true ? {} : options;
+  const { strategy = summarize(), atPercent = 80, keep } = options === true ? {} : options;
   if (!(atPercent > 0 && atPercent <= 100)) {
     throw new InvalidInputError(`agent "${agent}": autoCompact.atPercent is ${atPercent}; use more than 0, up to 100`);
   }
-  if (!Number.isSafeInteger(keep) || keep < 1) {
+  if (keep !== undefined && (!Number.isSafeInteger(keep) || keep < 1)) {
     throw new InvalidInputError(`agent "${agent}": autoCompact.keep is ${keep}; use a whole number of at least 1`);
   }
-  return { strategy, atPercent, keep };
+  return { strategy, atPercent, ...(keep === undefined ? {} : { keep }) };
 }

@@ -1,5 +1,5 @@
-import type { Budget, Limits, Price } from "../budget/index.ts";
 import type { z } from "zod";
+import type { Budget, Limits, Price } from "../budget/index.ts";
 import type { HistoryCompiler } from "../context/index.ts";
 import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";

@@ -10,7 +10,7 @@ import {
   verdictsOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
-import { renderOutput } from "../tools/index.ts";
+import { answerText } from "../tools/index.ts";
 import type { Decide, RequestListOptions } from "./request-types.ts";
 import type { RuntimeOptions } from "./types.ts";
 
@@ -107,7 +107,7 @@ export class RequestDesk {
       if (parsed && !parsed.ok) throw new InvalidInputError(`request "${request.requestId}": ${parsed.message}`);
       return { verdict, by, reason, arguments: decide.arguments };
     }
-    if (verdict === "answered") return { verdict, by, reason, result: resultOf(decide) };
+    if (verdict === "answered") return { verdict, by, reason, result: resultOf(request, decide) };
     return { verdict, by, reason };
   }
 
@@ -117,9 +117,11 @@ export class RequestDesk {
   }
 }
 
-function resultOf({ result, isError = false }: Decide): NonNullable<Decision["result"]> {
-  const rendered = renderOutput(result);
-  return { text: rendered.text, isError: isError || rendered.isError };
+/** An answer that cannot be shown to the model is refused before anything is decided: there is no second decision. */
+function resultOf(request: AgentRequest, { result, isError = false }: Decide): NonNullable<Decision["result"]> {
+  const rendered = answerText(request, result);
+  if (rendered.isError) throw new InvalidInputError(`request "${request.requestId}": ${rendered.text}`);
+  return { text: rendered.text, isError };
 }
 
 function unfit({ requestId, kind }: AgentRequest, verdict: string): string {

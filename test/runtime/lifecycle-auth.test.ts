@@ -129,7 +129,7 @@ describeRuntimes("L9: auth", (stage) => {
     const agent = await second.find("a");
     await agent.start();
     expect((await agent.turn("a#1").result).text).toBe("all done");
-    expect(asked[0]).toEqual({ actorId: "ada", agentId: "a", turnId: "a#1" });
+    expect(asked[0]).toEqual({ actorId: "ada", agentId: "a", turnId: "a#1", reason: "restart" });
     expect(seen).toHaveLength(2);
     for (const one of seen) expect(one).toMatchObject({ actorId: "ada", credentials: { token: "fresh" } });
     expect(asked).toHaveLength(1);
