@@ -1,6 +1,6 @@
 import { createDraft } from "../hooks/index.ts";
 import { openCallsOf, type TurnState, textOf } from "../state/index.ts";
-import { argumentsTextOf } from "./call-request.ts";
+import { argumentsTextOf, callPatchesOf } from "./call-request.ts";
 import { checkOutput } from "./check-output.ts";
 import { effectActor } from "./effect.ts";
 import { runHooks } from "./hook-run.ts";
@@ -16,7 +16,10 @@ export const decide = effectActor<{ readonly turnId: string }>("decide", async (
   const { step } = turn;
   const { hooks } = host.definition;
   const calls = () =>
-    openCallsOf(turn).map(({ callId, name }) => ({ callId, name, arguments: argumentsTextOf(host, callId) }));
+    openCallsOf(turn).map(({ callId, name }) => {
+      const denied = callPatchesOf(host, callId).find((patch) => patch.denied !== undefined)?.denied;
+      return { callId, name, arguments: argumentsTextOf(host, callId), ...(denied === undefined ? {} : { denied }) };
+    });
   const afterLlm = {
     registered: hooks.afterLlm,
     draft: () =>

@@ -109,7 +109,7 @@ function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; r
         throw new InvariantError("a call of generate() was granted without a reservation");
       }
       if (entry.reason !== "mustWait" && entry.reason !== "paused") throw refusedCall("generate()", entry);
-      await abortable(host.freed(entry), signal);
+      await abortable(host.freed(entry, run), signal);
     }
   });
 }

@@ -116,8 +116,11 @@ export interface Host {
   live(): Promise<Host>;
   /** Resolves when nothing of the open turn's own is out in the world; children come to rest by themselves. */
   quiet(): Promise<void>;
-  /** Resolves when an intent that was refused only for now may be proposed again; rejects when the lease is lost. */
-  freed(refusal: Refusal): Promise<void>;
+  /**
+   * Resolves when an intent that was refused only for now may be proposed again; rejects when the lease is lost. `run` is
+   * who waits: a call that waits here has nothing out in the world, so that a pause need not wait for it.
+   */
+  freed(refusal: Refusal, run: string): Promise<void>;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
   confirmPause(): void;
   /** Where a child of this turn stands; settles when it has ended. */

@@ -64,6 +64,7 @@ const machine = setup({
     leavesWorkOpen: ({ context, event }) => hasOpenWork(after(context, event)),
     thinksNext: ({ context, event }) => nextMove(after(context, event)) === "think",
     runsToolsNext: ({ context, event }) => nextMove(after(context, event)) === "runTools",
+    stopsHere: ({ event }) => event.type === "hook.applied" && event.patch.stop !== null,
     willRetry: ({ event }) => event.type === "model.failed" && event.retryAt !== null,
     checksAnswer: ({ context, event }) => isAnswerChecked(after(context, event)),
     welcomesInput: ({ event }) => event.type === "turn.started" && event.hooks.afterUserInput > 0,
@@ -158,8 +159,13 @@ export const turnMachine = machine.createMachine({
         assembling: {
           on: {
             "model.requested": { target: "calling", actions: ["dropCalls", "record"] },
-            // A hook stops the turn before the call is made.
+            // A hook stops the turn before the call is made and paid for.
             "stop.signalled": [...failure],
+            "hook.applied": [
+              { guard: and(["stopsHere", "completesFirst"]), target: "#turn.completing", actions: "record" },
+              { guard: "stopsHere", target: "#turn.finishing", actions: "record" },
+              { actions: "record" },
+            ],
           },
         },
         calling: {

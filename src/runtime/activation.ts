@@ -146,8 +146,8 @@ export class Activation extends LiveView implements Host {
     return this.#watch.quiet();
   }
 
-  freed(refusal: Refusal): Promise<void> {
-    return this.#watch.freed(refusal);
+  freed(refusal: Refusal, run: string): Promise<void> {
+    return this.#watch.freed(refusal, run);
   }
 
   confirmPause(): void {

@@ -5,11 +5,11 @@ import {
   AgentBusyError,
   AgentNotStartedError,
   AlreadyOwnedError,
-  InvalidInputError,
   LeaseLostError,
   NotFoundError,
 } from "../errors/index.ts";
 import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../state/index.ts";
+import { abortWithSignal } from "./abort-with-signal.ts";
 import type { Activation } from "./activation.ts";
 import { clearAgent } from "./clear-agent.ts";
 import { readAgentState, readTrace, readTurn } from "./read-agent.ts";
@@ -17,6 +17,7 @@ import { requestsBelow } from "./rest-watch.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import { createChild } from "./spawn-by-code.ts";
 import { TurnHandle } from "./turn-handle.ts";
+import { assertInput } from "./turn-input.ts";
 import type { Turn, TurnOptions } from "./turn-types.ts";
 import type {
   Agent,
@@ -75,12 +76,8 @@ export class AgentHandle implements Agent {
   }
 
   async #openTurn(input: Content | null, options: TurnOptions): Promise<string> {
-    const { auth, budget, ifBusy } = options;
-    if (input !== null && typeof input !== "string" && !Array.isArray(input)) {
-      throw new InvalidInputError(
-        "executeTurn() takes a text, a list of content parts, or null to continue without a message",
-      );
-    }
+    const { auth, budget, ifBusy, signal } = options;
+    assertInput(input);
     const limits = budget ? limitsOf(budget) : null;
     this.#core.assertOpen();
     const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
@@ -96,6 +93,7 @@ export class AgentHandle implements Agent {
       );
     }
     if (auth) this.#core.auth.keep(outcome.turnId, auth);
+    if (signal) await abortWithSignal(this.#core, outcome.turnId, signal);
     const owner = this.#live ?? (await this.#own());
     if (owner && outcome.type === "opened") this.#core.live.take(owner, outcome.item);
     else if (owner) await this.#core.live.intake(owner);

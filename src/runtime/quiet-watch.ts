@@ -13,6 +13,8 @@ export class QuietWatch {
   readonly #agent: WatchedAgent;
   #quiet: Deferred<void> | undefined;
   #freed: Deferred<void> | undefined;
+  /** Runs of user code that wait to be freed, by how often. */
+  readonly #held = new Map<string, number>();
   /** The last entry that lets refused intents be asked again. */
   #freedSeq = 0;
 
@@ -27,10 +29,18 @@ export class QuietWatch {
   }
 
   /** Resolves with the first freed reservation or end of a pause after the refusal; rejects when the agent is discarded. */
-  async freed(refusal: Refusal): Promise<void> {
+  async freed(refusal: Refusal, run: string): Promise<void> {
     if (this.#freedSeq > refusal.seq) return;
     this.#freed ??= createDeferred();
-    await this.#freed.promise;
+    this.#held.set(run, (this.#held.get(run) ?? 0) + 1);
+    this.#settleQuiet();
+    try {
+      await this.#freed.promise;
+    } finally {
+      const others = (this.#held.get(run) ?? 1) - 1;
+      if (others > 0) this.#held.set(run, others);
+      else this.#held.delete(run);
+    }
   }
 
   /** To be called after each entry; costs next to nothing while nobody waits. */
@@ -40,6 +50,10 @@ export class QuietWatch {
       this.#freed?.resolve();
       this.#freed = undefined;
     }
+    this.#settleQuiet();
+  }
+
+  #settleQuiet(): void {
     if (!this.#quiet || !this.#isQuiet()) return;
     this.#quiet.resolve();
     this.#quiet = undefined;
@@ -55,7 +69,8 @@ export class QuietWatch {
     const { openTurnId } = this.#agent;
     const turn = openTurnId === null ? undefined : this.#agent.turn(openTurnId);
     if (openTurnId === null || !turn) return true;
-    const isRunning = (callId: string): boolean => this.#agent.call(openTurnId, callId)?.startedEpoch != null;
+    const isRunning = (callId: string): boolean =>
+      this.#agent.call(openTurnId, callId)?.startedEpoch != null && !this.#held.has(callId);
     return turn.openRequest === null && !turn.openCallIds.some(isRunning);
   }
 }

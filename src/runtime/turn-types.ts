@@ -15,6 +15,8 @@ import type { Auth } from "../tools/index.ts";
 
 export interface TurnOptions {
   readonly auth?: Auth | undefined;
+  /** Aborting it aborts the turn: before its first step it ends with 0 steps, later with those it has done (row S12). */
+  readonly signal?: AbortSignal | undefined;
   /** Limits of this turn; they take the place of the definition's, name by name. */
   readonly budget?: Budget | undefined;
   /**

@@ -2,12 +2,12 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import {
   type Agent,
-  AgentStopError,
   type AgentOptions,
+  AgentStopError,
   defineAgent,
   defineTool,
-  textOf,
   type Message,
+  textOf,
 } from "../../src/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { orderFault } from "../support/journal-probes.ts";
@@ -93,10 +93,25 @@ describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
     },
   );
 
-  it("S11: stop() of beforeLlm ends the turn with its step; what the answer asks for is not begun", async () => {
+  it("S11: stop() of beforeLlm ends the turn before the call is made and paid for", async () => {
+    const second = (draft: { readonly messages: readonly unknown[]; stop(reason: string): void }): void => {
+      if (draft.messages.length > 1) draft.stop("no further step");
+    };
+    const { agent, model } = await started([{ text: "one look", toolCalls: [{ name: "noop" }] }, "never"], {
+      tools: [noop],
+      plugins: [{ name: "guard", hooks: { beforeLlm: second } }],
+    });
+    const result = await agent.executeTurn("go").result;
+    expect(result).toMatchObject({ status: "stopped", stopReason: "stop_requested", steps: 1, toolCalls: 1 });
+    expect(result).toMatchObject({ text: "one look", signal: { message: "no further step", source: "hook:guard" } });
+    expect(model.calls).toHaveLength(1);
+    expect(orderFault(await agent.getMessages())).toBeUndefined();
+  });
+
+  it("S11: stop() of afterLlm ends the turn with its step; what the answer asks for is not begun", async () => {
     const { agent, model } = await started([{ text: "one more look", toolCalls: [{ name: "noop" }] }, "never"], {
       tools: [noop],
-      plugins: [{ name: "guard", hooks: { beforeLlm: (draft) => draft.stop("last step") } }],
+      plugins: [{ name: "guard", hooks: { afterLlm: (draft) => draft.stop("last step") } }],
     });
     const result = await agent.executeTurn("go").result;
     expect(result).toMatchObject({ status: "stopped", stopReason: "stop_requested", steps: 1, toolCalls: 0 });
