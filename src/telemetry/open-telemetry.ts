@@ -58,7 +58,7 @@ class TreeSpans {
   readonly #newWriter: () => SpanWriter;
   readonly #traces = new Map<string, TreeTrace>();
   readonly #feed: TreeFeed;
-  readonly #warn = warnOnce("the content of a span could not be read");
+  readonly #warn = warnOnce("what a span tells could not be read");
 
   constructor(source: JournalSource & EventFeed, options: OpenTelemetryOptions) {
     const { tracerProvider, captureContent = false, providerName, redactor = createRedactor() } = options;
@@ -71,10 +71,7 @@ class TreeSpans {
       what: "the OpenTelemetry trace",
       isConcerned: ({ turnId, type }) => turnId !== null && type !== "lifecycle.changed",
       needsPast: ({ type, agentId, rootAgentId }) => type !== "turn.started" || agentId !== rootAgentId,
-      onPast: (rootAgentId, events) => {
-        const { plan, writer } = this.#traceOf(rootAgentId);
-        writer.takeUp(events.flatMap((event) => plan.operations(event)));
-      },
+      onPast: (rootAgentId, events) => this.#takeUp(rootAgentId, events),
       onEvent: (event) => this.#take(event),
     });
   }
@@ -95,14 +92,38 @@ class TreeSpans {
     return made;
   }
 
+  async #takeUp(rootAgentId: string, events: readonly TroupeEvent[]): Promise<void> {
+    const { plan, writer } = this.#traceOf(rootAgentId);
+    const operations: SpanOperation[] = [];
+    for (const event of events) operations.push(...plan.operations(event, await this.#spawningCall(event)));
+    writer.takeUp(operations);
+  }
+
   #take(event: TroupeEvent): Promise<void> | undefined {
     const trace = this.#traceOf(event.rootAgentId);
+    if (event.type === "subagent.spawned") return this.#takeSpawn(trace, event);
     const operations = trace.plan.operations(event);
     if (this.#options.captureContent && hasContent(event) && operations.length > 0) {
       return this.#writeWithContent(trace, event, operations);
     }
     this.#write(trace, event, operations);
     return undefined;
+  }
+
+  async #takeSpawn(trace: TreeTrace, event: TroupeEvent): Promise<void> {
+    this.#write(trace, event, trace.plan.operations(event, await this.#spawningCall(event)));
+  }
+
+  /** The call that spawned a child: its event does not say, its record does. */
+  async #spawningCall(event: TroupeEvent): Promise<string | null> {
+    if (event.type !== "subagent.spawned") return null;
+    try {
+      const { stores, tenant } = this.#source;
+      return (await stores.readAgent({ tenant, agentId: event.childId }))?.parentCallId ?? null;
+    } catch (error) {
+      this.#warn(error);
+      return null;
+    }
   }
 
   async #writeWithContent(trace: TreeTrace, event: TroupeEvent, operations: readonly SpanOperation[]): Promise<void> {

@@ -44,7 +44,8 @@ export class SpanPlan {
     return this.#turns.size === 0;
   }
 
-  operations(event: TroupeEvent): SpanOperation[] {
+  /** @param spawningCall Of `subagent.spawned`: the call that did it; null: code did. */
+  operations(event: TroupeEvent, spawningCall: string | null = null): SpanOperation[] {
     const { turnId } = event;
     if (turnId === null) return [];
     if (event.type === "turn.started") return this.#startTurn(event, turnId);
@@ -68,7 +69,7 @@ export class SpanPlan {
       case "tool.failed":
         return this.#endTool(event, turnId, turn);
       case "subagent.spawned":
-        return this.#spawn(event, turnId, turn);
+        return this.#spawn(event, { turnId, turn, callId: spawningCall });
       case "subagent.ended":
         this.#above.delete(event.childId);
         return [];
@@ -180,9 +181,12 @@ export class SpanPlan {
     return [...start, { type: "end", key: callId, at, name: `execute_tool ${shortName(name)}`, attributes, error }];
   }
 
-  #spawn(event: TroupeEventOf<"subagent.spawned">, turnId: string, turn: OpenTurn): SpanOperation[] {
+  #spawn(
+    event: TroupeEventOf<"subagent.spawned">,
+    place: { readonly turnId: string; readonly turn: OpenTurn; readonly callId: string | null },
+  ): SpanOperation[] {
     const { childId, definition, at } = event;
-    const callId = "callId" in event && typeof event.callId === "string" ? event.callId : null;
+    const { turnId, turn, callId } = place;
     this.#above.set(childId, callId ?? turnId);
     if (callId === null || turn.calls.has(callId)) return [];
     return [this.#tool(event, { turnId, turn, callId, name: definition, at, toolType: "extension" })];

@@ -10,7 +10,7 @@ export interface TreeFeedOptions {
   /** Asked of the first event of a tree that is not known: whether what came before it is needed. */
   readonly needsPast: (event: TroupeEvent) => boolean;
   /** What the journal has before the first event, all of it. */
-  readonly onPast: (rootAgentId: string, events: readonly TroupeEvent[]) => void;
+  readonly onPast: (rootAgentId: string, events: readonly TroupeEvent[]) => Promise<void> | void;
   readonly onEvent: (event: TroupeEvent) => Promise<void> | undefined;
 }
 
@@ -74,7 +74,7 @@ export class TreeFeed {
     for await (const event of eventsInJournal(this.#source, rootAgentId, cursor ?? undefined)) {
       if (this.#options.isConcerned(event)) events.push(event);
     }
-    this.#options.onPast(rootAgentId, events);
+    await this.#options.onPast(rootAgentId, events);
   }
 
   #run(tree: Tree): void {

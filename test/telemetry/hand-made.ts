@@ -44,6 +44,9 @@ export const end = {
 
 export const failure = { code: "model_error", message: "the model is away", retryable: true };
 
+/** The call of the lead that spawned the reader. */
+export const spawningCall = "desk#1:1:0";
+
 /** A lead that asks a reader, which calls a tool that fails; both end. */
 export function leadAndReader(): TroupeEvent[] {
   const clock = { at: start, row: 0 };
@@ -70,9 +73,7 @@ export function leadAndReader(): TroupeEvent[] {
   say(lead, 0, { type: "turn.started", number: 1, prompt: "Compare the papers" });
   say(lead, 1, { type: "step.started", model: "gpt-5" }, 1);
   say(lead, 100, { ...answer, toolCalls: 1 }, 1);
-  // Two properties that the call has and its event may leave out.
-  const spawned = { type: "subagent.spawned", childId: "desk~1234abcd", definition: "reader", callId: "desk#1:1:0" };
-  say(lead, 2, spawned as TroupeEventBody, 1);
+  say(lead, 2, { type: "subagent.spawned", childId: "desk~1234abcd", definition: "reader" }, 1);
   say(reader, 1, { type: "turn.started", number: 1, prompt: "paper A" });
   say(reader, 0, { type: "step.started", model: "gpt-5-mini" }, 1);
   say(reader, 10, { type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at + 50 }, 1);

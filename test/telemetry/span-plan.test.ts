@@ -2,11 +2,18 @@ import { describe, expect, it } from "vitest";
 import type { TroupeEvent } from "../../src/state/index.ts";
 import type { SpanOperation } from "../../src/telemetry/span-operation.ts";
 import { SpanPlan } from "../../src/telemetry/span-plan.ts";
-import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
+import { end, failure, leadAndReader, spawningCall, start, teller } from "./hand-made.ts";
 
-function operationsOf(events: readonly TroupeEvent[], captureContent = false): SpanOperation[] {
+interface PlanOptions {
+  readonly captureContent?: boolean;
+  /** Who spawned the subagents; null: code did. */
+  readonly spawnedBy?: string | null;
+}
+
+function operationsOf(events: readonly TroupeEvent[], options: PlanOptions = {}): SpanOperation[] {
+  const { captureContent = false, spawnedBy = spawningCall } = options;
   const plan = new SpanPlan({ captureContent, providerName: "openai" });
-  return events.flatMap((event) => plan.operations(event));
+  return events.flatMap((event) => plan.operations(event, spawnedBy));
 }
 
 /** `name [from–to] under parent, error`, one for each span. */
@@ -76,7 +83,8 @@ describe("events as spans", () => {
     });
     const contents = ["Compare the papers", "the answer", "A says yes"];
     for (const text of contents) expect(JSON.stringify(operations)).not.toContain(text);
-    for (const text of contents) expect(JSON.stringify(operationsOf(leadAndReader(), true))).toContain(text);
+    for (const text of contents)
+      expect(JSON.stringify(operationsOf(leadAndReader(), { captureContent: true }))).toContain(text);
   });
 
   it("use the session as the conversation where there is one", () => {
@@ -159,11 +167,14 @@ describe("what has no start of its own", () => {
       { at: start + 501, row: 9 },
       { agentId: "desk~1", rootAgentId: "desk", parentAgentId: "desk", turnId: "desk~1#1" },
     );
-    const operations = operationsOf([
-      begun,
-      desk.tell({ type: "subagent.spawned", childId: "desk~1", definition: "reader" }, 1),
-      child.tell({ type: "turn.started", number: 1, prompt: "" }),
-    ]);
+    const operations = operationsOf(
+      [
+        begun,
+        desk.tell({ type: "subagent.spawned", childId: "desk~1", definition: "reader" }, 1),
+        child.tell({ type: "turn.started", number: 1, prompt: "" }),
+      ],
+      { spawnedBy: null },
+    );
     expect(operations.at(-1)).toMatchObject({ key: "desk~1#1", parent: "desk#1" });
   });
 
