@@ -1,0 +1,30 @@
+// Structured output: the final answer must fit a schema, and what does not fit is asked for again once.
+import { createAgent } from "troupe";
+import { scriptedModel } from "troupe/testing";
+import { z } from "zod";
+
+const recipe = z.object({
+  title: z.string(),
+  minutes: z.int().positive(),
+  ingredients: z.array(z.string()).min(2).describe("At least two."),
+});
+
+// The first answer forgets an ingredient, and the time is a text. The model is told just that.
+const hasty = scriptedModel([
+  '{"title": "Pancakes", "minutes": "twenty", "ingredients": ["flour"]}',
+  '```json\n{"title": "Pancakes", "minutes": 20, "ingredients": ["flour", "milk", "eggs"]}\n```',
+]);
+
+const agent = await createAgent({ contextId: "kitchen", model: hasty, output: recipe, instructions: "Write recipes." });
+await agent.start();
+
+const turn = agent.executeTurn("How do I make pancakes?");
+const { status, steps, output } = await turn.result;
+for (const { origin, content } of await agent.getMessages()) {
+  const text = typeof content === "string" ? content : "(parts)";
+  console.log(`${origin.padEnd(8)} ${text.replaceAll("\n", " ")}`);
+}
+const { title, minutes, ingredients } = recipe.parse(output);
+console.log({ status, steps });
+console.log(`${title}: ${minutes} minutes, ${ingredients.join(", ")}`);
+await agent.dispose();

@@ -1,0 +1,46 @@
+// Long conversations: a history compiler chooses what one call sees, the model looks further back by itself, and autoCompact
+// keeps the whole within bounds.
+import { createAgent, dropOldest, reactHistory } from "troupe";
+import { scriptedModel } from "troupe/testing";
+
+// It sees the last 4 messages. Asked about something older, it loads more of the history, which costs no tool call.
+const librarian = scriptedModel(({ messages, tools }) => {
+  const said = messages.filter(({ role }) => role === "user").map(({ content }) => String(content));
+  const question = said.at(-1) ?? "";
+  if (!question.startsWith("What was")) return `Noted: ${question}`;
+  const first = said.find((text) => text.includes("first"));
+  if (first === undefined && tools?.some(({ name }) => name === "load_history")) {
+    return { toolCalls: [{ name: "load_history" }] };
+  }
+  return `You said: ${first ?? "I do not know"}`;
+});
+
+const reader = await createAgent({
+  model: librarian,
+  history: reactHistory({ contextWindowSize: 4, expandBy: 4 }),
+});
+await reader.start();
+for (const note of ["my first note", "a second", "a third", "a fourth"]) await reader.executeTurn(note).result;
+const { text, steps } = await reader.executeTurn("What was my note?").result;
+console.log(
+  `${text} (${steps} steps, shown: ${librarian.calls.map(({ messages }) => messages.length).join(", ")} messages)`,
+);
+await reader.dispose();
+
+// Past 8 messages, all but the newest 4 leave the model's sight. The store keeps them.
+const chatty = scriptedModel(({ messages }) => `I see ${messages.length}`);
+const talker = await createAgent({
+  model: chatty,
+  maxMessages: 8,
+  autoCompact: { strategy: dropOldest({ keep: 4 }) },
+});
+await talker.start();
+for (let turn = 1; turn <= 7; turn += 1) {
+  const running = talker.executeTurn(`message ${turn}`);
+  for await (const event of running) {
+    if (event.type === "context.compacted") console.log(`turn ${turn}: ${event.messages} messages left out`);
+  }
+  console.log(`turn ${turn}: ${(await running.result).text}`);
+}
+console.log(`stored: ${(await talker.getMessages()).length} messages`);
+await talker.dispose();
