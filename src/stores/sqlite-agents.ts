@@ -47,7 +47,6 @@ export class SqliteAgents {
     const known = this.#slots.get(tenant, agentId);
     if (known && this.#isTrue(known.record.generation)) return known;
     const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id"));
-    if (!row) this.#slots.delete(tenant, agentId);
     return row && this.#slotOf(row, tenant, agentId);
   }
 

@@ -35,10 +35,6 @@ export class KeyedCache<T> {
     if (isNew) this.#size += 1;
   }
 
-  delete(tenant: string, id: string): void {
-    if (this.#tenants.get(tenant)?.delete(id)) this.#size -= 1;
-  }
-
   clear(): void {
     this.#tenants.clear();
     this.#size = 0;

@@ -9,8 +9,8 @@ export const SCHEMA_VERSION = 1;
  * root agent). A commit adds one row to the end of `journal`, messages included, and rewrites a short row of `heads` and
  * the accounts it moves. `journal.previous` names the agent's row before (0: none), `heads.cursor` its last one, so that
  * an agent's rows need no index; `messages` tells in which row each message lies; `heads.open_requests` tells whether
- * `requests` need be looked at. Keys of agents and cursors are never used again, also where a tree was removed:
- * `last_removed` keeps the highest cursor that may be gone. JSON columns are checked by schema when they are read.
+ * `requests` need be looked at. Cursors are never used again, also where a tree was removed: `last_removed` keeps the
+ * highest one that may be gone. JSON columns are checked by schema when they are read.
  */
 const firstLayout = `
   CREATE TABLE trees (
@@ -20,7 +20,7 @@ const firstLayout = `
     UNIQUE (tenant, root_agent_id)
   ) STRICT;
   CREATE TABLE agents (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     agent_id TEXT NOT NULL,
     tree INTEGER NOT NULL,

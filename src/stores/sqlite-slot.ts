@@ -9,7 +9,7 @@ export interface KeptHead {
   readonly cursor: number;
 }
 
-/** What is kept of an agent between transactions. An agent that is made anew has another key, and another slot. */
+/** What is kept of an agent between transactions. One that was removed and made anew may have another key. */
 export interface AgentSlot {
   readonly id: number;
   readonly tree: number;

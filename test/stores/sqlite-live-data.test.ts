@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, TURN } from "../contracts/names.ts";
-import { opening, requestOf } from "../contracts/request-fixtures.ts";
+import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
 import { type BatchParts, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
@@ -46,6 +46,10 @@ test("a commit of an agent without open requests does not touch their table, the
   const path = temporaryFile();
   const stores = sqliteStores(path);
   const owner = await openAgent(stores);
+  const [decided, closed] = [requestOf(owner, 0), requestOf(owner, 1)];
+  await owner.commit(opening(decided, closed));
+  await stores.decide(keyOf(), decided.requestId, approved, NOW);
+  await owner.commit({ entries: [note("goes on")], closedRequests: [closed.requestId] });
   const closedTurn = { entries: [note("ended")], closedTurnId: TURN };
   const dropper = new DatabaseSync(path);
   dropper.exec("DROP TABLE requests");

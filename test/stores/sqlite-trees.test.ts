@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { newRecord } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { memoryStores } from "../../src/stores/memory.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { messageOf, note } from "../contracts/entry-fixtures.ts";
-import { ROOT, TENANT, TURN } from "../contracts/names.ts";
+import { SqliteDatabase } from "../../src/stores/sqlite-database.ts";
+import { messageOf, note, toolStarted } from "../contracts/entry-fixtures.ts";
+import { NOW, ROOT, TENANT, TURN } from "../contracts/names.ts";
 import { here, identityOf, keyOf, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { cursorsOf, exported, openTeam } from "../contracts/team-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
@@ -27,7 +29,7 @@ test("another client that knew the tree sees the one that took its place, and no
   const source = memoryStores();
   await openAgent(source);
   const { root, kid } = await openTeam(mine);
-  // The agent that is made last would get the key of a removed one, were keys used again.
+  // The agent that is made next may get the key of a removed one.
   const batch = root.batch({ entries: [note("late")] });
   await theirs.importTree(await exported(source), here.processId);
   const stranger = await openAgent(theirs, { agentId: "stranger" });
@@ -45,6 +47,43 @@ test("another client that knew the tree sees the one that took its place, and no
   expect(await theirs.messages(keyOf())).toEqual([messageOf("m9")]);
   expect((await theirs.accounts(TENANT, ROOT)).map((account) => account.id)).toContain(`turn:${TURN}`);
   expect(await theirs.accounts(TENANT, "stranger")).toHaveLength(2);
+});
+
+test("another client that knew the accounts spends on those that took their place", async () => {
+  await openTeam(mine);
+  // Accounts that are made anew come behind these, and get other keys.
+  await openAgent(theirs, { agentId: "other" });
+  await theirs.importTree(await exported(theirs), here.processId);
+  const again = await new Owner(mine, keyOf()).acquire();
+  await again.commit({ entries: [toolStarted()] });
+  const spent = (await theirs.accounts(TENANT, ROOT)).find((account) => account.id === `turn:${TURN}`);
+  expect(spent).toMatchObject({ used: { toolCalls: 2 } });
+  expect((await theirs.accounts(TENANT, "other")).map((account) => account.used.toolCalls)).toEqual([0, 0]);
+});
+
+test("one read sees one moment, whoever writes meanwhile", async () => {
+  const path = temporaryFile();
+  const [reader, writer] = [new SqliteDatabase(path, {}), new SqliteDatabase(path, {})];
+  const item = (key: string) => ({ kind: "budget.freed", key, at: NOW }) as const;
+  await writer.write(() => writer.tables.putAgent(newRecord(identityOf())));
+  await writer.write(() => writer.tables.addToInbox(keyOf(), item("before")));
+  const seen = await reader.read(() => {
+    const first = reader.tables.inbox(keyOf());
+    const written = writer.write(() => writer.tables.addToInbox(keyOf(), item("meanwhile")));
+    return { first, written, second: reader.tables.inbox(keyOf()) };
+  });
+  expect(await seen.written).toBe(true);
+  expect(seen.first).toHaveLength(1);
+  expect(seen.second).toEqual(seen.first);
+  expect(await reader.read(() => reader.tables.inbox(keyOf()))).toHaveLength(2);
+  await expect(
+    reader.read(() => {
+      throw new Error("on the way");
+    }),
+  ).rejects.toThrow("on the way");
+  expect(await reader.write(() => reader.tables.inboxSize(keyOf()))).toBe(2);
+  await reader.close();
+  await writer.close();
 });
 
 test("cursors are never given twice, whichever client puts a tree in", async () => {
