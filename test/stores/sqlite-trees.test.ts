@@ -11,6 +11,8 @@ import { cursorsOf, exported, openTeam } from "../contracts/team-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
+const item = (key: string) => ({ kind: "budget.freed", key, at: NOW }) as const;
+
 let mine: Stores;
 let theirs: Stores;
 
@@ -64,7 +66,6 @@ test("another client that knew the accounts spends on those that took their plac
 test("one read sees one moment, whoever writes meanwhile", async () => {
   const path = temporaryFile();
   const [reader, writer] = [new SqliteDatabase(path, {}), new SqliteDatabase(path, {})];
-  const item = (key: string) => ({ kind: "budget.freed", key, at: NOW }) as const;
   await writer.write(() => writer.tables.putAgent(newRecord(identityOf())));
   await writer.write(() => writer.tables.addToInbox(keyOf(), item("before")));
   const seen = await reader.read(() => {
