@@ -15,6 +15,9 @@ export interface Narration {
   readonly text: string;
 }
 
+/** There are many of them, and none has a line. */
+const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set(["text.delta", "text.snapshot", "reasoning.delta"]);
+
 /** Deeper than any tree may be. */
 const longestPath = 64;
 
@@ -34,6 +37,7 @@ export class EventNarrator {
   }
 
   tell(event: TroupeEvent): Narration | undefined {
+    if (silentTypes.has(event.type)) return undefined;
     this.#learn(event);
     const durationMs = this.#durationOf(event);
     const redacted = this.#redactor.value(event) as TroupeEvent;

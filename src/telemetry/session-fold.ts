@@ -98,7 +98,9 @@ export class SessionFold {
   get record(): SessionRecord | undefined {
     if (!this.#head) return undefined;
     const turns = this.#turns.map((turn) => this.#withSubagents(turn));
-    return { ...this.#head, model: turns.find(({ model }) => model !== null)?.model ?? null, turns };
+    const model = turns.find((turn) => turn.model !== null)?.model ?? null;
+    const { started, ...who } = this.#head;
+    return { ...who, model, started, turns };
   }
 
   #start(event: TroupeEventOf<"turn.started">, turnId: string): void {

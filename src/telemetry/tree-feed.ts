@@ -40,9 +40,10 @@ export class TreeFeed {
     this.#stop = listen(source, options.what, (event) => this.#push(event));
   }
 
-  /** Begins anew with the tree when the next of its events comes. False while something of it is under way. */
+  /** Begins anew with the tree when the next of its events comes. False while something of it is under way or waits. */
   forget(rootAgentId: string): boolean {
-    return this.#trees.get(rootAgentId)?.isRunning !== true && this.#trees.delete(rootAgentId);
+    const tree = this.#trees.get(rootAgentId);
+    return tree !== undefined && !tree.isRunning && tree.queue.length === 0 && this.#trees.delete(rootAgentId);
   }
 
   stop(): void {

@@ -90,7 +90,8 @@ describeRuntimes("spans", (stage) => {
       },
     ]);
     const fetched = contentOf("execute_tool fetch_page").map(
-      (attributes) => `${attributes["gen_ai.tool.call.arguments"]} → ${attributes["gen_ai.tool.call.result"]}`,
+      (attributes) =>
+        `${String(attributes["gen_ai.tool.call.arguments"])} → ${String(attributes["gen_ai.tool.call.result"])}`,
     );
     expect(fetched.toSorted()).toEqual([
       '{"page":"[redacted]"} → text of [redacted]',
@@ -99,6 +100,19 @@ describeRuntimes("spans", (stage) => {
     expect(contentOf("chat large")[0]?.["gen_ai.output.messages"]).toContain(
       '"name":"reader","arguments":{"input":"north"}',
     );
+  });
+
+  it("of turns that wait in line are a tree each, also where contents take time to read", async () => {
+    const recorder = createSpanRecorder();
+    const runtime = await stage().open({ agents: [leadOfReaders()] });
+    const { tracerProvider } = recorder;
+    const telemetry = traceToOpenTelemetry(runtime, { tracerProvider, captureContent: true });
+    const desk = await startedDesk(runtime);
+    const turns = ["one", "two", "three"].map((input) => desk.executeTurn(input, { ifBusy: "queue" }));
+    for (const turn of turns) await turn.result;
+    await telemetry.close();
+    expect(recorder.paths()).toEqual([...wholeTree, ...wholeTree, ...wholeTree].toSorted());
+    expect(new Set(recorder.spans().map((span) => span.spanContext().traceId)).size).toBe(3);
   });
 
   it("of a turn that another process began start when the turn did", async () => {

@@ -158,6 +158,24 @@ describeRuntimes(
       ]);
     });
 
+    it("is whole again for an agent that rested while hundreds of others worked", async () => {
+      const directory = temporaryFolder();
+      const clerk = defineAgent({ name: "clerk", model: scriptedModel("Noted.") });
+      const runtime = await stage().open({ agents: [clerk] });
+      const sessions = yamlSession(runtime, { directory });
+      for (const number of Array(202).keys()) {
+        const agent = await runtime.agent("clerk", { agentId: `desk-${number}` });
+        await agent.start();
+        await agent.executeTurn("Hello").result;
+      }
+      await (await runtime.find("desk-0")).executeTurn("Hello again").result;
+      await sessions.close();
+      const records = Object.values(recordsIn(directory));
+      expect(records).toHaveLength(202);
+      const turns = records.find(({ agent_id }) => agent_id === "desk-0")?.turns;
+      expect(turns?.map(({ input }) => input)).toEqual(["Hello", "Hello again"]);
+    });
+
     it("a folder that cannot be written is told of once and breaks no turn", async () => {
       const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
       const directory = join(temporaryFolder(), "\0");
