@@ -28,14 +28,18 @@ export const recordedCallMachine = toolCallMachine.provide({
   actors: {
     performCall: recorder<CallEffectInput>("performCall"),
     settleChild: recorder<CallEffectInput>("settleChild"),
+    reviewCall: recorder<CallEffectInput>("reviewCall"),
   },
 });
 
 export const recordedTurnMachine = turnMachine.provide({
   actors: {
+    receive: recorder<TurnEffectInput>("receive"),
     think: recorder<TurnEffectInput>("think"),
+    decide: recorder<TurnEffectInput>("decide"),
     settleRound: recorder<TurnEffectInput>("settleRound"),
     interruptOpenWork: recorder<TurnEffectInput>("interruptOpenWork"),
+    complete: recorder<TurnEffectInput>("complete"),
     endTurn: recorder<TurnEffectInput>("endTurn"),
     toolCall: recordedCallMachine,
   },

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { type AnyActorRef, createActor, type Snapshot } from "xstate";
 import { agentMachine, toolCallMachine, turnMachine } from "../../src/machines/index.ts";
-import { addressOf, type Entry, noHooks } from "../../src/state/index.ts";
-import { at, turnStarted } from "./bodies.ts";
-import { agentPaths, callPaths, declared, leavesOf, type Path, turnPaths } from "./paths.ts";
+import { addressOf, type Entry } from "../../src/state/index.ts";
+import { agentPaths } from "./agent-paths.ts";
+import { at } from "./bodies.ts";
+import { callPaths, declared } from "./call-paths.ts";
+import { leavesOf, longestOf } from "./explored.ts";
 import {
   effectsOf,
   persistedCopy,
@@ -12,6 +14,7 @@ import {
   recordedTurnMachine,
   snapshotOf,
 } from "./recorded.ts";
+import { checkedTurn, hookedTurn, plainTurn, type TurnPlan, turnPaths } from "./turn-paths.ts";
 
 /** A machine with recording effects, and the way of an entry to it and to the machines below. */
 interface Rig {
@@ -26,17 +29,19 @@ function startCall(snapshot?: Snapshot<unknown>): Rig {
   return { actor, deliver: (entry) => actor.send(entry) };
 }
 
-function startTurn(snapshot?: Snapshot<unknown>): Rig {
-  const input = { entry: at(turnStarted({ hooks: { ...noHooks, beforeLlm: 1, afterTools: 1 } }), 1) };
-  const actor = createActor(recordedTurnMachine, snapshot ? { snapshot, input } : { input });
-  actor.start();
-  return {
-    actor,
-    deliver(entry) {
-      actor.send(entry);
-      const { callId } = addressOf(entry);
-      if (callId !== null) snapshotOf(actor).children[callId]?.send(entry);
-    },
+function startTurn({ first }: TurnPlan) {
+  return (snapshot?: Snapshot<unknown>): Rig => {
+    const input = { entry: at(first, 1) };
+    const actor = createActor(recordedTurnMachine, snapshot ? { snapshot, input } : { input });
+    actor.start();
+    return {
+      actor,
+      deliver(entry) {
+        actor.send(entry);
+        const { callId } = addressOf(entry);
+        if (callId !== null) snapshotOf(actor).children[callId]?.send(entry);
+      },
+    };
   };
 }
 
@@ -52,46 +57,37 @@ function wholeView(actor: AnyActorRef): unknown {
   return { value, context, children: Object.fromEntries(below.map(([id, child]) => [id, child && wholeView(child)])) };
 }
 
-function isPrefix(one: Path, other: Path): boolean {
-  return (
-    one.entries.length < other.entries.length && one.entries.every((entry, index) => entry === other.entries[index])
-  );
-}
+const turnEnds = { ends: ["done", "stopped", "failed"], waits: ["receiving", "waiting", "held"] };
+const turns = [
+  { name: "turn", plan: plainTurn },
+  { name: "turn with every hook", plan: hookedTurn },
+  { name: "turn whose answer is checked", plan: checkedTurn },
+].map(({ name, plan }) => ({ name, paths: turnPaths(plan), start: startTurn(plan), ...turnEnds }));
 
-const machines = [
-  {
-    name: "agent",
-    machine: agentMachine,
-    paths: agentPaths(),
-    start: startAgent,
-    ends: ["shutdown"],
-    waits: ["created", "starting", "ready", "failed", "paused", "busy.waiting"],
-  },
-  {
-    name: "turn",
-    machine: turnMachine,
-    paths: turnPaths(),
-    start: startTurn,
-    ends: ["done", "stopped", "failed"],
-    waits: ["receiving", "waiting", "held"],
-  },
-  {
-    name: "tool call",
-    machine: toolCallMachine,
-    paths: callPaths(),
-    start: startCall,
-    ends: ["settled", "outcomeUnknown"],
-    waits: ["held", "awaitingChild"],
-  },
-];
+const agent = {
+  name: "agent",
+  paths: agentPaths(),
+  start: startAgent,
+  ends: ["shutdown"],
+  waits: ["created", "starting", "ready", "failed", "paused", "busy.waiting"],
+};
+const toolCall = {
+  name: "tool call",
+  paths: callPaths(),
+  start: startCall,
+  ends: ["settled", "outcomeUnknown"],
+  waits: ["held", "awaitingChild", "awaitingDecision"],
+};
 
-describe.each(machines)("the $name machine", ({ machine, paths, start, ends, waits }) => {
-  const longest = paths.filter((path) => !paths.some((other) => isPrefix(path, other)));
+test.each([
+  { name: "agent", machine: agentMachine, paths: agent.paths },
+  { name: "turn", machine: turnMachine, paths: turns.flatMap(({ paths }) => paths) },
+  { name: "tool call", machine: toolCallMachine, paths: toolCall.paths },
+])("the $name machine reaches every one of its states", ({ machine, paths }) => {
+  expect(new Set(paths.map(({ end }) => end))).toEqual(new Set(leavesOf(machine)));
+});
 
-  test("reaches every one of its states", () => {
-    expect(new Set(paths.map(({ end }) => end))).toEqual(new Set(leavesOf(machine)));
-  });
-
+describe.each([agent, ...turns, toolCall])("the machine of a $name", ({ paths, start, ends, waits }) => {
   test("reaches its end states", () => {
     expect(paths.map(({ end }) => end)).toEqual(expect.arrayContaining(ends));
   });
@@ -110,7 +106,7 @@ describe.each(machines)("the $name machine", ({ machine, paths, start, ends, wai
 
   test("stored and restored at every state it runs the same effects and goes the same way (F32)", () => {
     let restorations = 0;
-    for (const { entries, end } of longest) {
+    for (const { entries, end } of longestOf(paths)) {
       const never = start();
       const restored = [start(persistedCopy(never.actor))];
       for (const entry of entries) {

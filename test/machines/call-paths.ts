@@ -1,0 +1,97 @@
+import { toolCallMachine } from "../../src/machines/index.ts";
+import { type CallState, declareCall, type Entry, verdictsOf } from "../../src/state/index.ts";
+import {
+  callGated,
+  callIdAt,
+  childEnded,
+  childSpawned,
+  journalOf,
+  refused,
+  resumed,
+  toolRetrying,
+  toolSettled,
+  toolStarted,
+} from "./bodies.ts";
+import { type Explored, type Path, pathsOf } from "./explored.ts";
+import { callHookApplied, callReviewed } from "./hook-bodies.ts";
+import { requestDecided, requestOpened } from "./request-bodies.ts";
+
+export const declared: CallState = declareCall(callIdAt(0), "look");
+
+export function callPaths(): Path[] {
+  const callId = callIdAt(0);
+  const events = journalOf([
+    callGated(),
+    callGated(0, 1, { verdict: "denied", message: "no" }),
+    callGated(0, 1, { needsApproval: true }),
+    callGated(0, 1, { needsApproval: true, arguments: { q: 2 }, argumentsHash: "b" }),
+    requestOpened("approval"),
+    requestOpened("client"),
+    requestOpened("auth", 0, 2),
+    requestDecided("approved"),
+    requestDecided("edited"),
+    requestDecided("rejected"),
+    requestDecided("expired"),
+    requestDecided("answered", "client"),
+    requestDecided("provided", "auth", 0, 2),
+    toolStarted(),
+    toolRetrying(),
+    toolStarted(0, 1, 2),
+    childSpawned(),
+    childEnded(),
+    refused("paused", "tool.started", { callId }),
+    refused("budget", "tool.started", { callId }),
+    resumed,
+    toolSettled(0, 1, "success"),
+    toolSettled(0, 1, "outcome_unknown"),
+    { ...toolSettled(0, 1, "success"), reviewDue: true },
+    { ...toolSettled(0, 1, "outcome_unknown"), reviewDue: true },
+    callHookApplied("onError"),
+    callHookApplied("afterEachTool"),
+    callReviewed(),
+  ]);
+  const keyOf = ({ value, context }: Explored): unknown => [value, context];
+  return pathsOf(toolCallMachine, { events, isLegal, keyOf, input: { call: declared } });
+}
+
+function isLegal({ context }: Explored, entry: Entry): boolean {
+  const call = context as CallState;
+  const { decision, openRequest } = call;
+  if (call.outcome !== null) return isLegalReview(call, entry);
+  const mayGoOn = decision === null || decision.verdict === "approved" || decision.verdict === "provided";
+  const isFree = call.startedEpoch === null && !call.childId && openRequest === null && mayGoOn;
+  const isAllowed = call.gate?.verdict === "allowed" && isFree;
+  switch (entry.type) {
+    case "call.gated":
+      if (decision?.verdict === "edited") return entry.argumentsHash === "b";
+      return call.gate === null && entry.argumentsHash === "a";
+    case "request.opened":
+      return isAllowed && call.attempt === 0 && entry.requestId.endsWith(`:${call.requests + 1}`);
+    case "request.decided":
+      if (openRequest?.requestId !== entry.requestId || openRequest.kind !== entry.kind) return false;
+      return verdictsOf[entry.kind].includes(entry.verdict);
+    case "tool.started":
+      return isAllowed && entry.attempt === call.attempt + 1;
+    case "tool.retrying":
+      return call.startedEpoch !== null && call.attempt === 1;
+    case "child.spawned":
+      return isAllowed && call.attempt === 0;
+    case "child.ended":
+      return call.childId !== null && call.childResult === null;
+    case "intent.refused":
+      return isAllowed && call.refusal === null;
+    case "hook.applied":
+    case "call.reviewed":
+      return false;
+    default:
+      return true;
+  }
+}
+
+/** `onError` comes before `afterEachTool`, and only where the call failed. */
+function isLegalReview({ reviewDue, reviews, outcome }: CallState, entry: Entry): boolean {
+  if (!reviewDue) return false;
+  if (entry.type === "call.reviewed") return true;
+  if (entry.type !== "hook.applied") return false;
+  return reviews.length === 0 && (entry.hook === "afterEachTool" || outcome !== "success");
+}

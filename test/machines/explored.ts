@@ -1,0 +1,62 @@
+import type { AnyStateMachine } from "xstate";
+import { getShortestPaths } from "xstate/graph";
+import type { Entry } from "../../src/state/index.ts";
+import { nodesOf } from "../architecture/machine-walk.ts";
+
+/** The entries that lead to one state of a machine, on a shortest way, and that state's dotted name. */
+export interface Path {
+  readonly entries: readonly Entry[];
+  readonly end: string;
+}
+
+export interface Explored {
+  readonly value: unknown;
+  readonly context: unknown;
+}
+
+/** What is sent to a machine, in which order it may come, and what its way depends on. */
+export interface Exploration {
+  readonly events: readonly Entry[];
+  readonly isLegal: (state: Explored, entry: Entry) => boolean;
+  readonly keyOf: (state: Explored) => unknown;
+  readonly input?: unknown;
+}
+
+/** Shortest ways to every state (value and context) that entries of a legal order reach. */
+export function pathsOf(machine: AnyStateMachine, { events, isLegal, keyOf, input }: Exploration): Path[] {
+  const paths = getShortestPaths(machine, {
+    events: [...events],
+    input,
+    filterEvents: (state: Explored, entry: Entry) => isLegal(state, entry),
+    serializeState: (state: Explored) => JSON.stringify(keyOf(state)),
+    serializeEvent: (entry: { readonly type: string }) => JSON.stringify(entry),
+  } as Parameters<typeof getShortestPaths>[1]);
+  return paths.map(({ state, steps }) => ({
+    entries: steps
+      .map(({ event }) => event as unknown as Entry)
+      .filter(({ type }) => type !== ("xstate.init" as string)),
+    end: nameOf((state as unknown as Explored).value),
+  }));
+}
+
+/** Those that are not the beginning of another one. */
+export function longestOf(paths: readonly Path[]): Path[] {
+  const idOf = (entries: readonly Entry[]): string => entries.map(({ seq }) => seq).join();
+  const beginnings = new Set(paths.flatMap(({ entries }) => entries.map((_, count) => idOf(entries.slice(0, count)))));
+  return paths.filter(({ entries }) => !beginnings.has(idOf(entries)));
+}
+
+/** `thinking.calling` for `{ thinking: "calling" }`. */
+export function nameOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  return Object.entries(value as object)
+    .map(([parent, child]) => `${parent}.${nameOf(child)}`)
+    .join();
+}
+
+/** The names of all states without inner states. */
+export function leavesOf(machine: AnyStateMachine): string[] {
+  return nodesOf(machine.root)
+    .filter((node) => Object.keys(node.states).length === 0)
+    .map((node) => node.path.join("."));
+}
