@@ -13,6 +13,7 @@ import { abortWithSignal } from "./abort-with-signal.ts";
 import type { Activation } from "./activation.ts";
 import { clearAgent } from "./clear-agent.ts";
 import { readAgentState, readTrace, readTurn } from "./read-agent.ts";
+import type { Decide } from "./request-types.ts";
 import { requestsBelow } from "./rest-watch.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import { createChild } from "./spawn-by-code.ts";
@@ -172,6 +173,15 @@ export class AgentHandle implements Agent {
   async requests(): Promise<AgentRequest[]> {
     const { stores, tenant } = this.#core;
     return await requestsBelow(stores, tenant, this.agentId);
+  }
+
+  async decide(requestId: string, decide: Decide): Promise<AgentRequest> {
+    this.#core.assertOpen();
+    const { rootAgentId } = await this.#core.desk.find(requestId);
+    if (rootAgentId !== this.#record.rootAgentId) {
+      throw new NotFoundError(`request "${requestId}" is none of agent "${this.agentId}" or its tree`);
+    }
+    return await this.#core.desk.decide(requestId, decide);
   }
 
   async contextPercent(): Promise<number | null> {

@@ -2,10 +2,11 @@ import type { AgentDefinition } from "../agents/index.ts";
 import { collectDefinitions } from "../agents/index.ts";
 import { assertId, type Clock, createId, systemClock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { DEFAULT_TENANT, type Message, messageSchema, turnIdOf } from "../state/index.ts";
+import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, turnIdOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
+import type { Decide } from "./request-types.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
@@ -22,9 +23,13 @@ export interface LoopResult extends TurnResult {
   readonly messages: readonly Message[];
 }
 
-/** A turn of the stateless loop. It ends for good: there is nothing to come back to. */
+/**
+ * A turn of the stateless loop. It ends for good: there is nothing to come back to. One that waits (`settled` tells) goes on
+ * when its requests are decided here.
+ */
 export interface LoopTurn extends Turn {
   readonly result: Promise<LoopResult>;
+  decide(requestId: string, decide: Decide): Promise<AgentRequest>;
 }
 
 /** A message as the caller has it: what a turn gave back, or just a role and its content. */
@@ -82,13 +87,19 @@ async function noMessages(): Promise<Message[]> {
 
 class EphemeralTurn extends TurnHandle implements LoopTurn {
   override readonly result: Promise<LoopResult>;
+  readonly #core: RuntimeCore;
 
   constructor(core: RuntimeCore, contextId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
     super(core, contextId, accepted);
     const ended = accepted.then((turnId) => core.end(turnId));
     this.result = ended.then(async (result) => ({ ...result, messages: await added() }));
+    this.#core = core;
     const shutdown = (): Promise<void> => core.shutdown();
     this.result.then(shutdown, shutdown).catch(() => undefined);
+  }
+
+  decide(requestId: string, decide: Decide): Promise<AgentRequest> {
+    return this.#core.desk.decide(requestId, decide);
   }
 }
 

@@ -1,5 +1,5 @@
 import { createStore } from "@xstate/store";
-import type { Lifecycle, TroupeEvent, Usage } from "../state/index.ts";
+import type { Lifecycle, RequestKind, TroupeEvent, Usage } from "../state/index.ts";
 
 /** One agent as it is watched. */
 export interface AgentOverview {
@@ -17,6 +17,10 @@ export interface AgentOverview {
   readonly toolCalls: number;
   /** Names of the tools that run now, by call. */
   readonly runningTools: Readonly<Record<string, string>>;
+  /** What somebody has to decide before it goes on, by request. */
+  readonly openRequests: Readonly<
+    Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
+  >;
   readonly usage: Pick<Usage, "inputTokens" | "outputTokens">;
   readonly costMicros: number | null;
   /** Text of the answer that is being written. */
@@ -41,6 +45,7 @@ const untouched = {
   steps: 0,
   toolCalls: 0,
   runningTools: {},
+  openRequests: {},
   usage: { inputTokens: 0, outputTokens: 0 },
   costMicros: 0,
   text: "",
@@ -120,6 +125,12 @@ export function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
     case "tool.completed":
     case "tool.failed":
       return withoutTool(agent, event.callId);
+    case "request.opened": {
+      const { requestId, kind, name, prompt } = event;
+      return { ...agent, openRequests: { ...agent.openRequests, [requestId]: { kind, name, prompt } } };
+    }
+    case "request.decided":
+      return { ...agent, activity: "tools", openRequests: without(agent.openRequests, event.requestId) };
     case "subagent.spawned":
       return { ...agent, activity: "waiting", toolCalls: agent.toolCalls + 1 };
     case "turn.waiting":
@@ -131,6 +142,7 @@ export function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
         ...agent,
         activity: "idle",
         runningTools: {},
+        openRequests: {},
         text: event.text,
         endedAt: event.at,
         stopReason: event.stopReason,
@@ -147,6 +159,10 @@ function withTool(agent: AgentOverview, callId: string, name: string): AgentOver
 
 function withoutTool(agent: AgentOverview, callId: string): AgentOverview {
   if (!(callId in agent.runningTools)) return agent;
-  const { [callId]: _ended, ...runningTools } = agent.runningTools;
-  return { ...agent, runningTools };
+  return { ...agent, runningTools: without(agent.runningTools, callId) };
+}
+
+function without<Value>(record: Readonly<Record<string, Value>>, key: string): Record<string, Value> {
+  const { [key]: _gone, ...others } = record;
+  return others;
 }

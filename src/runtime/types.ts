@@ -103,6 +103,8 @@ export interface Agent {
   resume(options?: ResumeOptions): Promise<void>;
   /** Open requests of the agent and its whole subtree. */
   requests(): Promise<AgentRequest[]>;
+  /** Decides a request of the agent or of its tree; as `runtime.decide`. */
+  decide(requestId: string, decide: Decide): Promise<AgentRequest>;
   /** How full the model's context window was after the last answer, in percent; null when that is not known. */
   contextPercent(): Promise<number | null>;
   /** Forgets the conversation and the artifacts for good; the journal keeps what was done. Rejects while a turn is open. */

@@ -17,6 +17,7 @@ export function agentSample(changes: Partial<AgentOverview> = {}): AgentOverview
     steps: 2,
     toolCalls: 3,
     runningTools: {},
+    openRequests: {},
     usage: { inputTokens: 1_000, outputTokens: 200 },
     costMicros: 0,
     text: "",
