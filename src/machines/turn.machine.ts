@@ -9,7 +9,6 @@ import {
   nextMove,
   openCallsOf,
   startTurn,
-  strongestSignal,
   type TurnState,
 } from "../state/index.ts";
 import { onEveryEntry } from "./entry-families.ts";
@@ -69,10 +68,8 @@ const machine = setup({
     checksAnswer: ({ context, event }) => isAnswerChecked(after(context, event)),
     welcomesInput: ({ event }) => event.type === "turn.started" && event.hooks.afterUserInput > 0,
     completesFirst: ({ context, event }) => {
-      const turn = after(context, event);
-      if (turn.hooks.onComplete === 0) return false;
-      const signal = strongestSignal(turn.execution.continuation.stopSignals);
-      return signal === undefined || !cutsNow(signal);
+      const { hooks, execution } = after(context, event);
+      return hooks.onComplete > 0 && !execution.continuation.stopSignals.some(cutsNow);
     },
     endsRound: ({ context, event }) => {
       const { openCallIds, unreviewedCallIds } = after(context, event);
@@ -96,15 +93,13 @@ const cut = [
   { actions: "record" },
 ] as const;
 
-const failure = [
-  { guard: "leavesWorkOpen", target: "#turn.stopping", actions: "record" },
-  { target: "#turn.finishing", actions: "record" },
-] as const;
-
 const ending = [
   { guard: "completesFirst", target: "#turn.completing", actions: "record" },
   { target: "#turn.finishing", actions: "record" },
 ] as const;
+
+/** What ends the turn where it stands: a failure, or the wish of a hook, which alone lets `onComplete` run. */
+const failure = [{ guard: "leavesWorkOpen", target: "#turn.stopping", actions: "record" }, ...ending] as const;
 
 const afterRound = [{ guard: "thinksNext", target: "#turn.thinking", actions: "record" }, ...ending] as const;
 
@@ -210,6 +205,8 @@ export const turnMachine = machine.createMachine({
           { guard: "leavesWorkOpen", actions: "record" },
           { target: "finishing", actions: "record" },
         ]),
+        // Calls of an answer that were not begun because of a wish to stop.
+        "tool.settled": [{ guard: "leavesWorkOpen", actions: "record" }, ...ending],
         "stop.signalled": { actions: "record" },
         "timer.due": { actions: "record" },
         "effect.failed": { target: "finishing", actions: "record" },
@@ -217,7 +214,13 @@ export const turnMachine = machine.createMachine({
     },
     completing: {
       invoke: { src: "complete", input: ({ context }) => ({ turnId: context.turnId }) },
-      on: { "hooks.settled": { target: "finishing", actions: "record" }, "stop.signalled": [...failure] },
+      on: {
+        "hooks.settled": { target: "finishing", actions: "record" },
+        "stop.signalled": [
+          { guard: "leavesWorkOpen", target: "stopping", actions: "record" },
+          { target: "finishing", actions: "record" },
+        ],
+      },
     },
     finishing: {
       invoke: { src: "endTurn", input: ({ context }) => ({ turnId: context.turnId }) },

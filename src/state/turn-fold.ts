@@ -175,7 +175,8 @@ export function nextMove(turn: TurnState): NextMove {
   const hasCalls = effects.runTools.length > 0 || turn.openCallIds.length > 0;
   // A turn without a message of its own (row L5) continues the conversation: its first call is due all the same.
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
-  if (shouldStop(continuation, hasCalls || effects.callLlm)) return "finish";
+  // A call that has no answer yet is still due, whatever the ReAct core knows of why it was made.
+  if (shouldStop(continuation, hasCalls || effects.callLlm || turn.attempt > 0)) return "finish";
   if (hasCalls) return "runTools";
   return "think";
 }

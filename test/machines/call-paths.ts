@@ -50,8 +50,11 @@ export function callPaths(): Path[] {
     callHookApplied("afterEachTool"),
     callReviewed(),
   ]);
-  const keyOf = ({ value, context }: Explored): unknown => [value, context];
   return pathsOf(toolCallMachine, { events, isLegal, keyOf, input: { call: declared } });
+}
+
+function keyOf({ value, context }: Explored): unknown {
+  return [value, context];
 }
 
 function isLegal({ context }: Explored, entry: Entry): boolean {

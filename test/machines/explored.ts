@@ -39,9 +39,12 @@ export function pathsOf(machine: AnyStateMachine, { events, isLegal, keyOf, inpu
   }));
 }
 
+function idOf(entries: readonly Entry[]): string {
+  return entries.map(({ seq }) => seq).join();
+}
+
 /** Those that are not the beginning of another one. */
 export function longestOf(paths: readonly Path[]): Path[] {
-  const idOf = (entries: readonly Entry[]): string => entries.map(({ seq }) => seq).join();
   const beginnings = new Set(paths.flatMap(({ entries }) => entries.map((_, count) => idOf(entries.slice(0, count)))));
   return paths.filter(({ entries }) => !beginnings.has(idOf(entries)));
 }

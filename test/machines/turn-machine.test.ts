@@ -1,9 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { initialTransition, transition } from "xstate";
-import { turnMachine } from "../../src/machines/index.ts";
-import { type EntryBody, noHooks } from "../../src/state/index.ts";
+import { noHooks } from "../../src/state/index.ts";
 import {
-  at,
   budgetFreed,
   callGated,
   callIdAt,
@@ -11,7 +8,6 @@ import {
   childSpawned,
   failure,
   hookApplied,
-  journalOf,
   modelFailed,
   modelRequested,
   modelResponded,
@@ -24,16 +20,7 @@ import {
   turnId,
   turnStarted,
 } from "./bodies.ts";
-
-/** The turn after these entries, by pure transitions: no actor is started. */
-function turnAfter(...bodies: readonly EntryBody[]) {
-  const [first, ...rest] = bodies;
-  const started = turnStarted(first?.type === "turn.started" ? first : {});
-  const journal = journalOf([started, ...(first?.type === "turn.started" ? rest : bodies)]);
-  let [snapshot] = initialTransition(turnMachine, { entry: at(started, 1) });
-  for (const entry of journal) [snapshot] = transition(turnMachine, snapshot, entry);
-  return snapshot;
-}
+import { turnAfter } from "./turn-after.ts";
 
 const withHooks = turnStarted({ hooks: { ...noHooks, beforeLlm: 0, afterTools: 2 } });
 const inCall = modelRequested();

@@ -1,0 +1,14 @@
+import { initialTransition, transition } from "xstate";
+import { turnMachine } from "../../src/machines/index.ts";
+import type { EntryBody } from "../../src/state/index.ts";
+import { at, journalOf, turnStarted } from "./bodies.ts";
+
+/** The turn after these entries, by pure transitions: no actor is started. It begins by itself where they do not say how. */
+export function turnAfter(...bodies: readonly EntryBody[]) {
+  const [first, ...rest] = bodies;
+  const started = turnStarted(first?.type === "turn.started" ? first : {});
+  const journal = journalOf([started, ...(first?.type === "turn.started" ? rest : bodies)]);
+  let [snapshot] = initialTransition(turnMachine, { entry: at(started, 1) });
+  for (const entry of journal) [snapshot] = transition(turnMachine, snapshot, entry);
+  return snapshot;
+}
