@@ -1,4 +1,5 @@
 import { type ActorSystem, fromCallback } from "xstate";
+import { createRedactor, type Redactor } from "../base/index.ts";
 import { LeaseLostError, TroupeError, TurnInterruptedError } from "../errors/index.ts";
 import type { Entry, StoredError } from "../state/index.ts";
 import type { Host } from "./host.ts";
@@ -61,6 +62,14 @@ export function effectActor<Input extends EffectInput | undefined>(
 /** Longest error text that is journalled and told to a model; UTF-16 units. */
 const MESSAGE_CHARACTERS = 8_000;
 
+let redactor: Redactor | undefined;
+
+/** Error texts are where secrets turn up that nobody meant to show: headers, addresses, values of the environment (S13). */
+function shown(message: string): string {
+  redactor ??= createRedactor();
+  return redactor.text(bounded(message));
+}
+
 function bounded(message: string): string {
   if (message.length <= MESSAGE_CHARACTERS) return message;
   return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
@@ -71,8 +80,8 @@ export function storedErrorOf(error: unknown): StoredError {
   if (error instanceof TroupeError) {
     // What a model refused as too long is told apart: it is what compaction is for.
     const code = error.details["kind"] === "context_length" ? "context_length" : error.code;
-    return { code, message: bounded(error.message), retryable: error.retryable };
+    return { code, message: shown(error.message), retryable: error.retryable };
   }
-  if (error instanceof Error) return { code: error.name, message: bounded(error.message), retryable: false };
-  return { code: "thrown", message: bounded(String(error)), retryable: false };
+  if (error instanceof Error) return { code: error.name, message: shown(error.message), retryable: false };
+  return { code: "thrown", message: shown(String(error)), retryable: false };
 }

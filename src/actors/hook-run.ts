@@ -2,6 +2,7 @@ import { faultPoint } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import type { AddedMessage, HookContext, RegisteredHook } from "../hooks/index.ts";
 import { type HeldMessage, type HookName, type HookPatch, hookKeyOf, type Message } from "../state/index.ts";
+import { redactError } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import type { Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
@@ -33,6 +34,9 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
     step,
     prompt: host.memory(turnId).prompt,
     actorId: turn?.actorId ?? null,
+    get auth() {
+      return host.auth(turnId);
+    },
     contextPercent: contextPercentOf(host, turn),
     get trace() {
       return traceOf(host, turnId);
@@ -151,7 +155,7 @@ async function runHook<Draft>(
     faultPoint("hook.result");
     return true;
   } catch (error) {
-    if (signal.aborted || !(error instanceof AgentStopError)) throw error;
+    if (signal.aborted || !(error instanceof AgentStopError)) throw redactError(error, host.redactorOf(turnId));
     host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, `hook:${plugin}`) });
     return false;
   }

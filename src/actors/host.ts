@@ -90,6 +90,8 @@ export interface Host {
   /** Whether anybody listens to this agent's deltas. */
   hasDeltaListeners(): boolean;
   auth(turnId: string): Auth | undefined;
+  /** Takes the turn's credentials, and secrets of the environment, out of what user code gives. */
+  redactorOf(turnId: string): (text: string) => string;
   /** Asks the runtime for the turn's credentials; undefined when nobody has them. */
   resolveAuth(turnId: string): Promise<Auth | undefined>;
   /** Shared by all agents of the process that have this tool. */

@@ -31,7 +31,7 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
     if (current.retryAt !== null) await until(host, current.retryAt, signal);
     const release = tool.concurrency ? await host.slots(tool.name, tool.concurrency).acquire(signal) : undefined;
     try {
-      const started = takesUp ? current : await start(host, current, tool);
+      const started = takesUp ? current : await start(host, current, tool, signal);
       if (!started || signal.aborted) return;
       takesUp = false;
       const result = await attempt(host, started, tool, signal);
@@ -52,7 +52,12 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
 type AttemptEnd = CallResult | { readonly retrying: Entry };
 
 /** Commits the intent and gives the call as it then stands; undefined when it was refused. */
-async function start(host: Host, call: CallState, tool: Tool<never>): Promise<CallState | undefined> {
+async function start(
+  host: Host,
+  call: CallState,
+  tool: Tool<never>,
+  signal: AbortSignal,
+): Promise<CallState | undefined> {
   const { turnId, step, callId, name } = call;
   const turn = host.turn(turnId);
   if (!turn) return undefined;
@@ -72,7 +77,8 @@ async function start(host: Host, call: CallState, tool: Tool<never>): Promise<Ca
     return foldCall(call, outcome.entry);
   }
   const { reason, limit, accountId } = outcome.entry;
-  if (reason === "paused") return undefined;
+  // An interrupt that came with the refusal has given the call its one result.
+  if (reason === "paused" || signal.aborted) return undefined;
   const why = limit && accountId ? signalOfLimit(limit, accountId).message : "the agent was aborted";
   settleCall(host, call, errorResult(`The tool was not run: ${why}.`, "refused", "interrupted"));
   return undefined;
@@ -104,7 +110,8 @@ async function execute(host: Host, call: CallState, tool: Tool<never>, signal: A
   });
   const run = revocable(runContextOf(host, call, timed.signal));
   try {
-    const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
+    const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
+    const redact = hiding(host, call, hide);
     run.redactWith(redact);
     const work = async (): Promise<unknown> => await tool.execute(args as never, run.run);
     return await withoutSecrets(redact, () => abortable(work(), timed.signal));
@@ -116,6 +123,12 @@ async function execute(host: Host, call: CallState, tool: Tool<never>, signal: A
 }
 
 const asItIs: Redact = (text) => text;
+
+/** The tool's own secrets, and what it was lent to work with: credentials and the environment (S13). */
+function hiding(host: Host, call: CallState, redact: Redact): Redact {
+  const known = host.redactorOf(call.turnId);
+  return (text) => known(redact(text));
+}
 
 /** What a tool gives or throws, as text, without the secrets that it was called with (S13). */
 async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput> {
@@ -168,8 +181,8 @@ async function reconcile(
   let hide = asItIs;
   try {
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
-    hide = redact;
-    run.redactWith(redact);
+    hide = hiding(host, call, redact);
+    run.redactWith(hide);
     answer = await tool.reconcile(args as never, run.run);
   } catch (error) {
     return unknownResult(

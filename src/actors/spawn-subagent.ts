@@ -25,7 +25,8 @@ export async function spawnSubagent(
   const input = tool.inputOf(call.gate?.arguments ?? null);
   const outcome = await host.proposeSpawn({ turnId, step, callId, key: callId, tool, input });
   if (outcome.granted) return faultPoint("child.intent");
-  if (outcome.entry.reason === "paused") return;
+  // An interrupt that came with the refusal has given the call its one result.
+  if (outcome.entry.reason === "paused" || signal.aborted) return;
   const { limit, accountId } = outcome.entry;
   const why = limit && accountId ? signalOfLimit(limit, accountId).message : "the agent was aborted";
   settleCall(host, call, errorResult(`No subagent was started: ${why}.`, "refused", "interrupted"));

@@ -18,6 +18,8 @@ export interface RedactorOptions {
    * PASSPHRASE, CREDENTIAL. Default `process.env`, read once; `{}` for none.
    */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
+  /** Whether the built-in shapes are looked for. Default true; false where a text that only looks like a secret must stay. */
+  readonly shapes?: boolean | undefined;
 }
 
 /** Takes secrets out of what is about to be shown. Redacting twice changes nothing more. */
@@ -43,13 +45,13 @@ const secretVariable = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i
  * @throws InvalidInputError for a secret of less than 4 characters: ordinary words would vanish with it.
  */
 export function createRedactor(options: RedactorOptions = {}): Redactor {
-  const { secrets = [], patterns = [], environment = process.env } = options;
+  const { secrets = [], patterns = [], environment = process.env, shapes: builtIn = true } = options;
   for (const [place, secret] of secrets.entries()) {
     if (typeof secret === "string" && secret.length >= shortestSecret) continue;
     throw new InvalidInputError(`secrets[${place}] must be a text of at least ${shortestSecret} characters`);
   }
   const needles = formsOf([...secrets, ...secretsOf(environment)]);
-  const shapes = [...secretPatterns, ...patterns].map(searching);
+  const shapes = [...(builtIn ? secretPatterns : []), ...patterns].map(searching);
 
   function text(given: string): string {
     const places = merged([...needles.flatMap((needle) => findAll(given, needle)), ...findShapes(given, shapes)]);

@@ -1,5 +1,5 @@
 import type { ModelResponse, TraceEntry } from "../state/index.ts";
-import type { GenerateInput, RunAgent } from "../tools/index.ts";
+import type { Auth, GenerateInput, RunAgent } from "../tools/index.ts";
 
 /** What a hook knows of the run it takes part in. */
 export interface HookContext {
@@ -11,6 +11,8 @@ export interface HookContext {
   readonly prompt: string;
   /** Who started the turn; null: nobody was named. */
   readonly actorId: string | null;
+  /** Who the turn is for, with credentials where they are there. Not for storing: they are in no journal. */
+  readonly auth: Auth | undefined;
   /** How full the model's context window was after the last answer, 0 to 100; null when that is not known. */
   readonly contextPercent: number | null;
   /** What happened in this turn so far (row H5). */

@@ -168,6 +168,10 @@ export class Activation extends LiveView implements Host {
     return this.#around.auth(turnId);
   }
 
+  redactorOf(turnId: string): (text: string) => string {
+    return this.#around.redactorOf(turnId);
+  }
+
   resolveAuth(turnId: string): Promise<Auth | undefined> {
     return this.#around.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
   }

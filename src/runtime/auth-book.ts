@@ -1,6 +1,21 @@
+import { createRedactor } from "../base/index.ts";
 import { type AgentIdentity, agentOfTurn, type TurnState } from "../state/index.ts";
 import { type Auth, concealCredentials } from "../tools/index.ts";
 import type { AuthRequest, RuntimeOptions } from "./types.ts";
+
+const nobody: Auth = Object.freeze({ actorId: "" });
+
+/** Shorter texts among credentials are names and roles, which may stand anywhere. */
+const SHORTEST_CREDENTIAL = 8;
+
+/** The texts within credentials, however they are built. */
+function secretsIn(credentials: unknown, seen: Set<unknown> = new Set()): string[] {
+  if (typeof credentials === "string") return credentials.length >= SHORTEST_CREDENTIAL ? [credentials] : [];
+  if (typeof credentials !== "object" || credentials === null || seen.has(credentials)) return [];
+  seen.add(credentials);
+  const parts: Iterable<unknown> = credentials instanceof Map ? credentials.values() : Object.values(credentials);
+  return [...parts].flatMap((part) => secretsIn(part, seen));
+}
 
 /**
  * Who each open turn runs for, credentials included. In memory only: credentials are never stored (row L9). Children
@@ -8,6 +23,7 @@ import type { AuthRequest, RuntimeOptions } from "./types.ts";
  */
 export class AuthBook {
   readonly #byTurn = new Map<string, Auth>();
+  readonly #redactors = new WeakMap<Auth, (text: string) => string>();
   readonly #resolve: RuntimeOptions["resolveAuth"];
   readonly #parentTurnOf: (agentId: string) => string | null;
 
@@ -32,6 +48,16 @@ export class AuthBook {
       nameOnly ??= auth;
     }
     return nameOnly;
+  }
+
+  /** Takes the turn's credentials, and secrets of the environment, out of a text. */
+  redactorOf(turnId: string): (text: string) => string {
+    const auth = this.of(turnId) ?? nobody;
+    const known = this.#redactors.get(auth);
+    if (known) return known;
+    const { text } = createRedactor({ secrets: secretsIn(auth.credentials), shapes: false });
+    this.#redactors.set(auth, text);
+    return text;
   }
 
   /** After a restart: asks for the credentials of a turn that is carried on. */

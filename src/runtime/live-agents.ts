@@ -51,6 +51,7 @@ export class LiveAgents implements Attended {
       world: this.#world,
       slots: (name, limit) => this.#slotsOf(name, limit),
       auth: (turnId) => auth.of(turnId),
+      redactorOf: (turnId) => auth.redactorOf(turnId),
       resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
       hasListeners: (rootAgentId) => bus.hasListeners(rootAgentId),
       onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),

@@ -15,6 +15,7 @@ export interface Surroundings<Live extends Host = Host> {
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   slots(toolName: string, limit: number): Slots;
   auth(turnId: string): Auth | undefined;
+  redactorOf(turnId: string): (text: string) => string;
   resolveAuth(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined>;
   hasListeners(rootAgentId: string): boolean;
   onCommitted(activation: Live, outcome: Committed): void;

@@ -60,6 +60,7 @@ export function fakeRun(overrides: Partial<HookContext> = {}, answer = "an answe
     },
     turnId: "desk-1#1",
     step: 1,
+    auth: undefined,
     prompt: "find x",
     actorId: null,
     contextPercent: null,
