@@ -18,6 +18,8 @@ import {
   turnId,
   turnStarted,
 } from "./bodies.ts";
+import { cleared, contextCompacted } from "./hook-bodies.ts";
+import { requestDecided, requestOpened } from "./request-bodies.ts";
 
 function agentAfter(...bodies: readonly EntryBody[]) {
   let [snapshot] = initialTransition(agentMachine);
@@ -92,10 +94,26 @@ describe("waiting", () => {
     expect(agentAfter(...busy, refused("budget")).value).toEqual({ busy: "working" });
   });
 
+  test("for somebody's decision, until the last request is decided", () => {
+    const two = [...busy, requestOpened("approval", 0), requestOpened("question", 1)];
+    expect(agentAfter(...two).value).toEqual({ busy: "waiting" });
+    const answered = requestDecided("answered", "question", 1);
+    expect(agentAfter(...two, answered).value).toEqual({ busy: "waiting" });
+    expect(agentAfter(...two, answered, requestDecided("expired")).value).toEqual({ busy: "working" });
+  });
+
+  test("for a child and a person at once", () => {
+    const both = [...busy, requestOpened("approval", 0), childSpawned(1)];
+    expect(agentAfter(...both, childEnded(1)).value).toEqual({ busy: "waiting" });
+    expect(agentAfter(...both, requestDecided()).value).toEqual({ busy: "waiting" });
+    expect(agentAfter(...both, requestDecided(), childEnded(1)).value).toEqual({ busy: "working" });
+  });
+
   test("ends with its turn", () => {
-    const snapshot = agentAfter(...busy, childSpawned(0), turnEnded("stopped"));
+    const snapshot = agentAfter(...busy, childSpawned(0), requestOpened("approval", 1), turnEnded("stopped"));
     expect(snapshot.value).toBe("ready");
-    expect(snapshot.context.openChildIds).toEqual([]);
+    expect(snapshot.context).toMatchObject({ openChildIds: [], openRequestIds: [] });
+    expect(agentAfter(...busy, requestOpened(), turnEnded("stopped"), secondTurn).value).toEqual({ busy: "working" });
   });
 });
 
@@ -133,6 +151,28 @@ describe("pausing", () => {
     expect(agentAfter(...late).context).toMatchObject({ turnCount: 1, openTurnId: null });
     expect(agentAfter(...busy, pausing, turnEnded("completed", { lifecycle: "paused" })).value).toBe("paused");
   });
+});
+
+describe("the conversation", () => {
+  const summary = { through: "old", summaryMessageId: "s", kept: [] };
+
+  test("begins where the last compaction left it, in every later turn", () => {
+    const compacted = [...busy, contextCompacted(), contextCompacted(2, "s")];
+    expect(agentAfter(...busy).context.compaction).toBeNull();
+    expect(agentAfter(...compacted).context.compaction).toEqual(summary);
+    expect(agentAfter(...compacted, turnEnded(), secondTurn).context.compaction).toEqual(summary);
+  });
+
+  test("begins anew when it is cleared", () => {
+    expect(agentAfter(...busy, contextCompacted(), turnEnded(), cleared).context.compaction).toBeNull();
+  });
+});
+
+test("a request that is decided while the agent is paused is recorded", () => {
+  const asleep = [...busy, requestOpened(), pausing, paused];
+  expect(agentAfter(...asleep, resumed).value).toEqual({ busy: "waiting" });
+  expect(agentAfter(...asleep, requestDecided()).value).toBe("paused");
+  expect(agentAfter(...asleep, requestDecided(), resumed).value).toEqual({ busy: "working" });
 });
 
 test("the public status is the outermost state", () => {

@@ -1,27 +1,18 @@
 import { expect, test } from "vitest";
-import { initialTransition, transition } from "xstate";
-import { toolCallMachine } from "../../src/machines/index.ts";
-import { declareCall, type EntryBody } from "../../src/state/index.ts";
 import {
   callGated,
   callIdAt,
   childEnded,
   childSpawned,
-  journalOf,
   refused,
   resumed,
   toolRetrying,
   toolSettled,
   toolStarted,
 } from "./bodies.ts";
+import { callAfter } from "./call-after.ts";
 
 const callId = callIdAt(0);
-
-function callAfter(...bodies: readonly EntryBody[]) {
-  let [snapshot] = initialTransition(toolCallMachine, { call: declareCall(callId, "look") });
-  for (const entry of journalOf(bodies)) [snapshot] = transition(toolCallMachine, snapshot, entry);
-  return snapshot;
-}
 
 const gated = callGated();
 const held = refused("paused", "tool.started", { callId });

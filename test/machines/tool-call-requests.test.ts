@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import { callGated, callIdAt, refused, resumed, toolRetrying, toolSettled, toolStarted } from "./bodies.ts";
+import { callAfter } from "./call-after.ts";
+import { callHookApplied, callReviewed } from "./hook-bodies.ts";
+import { requestDecided, requestOpened } from "./request-bodies.ts";
+
+const callId = callIdAt(0);
+const gated = callGated(0, 1, { needsApproval: true });
+const opened = requestOpened();
+const asked = [gated, opened];
+const performing = { performing: "gated" };
+
+describe("a call that waits for a decision", () => {
+  test("does nothing meanwhile", () => {
+    const snapshot = callAfter(...asked);
+    expect(snapshot.value).toBe("awaitingDecision");
+    expect(Object.keys(snapshot.children)).toEqual([]);
+    expect(snapshot.context).toMatchObject({ requests: 1, openRequest: { requestId: `${callId}:1` }, decision: null });
+  });
+
+  test.each(["approved", "edited", "rejected", "expired"] as const)(
+    "goes on where it was asked for, with the verdict: %s",
+    (verdict) => {
+      const snapshot = callAfter(...asked, requestDecided(verdict));
+      expect(snapshot.value).toEqual(performing);
+      expect(Object.keys(snapshot.children)).toHaveLength(1);
+      expect(snapshot.context).toMatchObject({ openRequest: null, decision: { verdict } });
+    },
+  );
+
+  test("only the arguments that were approved are approved (S15)", () => {
+    const hashAfter = (verdict: "approved" | "edited" | "rejected" | "expired") =>
+      callAfter(...asked, requestDecided(verdict)).context.approvedHash;
+    expect(hashAfter("approved")).toBe("a");
+    for (const verdict of ["edited", "rejected", "expired"] as const) expect(hashAfter(verdict)).toBeNull();
+  });
+
+  test("edited arguments are gated again, and are then the approved ones", () => {
+    const again = callGated(0, 1, { needsApproval: true, arguments: { q: 2 }, argumentsHash: "b" });
+    const { value, context } = callAfter(...asked, requestDecided("edited"), again);
+    expect(value).toEqual(performing);
+    expect(context).toMatchObject({ approvedHash: "b", decision: null, gate: { arguments: { q: 2 } } });
+    expect(callAfter(...asked, requestDecided("edited"), again, toolStarted()).value).toEqual({
+      performing: "running",
+    });
+  });
+
+  test("a call that was gated for the first time has nothing approved", () => {
+    expect(callAfter(gated).context.approvedHash).toBeNull();
+    expect(callAfter(gated, callGated(0, 1, { argumentsHash: "b" })).context.approvedHash).toBeNull();
+  });
+
+  test("a decision on another request of it changes nothing", () => {
+    const other = requestDecided("approved", "approval", 0, 2);
+    expect(callAfter(...asked, other).context).toMatchObject({ decision: null, approvedHash: null });
+  });
+
+  test("is settled by what it was told", () => {
+    expect(callAfter(...asked, requestDecided("rejected"), toolSettled(0, 1, "denied")).value).toBe("settled");
+    const client = [callGated(0, 1, { kind: "client" }), requestOpened("client"), requestDecided("answered", "client")];
+    expect(callAfter(...client).context.decision?.result).toEqual({ text: "blue", isError: false });
+    expect(callAfter(...client, toolSettled()).value).toBe("settled");
+  });
+
+  test("may be asked for again: credentials after the approval, which stands", () => {
+    const both = [...asked, requestDecided("approved"), requestOpened("auth", 0, 2)];
+    expect(callAfter(...both).value).toBe("awaitingDecision");
+    expect(callAfter(...both).context).toMatchObject({ requests: 2, decision: null, approvedHash: "a" });
+    const provided = [...both, requestDecided("provided", "auth", 0, 2)];
+    expect(callAfter(...provided).value).toEqual(performing);
+    expect(callAfter(...provided, toolStarted()).value).toEqual({ performing: "running" });
+  });
+
+  test("credentials may be asked for between attempts", () => {
+    const retries = [callGated(), toolStarted(), toolRetrying(), requestOpened("auth")];
+    expect(callAfter(...retries).value).toBe("awaitingDecision");
+    expect(callAfter(...retries).context).toMatchObject({ attempt: 1, startedEpoch: null });
+  });
+
+  test("the end of a pause does not wake it; a pause holds it after the decision", () => {
+    expect(callAfter(...asked, resumed).value).toBe("awaitingDecision");
+    const held = [...asked, requestDecided("approved"), refused("paused", "tool.started", { callId })];
+    expect(callAfter(...held).value).toBe("held");
+    expect(callAfter(...held, resumed).value).toEqual(performing);
+    expect(callAfter(...held, resumed).context).toMatchObject({ approvedHash: "a", decision: { verdict: "approved" } });
+  });
+
+  test("can be settled from outside, and forgets its request", () => {
+    const { value, context } = callAfter(...asked, toolSettled(0, 1, "interrupted"));
+    expect(value).toBe("settled");
+    expect(context).toMatchObject({ openRequest: null, outcome: "interrupted" });
+  });
+});
+
+describe("a result that hooks look at", () => {
+  const ran = [callGated(), toolStarted()];
+  const reviewDue = { reviewDue: true } as const;
+  const success = { ...toolSettled(), ...reviewDue };
+  const unknown = { ...toolSettled(0, 1, "outcome_unknown"), ...reviewDue };
+
+  test("is reviewed before the call is settled", () => {
+    expect(callAfter(...ran, success).value).toBe("reviewing");
+    expect(callAfter(...ran, success, callReviewed()).value).toBe("settled");
+    expect(callAfter(...ran, unknown, callReviewed()).value).toBe("outcomeUnknown");
+  });
+
+  test("without hooks it is settled at once", () => {
+    expect(callAfter(...ran, toolSettled()).value).toBe("settled");
+    expect(callAfter(...ran, toolSettled(0, 1, "outcome_unknown")).value).toBe("outcomeUnknown");
+  });
+
+  test("each hook is counted, so that none runs again", () => {
+    const reviews = [...ran, unknown, callHookApplied("onError"), callHookApplied("afterEachTool")];
+    expect(callAfter(...reviews).value).toBe("reviewing");
+    expect(callAfter(...reviews).context).toMatchObject({ reviewDue: true, reviews: ["onError:0", "afterEachTool:0"] });
+    expect(callAfter(...reviews, callReviewed()).context.reviewDue).toBe(false);
+  });
+
+  test("the outcome stands while they look", () => {
+    expect(callAfter(...ran, unknown).context).toMatchObject({ outcome: "outcome_unknown", startedEpoch: null });
+  });
+
+  test("a pause that ends meanwhile changes nothing", () => {
+    expect(callAfter(...ran, success, resumed).value).toBe("reviewing");
+  });
+
+  test("so is the result of a decision", () => {
+    const denied = { ...toolSettled(0, 1, "denied"), ...reviewDue };
+    expect(callAfter(...asked, requestDecided("rejected"), denied).value).toBe("reviewing");
+    expect(callAfter(...asked, requestDecided("rejected"), denied, callReviewed()).value).toBe("settled");
+  });
+});
