@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from "commander";
+import { type JsonObject, jsonObjectSchema } from "../state/index.ts";
 
 /** A whole number within bounds, for an option's value. Throws commander's `InvalidArgumentError`. */
 export function wholeNumber(from: number, to: number): (text: string) => number {
@@ -13,4 +14,21 @@ export function wholeNumber(from: number, to: number): (text: string) => number 
 export function nonEmpty(text: string): string {
   if (text.trim() !== "") return text;
   throw new InvalidArgumentError("It must not be empty.");
+}
+
+/** A JSON object, for an option's value. Throws commander's `InvalidArgumentError`. */
+export function jsonObject(text: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw noJsonObject("this is no JSON");
+  }
+  const parsed = jsonObjectSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw noJsonObject("this is something else");
+}
+
+function noJsonObject(why: string): InvalidArgumentError {
+  return new InvalidArgumentError(`It takes a JSON object, for instance '{"amount":5}'; ${why}.`);
 }

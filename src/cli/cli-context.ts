@@ -8,6 +8,7 @@ export interface CliContext {
   readonly environment: Environment;
   readonly directory: string;
   readonly invocation: Invocation;
+  readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
   /** A line of the answer. */
   readonly out: (line: string) => void;
@@ -24,6 +25,10 @@ export function processContext(): CliContext {
     environment: env,
     directory,
     invocation: { main, directory, script: env["npm_lifecycle_event"] || undefined },
+    // Opened only when somebody reads it: looking at it may keep a process alive.
+    get stdin() {
+      return process.stdin;
+    },
     stdout,
     out: (line) => stdout.write(`${line}\n`),
     note: (line) => stderr.write(`${line}\n`),

@@ -1,7 +1,7 @@
 import type { StopReason } from "../state/index.ts";
 
-/** What the process tells its caller. */
-export const exitCodes = { success: 0, failure: 1, usage: 2, budget: 3, interrupted: 130 } as const;
+/** What the process tells its caller. `waiting`: the turn is open and waits for somebody's decision or answer. */
+export const exitCodes = { success: 0, failure: 1, usage: 2, budget: 3, waiting: 4, interrupted: 130 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 const limitReasons: readonly StopReason[] = ["steps_limit", "token_limit", "cost_limit", "time_limit"];

@@ -14,6 +14,9 @@ const hints: Readonly<Record<string, string>> = {
   corrupt_record: "the file is left as it was; restore a copy, or give another --store",
 };
 
+/** The caller asked for something that cannot be: the command line is what has to change. */
+const usageCodes: readonly string[] = ["invalid_input", "not_found", "request_conflict"];
+
 /** What a person is told of an error: its code, what was wrong, and what to do where that is known. */
 export function failureOf(error: unknown, environment: Readonly<Record<string, string | undefined>>): Failure {
   const isDebugged = environment["TROUPE_DEBUG"] === "1";
@@ -32,5 +35,5 @@ function lineOf(error: unknown): string {
 
 function exitCodeOfError(error: unknown): ExitCode {
   if (!(error instanceof TroupeError)) return exitCodes.failure;
-  return error.code === "invalid_input" || error.code === "not_found" ? exitCodes.usage : exitCodes.failure;
+  return usageCodes.includes(error.code) ? exitCodes.usage : exitCodes.failure;
 }

@@ -1,11 +1,14 @@
 /** What stands below the options in each `--help`. */
 
-const exitCodes = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a budget, 130 interrupted.";
+const exitCodes =
+  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a budget, 4 waits for somebody, 130 interrupted.";
 
 export const program = `
 Examples:
   $ npx troupe ask --question "How are retries handled?" --files ./docs
   $ npx troupe run ./my-agent.ts "Summarise the news"
+  $ npx troupe chat ./my-agent.ts
+  $ npx troupe requests
   $ npx troupe list
 
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
@@ -42,6 +45,54 @@ The file exports a definition made by defineAgent, as default or as "agent", or 
 
 ${exitCodes}
 `;
+
+export const chat = `
+Examples:
+  $ npx troupe chat ./my-agent.ts
+  $ npx troupe chat ./my-agent.ts --agent-id desk-7
+  $ printf 'Pay Ann.\\ny\\n' | npx troupe chat ./my-agent.ts
+
+A line is a message, /help shows the commands. What the agent asks is asked here: approvals take y, n <why>, e <json>
+or l for later. Ctrl-C aborts the open turn, twice leaves; Ctrl-D leaves. From a pipe each line is a message, or the
+reply to what was asked before it; the exit code is that of the last turn.
+
+${exitCodes}
+`;
+
+export const requests = `
+Examples:
+  $ npx troupe requests
+  $ npx troupe requests --json
+  $ npx troupe requests --all --store ./jobs.db
+`;
+
+const decided = `
+Where a living process runs the agent, that one carries on. Otherwise this one does, from the file that it was started
+with or from --agents; --no-run only records the decision. A request is decided once: whoever comes later gets exit code
+2 and is told who decided.
+
+${exitCodes}
+`;
+
+export const approve = `
+Examples:
+  $ npx troupe approve
+  $ npx troupe approve run-mibodu#1:1:0:1 --by anna
+  $ npx troupe approve run-mibodu --edit '{"to":"Ann","amount":5}'
+${decided}`;
+
+export const reject = `
+Examples:
+  $ npx troupe reject --reason "too much"
+  $ npx troupe reject run-mibodu --no-run
+${decided}`;
+
+export const answer = `
+Examples:
+  $ npx troupe answer "on Fridays"
+  $ npx troupe answer run-mibodu '{"rows":3}'
+  $ npx troupe answer run-mibodu "the scanner is broken" --error
+${decided}`;
 
 export const list = `
 Examples:

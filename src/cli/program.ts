@@ -1,8 +1,9 @@
-import { Command, CommanderError, Option } from "commander";
+import { Command, CommanderError } from "commander";
 import { nonEmpty, wholeNumber } from "./arguments.ts";
 import { type CliContext, processContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
 import type { AskOptions } from "./commands/ask.ts";
+import type { ChatOptions } from "./commands/chat.ts";
 import type { ListOptions } from "./commands/list.ts";
 import type { ResumeOptions } from "./commands/resume.ts";
 import type { RunOptions } from "./commands/run.ts";
@@ -10,11 +11,8 @@ import type { ShowOptions } from "./commands/show.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-
-const storeHelp = "SQLite file in which jobs are kept";
-const jsonHelp = "print every event as a line of JSON";
-const quietHelp = "print the answer alone";
-const inspectHelp = "serve the state charts of the live agents on this machine";
+import { agentsOption, inspectHelp, jsonOption, quietOption, storeOption } from "./options.ts";
+import { addRequestCommands } from "./request-commands.ts";
 
 /** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
 export async function runProgram(words: readonly string[], context: CliContext = processContext()): Promise<ExitCode> {
@@ -87,11 +85,29 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       const { runCommand } = await import("./commands/run.ts");
       done(await runCommand(context, file, input, options));
     });
+  addChatCommand(program, context, done);
+  addRequestCommands(program, context, done);
   addStoreCommands(program, context, done);
   // Sub-commands take over what the program was told only when they are told too.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
   return program;
+}
+
+function addChatCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
+  program
+    .command("chat")
+    .description("Talk with an agent that a file defines, over as many turns as you like.")
+    .argument("<file>", "agent file, .ts or .js, that exports the definition")
+    .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
+    .option("--agent <name>", "which definition, where the file exports several", nonEmpty)
+    .addOption(storeOption())
+    .option("--inspect", inspectHelp)
+    .addHelpText("after", helpTexts.chat)
+    .action(async (file: string, options: ChatOptions) => {
+      const { chatCommand } = await import("./commands/chat.ts");
+      done(await chatCommand(context, file, options));
+    });
 }
 
 /** Commander's message on one line, as every other error has it. */
@@ -130,7 +146,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     .command("resume")
     .description("Carry on an agent, or all that are unfinished and that nobody runs.")
     .argument("[agentId]", "its id, or the start of it (default: all)")
-    .option("--agents <file>", "agent file that exports the definition, where the store does not name one", nonEmpty)
+    .addOption(agentsOption())
     .addOption(storeOption())
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -151,16 +167,4 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
       const { abortCommand } = await import("./commands/abort.ts");
       done(await abortCommand(context, agentId, options));
     });
-}
-
-function storeOption(): Option {
-  return new Option("--store <path>", storeHelp).default("./.troupe/ask.db").argParser(nonEmpty);
-}
-
-function jsonOption(): Option {
-  return new Option("--json", jsonHelp).conflicts("quiet");
-}
-
-function quietOption(): Option {
-  return new Option("--quiet", quietHelp);
 }

@@ -158,6 +158,7 @@ test("a list marks what is unfinished, and who runs it", () => {
     pid: null,
     turns: 0,
     subagents: 2,
+    openRequests: 0,
     createdAt: 0,
     lastActivity: new Date(2026, 0, 2, 3, 4).getTime(),
     task: "What is it?",

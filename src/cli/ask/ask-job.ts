@@ -2,8 +2,8 @@ import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { commandLine } from "../invocation.ts";
-import { defaultStorePath } from "../job/open-store.ts";
-import type { Job } from "../job/run-job.ts";
+import { storeWords } from "../job/open-store.ts";
+import type { Job } from "../job/job.ts";
 import { isUnfinished } from "../job/roots.ts";
 import { allAgents } from "../job/all-agents.ts";
 import { oneLine } from "../view/text-width.ts";
@@ -42,7 +42,7 @@ export interface JobPlace {
 export function jobOfQuestion({ environment, invocation }: CliContext, asked: AskJob, place: JobPlace): Job {
   const { rootAgentId, storePath, isResumed } = place;
   const job = withUsableModel(asked, environment);
-  const store = storePath === defaultStorePath ? [] : ["--store", storePath];
+  const store = storeWords(storePath);
   const model = job.model === offlineName ? "rule-based offline engine, no language model" : job.model;
   return {
     agents: [askTeam(job, environment)],
@@ -56,5 +56,6 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
     ],
     resumeCommand: commandLine(invocation, "ask", ["--resume", ...store]),
     showCommand: commandLine(invocation, "show", [rootAgentId, ...store]),
+    storeWords: store,
   };
 }

@@ -1,11 +1,11 @@
-import { userInfo } from "node:os";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { commandLine } from "../invocation.ts";
-import { defaultStorePath, openExistingStore, withStore } from "../job/open-store.ts";
+import { openExistingStore, storeWords, withStore } from "../job/open-store.ts";
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { findAgent } from "../job/roots.ts";
+import { userName } from "../job/user-name.ts";
 
 export interface AbortOptions {
   readonly store: string;
@@ -30,7 +30,7 @@ export async function abortCommand(context: CliContext, text: string, options: A
     if (openTurnId === null) out(`${agentId} has no open turn; there is nothing to abort.`);
     else if (outcome?.type === "unchanged" && earlier === null) out(`${agentId} has just ended by itself.`);
     else {
-      const store = options.store === defaultStorePath ? [] : ["--store", options.store];
+      const store = storeWords(options.store);
       const resume = commandLine(invocation, "resume", [agentId, ...store]);
       out(`${outcome?.type === "unchanged" ? "Already aborted" : "Aborted"}: ${agentId}.`);
       out(heardText(await ownerOf(stores, key), resume));
@@ -44,13 +44,4 @@ export function heardText(owner: Owner | undefined, resumeCommand: string): stri
   if (owner === undefined) return `Nobody runs it now: its turn ends when it is taken up again (${resumeCommand}).`;
   if (owner.isAlive === true) return `Process ${owner.pid} runs it and has been told.`;
   return `Process ${owner.pid} of another machine holds it and is told if it still lives.`;
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container may run under a user id without a name.
-    return "command line";
-  }
 }

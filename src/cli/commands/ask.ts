@@ -9,7 +9,9 @@ import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { openExistingStore, openStore, withStore } from "../job/open-store.ts";
 import { freshId, isUnfinished } from "../job/roots.ts";
-import { type JobOptions, runJob, showEnded } from "../job/run-job.ts";
+import { showEnded } from "../job/conclude.ts";
+import type { JobOptions } from "../job/job.ts";
+import { runJob } from "../job/run-job.ts";
 
 export interface AskOptions extends JobOptions {
   readonly question?: string | undefined;

@@ -1,4 +1,4 @@
-import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, type JsonObject } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { askJobOf } from "../ask/job.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -8,6 +8,7 @@ import { openExistingStore, withStore } from "../job/open-store.ts";
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { isUnfinished } from "../job/roots.ts";
 import { allAgents } from "../job/all-agents.ts";
+import { allRequests } from "../requests/all-requests.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 
@@ -26,6 +27,8 @@ export interface ListedAgent {
   readonly pid: number | null;
   readonly turns: number;
   readonly subagents: number;
+  /** Requests of its tree that wait for somebody. */
+  readonly openRequests: number;
   readonly createdAt: number;
   readonly lastActivity: number;
   /** What it was started for. */
@@ -42,17 +45,19 @@ export async function listCommand({ out }: CliContext, options: ListOptions): Pr
 
 async function listedIn(stores: Stores): Promise<ListedAgent[]> {
   const records = await allAgents(stores, { tenant: DEFAULT_TENANT });
+  const open = await allRequests(stores, { status: "open" });
   const roots = records.filter((record) => record.parentAgentId === null);
   const listed: ListedAgent[] = [];
   for (const root of roots) {
     const owner = await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: root.agentId });
     const subagents = records.filter((record) => record.rootAgentId === root.agentId).length - 1;
-    listed.push(listedAgent(root, subagents, owner));
+    const openRequests = open.filter((request) => request.rootAgentId === root.rootAgentId).length;
+    listed.push({ ...listedAgent(root, owner), subagents, openRequests });
   }
   return listed.sort((left, right) => right.createdAt - left.createdAt);
 }
 
-function listedAgent(record: AgentRecord, subagents: number, owner: Owner | undefined): ListedAgent {
+function listedAgent(record: AgentRecord, owner: Owner | undefined): Omit<ListedAgent, "subagents" | "openRequests"> {
   const { agentId, definition, status, turnCount, createdAt, lastActivity, metadata } = record;
   return {
     agentId,
@@ -61,11 +66,15 @@ function listedAgent(record: AgentRecord, subagents: number, owner: Owner | unde
     isUnfinished: isUnfinished(record),
     pid: owner?.pid ?? null,
     turns: turnCount,
-    subagents,
     createdAt,
     lastActivity,
-    task: askJobOf(metadata)?.question ?? fileJobOf(metadata)?.input ?? "",
+    task: taskOf(metadata),
   };
+}
+
+function taskOf(metadata: JsonObject): string {
+  const work = fileJobOf(metadata);
+  return askJobOf(metadata)?.question ?? (work?.command === "chat" ? "(chat)" : (work?.input ?? ""));
 }
 
 const columns: readonly Column[] = [
@@ -89,13 +98,20 @@ export function listLines(listed: readonly ListedAgent[]): string[] {
     formatTime(agent.lastActivity),
     agent.task,
   ]);
-  const unfinished = listed.filter((agent) => agent.isUnfinished && agent.pid === null).length;
-  const remark = `${formatNumberOf(unfinished, "agent")} to carry on: see \`resume --help\`.`;
-  return [...tableLines(columns, rows), ...(unfinished > 0 ? ["", remark] : [])];
+  const unfinished = listed.filter(
+    (agent) => agent.isUnfinished && agent.pid === null && agent.openRequests === 0,
+  ).length;
+  const asking = listed.reduce((total, agent) => total + agent.openRequests, 0);
+  const remarks = [
+    ...(unfinished > 0 ? [`${formatNumberOf(unfinished, "agent")} to carry on: see \`resume --help\`.`] : []),
+    ...(asking > 0 ? [`${formatNumberOf(asking, "request")} to decide: see \`requests\`.`] : []),
+  ];
+  return [...tableLines(columns, rows), ...(remarks.length > 0 ? ["", ...remarks] : [])];
 }
 
-function stateText({ isUnfinished, pid, status }: ListedAgent): string {
+function stateText({ isUnfinished, pid, status, openRequests }: ListedAgent): string {
   if (!isUnfinished) return status === "failed" ? "failed" : "finished";
+  if (openRequests > 0) return `unfinished, waits for ${formatNumberOf(openRequests, "decision")}`;
   if (pid !== null) return `unfinished, runs (process ${pid})`;
   return status === "paused" ? "unfinished, paused" : "unfinished";
 }

@@ -1,26 +1,19 @@
-import type { AgentDefinition } from "../../agents/index.ts";
-import { InvalidInputError } from "../../errors/index.ts";
 import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { jobOfQuestion } from "../ask/ask-job.ts";
-import { askJobOf } from "../ask/job.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { failureOf } from "../failure.ts";
 import { endedPlace } from "../job/ended-place.ts";
-import { loadAgentFile } from "../job/agent-file.ts";
-import { fileJobOf, jobOfFile } from "../job/file-job.ts";
+import { jobToResume, type ResumePlace } from "../job/job-to-resume.ts";
 import { openExistingStore, withStore } from "../job/open-store.ts";
 import { ownerOf } from "../job/owner.ts";
 import { findAgent, isUnfinished } from "../job/roots.ts";
-import { type Job, type JobOptions, runJob, showEnded } from "../job/run-job.ts";
+import { showEnded } from "../job/conclude.ts";
+import type { JobOptions } from "../job/job.ts";
+import { runJob } from "../job/run-job.ts";
 import { allAgents } from "../job/all-agents.ts";
 
-export interface ResumeOptions extends JobOptions {
-  readonly store: string;
-  /** File that exports the definitions, for agents that were started from code or whose file has moved. */
-  readonly agents?: string | undefined;
-}
+export type ResumeOptions = JobOptions & ResumePlace;
 
 /** Carries on one agent, or one after the other all that are unfinished and that nobody runs. */
 export async function resumeCommand(
@@ -36,7 +29,7 @@ export async function resumeCommand(
 async function resumeOne(context: CliContext, stores: Stores, text: string, options: ResumeOptions): Promise<ExitCode> {
   const { rootAgentId } = await findAgent(stores, text);
   const root = await findAgent(stores, rootAgentId);
-  if (isUnfinished(root)) return await runJob(context, stores, await jobOf(context, root, options), options);
+  if (isUnfinished(root)) return await runJob(context, stores, await jobToResume(context, root, options), options);
   return await showEnded(context, stores, endedPlace(context, root, options.store), options);
 }
 
@@ -66,38 +59,10 @@ async function resumeQuietly(
   options: ResumeOptions,
 ): Promise<ExitCode> {
   try {
-    return await runJob(context, stores, await jobOf(context, root, options), options);
+    return await runJob(context, stores, await jobToResume(context, root, options), options);
   } catch (error) {
     const failure = failureOf(error, context.environment);
     context.note(`${root.agentId}: ${failure.text}`);
     return failure.exitCode;
   }
-}
-
-async function jobOf(context: CliContext, root: AgentRecord, options: ResumeOptions): Promise<Job> {
-  const { agentId: rootAgentId, metadata, definition } = root;
-  const place = { rootAgentId, storePath: options.store, isResumed: true };
-  const question = askJobOf(metadata);
-  if (question !== undefined) return jobOfQuestion(context, question, place);
-  const work = fileJobOf(metadata);
-  const file = options.agents ?? work?.file;
-  if (file === undefined) {
-    throw new InvalidInputError(
-      `${rootAgentId} was started by a program, not by this command; name the file that exports its definition "${definition.name}" with --agents`,
-    );
-  }
-  const agents = await loadAgentFile(file, context.directory);
-  const input = work?.input ?? "";
-  const job = jobOfFile(context, { file, agents: named(agents, definition.name, file), input }, place);
-  return { ...job, metadata };
-}
-
-function named(
-  agents: readonly AgentDefinition[],
-  name: string,
-  file: string,
-): readonly [AgentDefinition, ...AgentDefinition[]] {
-  const wanted = agents.find((agent) => agent.name === name);
-  if (wanted !== undefined) return [wanted, ...agents.filter((agent) => agent !== wanted)];
-  throw new InvalidInputError(`${file} exports no agent "${name}"; give the file that does with --agents`);
 }

@@ -1,14 +1,13 @@
 import { resolve } from "node:path";
-import type { AgentDefinition } from "../../agents/index.ts";
-import { NotFoundError } from "../../errors/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../exit-codes.ts";
-import { loadAgentFile } from "../job/agent-file.ts";
+import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { jobOfFile } from "../job/file-job.ts";
 import { openStore, withStore } from "../job/open-store.ts";
 import { freshId } from "../job/roots.ts";
-import { type JobOptions, runJob } from "../job/run-job.ts";
+import type { JobOptions } from "../job/job.ts";
+import { runJob } from "../job/run-job.ts";
 
 export interface RunOptions extends JobOptions {
   readonly store: string;
@@ -33,17 +32,4 @@ export async function runCommand(
     const job = jobOfFile(context, { file: resolve(context.directory, file), agents, input }, place);
     return await runJob(context, stores, known === undefined ? job : { ...job, metadata: known.metadata }, options);
   });
-}
-
-function chosenFirst(
-  agents: readonly [AgentDefinition, ...AgentDefinition[]],
-  name: string | undefined,
-  file: string,
-): readonly [AgentDefinition, ...AgentDefinition[]] {
-  if (name === undefined) return agents;
-  const chosen = agents.find((agent) => agent.name === name);
-  if (chosen !== undefined) return [chosen, ...agents.filter((agent) => agent !== chosen)];
-  throw new NotFoundError(
-    `${file} exports no agent "${name}"; it has ${agents.map((agent) => `"${agent.name}"`).join(", ")}`,
-  );
 }

@@ -9,7 +9,9 @@ import { openExistingStore, withStore } from "../job/open-store.ts";
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { findAgent, isUnfinished } from "../job/roots.ts";
 import { readStory, type Story } from "../job/story.ts";
+import { allRequests, placedRequests } from "../requests/all-requests.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
+import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 import { accountLines, historyLines, traceLines } from "../view/story-lines.ts";
 import { summaryLines } from "../view/summary.ts";
 
@@ -27,6 +29,8 @@ interface Shown {
   /** Of the newest turn. */
   readonly trace: readonly TraceEntry[];
   readonly messages: readonly Message[];
+  /** Of it and all below it, decided ones too; oldest first. */
+  readonly requests: readonly PlacedRequest[];
 }
 
 /** Everything about one agent, read from the store: whoever runs it meanwhile is not disturbed. */
@@ -41,13 +45,18 @@ async function gather(stores: Stores, text: string): Promise<Shown> {
   const record = await findAgent(stores, text);
   const key = { tenant: DEFAULT_TENANT, agentId: record.agentId };
   const story = await readStory(stores, record.agentId);
+  const tree = subtreeOf(story.agents, record.agentId);
+  const members = new Set([record.agentId, ...tree.map((agent) => agent.agentId)]);
+  const requests = await allRequests(stores, { rootAgentId: record.rootAgentId });
+  const own = requests.filter((request) => members.has(request.agentId));
   return {
     record,
     owner: await ownerOf(stores, key),
-    tree: subtreeOf(story.agents, record.agentId),
+    tree,
     accounts: story.accounts,
     trace: traceOf(story, record.agentId),
     messages: await stores.messages(key),
+    requests: await placedRequests(stores, own),
   };
 }
 
@@ -70,7 +79,7 @@ function traceOf({ rows, messages }: Story, agentId: string): TraceEntry[] {
   return traceEntriesOf(ofTurn, prompt, (id) => messages.get(id));
 }
 
-function linesOf({ record, owner, tree, accounts, trace, messages }: Shown, isFull: boolean): string[] {
+function linesOf({ record, owner, tree, accounts, trace, messages, requests }: Shown, isFull: boolean): string[] {
   const { agentId, definition, status, openTurnId, createdAt, turnCount } = record;
   const members = new Set(tree.map((agent) => agent.agentId));
   const ofTree = accounts.filter((account) => members.has(account.agentId));
@@ -81,6 +90,7 @@ function linesOf({ record, owner, tree, accounts, trace, messages }: Shown, isFu
     `${agentId}: ${definition.name}, ${status}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
     ...section("Tree", summaryLines(tree, { accounts, now })),
     ...section("Accounts", accountLines(ofTree, now)),
+    ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, now, true))),
     ...section("Trace of the newest turn", traceLines(trace, isFull)),
     ...section("History", historyLines(messages, isFull)),
   ];
@@ -90,8 +100,18 @@ function section(title: string, lines: readonly string[]): string[] {
   return ["", `${title}:`, ...(lines.length === 0 ? ["  nothing yet"] : lines)];
 }
 
-function jsonOf({ record, owner, tree, accounts, trace, messages }: Shown) {
+function jsonOf({ record, owner, tree, accounts, trace, messages, requests: placed }: Shown) {
+  const requests = placed.map(({ request, path }) => ({ ...request, path }));
   // The checkpoint is the machine's own business, and large.
   const { checkpoint: _own, ...agent } = record;
-  return { agent, isUnfinished: isUnfinished(record), pid: owner?.pid ?? null, tree, accounts, trace, messages };
+  return {
+    agent,
+    isUnfinished: isUnfinished(record),
+    pid: owner?.pid ?? null,
+    tree,
+    accounts,
+    trace,
+    messages,
+    requests,
+  };
 }

@@ -3,7 +3,7 @@ import * as nodeModule from "node:module";
 import { extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { InvalidInputError } from "../../errors/index.ts";
+import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 
@@ -27,6 +27,20 @@ export async function loadAgentFile(
   if (first !== undefined) return [first, ...others];
   throw new InvalidInputError(
     `${path} exports no agent; export one made by defineAgent, as default or as "agent", or several as "agents"`,
+  );
+}
+
+/** The definitions with the named one first. Throws `NotFoundError` when there is none of that name. */
+export function chosenFirst(
+  agents: readonly [AgentDefinition, ...AgentDefinition[]],
+  name: string | undefined,
+  file: string,
+): readonly [AgentDefinition, ...AgentDefinition[]] {
+  if (name === undefined) return agents;
+  const chosen = agents.find((agent) => agent.name === name);
+  if (chosen !== undefined) return [chosen, ...agents.filter((agent) => agent !== chosen)];
+  throw new NotFoundError(
+    `${file} exports no agent "${name}"; it has ${agents.map((agent) => `"${agent.name}"`).join(", ")}`,
   );
 }
 

@@ -4,8 +4,8 @@ import type { CliContext } from "../cli-context.ts";
 import { commandLine } from "../invocation.ts";
 import { oneLine } from "../view/text-width.ts";
 import { fileJobOf } from "./file-job.ts";
-import { defaultStorePath } from "./open-store.ts";
-import type { Job } from "./run-job.ts";
+import { storeWords } from "./open-store.ts";
+import type { Job } from "./job.ts";
 
 /** How an agent that has ended is presented: from its record alone, without its definition. */
 export function endedPlace(
@@ -15,7 +15,7 @@ export function endedPlace(
 ): Pick<Job, "rootAgentId" | "header" | "showCommand"> {
   const question = askJobOf(metadata)?.question;
   const input = fileJobOf(metadata)?.input;
-  const store = storePath === defaultStorePath ? [] : ["--store", storePath];
+  const store = storeWords(storePath);
   return {
     rootAgentId: agentId,
     header: [

@@ -4,20 +4,20 @@ import type { JsonObject } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { commandLine } from "../invocation.ts";
 import { oneLine } from "../view/text-width.ts";
-import { defaultStorePath } from "./open-store.ts";
-import type { Job } from "./run-job.ts";
+import { storeWords } from "./open-store.ts";
+import type { Job } from "./job.ts";
 
-/** What `run` keeps in an agent's metadata, so that it can be carried on without naming the file again. */
+/** What `run` and `chat` keep in an agent's metadata, so that it can be carried on without naming the file again. */
 const fileJobSchema = z.object({
-  command: z.literal("run"),
+  command: z.enum(["run", "chat"]),
   /** Absolute path of the agent file. */
   file: z.string(),
-  /** Of the first turn. */
+  /** Of the first turn; empty for a chat, which has none of its own. */
   input: z.string(),
 });
 export type FileJob = z.infer<typeof fileJobSchema>;
 
-/** What an agent was started with by `run`; undefined when it was started otherwise. */
+/** What an agent was started with by `run` or `chat`; undefined when it was started otherwise. */
 export function fileJobOf(metadata: JsonObject): FileJob | undefined {
   const parsed = fileJobSchema.safeParse(metadata);
   return parsed.success ? parsed.data : undefined;
@@ -38,12 +38,12 @@ export interface FilePlace {
 
 export function jobOfFile({ invocation }: CliContext, { file, agents, input }: FileWork, place: FilePlace): Job {
   const { rootAgentId, storePath, isResumed } = place;
-  const store = storePath === defaultStorePath ? [] : ["--store", storePath];
+  const store = storeWords(storePath);
   const [{ name, model }] = agents;
   return {
     agents,
     rootAgentId,
-    metadata: { command: "run", file, input },
+    metadata: { command: "run", file, input } satisfies FileJob,
     input,
     isResumed,
     header: [
@@ -52,5 +52,6 @@ export function jobOfFile({ invocation }: CliContext, { file, agents, input }: F
     ],
     resumeCommand: commandLine(invocation, "resume", [rootAgentId, ...store]),
     showCommand: commandLine(invocation, "show", [rootAgentId, ...store]),
+    storeWords: store,
   };
 }

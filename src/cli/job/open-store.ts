@@ -7,6 +7,11 @@ import { sqliteStores } from "../../stores/sqlite.ts";
 /** Where jobs are kept when nobody says otherwise, below the working directory. */
 export const defaultStorePath = "./.troupe/ask.db";
 
+/** The words that name a store on a command line: none for the default one. */
+export function storeWords(path: string): readonly string[] {
+  return path === defaultStorePath ? [] : ["--store", path];
+}
+
 /** Opens a store for work; the file and its folder are made where they are absent. */
 export function openStore(path: string): Stores {
   if (path !== ":memory:") mkdirSync(dirname(resolve(path)), { recursive: true });
@@ -31,4 +36,9 @@ export async function withStore<T>(stores: Stores, work: (stores: Stores) => Pro
   } finally {
     await stores.close();
   }
+}
+
+/** The same stores for a runtime that closes what it was given, while somebody goes on using them. */
+export function keptOpen(stores: Stores): Stores {
+  return { ...stores, close: async () => {} };
 }

@@ -9,7 +9,9 @@ import { allAgents } from "./all-agents.ts";
 /** Whether there is still something to do: a turn is open, or a command was cut before it began its first. */
 export function isUnfinished(record: Pick<AgentRecord, "openTurnId" | "turnCount" | "metadata">): boolean {
   if (record.openTurnId !== null) return true;
-  return record.turnCount === 0 && (askJobOf(record.metadata) ?? fileJobOf(record.metadata)) !== undefined;
+  if (record.turnCount > 0) return false;
+  // A chat has nothing to do before something is said.
+  return askJobOf(record.metadata) !== undefined || fileJobOf(record.metadata)?.command === "run";
 }
 
 /** An id that no agent of the store has. */

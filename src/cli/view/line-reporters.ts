@@ -6,8 +6,14 @@ import { answerLines, endingLines, type Reporter } from "./reporter.ts";
 export type WriteLine = (line: string) => void;
 
 /** One line per notable event, then answer and table: for logs, pipes and terminals that cannot be drawn on. */
-export function plainReporter(out: WriteLine): Reporter {
+export function plainReporter(write: WriteLine): Reporter {
   let startedAt: number | undefined;
+  let heldBack: string[] | undefined;
+  const out: WriteLine = (line) => (heldBack === undefined ? write(line) : heldBack.push(line));
+  const release = (): void => {
+    heldBack?.forEach(write);
+    heldBack = undefined;
+  };
   let kept = 0;
   return {
     begin: (header) => header.forEach(out),
@@ -23,8 +29,12 @@ export function plainReporter(out: WriteLine): Reporter {
       if (line !== undefined) out(line);
     },
     notice: out,
+    hold() {
+      heldBack ??= [];
+      return release;
+    },
     end: (ending) => ["", ...endingLines(ending)].forEach(out),
-    close: () => {},
+    close: release,
   };
 }
 
@@ -36,6 +46,7 @@ export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
     past: (events) => events.forEach(print),
     event: print,
     notice: note,
+    hold: () => () => {},
     end: ({ end, remarks }) => {
       if (end === null) remarks.forEach(note);
     },
@@ -50,6 +61,7 @@ export function quietReporter(out: WriteLine, note: WriteLine): Reporter {
     past: () => {},
     event: () => {},
     notice: () => {},
+    hold: () => () => {},
     end({ end, remarks }) {
       if (end === null) remarks.forEach(note);
       else if (end.type === "turn.completed") answerLines(end).forEach(out);

@@ -20,11 +20,13 @@ const clearLine = "\u001B[2K";
  * Invariants
  * 1. Between drawings the cursor stands at the start of the line below the block.
  * 2. After `close` the terminal is as it was, however often that is called; what is drawn later is dropped.
+ * 3. From `suspend` to `resume` the terminal is as it was, and what is drawn is dropped.
  */
 export class LiveScreen {
   readonly #stream: TerminalStream;
   #drawn = 0;
   #state: "fresh" | "live" | "closed" = "fresh";
+  #isSuspended = false;
 
   constructor(stream: TerminalStream) {
     this.#stream = stream;
@@ -35,7 +37,7 @@ export class LiveScreen {
   }
 
   draw(lines: readonly string[]): void {
-    if (this.#state === "closed") return;
+    if (this.#state === "closed" || this.#isSuspended) return;
     const start = this.#state === "fresh" ? hideCursor + stopWrapping : "";
     this.#state = "live";
     const body = lines.map((line) => `${clearLine}${line}\n`).join("");
@@ -45,8 +47,25 @@ export class LiveScreen {
 
   /** Takes the block away and gives the terminal back. */
   close(): void {
-    if (this.#state === "live") this.#stream.write(`${this.#up()}${clearToEnd}${wrapAgain}${showCursor}`);
+    this.#clear();
     this.#state = "closed";
+  }
+
+  /** Gives the terminal to a person for a while: nothing is drawn until `resume`. */
+  suspend(): void {
+    this.#clear();
+    this.#isSuspended = true;
+  }
+
+  resume(): void {
+    this.#isSuspended = false;
+  }
+
+  #clear(): void {
+    if (this.#state !== "live") return;
+    this.#stream.write(`${this.#up()}${clearToEnd}${wrapAgain}${showCursor}`);
+    this.#state = "fresh";
+    this.#drawn = 0;
   }
 
   #up(): string {

@@ -1,19 +1,21 @@
-import type { TroupeEvent } from "../../state/index.ts";
+import type { RequestKind, TroupeEvent, TroupeEventOf } from "../../state/index.ts";
 import { shortAgentId } from "../job/job-id.ts";
 import { formatCount, formatDuration, formatNumberOf } from "./format.ts";
+import { verdictTexts } from "./request-lines.ts";
 import { oneLine, truncate } from "./text-width.ts";
 
 const longestQuote = 120;
 
 /** An event as one line for a log, or undefined when it is not worth one. Times count from `startedAt`. */
 export function plainLine(event: TroupeEvent, startedAt: number): string | undefined {
-  const text = textOf(event);
+  const text = eventText(event);
   if (text === undefined) return undefined;
   const time = formatDuration(Math.max(0, event.at - startedAt)).padStart(8);
   return `${time}  ${event.agentName} ${shortAgentId(event.agentId)}: ${text}`;
 }
 
-function textOf(event: TroupeEvent): string | undefined {
+/** What happened, without when and to whom. */
+export function eventText(event: TroupeEvent): string | undefined {
   switch (event.type) {
     case "turn.started":
       return `begins ${quote(event.prompt)}`;
@@ -45,7 +47,15 @@ function stateText(event: TroupeEvent): string | undefined {
     case "turn.failed":
       return `failed${event.error === null ? "" : `: ${oneLine(event.error.message)} (${event.error.code})`}`;
     case "turn.waiting":
-      return event.reason === "budget" ? "waits for budget that others have reserved" : undefined;
+      return waitingTexts[event.reason];
+    case "request.opened":
+      return `${askings[event.kind]}: ${quote(event.prompt)} (${event.requestId})`;
+    case "request.decided":
+      return decidedText(event);
+    case "context.compacted":
+      return `compacts its context: ${formatNumberOf(event.messages, "message")} ${
+        event.hasSummary ? "summarised" : "left out"
+      } (${oneLine(event.strategy)})`;
     case "lifecycle.changed":
       return event.status === "paused" ? "paused" : undefined;
     case "budget.warning":
@@ -57,6 +67,27 @@ function stateText(event: TroupeEvent): string | undefined {
     default:
       return undefined;
   }
+}
+
+const waitingTexts: Readonly<Record<TroupeEventOf<"turn.waiting">["reason"], string | undefined>> = {
+  budget: "waits for budget that others have reserved",
+  request: "waits for somebody to decide",
+  paused: undefined,
+};
+
+const askings: Readonly<Record<RequestKind, string>> = {
+  approval: "asks for approval",
+  client: "asks its caller to carry out",
+  question: "asks",
+  auth: "asks for credentials",
+};
+
+/** `pay was approved by anna`, `pay was rejected by anna: too much`, `pay: nobody decided in time`. */
+function decidedText({ name, verdict, by, reason }: TroupeEventOf<"request.decided">): string {
+  if (verdict === "expired") return `${name}: nobody decided in time`;
+  const who = by === null ? "" : ` by ${oneLine(by)}`;
+  const why = reason === null || reason === "" ? "" : `: ${oneLine(reason)}`;
+  return `${name} was ${verdictTexts[verdict]}${who}${why}`;
 }
 
 function quote(text: string): string {

@@ -8,7 +8,7 @@ export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.fa
 
 /** How following a job came to its end, as a person is told. */
 export interface Ending extends RowContext {
-  /** Null when the turn has not ended: it is paused. */
+  /** Null when the turn has not ended: it is paused, or waits for somebody. */
   readonly end: TurnEnd | null;
   readonly agents: readonly AgentOverview[];
   /** What to type next, and other closing remarks. */
@@ -24,6 +24,8 @@ export interface Reporter {
   event(event: TroupeEvent): void;
   /** Something this program has to say while the job runs. */
   notice(text: string): void;
+  /** Keeps quiet while a person is asked something; the returned function ends that. */
+  hold(): () => void;
   end(ending: Ending): void;
   close(): void;
 }
@@ -41,7 +43,8 @@ export function answerLines(end: TurnEnd): string[] {
   return [...(text === "" ? [] : text.split("\n")), ...(why === undefined ? [] : [...(text === "" ? [] : [""]), why])];
 }
 
-function reasonOf(end: TurnEnd): string | undefined {
+/** Why there is no whole answer; undefined where there is. */
+export function reasonOf(end: TurnEnd): string | undefined {
   if (end.type === "turn.completed") return undefined;
   if (end.type === "turn.stopped")
     return `Stopped: ${end.stopReason}${end.message === null ? "" : `, ${printable(end.message)}`}.`;

@@ -1,0 +1,130 @@
+import type { Agent, TurnRest, TurnResult } from "../../runtime/index.ts";
+import type { AgentRequest } from "../../state/index.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
+import type { InlineDesk } from "../inline/inline-desk.ts";
+import { treeAtRest } from "../job/tree-rest.ts";
+import { restOfTurn } from "../job/turn-rest.ts";
+import { userName } from "../job/user-name.ts";
+import { formatNumberOf } from "../view/format.ts";
+import type { ChatSetup } from "./chat-setup.ts";
+import { recentLines } from "./recent-lines.ts";
+
+/** The turn that is not ended: it runs, was paused, or waits for somebody who put it off. */
+export type OpenTurn =
+  | { readonly turnId: string; readonly state: "running" | "paused" }
+  | { readonly turnId: string; readonly state: "waiting"; readonly requests: readonly AgentRequest[] };
+
+/** The agent that is talked with: its open turn, and what can be done with it. */
+export class ChatAgent {
+  readonly #setup: Pick<ChatSetup, "runtime" | "job">;
+  readonly #desk: InlineDesk;
+  readonly #say: (line: string) => void;
+  #agent: Agent | undefined;
+  #open: OpenTurn | undefined;
+  #lastCode: ExitCode = exitCodes.success;
+
+  constructor(setup: Pick<ChatSetup, "runtime" | "job">, desk: InlineDesk, say: (line: string) => void) {
+    this.#setup = setup;
+    this.#desk = desk;
+    this.#say = say;
+  }
+
+  /** False as long as nothing was said: whoever leaves then leaves nothing behind. */
+  get isThere(): boolean {
+    return this.#agent !== undefined;
+  }
+
+  get open(): OpenTurn | undefined {
+    return this.#open;
+  }
+
+  /** Of the last turn that ended here. */
+  get lastCode(): ExitCode {
+    return this.#lastCode;
+  }
+
+  /** Takes up an agent that was talked with before, and carries on what was left of its last turn. */
+  async comeBack(): Promise<void> {
+    const agent = await this.#theAgent();
+    for (const line of recentLines(await agent.getMessages())) this.#say(line);
+    const { openTurnId } = agent.state;
+    await agent.start();
+    if (openTurnId !== null) await this.#follow(agent, openTurnId);
+    else if (agent.state.status === "paused") this.#say("Paused. /resume ends that.");
+  }
+
+  async send(text: string): Promise<void> {
+    if (this.#open !== undefined) {
+      this.#say(`Not sent: the last turn is still open, it is ${this.#open.state}. ${wayOut(this.#open)}`);
+      return;
+    }
+    const agent = await this.#theAgent();
+    await agent.start();
+    const turn = agent.executeTurn(text);
+    await this.#follow(agent, await turn.id);
+  }
+
+  async pause(): Promise<void> {
+    if (this.#agent === undefined || this.#open === undefined) return this.#say("No turn is open.");
+    this.#say("Pausing at the next safe point.");
+    await this.#agent.pause();
+  }
+
+  async resume(): Promise<void> {
+    if (this.#agent?.state.status !== "paused") return this.#say("Nothing is paused.");
+    await this.#agent.resume();
+    if (this.#open?.state === "paused") await this.#follow(this.#agent, this.#open.turnId);
+  }
+
+  async abort(): Promise<void> {
+    const [agent, open] = [this.#agent, this.#open];
+    if (agent === undefined || open === undefined) return this.#say("No turn is open.");
+    const turn = agent.turn(open.turnId);
+    await turn.abort(`aborted in the chat by ${userName()}`);
+    const result = await turn.result;
+    // One that runs is being followed, and its end is noted there.
+    if (open.state !== "running") this.#ended(result);
+  }
+
+  /** Asks the person about everything that was put off. */
+  async askAgain(): Promise<void> {
+    if (this.#agent === undefined || this.#open?.state !== "waiting") return;
+    this.#desk.askAgain();
+    await this.#follow(this.#agent, this.#open.turnId);
+  }
+
+  async #theAgent(): Promise<Agent> {
+    const { runtime, job } = this.#setup;
+    this.#agent ??= await runtime.agent(job.agents[0].name, { agentId: job.rootAgentId, metadata: job.metadata });
+    return this.#agent;
+  }
+
+  async #follow(agent: Agent, turnId: string): Promise<void> {
+    this.#open = { turnId, state: "running" };
+    const rest = await this.#desk.rest(() => restOfTurn(this.#setup.runtime, agent, turnId));
+    if (rest.status === "waiting") await this.#waits(rest);
+    else this.#ended(rest);
+  }
+
+  #ended(result: TurnResult): void {
+    this.#open = undefined;
+    this.#lastCode = exitCodeOf(result);
+  }
+
+  async #waits(rest: Extract<TurnRest, { status: "waiting" }>): Promise<void> {
+    const { runtime, job } = this.#setup;
+    const { turnId } = rest;
+    if (rest.reason === "paused") {
+      await treeAtRest(runtime, job.rootAgentId);
+      this.#open = { turnId, state: "paused" };
+      this.#say(`Paused. ${wayOut(this.#open)}`);
+      return;
+    }
+    this.#open = { turnId, state: "waiting", requests: rest.requests };
+    this.#say(`${formatNumberOf(rest.requests.length, "request")} left open. ${wayOut(this.#open)}`);
+  }
+}
+
+function wayOut({ state }: OpenTurn): string {
+  return `${state === "waiting" ? "/requests asks again" : "/resume goes on"}, /abort ends the turn.`;
+}

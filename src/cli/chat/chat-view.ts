@@ -1,0 +1,109 @@
+import type { TroupeEvent } from "../../state/index.ts";
+import { shortAgentId } from "../job/job-id.ts";
+import { eventText } from "../view/plain-line.ts";
+import { answerLines, reasonOf, type TurnEnd } from "../view/reporter.ts";
+import type { Paint } from "../view/styles.ts";
+import { printable } from "../view/text-width.ts";
+
+export interface ChatViewOptions {
+  readonly write: (text: string) => void;
+  readonly paint: Paint;
+  readonly rootAgentId: string;
+}
+
+/** Told elsewhere: by the questions themselves, by the answer, or by the prompt that comes back. */
+const untold: readonly TroupeEvent["type"][] = ["request.opened", "model.responded", "lifecycle.changed"];
+
+/**
+ * A conversation as it is written to a terminal or a pipe: the agent's text as it comes, what it and those below it do
+ * in lines of their own.
+ * Owns: whether a line is begun, what of an answer was written. Does not own: the stream, what a person types.
+ */
+export class ChatView {
+  readonly #options: ChatViewOptions;
+  /** The text of this step as it was written. */
+  #streamed = "";
+  #isLineBegun = false;
+  #heldBack: TroupeEvent[] | undefined;
+
+  constructor(options: ChatViewOptions) {
+    this.#options = options;
+  }
+
+  event(event: TroupeEvent): void {
+    if (this.#heldBack !== undefined) this.#heldBack.push(event);
+    else if (event.agentId === this.#options.rootAgentId) this.#ofRoot(event);
+    else this.#note(event, `${event.agentName} ${shortAgentId(event.agentId)}: `);
+  }
+
+  /** A line of its own. */
+  say(line: string): void {
+    this.#endLine();
+    this.#options.write(`${line}\n`);
+  }
+
+  /** Keeps events back while a person is asked something; the returned function ends that. */
+  hold(): () => void {
+    this.#endLine();
+    this.#heldBack ??= [];
+    return () => {
+      const held = this.#heldBack ?? [];
+      this.#heldBack = undefined;
+      for (const event of held) this.event(event);
+    };
+  }
+
+  #ofRoot(event: TroupeEvent): void {
+    switch (event.type) {
+      case "text.delta":
+        this.#stream(event.text);
+        return;
+      case "step.started":
+      case "step.restarted":
+        this.#endLine();
+        this.#streamed = "";
+        if (event.type === "step.restarted") this.#note(event, "");
+        return;
+      case "turn.started":
+        return;
+      case "turn.completed":
+      case "turn.stopped":
+      case "turn.failed":
+        this.#end(event);
+        return;
+      default:
+        this.#note(event, "");
+    }
+  }
+
+  #stream(delta: string): void {
+    const text = printable(delta);
+    this.#streamed += text;
+    // An answer that begins with empty lines begins where there is something to read.
+    const shown = this.#streamed === text ? text.trimStart() : text;
+    if (shown === "") return;
+    this.#options.write(shown);
+    this.#isLineBegun = !shown.endsWith("\n");
+  }
+
+  /** A model that does not stream has said nothing yet. */
+  #end(end: TurnEnd): void {
+    const isSaid = this.#streamed.trim() !== "" && this.#streamed.trim() === printable(end.text).trim();
+    const why = reasonOf(end);
+    this.#endLine();
+    if (!isSaid) answerLines(end).forEach((line) => this.say(line));
+    else if (why !== undefined) this.say(why);
+    this.#streamed = "";
+  }
+
+  #note(event: TroupeEvent, who: string): void {
+    const isUntold = untold.includes(event.type) || (event.type === "turn.waiting" && event.reason === "request");
+    const text = isUntold ? undefined : eventText(event);
+    if (text !== undefined) this.say(this.#options.paint("dim", `  · ${who}${text}`));
+  }
+
+  #endLine(): void {
+    if (this.#isLineBegun) this.#options.write("\n");
+    this.#isLineBegun = false;
+  }
+}

@@ -1,0 +1,83 @@
+import { resolve } from "node:path";
+import { createRuntime } from "../../runtime/index.ts";
+import { DEFAULT_TENANT } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { ChatInterrupts } from "../chat/chat-interrupts.ts";
+import { ChatSession } from "../chat/chat-session.ts";
+import type { CliContext } from "../cli-context.ts";
+import type { ExitCode } from "../exit-codes.ts";
+import { commandLine } from "../invocation.ts";
+import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
+import { type FileJob, jobOfFile } from "../job/file-job.ts";
+import { startInspection } from "../job/inspection.ts";
+import type { Job } from "../job/job.ts";
+import { keptOpen, openStore, storeWords, withStore } from "../job/open-store.ts";
+import { freshId } from "../job/roots.ts";
+
+export interface ChatOptions {
+  readonly store: string;
+  readonly agentId?: string | undefined;
+  /** Name of the definition, where the file exports several. */
+  readonly agent?: string | undefined;
+  readonly inspect?: boolean | undefined;
+}
+
+/** A conversation with an agent that a file defines: a new agent, or the one that is named. */
+export async function chatCommand(context: CliContext, file: string, options: ChatOptions): Promise<ExitCode> {
+  const agents = chosenFirst(await loadAgentFile(file, context.directory), options.agent, file);
+  return await withStore(openStore(options.store), async (stores) => {
+    const rootAgentId = options.agentId ?? (await freshId(stores, "chat"));
+    const known = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: rootAgentId });
+    const work = { file: resolve(context.directory, file), agents, input: "" };
+    const job = jobOfFile(context, work, { rootAgentId, storePath: options.store, isResumed: known !== undefined });
+    const metadata: FileJob = { command: "chat", file: work.file, input: "" };
+    const words = [file, "--agent-id", rootAgentId, ...(options.agent === undefined ? [] : ["--agent", options.agent])];
+    const comeBack = commandLine(context.invocation, "chat", [...words, ...storeWords(options.store)]);
+    const chat = { isKnown: known !== undefined, comeBack, job: { ...job, metadata: known?.metadata ?? metadata } };
+    return await runChat(context, stores, chat, options);
+  });
+}
+
+interface Chat {
+  readonly job: Job;
+  readonly isKnown: boolean;
+  readonly comeBack: string;
+}
+
+async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspect }: ChatOptions): Promise<ExitCode> {
+  const { note } = context;
+  const inspector = inspect === true ? await startInspection(note) : undefined;
+  const runtime = await createRuntime({
+    agents: chat.job.agents,
+    stores: keptOpen(stores),
+    onInspect: inspector?.onInspect,
+  });
+  const interrupts = new ChatInterrupts(
+    {
+      abort: () => session.say(session.abort() ? "Aborting; Ctrl-C again leaves." : "Ctrl-C again, or Ctrl-D, leaves."),
+      leave(exitCode) {
+        note(`Left at once; carry on with: ${chat.comeBack}`);
+        process.exit(exitCode);
+      },
+    },
+    () => performance.now(),
+  );
+  const session = new ChatSession({
+    context,
+    runtime,
+    ...chat,
+    onInterrupt: () => interrupts.interrupt(),
+    onTyped: () => interrupts.typed(),
+  });
+  const stopWatching = interrupts.watch(process);
+  // The runtime's own timers let a process end, and so does a pipe that has ended.
+  const alive = setInterval(() => {}, 60_000);
+  try {
+    return await session.run();
+  } finally {
+    clearInterval(alive);
+    stopWatching();
+    await runtime.shutdown();
+    await inspector?.close();
+  }
+}

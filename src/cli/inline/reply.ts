@@ -1,0 +1,98 @@
+import { z } from "zod";
+import { type AgentRequest, type Json, jsonSchema } from "../../state/index.ts";
+import type { Decide } from "../../runtime/index.ts";
+
+/** A reply as a decision, put off, not complete yet, or not understood: then with what would be. */
+export type Reply =
+  | { readonly type: "decide"; readonly decide: Decide }
+  | { readonly type: "later" }
+  /** The arguments are still to come. */
+  | { readonly type: "edit" }
+  | { readonly type: "unclear"; readonly hint: string };
+
+/** What a person is asked to type. */
+export function replyPrompt({ kind }: Pick<AgentRequest, "kind">): string {
+  switch (kind) {
+    case "approval":
+      return "Approve? [y]es, [n]o <why>, [e]dit <json>, [l]ater: ";
+    case "question":
+      return "Your answer (or /reject <why>; an empty line leaves it for later): ";
+    case "client":
+      return "Its result, as text or JSON (or /reject <why>; an empty line leaves it for later): ";
+    case "auth":
+      return "Only its program can give credentials. [n]o <why>, [l]ater: ";
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** Reads a typed line as a reply. An empty line never approves anything. */
+export function replyOf(request: Pick<AgentRequest, "kind" | "arguments">, line: string): Reply {
+  const text = line.trim();
+  const { kind } = request;
+  if (kind === "question" || kind === "client") return answerOf(request, text);
+  const [, word = "", rest = ""] = /^(\S+)\s*([\s\S]*)$/.exec(text) ?? [];
+  const isApproval = kind === "approval";
+  switch (word.toLowerCase()) {
+    case "n":
+    case "no":
+      return rejected(rest);
+    case "l":
+    case "later":
+      return { type: "later" };
+    case "y":
+    case "yes":
+      if (isApproval && rest === "") return { type: "decide", decide: { verdict: "approved" } };
+      break;
+    case "e":
+    case "edit":
+      if (isApproval) return rest === "" ? { type: "edit" } : editOf(rest);
+      break;
+    default:
+  }
+  return { type: "unclear", hint: isApproval ? "Type y, n, e or l." : "Type n or l." };
+}
+
+/** Arguments that take the place of the model's. */
+export function editOf(text: string): Reply {
+  const value = jsonOf(text);
+  if (value !== undefined) return { type: "decide", decide: { verdict: "edited", arguments: value } };
+  return { type: "unclear", hint: 'The arguments must be JSON, for instance {"amount":5}.' };
+}
+
+function answerOf(request: Pick<AgentRequest, "kind" | "arguments">, text: string): Reply {
+  if (text === "" || text === "/later") return { type: "later" };
+  const [, why] = /^\/reject\b\s*([\s\S]*)$/.exec(text) ?? [];
+  if (why !== undefined) return rejected(why);
+  return { type: "decide", decide: { verdict: "answered", result: resultOf(request, text) } };
+}
+
+function rejected(reason: string): Reply {
+  return { type: "decide", decide: { verdict: "rejected", ...(reason === "" ? {} : { reason }) } };
+}
+
+/** A typed answer: for a client tool JSON where it is JSON, for a question the option that a number names; else the text. */
+export function resultOf({ kind, arguments: args }: Pick<AgentRequest, "kind" | "arguments">, text: string): Json {
+  if (kind !== "client") return optionOf(args, text) ?? text;
+  const value = jsonOf(text);
+  return value === undefined ? text : value;
+}
+
+const withOptionsSchema = z.object({ options: z.array(z.string()) });
+
+/** The option that a number names: `2` is the second one, unless an option reads so itself. */
+function optionOf(args: Json, text: string): string | undefined {
+  const { data } = withOptionsSchema.safeParse(args);
+  if (data === undefined || !/^\d{1,3}$/.test(text) || data.options.includes(text)) return undefined;
+  return data.options[Number(text) - 1];
+}
+
+/** Undefined for what is no JSON text. */
+function jsonOf(text: string): Json | undefined {
+  try {
+    const parsed = jsonSchema.safeParse(JSON.parse(text));
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}

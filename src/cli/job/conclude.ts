@@ -1,0 +1,59 @@
+import { NotFoundError } from "../../errors/index.ts";
+import type { TurnRest } from "../../runtime/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
+import { formatNumberOf } from "../view/format.ts";
+import { waitingLines } from "../view/request-lines.ts";
+import type { TurnEnd } from "../view/reporter.ts";
+import type { EventFeed } from "./event-feed.ts";
+import type { Following, Job } from "./job.ts";
+import { lastEndOf, readStory } from "./story.ts";
+
+/** Shows what came of a job, and gives the exit code. */
+export async function conclude(
+  context: CliContext,
+  { runtime, job, reporter }: Following,
+  feed: EventFeed,
+  rest: TurnRest,
+): Promise<ExitCode> {
+  const { events, agents, accounts } = await readStory(runtime.stores, job.rootAgentId);
+  for (const event of events) feed.push(event);
+  const end = rest.status === "waiting" ? null : (lastEndOf(events, job.rootAgentId) ?? null);
+  const isAsking = rest.status === "waiting" && rest.reason === "request";
+  const remarks =
+    end !== null
+      ? [`Look at it again: ${job.showCommand}`]
+      : isAsking
+        ? [
+            `Waits for somebody: ${formatNumberOf(rest.requests.length, "open request")}.`,
+            ...waitingLines(rest.requests, context.invocation, job.storeWords),
+          ]
+        : [`Paused. Go on with: ${job.resumeCommand}`];
+  reporter.end({ end, agents, accounts, now: Date.now(), remarks });
+  if (end !== null) return exitCodeOfEnd(end);
+  return isAsking ? exitCodes.waiting : exitCodes.interrupted;
+}
+
+/** Shows a job that has ended as it would be shown at its end. */
+export async function showEnded(
+  context: CliContext,
+  stores: Stores,
+  job: Pick<Job, "rootAgentId" | "header" | "showCommand">,
+  options: ViewOptions,
+): Promise<ExitCode> {
+  const { events, agents, accounts } = await readStory(stores, job.rootAgentId);
+  const end = lastEndOf(events, job.rootAgentId);
+  if (end === undefined) throw new NotFoundError(`agent "${job.rootAgentId}" has not ended any turn`);
+  const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts: async () => accounts });
+  reporter.begin(job.header);
+  reporter.past(events);
+  reporter.end({ end, agents, accounts, now: end.at, remarks: [`Look at it again: ${job.showCommand}`] });
+  return exitCodeOfEnd(end);
+}
+
+function exitCodeOfEnd({ type, stopReason }: TurnEnd): ExitCode {
+  const status = type === "turn.completed" ? "completed" : type === "turn.stopped" ? "stopped" : "failed";
+  return exitCodeOf({ status, stopReason });
+}

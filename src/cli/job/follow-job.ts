@@ -1,0 +1,100 @@
+import type { Agent, Turn, TurnRest } from "../../runtime/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import type { ExitCode } from "../exit-codes.ts";
+import { askPerson } from "../inline/ask-person.ts";
+import { type Conversation, InlineDesk } from "../inline/inline-desk.ts";
+import { ReadlineInput } from "../inline/line-input.ts";
+import { conclude } from "./conclude.ts";
+import { EventFeed } from "./event-feed.ts";
+import { watchInterrupts } from "./interrupts.ts";
+import type { Following, Job } from "./job.ts";
+import { readStory } from "./story.ts";
+import { treeAtRest } from "./tree-rest.ts";
+import { restOfTurn } from "./turn-rest.ts";
+import { userName } from "./user-name.ts";
+
+/** Starts or carries on a job's turn and shows it until it has come to rest. */
+export async function followJob(context: CliContext, following: Following): Promise<ExitCode> {
+  const { runtime, job, reporter } = following;
+  const { rootAgentId } = job;
+  const feed = new EventFeed((event) => reporter.event(event));
+  reporter.begin(job.header);
+  const agent = await runtime.agent(job.agents[0].name, { agentId: rootAgentId, metadata: job.metadata });
+  const { events } = await readStory(runtime.stores, rootAgentId);
+  feed.skip(events);
+  reporter.past(events);
+  const desk = following.isInteractive ? inlineDesk(context, following) : undefined;
+  const subscription = runtime.subscribe((event) => {
+    if (event.rootAgentId !== rootAgentId) return;
+    feed.push(event);
+    desk?.event(event);
+  });
+  const stopWatching = watchJobInterrupts(context, following, agent);
+  try {
+    const turn = await openTurn(agent, job);
+    const turnId = await turn.id;
+    const settled = (): Promise<TurnRest> => restOfTurn(runtime, agent, turnId);
+    const rest = desk === undefined ? await settled() : await desk.rest(settled);
+    if (rest.status === "waiting" && rest.reason === "paused") await treeAtRest(runtime, rootAgentId);
+    subscription.unsubscribe();
+    return await conclude(context, following, feed, rest);
+  } finally {
+    stopWatching();
+    subscription.unsubscribe();
+  }
+}
+
+/** The turn to follow. Which one is open is asked before the agent starts: what was left of it may take no time at all. */
+async function openTurn(agent: Agent, { isResumed, input }: Job): Promise<Turn> {
+  const { openTurnId } = agent.state;
+  await agent.start();
+  if (isResumed) await agent.resume();
+  return isResumed && openTurnId !== null ? agent.turn(openTurnId) : agent.executeTurn(input);
+}
+
+function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
+  const converse = (): Conversation => {
+    const release = reporter.hold();
+    const input = new ReadlineInput({
+      input: stdin,
+      output: stdout,
+      isTerminal: true,
+      // The key means the same as the signal: it is put off, and the job pauses.
+      onInterrupt() {
+        input.close();
+        process.kill(process.pid, "SIGINT");
+      },
+    });
+    const say = (line: string): void => {
+      stdout.write(`${line}\n`);
+    };
+    return {
+      say,
+      ask: (request, signal) => askPerson(input, say, request, signal),
+      close() {
+        input.close();
+        release();
+      },
+    };
+  };
+  return new InlineDesk({ runtime, rootAgentId: job.rootAgentId, by: userName(), converse });
+}
+
+function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, agent: Agent): () => void {
+  return watchInterrupts(
+    process,
+    {
+      pause: () => {
+        reporter.notice("Pausing at the next safe point; Ctrl-C again leaves at once.");
+        // A pause that fails shows as the failure of the turn that is awaited.
+        agent.pause().catch(() => {});
+      },
+      leave: (exitCode) => {
+        reporter.close();
+        note(`Left at once; go on with: ${job.resumeCommand}`);
+        process.exit(exitCode);
+      },
+    },
+    () => performance.now(),
+  );
+}

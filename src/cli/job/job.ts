@@ -1,0 +1,34 @@
+import type { AgentDefinition } from "../../agents/index.ts";
+import type { Runtime } from "../../runtime/index.ts";
+import type { JsonObject } from "../../state/index.ts";
+import type { ViewOptions } from "../view/create-reporter.ts";
+import type { Reporter } from "../view/reporter.ts";
+
+export interface Job {
+  /** The root's definition, and others that can be started by name. */
+  readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
+  readonly rootAgentId: string;
+  readonly metadata: JsonObject;
+  /** What to ask when no turn is open. */
+  readonly input: string;
+  /** Whether the agent is there already and its open turn is to be carried on. */
+  readonly isResumed: boolean;
+  readonly header: readonly string[];
+  /** Command lines that a person may type next. */
+  readonly resumeCommand: string;
+  readonly showCommand: string;
+  /** The words of a command line that name the store. */
+  readonly storeWords: readonly string[];
+}
+
+export interface JobOptions extends ViewOptions {
+  readonly inspect?: boolean | undefined;
+}
+
+export interface Following {
+  readonly runtime: Runtime;
+  readonly job: Job;
+  readonly reporter: Reporter;
+  /** Whether there is a person at the terminal who can be asked. */
+  readonly isInteractive: boolean;
+}

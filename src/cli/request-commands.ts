@@ -1,0 +1,95 @@
+import type { Command } from "commander";
+import { jsonObject, nonEmpty } from "./arguments.ts";
+import type { CliContext } from "./cli-context.ts";
+import type { DecideOptions, Wish } from "./commands/decide.ts";
+import type { RequestsOptions } from "./commands/requests.ts";
+import type { ExitCode } from "./exit-codes.ts";
+import * as helpTexts from "./help-texts.ts";
+import { resultOf } from "./inline/reply.ts";
+import { agentsOption, inspectHelp, jsonOption, quietOption, storeOption } from "./options.ts";
+import type { JsonObject } from "../state/index.ts";
+
+type Done = (exitCode: ExitCode) => void;
+
+const requestHelp = "its id, or the start of it (default: the only one that is open)";
+const reasonHelp = "why; kept with the decision, and with `reject` the model is told";
+
+/** `requests`, and the commands that decide them. */
+export function addRequestCommands(program: Command, context: CliContext, done: Done): void {
+  program
+    .command("requests")
+    .description("List what waits for somebody's decision or answer, oldest first.")
+    .addOption(storeOption())
+    .option("--all", "those that were decided too, with who did and how")
+    .option("--json", "print every request, with its arguments, as a line of JSON")
+    .addHelpText("after", helpTexts.requests)
+    .action(async (options: RequestsOptions) => {
+      const { requestsCommand } = await import("./commands/requests.ts");
+      done(await requestsCommand(context, options));
+    });
+  deciding(program, "approve", helpTexts.approve, "Let a tool call run that waits for approval.")
+    .argument("[requestId]", requestHelp)
+    .option("--reason <text>", reasonHelp, nonEmpty)
+    .option("--edit <json>", "run it with these arguments in place of the model's", jsonObject)
+    .action(async (requestId: string | undefined, options: ApproveOptions) => {
+      const { reason, edit } = options;
+      const verdict = edit === undefined ? "approved" : "edited";
+      await decide(context, { requestId, verdict, details: () => ({ reason, arguments: edit }) }, options, done);
+    });
+  deciding(program, "reject", helpTexts.reject, "Refuse what waits: the call does not run, and the model is told.")
+    .argument("[requestId]", requestHelp)
+    .option("--reason <text>", reasonHelp, nonEmpty)
+    .action(async (requestId: string | undefined, options: RejectOptions) => {
+      const { reason } = options;
+      await decide(context, { requestId, verdict: "rejected", details: () => ({ reason }) }, options, done);
+    });
+  deciding(
+    program,
+    "answer",
+    helpTexts.answer,
+    "Answer a question, or give the result of a call that its caller carries out.",
+  )
+    .usage("[options] [requestId] <text|json>")
+    .argument("<words...>", "the answer, in quotes; before it the id or its start, where several are open")
+    .option("--error", "it did not work, and the text says why")
+    .action(async (words: string[], options: AnswerOptions, command: Command) => {
+      const [text = "", first] = words.toReversed();
+      if (words.length > 2) command.error("error: too many words for 'answer'; put the answer in quotes");
+      const details: Wish["details"] = (request) => ({
+        result: resultOf(request, text),
+        isError: options.error === true,
+      });
+      await decide(context, { requestId: first, verdict: "answered", details }, options, done);
+    });
+}
+
+interface ApproveOptions extends DecideOptions {
+  readonly reason?: string;
+  readonly edit?: JsonObject;
+}
+interface RejectOptions extends DecideOptions {
+  readonly reason?: string;
+}
+interface AnswerOptions extends DecideOptions {
+  readonly error?: boolean;
+}
+
+/** What the commands that decide have in common. */
+function deciding(program: Command, name: string, help: string, description: string): Command {
+  return program
+    .command(name)
+    .description(description)
+    .option("--by <name>", "who decides (default: the user of this machine)", nonEmpty)
+    .option("--no-run", "record it only; whoever carries the agent on hears of it")
+    .addOption(agentsOption())
+    .addOption(storeOption())
+    .addOption(jsonOption())
+    .addOption(quietOption())
+    .option("--inspect", inspectHelp)
+    .addHelpText("after", help);
+}
+
+async function decide(context: CliContext, wish: Wish, options: DecideOptions, done: Done): Promise<void> {
+  const { decideCommand } = await import("./commands/decide.ts");
+  done(await decideCommand(context, wish, options));
+}

@@ -1,0 +1,128 @@
+import { isDeepStrictEqual } from "node:util";
+import type { AgentRequest, RequestKind, RequestVerdict } from "../../state/index.ts";
+import { commandLine, type Invocation } from "../invocation.ts";
+import { shortAgentId } from "../job/job-id.ts";
+import { formatRunningTime } from "./format.ts";
+import { type Column, tableLines } from "./table.ts";
+import { oneLine, printable } from "./text-width.ts";
+
+/** A request with the agents above the one that asks, root first: `lead ask-mibodu › reader ~3fa9c1`. */
+export interface PlacedRequest {
+  readonly request: AgentRequest;
+  readonly path: string;
+}
+
+const baseColumns: readonly Column[] = [
+  { title: "REQUEST" },
+  { title: "AGE", align: "right" },
+  { title: "KIND" },
+  { title: "AGENT", maxWidth: 60 },
+  { title: "TOOL", maxWidth: 24 },
+  { title: "ASKS", maxWidth: 60 },
+  { title: "EXPIRES" },
+];
+
+/** Requests as a table; with their states where decided ones are among them. */
+export function requestTable(placed: readonly PlacedRequest[], now: number, withState: boolean): string[] {
+  const rows = placed.map(({ request, path }) => [
+    request.requestId,
+    formatRunningTime(now - request.openedAt),
+    request.kind,
+    path,
+    request.name,
+    request.prompt,
+    expiryText(request, now),
+    ...(withState ? [stateText(request)] : []),
+  ]);
+  const columns = withState ? [...baseColumns, { title: "STATE", maxWidth: 60 }] : baseColumns;
+  return tableLines(columns, rows);
+}
+
+function expiryText({ expiresAt, status }: AgentRequest, now: number): string {
+  if (expiresAt === null) return "never";
+  if (status !== "open") return "-";
+  return expiresAt <= now ? "now" : `in ${formatRunningTime(expiresAt - now)}`;
+}
+
+/** A verdict in words. */
+export const verdictTexts: Readonly<Record<RequestVerdict, string>> = {
+  approved: "approved",
+  edited: "approved with other arguments",
+  rejected: "rejected",
+  answered: "answered",
+  provided: "provided",
+  expired: "expired",
+};
+
+/** How a request stands: `open`, `approved by anna`, `rejected by anna: too much`, `expired`, `closed`. */
+export function stateText({ status, decision }: Pick<AgentRequest, "status" | "decision">): string {
+  if (status === "open") return "open";
+  if (decision === null) return "closed, its turn went on without it";
+  const by = decision.by === null ? "" : ` by ${oneLine(decision.by)}`;
+  const reason = decision.reason === null || decision.reason === "" ? "" : `: ${oneLine(decision.reason)}`;
+  return `${verdictTexts[decision.verdict]}${by}${reason}`;
+}
+
+const askings: Readonly<Record<RequestKind, (name: string) => string>> = {
+  approval: (name) => `asks for approval of ${name}`,
+  client: (name) => `asks you to carry out ${name}`,
+  question: () => "asks",
+  auth: (name) => `needs credentials for ${name}`,
+};
+
+type Asked = Pick<
+  AgentRequest,
+  "requestId" | "agentId" | "agentName" | "kind" | "name" | "arguments" | "prompt" | "expiresAt"
+>;
+
+/** What is asked, in full: who decides sees the arguments, whatever words the tool has for them. */
+export function askingLines(request: Asked): string[] {
+  const { requestId, agentId, agentName, kind, name, prompt } = request;
+  const args = JSON.stringify(request.arguments);
+  const isSaid = kind === "question" || prompt === `${name}(${args})` || isDeepStrictEqual(request.arguments, {});
+  const expiry = request.expiresAt === null ? "" : `, until ${new Date(request.expiresAt).toISOString()}`;
+  return [
+    `${agentName} ${shortAgentId(agentId)} ${askings[kind](name)} (${requestId}${expiry}):`,
+    ...printable(prompt)
+      .split("\n")
+      .map((line) => `  ${line}`.trimEnd()),
+    ...(isSaid ? [] : [`  arguments: ${printable(args)}`]),
+  ];
+}
+
+/** The command lines that decide a request. */
+export function decidingLines(
+  { requestId, kind }: Pick<AgentRequest, "requestId" | "kind">,
+  invocation: Invocation,
+  store: readonly string[],
+): string[] {
+  const line = (command: string, ...words: string[]): string =>
+    commandLine(invocation, command, [requestId, ...words, ...store]);
+  if (kind === "approval") return [line("approve"), line("reject", "--reason", "why")];
+  if (kind === "auth") return [`(its program goes on with agent.resume({ auth }))`, line("reject")];
+  return [line("answer", kind === "question" ? "your answer" : "its result"), line("reject", "--reason", "why")];
+}
+
+/** Everything that somebody has to decide, and how: what stands below a job that waits. */
+export function waitingLines(
+  requests: readonly AgentRequest[],
+  invocation: Invocation,
+  store: readonly string[],
+): string[] {
+  return requests.flatMap((request) => [
+    ...askingLines(request),
+    ...decidingLines(request, invocation, store).map((line) => `    ${line}`),
+  ]);
+}
+
+const waits: Readonly<Record<RequestKind, string>> = {
+  approval: "approve ",
+  client: "carry out ",
+  question: "answer ",
+  auth: "",
+};
+
+/** What an agent waits for, in its row: `waits: approve pay({"to":"Ann"})`. */
+export function waitText({ kind, prompt }: Pick<AgentRequest, "kind" | "prompt">): string {
+  return `waits: ${waits[kind]}${oneLine(prompt)}`;
+}
