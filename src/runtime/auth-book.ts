@@ -55,9 +55,10 @@ export class AuthBook {
     const auth = this.of(turnId) ?? nobody;
     const known = this.#redactors.get(auth);
     if (known) return known;
-    const { text } = createRedactor({ secrets: secretsIn(auth.credentials), shapes: false });
-    this.#redactors.set(auth, text);
-    return text;
+    const redactor = createRedactor({ secrets: secretsIn(auth.credentials), shapes: false });
+    const redact = (text: string): string => redactor.text(text);
+    this.#redactors.set(auth, redact);
+    return redact;
   }
 
   /** After a restart: asks for the credentials of a turn that is carried on. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool, type TroupeEvent } from "../../src/index.ts";
+import { type Auth, defineAgent, defineTool, type TroupeEvent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -17,6 +17,10 @@ afterEach(() => {
   delete process.env["CANARY_API_KEY"];
 });
 
+function tokenOf(auth: Auth | undefined): string {
+  return (auth?.credentials as { token: string } | undefined)?.token ?? "no token";
+}
+
 /** A tool that tells its secrets in every way it has. */
 const leak = defineTool({
   name: "leak",
@@ -24,7 +28,7 @@ const leak = defineTool({
   parameters: z.object({ how: z.string() }),
   effect: "none",
   execute: async ({ how }, run) => {
-    const { token } = run.auth?.credentials as { token: string };
+    const token = tokenOf(run.auth);
     const secret = `${token} and ${process.env["CANARY_API_KEY"]}`;
     if (how === "throw") throw new Error(`401 for authorization: ${header}, with ${secret}`);
     if (how === "progress") run.progress({ secret });
@@ -45,8 +49,7 @@ describeRuntimes("S13: secrets", (stage) => {
       tools: [leak],
       hooks: {
         onComplete: (_draft, run) => {
-          const { token } = run.auth?.credentials as { token: string };
-          throw new Error(`the hook fails with ${token}`);
+          throw new Error(`the hook fails with ${tokenOf(run.auth)}`);
         },
       },
     });
