@@ -1,4 +1,5 @@
 import type { AgentDefinition } from "../agents/index.ts";
+import { parseJson, stableStringify } from "../base/index.ts";
 import { InvalidInputError, InvariantError, NotFoundError, RequestConflictError } from "../errors/index.ts";
 import {
   type AgentKey,
@@ -6,7 +7,9 @@ import {
   agentOfTurn,
   callOfRequest,
   type Decision,
+  type Json,
   partsOfCall,
+  type RequestVerdict,
   verdictsOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
@@ -44,7 +47,8 @@ export class RequestDesk {
   }
 
   /** Decides a request once. Whoever comes later gets `RequestConflictError`, which tells who decided and how. */
-  async decide(requestId: string, decide: Decide): Promise<AgentRequest> {
+  async decide(requestId: string, given: Decide): Promise<AgentRequest> {
+    const decide = copyOf(requestId, given);
     const request = await this.find(requestId);
     const decision = this.#decisionOf(request, decide);
     const { by = null } = decide;
@@ -59,23 +63,23 @@ export class RequestDesk {
 
   /** Its time is over: nobody decides it any more. */
   async expire(requestId: string): Promise<void> {
-    const { stores, clock, notify } = this.#options;
+    const { stores, clock } = this.#options;
     const decision: Decision = { verdict: "expired", by: null, reason: null };
     const outcome = await stores.decide(this.#keyOf(requestId), requestId, decision, clock.now());
-    if (outcome.type === "decided") notify(outcome.posted);
+    if (outcome.type === "decided") this.#notify(outcome.request, outcome.posted);
   }
 
   async #apply(request: AgentRequest, decision: Decision, argumentsHash?: string): Promise<AgentRequest> {
-    const { stores, clock, notify } = this.#options;
+    const { stores, clock } = this.#options;
     const { requestId } = request;
     const options = argumentsHash === undefined ? {} : { argumentsHash };
     const outcome = await stores.decide(this.#keyOf(requestId), requestId, decision, clock.now(), options);
     switch (outcome.type) {
       case "decided":
-        notify(outcome.posted);
+        this.#notify(request, outcome.posted);
         return outcome.request;
       case "conflict":
-        notify(outcome.posted);
+        this.#notify(request, outcome.posted);
         throw conflictOf(outcome.request);
       case "changed":
         throw new RequestConflictError(
@@ -94,7 +98,9 @@ export class RequestDesk {
 
   #decisionOf(request: AgentRequest, decide: Decide): Decision {
     const { verdict, by = null, reason = null } = decide;
-    if (!verdictsOf[request.kind].includes(verdict)) throw new InvalidInputError(unfit(request, verdict));
+    const isTheClocks = (verdict as RequestVerdict) === "expired";
+    if (isTheClocks || !verdictsOf[request.kind].includes(verdict))
+      throw new InvalidInputError(unfit(request, verdict));
     const tool = this.#options.definitions.get(request.agentName)?.tools.get(request.name);
     if (verdict === "edited") {
       if (decide.arguments === undefined) {
@@ -111,10 +117,26 @@ export class RequestDesk {
     return { verdict, by, reason };
   }
 
+  /** Where its definition is not known the agent is left to a process that can run it: what was posted waits in the store. */
+  #notify({ agentName }: AgentRequest, posted: readonly string[]): void {
+    if (this.#options.definitions.has(agentName)) this.#options.notify(posted);
+  }
+
   #keyOf(requestId: string): AgentKey {
     const { turnId } = partsOfCall(callOfRequest(requestId));
     return { tenant: this.#options.tenant, agentId: agentOfTurn(turnId) };
   }
+}
+
+/** What its caller does to it afterwards changes nothing, and what cannot be stored is refused before anything is decided. */
+function copyOf(requestId: string, decide: Decide): Decide {
+  for (const field of ["by", "reason"] as const) {
+    if (decide[field] === undefined || typeof decide[field] === "string") continue;
+    throw new InvalidInputError(`request "${requestId}": ${field} is of type ${typeof decide[field]}; give a text`);
+  }
+  if (decide.arguments === undefined) return { ...decide };
+  const what = `request "${requestId}": the arguments`;
+  return { ...decide, arguments: parseJson(stableStringify(decide.arguments), { what }) as Json };
 }
 
 /** An answer that cannot be shown to the model is refused before anything is decided: there is no second decision. */
@@ -125,7 +147,8 @@ function resultOf(request: AgentRequest, { result, isError = false }: Decide): N
 }
 
 function unfit({ requestId, kind }: AgentRequest, verdict: string): string {
-  return `request "${requestId}" is of kind "${kind}" and cannot be ${verdict}; it can be ${verdictsOf[kind].join(", ")}`;
+  const fit = verdictsOf[kind].filter((one) => one !== "expired").join(", ");
+  return `request "${requestId}" is of kind "${kind}" and cannot be ${verdict}; it can be ${fit}`;
 }
 
 function conflictOf({ requestId, status, decision }: AgentRequest): RequestConflictError {

@@ -39,7 +39,8 @@ export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<Activ
     const turnEntries = fold.turn ? fold.turnEntries : [];
     return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };
   } catch (error) {
-    await stores.release(key, epoch);
+    // Also while something waits in its inbox: that is for whoever can run it.
+    await stores.release(key, epoch, { isLeaving: true });
     throw error;
   }
 }
