@@ -61,6 +61,7 @@ const machine = setup({
   guards: {
     cuts: ({ event }) => (event.type === "stop.signalled" || event.type === "timer.due") && cutsNow(event.signal),
     leavesWorkOpen: ({ context, event }) => hasOpenWork(after(context, event)),
+    cannotStop: ({ event }) => event.type === "effect.failed" && event.effect === "interruptOpenWork",
     thinksNext: ({ context, event }) => nextMove(after(context, event)) === "think",
     runsToolsNext: ({ context, event }) => nextMove(after(context, event)) === "runTools",
     stopsHere: ({ event }) => event.type === "hook.applied" && event.patch.stop !== null,
@@ -209,7 +210,8 @@ export const turnMachine = machine.createMachine({
         "tool.settled": [{ guard: "leavesWorkOpen", actions: "record" }, ...ending],
         "stop.signalled": { actions: "record" },
         "timer.due": { actions: "record" },
-        "effect.failed": { target: "finishing", actions: "record" },
+        // Hooks of several calls may throw; only where nobody is left to give the rest an outcome is the turn over.
+        "effect.failed": [{ guard: "cannotStop", target: "finishing", actions: "record" }, { actions: "record" }],
       },
     },
     completing: {

@@ -155,6 +155,14 @@ describe("hooks that look at results", () => {
     expect(turnAfter(...failed, callReviewed(0), callReviewed(1)).value).toBe("finishing");
   });
 
+  test("two that throw at once: what is open still gets its outcome first", () => {
+    const failed = [...inRound, first, thrown, { ...thrown, effect: "reviewCall" }];
+    expect(turnAfter(...failed).value).toBe("stopping");
+    expect(turnAfter(...failed, callReviewed(0), toolSettled(1, 1, "interrupted")).value).toBe("finishing");
+    const cannot = { ...thrown, effect: "interruptOpenWork" };
+    expect(turnAfter(...failed, cannot).value).toBe("finishing");
+  });
+
   test("an abort does not wait for them", () => {
     const aborted = [...inRound, first, abort];
     expect(turnAfter(...aborted).value).toBe("stopping");
