@@ -97,6 +97,13 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     reason: z.string().nullable(),
   }),
   z.object({
+    type: z.literal("conversation.cleared"),
+    ...common,
+    by: z.string(),
+    /** `all`: artifacts too. */
+    scope: z.enum(["conversation", "all"]),
+  }),
+  z.object({
     type: z.literal("context.compacted"),
     ...common,
     strategy: z.string(),
@@ -113,7 +120,14 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     contentType: z.string(),
     size: z.number().int(),
   }),
-  z.object({ type: z.literal("subagent.spawned"), ...common, childId: z.string(), definition: z.string() }),
+  z.object({
+    type: z.literal("subagent.spawned"),
+    ...common,
+    /** The call that spawned it; null when code did. */
+    callId: z.string().nullable(),
+    childId: z.string(),
+    definition: z.string(),
+  }),
   z.object({
     type: z.literal("subagent.ended"),
     ...common,

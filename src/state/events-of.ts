@@ -90,7 +90,14 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     case "tool.settled":
       return [settledEvent(entry)];
     case "child.spawned":
-      return [{ type: "subagent.spawned", childId: entry.childId, definition: entry.definition.name }];
+      return [
+        {
+          type: "subagent.spawned",
+          callId: entry.callId ?? null,
+          childId: entry.childId,
+          definition: entry.definition.name,
+        },
+      ];
     case "child.ended":
       return [{ type: "subagent.ended", childId: entry.childId, outcome: entry.outcome, stopReason: entry.stopReason }];
     case "artifact.saved": {
@@ -105,6 +112,8 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
       const { requestId, kind, callId, name, verdict, by, reason } = entry;
       return [{ type: "request.decided", requestId, kind, callId, name, verdict, by, reason }];
     }
+    case "conversation.cleared":
+      return [{ type: "conversation.cleared", by: entry.by, scope: entry.scope }];
     case "turn.waiting":
       return [{ type: "turn.waiting", reason: "request" }];
     case "context.compacted": {

@@ -1,5 +1,5 @@
-import type { TroupeEvent } from "../state/index.ts";
 import type { Runtime } from "../runtime/index.ts";
+import type { TroupeEvent } from "../state/index.ts";
 
 /** What logs and traces need of a runtime. */
 export type EventFeed = Pick<Runtime, "subscribe">;

@@ -95,35 +95,18 @@ class TreeSpans {
   async #takeUp(rootAgentId: string, events: readonly TroupeEvent[]): Promise<void> {
     const { plan, writer } = this.#traceOf(rootAgentId);
     const operations: SpanOperation[] = [];
-    for (const event of events) operations.push(...plan.operations(event, await this.#spawningCall(event)));
+    for (const event of events) operations.push(...plan.operations(event));
     writer.takeUp(operations);
   }
 
   #take(event: TroupeEvent): Promise<void> | undefined {
     const trace = this.#traceOf(event.rootAgentId);
-    if (event.type === "subagent.spawned") return this.#takeSpawn(trace, event);
     const operations = trace.plan.operations(event);
     if (this.#options.captureContent && hasContent(event) && operations.length > 0) {
       return this.#writeWithContent(trace, event, operations);
     }
     this.#write(trace, event, operations);
     return undefined;
-  }
-
-  async #takeSpawn(trace: TreeTrace, event: TroupeEvent): Promise<void> {
-    this.#write(trace, event, trace.plan.operations(event, await this.#spawningCall(event)));
-  }
-
-  /** The call that spawned a child: its event does not say, its record does. */
-  async #spawningCall(event: TroupeEvent): Promise<string | null> {
-    if (event.type !== "subagent.spawned") return null;
-    try {
-      const { stores, tenant } = this.#source;
-      return (await stores.readAgent({ tenant, agentId: event.childId }))?.parentCallId ?? null;
-    } catch (error) {
-      this.#warn(error);
-      return null;
-    }
   }
 
   async #writeWithContent(trace: TreeTrace, event: TroupeEvent, operations: readonly SpanOperation[]): Promise<void> {

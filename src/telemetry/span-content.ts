@@ -16,8 +16,8 @@ export async function contentAttributes(
 ): Promise<SpanAttributes> {
   const { turnId, step, agentId } = event;
   if (turnId === null || step === null) return {};
-  const callId = "callId" in event ? event.callId : undefined;
-  const ids = [answerIdOf(turnId, step), ...(typeof callId === "string" ? [callId] : [])];
+  const callId = "callId" in event && event.callId !== null ? event.callId : undefined;
+  const ids = [answerIdOf(turnId, step), ...(callId === undefined ? [] : [callId])];
   const messages = await stores.messagesById({ tenant, agentId }, ids);
   const shown = redactor.value(event.type === "model.responded" ? answer(messages) : call(messages, callId));
   return Object.fromEntries(

@@ -44,8 +44,7 @@ export class SpanPlan {
     return this.#turns.size === 0;
   }
 
-  /** @param spawningCall Of `subagent.spawned`: the call that did it; null: code did. */
-  operations(event: TroupeEvent, spawningCall: string | null = null): SpanOperation[] {
+  operations(event: TroupeEvent): SpanOperation[] {
     const { turnId } = event;
     if (turnId === null) return [];
     if (event.type === "turn.started") return this.#startTurn(event, turnId);
@@ -69,7 +68,7 @@ export class SpanPlan {
       case "tool.failed":
         return this.#endTool(event, turnId, turn);
       case "subagent.spawned":
-        return this.#spawn(event, { turnId, turn, callId: spawningCall });
+        return this.#spawn(event, { turnId, turn });
       case "subagent.ended":
         this.#above.delete(event.childId);
         return [];
@@ -183,10 +182,9 @@ export class SpanPlan {
 
   #spawn(
     event: TroupeEventOf<"subagent.spawned">,
-    place: { readonly turnId: string; readonly turn: OpenTurn; readonly callId: string | null },
+    { turnId, turn }: { readonly turnId: string; readonly turn: OpenTurn },
   ): SpanOperation[] {
-    const { childId, definition, at } = event;
-    const { turnId, turn, callId } = place;
+    const { childId, callId, definition, at } = event;
     this.#above.set(childId, callId ?? turnId);
     if (callId === null || turn.calls.has(callId)) return [];
     return [this.#tool(event, { turnId, turn, callId, name: definition, at, toolType: "extension" })];

@@ -7,7 +7,7 @@ import { fileNameOf } from "./file-name.ts";
 import { type EventFeed, type Telemetry, warnOnce } from "./listen.ts";
 import type { JournalSource } from "./read-events.ts";
 import { SessionFold, type SessionRecord } from "./session-fold.ts";
-import { type SessionMessage, messagesOfTurn } from "./session-messages.ts";
+import { messagesOfTurn, type SessionMessage } from "./session-messages.ts";
 import { TreeFeed } from "./tree-feed.ts";
 import { writeWholeFile } from "./write-file.ts";
 

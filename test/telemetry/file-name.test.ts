@@ -1,5 +1,5 @@
-import { assert, property, string as anyText, tuple } from "fast-check";
 import { basename, join } from "node:path";
+import { string as anyText, assert, property, tuple } from "fast-check";
 import { expect, it, test } from "vitest";
 import { fileNameOf } from "../../src/telemetry/index.ts";
 

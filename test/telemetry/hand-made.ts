@@ -45,7 +45,7 @@ export const end = {
 export const failure = { code: "model_error", message: "the model is away", retryable: true };
 
 /** The call of the lead that spawned the reader. */
-export const spawningCall = "desk#1:1:0";
+const spawningCall = "desk#1:1:0";
 
 /** A lead that asks a reader, which calls a tool that fails; both end. */
 export function leadAndReader(): TroupeEvent[] {
@@ -73,7 +73,7 @@ export function leadAndReader(): TroupeEvent[] {
   say(lead, 0, { type: "turn.started", number: 1, prompt: "Compare the papers" });
   say(lead, 1, { type: "step.started", model: "gpt-5" }, 1);
   say(lead, 100, { ...answer, toolCalls: 1 }, 1);
-  say(lead, 2, { type: "subagent.spawned", childId: "desk~1234abcd", definition: "reader" }, 1);
+  say(lead, 2, { type: "subagent.spawned", callId: spawningCall, childId: "desk~1234abcd", definition: "reader" }, 1);
   say(reader, 1, { type: "turn.started", number: 1, prompt: "paper A" });
   say(reader, 0, { type: "step.started", model: "gpt-5-mini" }, 1);
   say(reader, 10, { type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at + 50 }, 1);

@@ -1,4 +1,4 @@
-import { assert, property, string as anyText } from "fast-check";
+import { string as anyText, assert, property } from "fast-check";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { sessionYaml } from "../../src/telemetry/index.ts";

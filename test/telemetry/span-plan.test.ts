@@ -2,18 +2,11 @@ import { describe, expect, it } from "vitest";
 import type { TroupeEvent } from "../../src/state/index.ts";
 import type { SpanOperation } from "../../src/telemetry/span-operation.ts";
 import { SpanPlan } from "../../src/telemetry/span-plan.ts";
-import { end, failure, leadAndReader, spawningCall, start, teller } from "./hand-made.ts";
+import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
 
-interface PlanOptions {
-  readonly captureContent?: boolean;
-  /** Who spawned the subagents; null: code did. */
-  readonly spawnedBy?: string | null;
-}
-
-function operationsOf(events: readonly TroupeEvent[], options: PlanOptions = {}): SpanOperation[] {
-  const { captureContent = false, spawnedBy = spawningCall } = options;
+function operationsOf(events: readonly TroupeEvent[], { captureContent = false } = {}): SpanOperation[] {
   const plan = new SpanPlan({ captureContent, providerName: "openai" });
-  return events.flatMap((event) => plan.operations(event, spawnedBy));
+  return events.flatMap((event) => plan.operations(event));
 }
 
 /** `name [from–to] under parent, error`, one for each span. */
@@ -167,14 +160,11 @@ describe("what has no start of its own", () => {
       { at: start + 501, row: 9 },
       { agentId: "desk~1", rootAgentId: "desk", parentAgentId: "desk", turnId: "desk~1#1" },
     );
-    const operations = operationsOf(
-      [
-        begun,
-        desk.tell({ type: "subagent.spawned", childId: "desk~1", definition: "reader" }, 1),
-        child.tell({ type: "turn.started", number: 1, prompt: "" }),
-      ],
-      { spawnedBy: null },
-    );
+    const operations = operationsOf([
+      begun,
+      desk.tell({ type: "subagent.spawned", callId: null, childId: "desk~1", definition: "reader" }, 1),
+      child.tell({ type: "turn.started", number: 1, prompt: "" }),
+    ]);
     expect(operations.at(-1)).toMatchObject({ key: "desk~1#1", parent: "desk#1" });
   });
 

@@ -1,7 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { plainLine } from "../../../src/cli/view/plain-line.ts";
 import type { TroupeEvent } from "../../../src/state/index.ts";
-import { completedSample, eventSample, failedSample, stoppedSample } from "../support/samples.ts";
+import {
+  completedSample,
+  decidedSample,
+  eventSample,
+  failedSample,
+  openedSample,
+  stoppedSample,
+} from "../support/samples.ts";
 
 const usage = { inputTokens: 1_100, outputTokens: 100 };
 const error = { code: "model_error", message: "503\nbusy", retryable: true };
@@ -22,7 +29,12 @@ const cases: readonly (readonly [TroupeEvent, string])[] = [
     "read_file failed (denied)",
   ],
   [
-    eventSample({ type: "subagent.spawned", childId: "ask-mibodu~3fa9c1d2", definition: "reader" }),
+    eventSample({
+      type: "subagent.spawned",
+      callId: "ask-mibodu#1:1:0",
+      childId: "ask-mibodu~3fa9c1d2",
+      definition: "reader",
+    }),
     "asks reader ~3fa9c1",
   ],
   [
@@ -30,6 +42,16 @@ const cases: readonly (readonly [TroupeEvent, string])[] = [
     "has used 81 % of maxTokens (turn:x)",
   ],
   [eventSample({ type: "lifecycle.changed", status: "paused" }), "paused"],
+  [openedSample(), 'asks for approval: “pay({"to":"Ann"})” (ask-mibodu#1:1:0:1)'],
+  [openedSample({ kind: "question", prompt: "Which\nday?" }), "asks: “Which day?” (ask-mibodu#1:1:0:1)"],
+  [decidedSample(), "pay was approved by anna"],
+  [decidedSample({ verdict: "rejected", reason: "too\nmuch" }), "pay was rejected by anna: too much"],
+  [decidedSample({ verdict: "expired", by: null }), "pay: nobody decided in time"],
+  [eventSample({ type: "turn.waiting", reason: "request" }), "waits for somebody to decide"],
+  [
+    eventSample({ type: "context.compacted", strategy: "summarize", messages: 12, hasSummary: true }),
+    "compacts its context: 12 messages summarised (summarize)",
+  ],
   [completedSample(), "done after 3 steps"],
   [stoppedSample(), "stopped (token_limit): account turn:ask-mibodu#1 has reached the limit of its tokens"],
   [failedSample(), "failed: no route (model_error)"],
