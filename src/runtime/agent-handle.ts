@@ -29,6 +29,7 @@ import type {
   SpawnAgentOptions,
   SpawnedAgent,
 } from "./types.ts";
+import { pauseAndSave, saveState, shutDownAndSave } from "./unsaved-agent.ts";
 
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
 export class AgentHandle implements Agent {
@@ -128,16 +129,7 @@ export class AgentHandle implements Agent {
   }
 
   async pause(options: PauseOptions = {}): Promise<void> {
-    this.#core.assertOpen();
-    const { stores, clock, live } = this.#core;
-    const outcome = await stores.pause(this.#key, "user", clock.now(), options);
-    if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
-    const activation = await live.present(this.#key);
-    if (activation) await live.intake(activation);
-    live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
-    if (!activation) return;
-    await this.#core.paused(activation);
-    if (!activation.isLost) await activation.committed();
+    await pauseAndSave(this.#core, this.#key, options);
   }
 
   async resume({ auth }: ResumeOptions = {}): Promise<void> {
@@ -159,13 +151,12 @@ export class AgentHandle implements Agent {
     await this.#core.abortAgent(this.agentId, null, reason);
   }
 
+  async saveState(): Promise<void> {
+    await saveState(this.#core, this.#key);
+  }
+
   async shutdown(): Promise<void> {
-    const live = await this.#core.live.present(this.#key);
-    if (!live) return;
-    // An open turn stays open: it is carried on by the next start().
-    if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
-    await live.committed();
-    await this.#core.live.leave(live);
+    await shutDownAndSave(this.#core, this.#key);
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
     this.#seen = undefined;
   }

@@ -1,11 +1,11 @@
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
-import type { Stores } from "../stores/index.ts";
 import type { RuntimeOptions } from "./types.ts";
+import type { UnsavedTrees } from "./unsaved-trees.ts";
 
 /** The options of a runtime with every default in place. */
 export interface CoreOptions extends RuntimeOptions {
-  readonly stores: Stores;
+  readonly stores: UnsavedTrees;
   readonly tenant: string;
   readonly clock: Clock;
   readonly leaseMs: number;

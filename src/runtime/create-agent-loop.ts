@@ -10,6 +10,7 @@ import type { Decide } from "./request-types.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
+import { unsavedTrees } from "./unsaved-trees.ts";
 
 /** What one turn is run with (row L1); nothing of it is kept. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
@@ -52,7 +53,7 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
   return {
     executeTurn(messages, context = {}) {
       const { contextId = createId(), clock = systemClock, ...options } = context;
-      const stores = memoryStores();
+      const stores = unsavedTrees(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
       const core = new RuntimeCore({
         agents: [definition],
         stores,

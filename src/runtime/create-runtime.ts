@@ -2,14 +2,16 @@ import { type AgentDefinition, collectDefinitions } from "../agents/index.ts";
 import { assertId, createId, systemClock } from "../base/index.ts";
 import { agentAccountId, limitsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
-import { type AgentIdentity, DEFAULT_TENANT } from "../state/index.ts";
+import { type AgentIdentity, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { followTree } from "./follow.ts";
 import { createOverview, type Overview } from "./overview.ts";
+import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import type { EventObserver } from "./turn-types.ts";
 import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./types.ts";
+import { unsavedTrees } from "./unsaved-trees.ts";
 
 /** A root agent may be at the top of a tree this deep, whatever its subagents' own policies say. */
 const DEEPEST_TREE = 64;
@@ -23,18 +25,20 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   if (!Array.isArray(options?.agents)) {
     throw new InvalidInputError("createRuntime() takes { agents: [...] }, the definitions that may be started");
   }
-  const stores = options.stores ?? memoryStores();
-  const tenant = options.tenant ?? DEFAULT_TENANT;
+  const { tenant = DEFAULT_TENANT, clock = systemClock, leaseMs = DEFAULT_LEASE_MS } = options;
   assertId("tenant", tenant);
-  const core = new RuntimeCore({
-    ...options,
-    stores,
-    tenant,
-    clock: options.clock ?? systemClock,
-    leaseMs: options.leaseMs ?? DEFAULT_LEASE_MS,
-    definitions: collectDefinitions(options.agents),
+  const durable = options.stores ?? memoryStores();
+  const copies = projectionDesk(options, { stores: durable, tenant, clock });
+  const stores = unsavedTrees(durable, {
+    clock,
+    leaseMs,
+    onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
+    onClose: copies && (() => copies.close()),
   });
+  const definitions = collectDefinitions(options.agents);
+  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions });
   await core.start();
+  if (copies) core.onForeignWrite(() => copies.lookAtAll(core.live.all().map(({ identity }) => identity)));
   let overview: Overview | undefined;
 
   return {
@@ -48,8 +52,8 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
       }
       return overview;
     },
-    agent: (name, start) => openAgent(core, name, start ?? {}),
-    find: (agentId) => findAgent(core, agentId),
+    agent: (name, start) => lookedAt(copies, openAgent(core, name, start ?? {})),
+    find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
     list: (filter) => stores.listAgents({ tenant, ...filter }),
     accounts: (rootAgentId) => stores.accounts(tenant, rootAgentId),
     requests: (filter) => core.desk.list(filter),
@@ -59,7 +63,11 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     answer: (requestId, result, how) => core.desk.decide(requestId, { ...how, verdict: "answered", result }),
     subscribe: (observer) => subscribe(core, observer),
     follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow ?? {}),
-    recover: () => recover(core),
+    projected: async (rootAgentId) => {
+      core.assertOpen();
+      await copies?.projected(rootAgentId);
+    },
+    recover: () => recover(core, copies),
     shutdown: () => core.shutdown(),
   };
 }
@@ -73,6 +81,7 @@ async function openAgent(core: RuntimeCore, name: string, options: AgentStartOpt
   const agentId = options.agentId ?? createId();
   assertId("agentId", agentId);
   const accountId = options.budget ? agentAccountId(agentId) : null;
+  if (options.autoSave === false) await core.stores.hold(core.keyOf(agentId));
   const { ownerId = null, sessionId = null, metadata = {} } = options;
   const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, accountId };
   const limits = limitsOf(options.budget);
@@ -114,6 +123,13 @@ async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
   return new AgentHandle(core, record);
 }
 
+/** Its projections are brought up to date: the process before may have died with some writes left. */
+async function lookedAt(copies: ProjectionDesk | undefined, opened: Promise<Agent>): Promise<Agent> {
+  const agent = await opened;
+  copies?.look(rootOf(agent.agentId));
+  return agent;
+}
+
 function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe(): void } {
   const next = typeof observer === "function" ? observer : observer.next;
   const stop = core.bus.listen((event) => next?.call(observer, event));
@@ -121,10 +137,11 @@ function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe():
 }
 
 /** Takes up every agent with an open turn that nobody living owns. */
-async function recover(core: RuntimeCore): Promise<string[]> {
+async function recover(core: RuntimeCore, copies: ProjectionDesk | undefined): Promise<string[]> {
   const taken: string[] = [];
   for (let after: string | undefined; ; ) {
     const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
+    copies?.lookAtAll(page);
     for (const { agentId, openTurnId, definition } of page) {
       const isConcerned = openTurnId !== null && core.definitions.has(definition.name);
       if (isConcerned && (await core.live.rescue(agentId))) taken.push(agentId);

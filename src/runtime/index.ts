@@ -9,6 +9,14 @@ export {
 } from "./create-agent-loop.ts";
 export { createRuntime } from "./create-runtime.ts";
 export { type AgentOverview, createOverview, noted, type Overview, type OverviewState } from "./overview.ts";
+export type {
+  AgentMetadata,
+  ArtifactStore,
+  MessageCompaction,
+  MessageStore,
+  Projections,
+  StateStore,
+} from "./projection-stores.ts";
 export { MachineFold } from "./rebuild.ts";
 export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
 export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";

@@ -4,7 +4,7 @@ import type { AgentDefinition } from "../agents/index.ts";
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
 import { InvalidInputError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
-import { currentProcess, type Stores } from "../stores/index.ts";
+import { currentProcess } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import type { Activation } from "./activation.ts";
 import { Alarms } from "./alarms.ts";
@@ -20,13 +20,14 @@ import type { TurnSource } from "./turn-handle.ts";
 import { turnResultOf } from "./turn-results.ts";
 import type { TurnRest, TurnResult } from "./turn-types.ts";
 import { TurnWatch } from "./turn-watch.ts";
+import type { UnsavedTrees } from "./unsaved-trees.ts";
 
 /**
  * What the handles of one process share.
  * Owns: heartbeats, alarms, the waiters for results, who was spawned by which turn. Does not own: the agents themselves.
  */
 export class RuntimeCore implements TurnSource {
-  readonly stores: Stores;
+  readonly stores: UnsavedTrees;
   readonly tenant: string;
   readonly clock: Clock;
   readonly bus = new EventBus();
@@ -86,10 +87,8 @@ export class RuntimeCore implements TurnSource {
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
       onActivated: ({ identity }) => this.#trees.note(identity.agentId, identity.parentTurnId),
-      onCommitted: (activation, { entries }) => {
-        // A turn can only come to rest with one of these, or with a change of accounts alone.
-        const mayRest = entries.length === 0 || entries.some(({ type }) => type === "turn.waiting");
-        if (mayRest) this.#turns.lookForRests(activation.identity.rootAgentId);
+      onCommitted: (activation) => {
+        if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
       },
       onTurnEnded: (activation, entry) => this.#onTurnEnded(activation, entry),
       onRest: (activation) => this.#onRest(activation),

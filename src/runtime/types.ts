@@ -18,6 +18,7 @@ import type {
 import type { Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import type { Overview } from "./overview.ts";
+import type { Projections } from "./projection-stores.ts";
 import type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
 import type { EventObserver, Turn, TurnOptions } from "./turn-types.ts";
 
@@ -34,6 +35,8 @@ export interface RuntimeOptions {
   readonly agents: readonly AgentDefinition[];
   /** Where the truth lives. Default: `memoryStores()`. */
   readonly stores?: Stores | undefined;
+  /** Stores of your own that are given copies of messages, artifacts and states, after the commit (row L11). */
+  readonly projections?: Projections | undefined;
   /** Part of every key. Default `default`. */
   readonly tenant?: string | undefined;
   readonly clock?: Clock | undefined;
@@ -60,6 +63,11 @@ export interface AgentStartOptions {
   readonly metadata?: JsonObject | undefined;
   /** Limits of the agent's whole life, over all its turns. Default: none. */
   readonly budget?: Budget | undefined;
+  /**
+   * `false`: the agent and all below it stay in memory until `saveState()`, `pause()` or `shutdown()` of the agent; what is
+   * not saved then is gone with the runtime. One that is stored is copied when it is started. Default true (row L10).
+   */
+  readonly autoSave?: boolean | undefined;
 }
 
 /** Row L3, with what a person asks next. */
@@ -112,6 +120,11 @@ export interface Agent {
   /** Forgets the conversation and keeps the artifacts (row H9). Rejects while a turn is open. */
   resetConversation(): Promise<void>;
   abort(reason?: string): Promise<void>;
+  /**
+   * Saves the whole tree as it stands, in one transaction, mid-turn too; with `autoSave` it waits until all is committed. After
+   * a restart the agent is as it was then. Rejects with `LeaseLostError` or `AlreadyOwnedError` when another process has it.
+   */
+  saveState(): Promise<void>;
   /** Saves and frees; only `start()` brings it back. An open turn is carried on then. */
   shutdown(): Promise<void>;
   getMessages(options?: GetMessagesOptions): Promise<Message[]>;
@@ -186,7 +199,15 @@ export interface Runtime {
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /** Durable events of one tree from the journal, then live ones, without gap or double. */
   follow(rootAgentId: string, options?: FollowOptions): AsyncIterable<TroupeEvent>;
-  /** Takes up every unfinished agent of the store that nobody owns; gives their ids. */
+  /**
+   * Resolves when the projections have everything that is saved of a tree now; at once without projections. A store that
+   * fails is tried until it recovers; rejects with `TurnInterruptedError` when the runtime is shut down before.
+   */
+  projected(rootAgentId: string): Promise<void>;
+  /**
+   * Takes up every unfinished agent of the store that nobody owns; gives their ids. Projections of all trees are brought up to
+   * date, in the background.
+   */
   recover(): Promise<string[]>;
   /** Pauses nothing: drains what is committed, gives leases back, stops actors. Open turns are carried on at the next start. */
   shutdown(): Promise<void>;
