@@ -13,12 +13,12 @@ export const reviewCall = effectActor<{ readonly turnId: string; readonly callId
     if (step === undefined || !result) return;
     const { hooks } = host.definition;
     const place = { turnId, step, callId };
-    if (isFailure(result.outcome)) {
-      const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
-      if (!(await runHooks(host, { ...place, hook: "onError" }, onError, signal))) return;
-    }
+    const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
     const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
-    if (!(await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal))) return;
+    const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
+    if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
+    // A hook that ended the turn has looked at it as well: the round is over when every call is through.
+    if (signal.aborted) return;
     host.append({ type: "call.reviewed", turnId, step, callId });
   },
 );

@@ -91,7 +91,9 @@ export class MachineFold {
     for (const [callId, call] of this.#calls) {
       const child = turn.children[callId];
       if (!child) continue;
-      if (call.context.outcome === null) child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
+      const { outcome, reviewDue } = call.context;
+      // A call that has its result lives on as long as hooks have to look at it.
+      if (outcome === null || reviewDue) child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
       else delete turn.children[callId];
     }
     const held = root.children[this.#turnId];
