@@ -1,7 +1,8 @@
 import { type Clock, createDeferred } from "../base/index.ts";
 import type { Stores } from "../stores/index.ts";
-import { type Projection, projectionsOf } from "./projection-kinds.ts";
+import { projectionsOf } from "./projection-kinds.ts";
 import { type ProjectionPlace, ProjectionRun } from "./projection-run.ts";
+import type { Projection } from "./projection-step.ts";
 import { checkProjections, type Projections } from "./projection-stores.ts";
 import type { RuntimeOptions } from "./types.ts";
 

@@ -1,6 +1,6 @@
 import type { Entry, EntryOf, JournalRow, Message } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
-import type { ProjectionStep } from "./projection-kinds.ts";
+import type { ProjectionStep } from "./projection-step.ts";
 import type { MessageStore } from "./projection-stores.ts";
 
 /**

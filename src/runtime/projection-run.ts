@@ -1,7 +1,7 @@
 import { backoffDelay, type Clock, createDeferred, type Deferred, faultPoint, holdProcess } from "../base/index.ts";
 import { TurnInterruptedError } from "../errors/index.ts";
 import type { Stores } from "../stores/index.ts";
-import type { Projection } from "./projection-kinds.ts";
+import type { Projection } from "./projection-step.ts";
 
 const ROWS_AT_A_TIME = 200;
 
