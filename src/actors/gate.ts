@@ -1,7 +1,7 @@
 import type { AgentTool } from "../agents/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import type { CallState, EntryOf, Json } from "../state/index.ts";
+import type { CallState, EntryOf, Json, StopSignal } from "../state/index.ts";
 import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments } from "./call-request.ts";
 import { storedErrorOf } from "./effect.ts";
 import { appendWarnings, hookContextOf, type Warning } from "./hook-run.ts";
@@ -37,12 +37,14 @@ export async function gateCall(
   }
   await host.committed();
   if (signal.aborted) return undefined;
-  const { verdict, warnings } = await host.world.run(`${call.callId}:gate`, signal, async (worldSignal) => {
-    const warnings: Warning[] = [];
-    return { verdict: await judge(host, call, tool, parsed.json, { signal: worldSignal, warnings }), warnings };
+  const { verdict, left } = await host.world.run(`${call.callId}:gate`, signal, async (worldSignal) => {
+    const left: LeftByHooks = { warnings: [], stops: [] };
+    return { verdict: await judge(host, call, tool, parsed.json, { signal: worldSignal, left }), left };
   });
   if (signal.aborted) return undefined;
-  appendWarnings(host, call.turnId, warnings);
+  const { turnId } = call;
+  appendWarnings(host, turnId, left.warnings);
+  for (const stop of left.stops) host.append({ type: "stop.signalled", turnId, signal: stop });
   return append(host, call, tool, verdict);
 }
 
@@ -77,23 +79,29 @@ function append(host: Host, call: CallState, tool: AgentTool | undefined, verdic
   }) as EntryOf<"call.gated">;
 }
 
+/** What hooks leave besides the verdict. Whoever takes the verdict journals it: the activation that ran them may be gone. */
+interface LeftByHooks {
+  readonly warnings: Warning[];
+  readonly stops: StopSignal[];
+}
+
 /** User code decides: the `beforeEachTool` hooks in order, then the tool's own `needsApproval`. A throw fails this call alone. */
 async function judge(
   host: Host,
   call: CallState,
   tool: AgentTool,
   given: Json,
-  { signal, warnings }: { readonly signal: AbortSignal; readonly warnings: Warning[] },
+  { signal, left }: { readonly signal: AbortSignal; readonly left: LeftByHooks },
 ): Promise<Verdict> {
   let args = given;
   const { turnId, step, callId, name } = call;
   for (const [index, { plugin, hook }] of host.definition.hooks.beforeEachTool.entries()) {
     try {
       const { draft, outcome } = createDraft("beforeEachTool", { call: { callId, name, arguments: args } });
-      const run = { turnId, step, run: `beforeEachTool:${index}:${callId}`, warnings };
+      const run = { turnId, step, run: `beforeEachTool:${index}:${callId}`, warnings: left.warnings };
       await hook(draft, hookContextOf(host, run, signal));
       const { arguments: changed, denied, stop } = outcome();
-      if (stop) host.append({ type: "stop.signalled", turnId, signal: { ...stop, source: `hook:${plugin}` } });
+      if (stop) left.stops.push({ ...stop, source: `hook:${plugin}` });
       if (denied !== undefined) return { verdict: "denied", message: denied };
       if (changed !== undefined) {
         const parsed = tool.parse(JSON.stringify(changed));
@@ -104,7 +112,7 @@ async function judge(
       if (signal.aborted) throw error;
       const { message } = storedErrorOf(error);
       if (error instanceof AgentStopError) {
-        host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, `hook:${plugin}`) });
+        left.stops.push(stopSignalOf(error, `hook:${plugin}`));
         return { verdict: "denied", message: `The run was stopped: ${message}` };
       }
       return { verdict: "failed", message: `Error: ${message}` };

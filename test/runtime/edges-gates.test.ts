@@ -1,0 +1,61 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { AgentStopError, defineAgent, defineTool, type Hooks } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { startAgent } from "../support/deciding.ts";
+import { entriesOfType, loopTurns, toolTextsOf } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { calling, createGate } from "../support/turn-probes.ts";
+
+describeRuntimes("gates that take their time", (stage) => {
+  const started = async (beforeEachTool: NonNullable<Hooks["beforeEachTool"]>) => {
+    const ran: string[] = [];
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      parameters: z.object({}),
+      effect: "none",
+      execute: (_args, run) => {
+        ran.push(run.callId);
+        return "seen";
+      },
+    });
+    const model = scriptedModel([calling("look"), "never"]);
+    const worker = defineAgent({ name: "worker", model, tools: [look], hooks: { beforeEachTool } });
+    const runtime = await stage().open({ agents: [worker] });
+    return { agent: await startAgent(runtime, "worker", "w"), ran };
+  };
+
+  it("F34: stop() of a hook that outlives its activation stops the turn, and the call runs all the same", async () => {
+    const gate = createGate();
+    const { agent, ran } = await started(async (draft) => {
+      await gate.pass();
+      draft.stop("enough");
+    });
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await loopTurns(5);
+    gate.open();
+    expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "stop_requested", steps: 1 });
+    expect(gate.count).toBe(1);
+    expect(ran).toEqual(["w#1:1:0"]);
+    expect(await toolTextsOf(agent)).toEqual(["seen"]);
+    expect(await entriesOfType(stage().look(), "w", "stop.signalled")).toHaveLength(1);
+  });
+
+  it("F34: AgentStopError of a hook that outlives its activation stops the turn, and denies the call", async () => {
+    const gate = createGate();
+    const { agent, ran } = await started(async () => {
+      await gate.pass();
+      throw new AgentStopError("enough");
+    });
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await loopTurns(5);
+    gate.open();
+    expect(await turn.result).toMatchObject({ status: "stopped", signal: { message: "enough", source: "hook:agent" } });
+    expect(gate.count).toBe(1);
+    expect(ran).toEqual([]);
+    expect(await toolTextsOf(agent)).toEqual(["The run was stopped: enough"]);
+  });
+});
