@@ -87,6 +87,11 @@ export class Activation extends LiveView implements Host {
     return this.#lost !== undefined;
   }
 
+  /** Nothing of the open turn's own is under way. */
+  get isAtRest(): boolean {
+    return this.openTurnId !== null && !this.#activity.isActive;
+  }
+
   random(): number {
     return this.#around.random();
   }

@@ -28,6 +28,11 @@ export class Activity {
     this.#agent = agent;
   }
 
+  /** As it was told last. */
+  get isActive(): boolean {
+    return this.#isActive;
+  }
+
   /** For an agent that is taken up with a turn under way. */
   begin(): ActivityChange["move"] | undefined {
     const turn = this.#openTurn();

@@ -46,8 +46,11 @@ export class RequestDesk {
     return request;
   }
 
-  /** Decides a request once. Whoever comes later gets `RequestConflictError`, which tells who decided and how. */
-  async decide(requestId: string, given: Decide): Promise<AgentRequest> {
+  /**
+   * Decides a request once. Whoever comes later gets `RequestConflictError`, which tells who decided and how. `onAllowed` is
+   * called before it is stored, if whoever decides may.
+   */
+  async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<AgentRequest> {
     const decide = copyOf(requestId, given);
     const request = await this.find(requestId);
     const decision = this.#decisionOf(request, decide);
@@ -58,6 +61,7 @@ export class RequestDesk {
         details: { requestId, by },
       });
     }
+    onAllowed?.();
     return await this.#apply(request, decision, decide.argumentsHash);
   }
 

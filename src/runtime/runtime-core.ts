@@ -160,15 +160,17 @@ export class RuntimeCore implements TurnSource {
    * be carried on here.
    */
   async provideAuth(agentId: string, auth: Auth): Promise<void> {
-    const requests = await requestsBelow(this.stores, this.tenant, agentId);
-    for (const request of requests.filter(({ kind }) => kind === "auth")) {
-      if (request.actorId !== null && request.actorId !== auth.actorId) {
-        throw new InvalidInputError(
-          `turn ${request.turnId} runs for "${request.actorId}"; credentials of "${auth.actorId}" are not its own`,
-        );
-      }
-      this.auth.keep(request.turnId, auth);
-      await this.desk.decide(request.requestId, { verdict: "provided", by: auth.actorId });
+    const below = await requestsBelow(this.stores, this.tenant, agentId);
+    const requests = below.filter(({ kind }) => kind === "auth");
+    const foreign = requests.find(({ actorId }) => actorId !== null && actorId !== auth.actorId);
+    if (foreign) {
+      throw new InvalidInputError(
+        `turn ${foreign.turnId} runs for "${foreign.actorId}"; credentials of "${auth.actorId}" are not its own`,
+      );
+    }
+    for (const { requestId, turnId } of requests) {
+      const decide = { verdict: "provided", by: auth.actorId } as const;
+      await this.desk.decide(requestId, decide, () => this.auth.keep(turnId, auth));
     }
   }
 
