@@ -1,0 +1,175 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import {
+  type AgentRecord,
+  defineAgent,
+  defineTool,
+  dropOldest,
+  type Entry,
+  type Runtime,
+  viewOf,
+} from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { scenarios } from "../machines/scenarios.ts";
+import { entriesOf } from "../support/journal-probes.ts";
+import { OwnMessages, ownStores } from "../support/own-stores.ts";
+import { describeRuntimes, type Stage } from "../support/runtimes.ts";
+import { calling } from "../support/turn-probes.ts";
+
+type Own = ReturnType<typeof ownStores>;
+
+/** Every process of this stage writes to these stores. */
+function withProjections(stage: Stage, projections: Own): Stage {
+  return {
+    ...bound(stage),
+    open: (options) => stage.open({ ...options, projections }),
+    openProcess: (options) => stage.openProcess({ ...options, projections }),
+  };
+}
+
+function bound(stage: Stage): Stage {
+  const { variant, clock, folder } = stage;
+  return {
+    variant,
+    clock,
+    folder,
+    open: (options) => stage.open(options),
+    openProcess: (options) => stage.openProcess(options),
+    expireLeases: () => stage.expireLeases(),
+    look: () => stage.look(),
+  };
+}
+
+/** The messages that a copy of the conversation must hold: what the model's view begins with, since the last clearing. */
+async function expectedIds(runtime: Runtime, { agentId }: AgentRecord): Promise<string[]> {
+  const entries = await entriesOf(runtime.stores, agentId);
+  const cleared = entries.findLastIndex(({ type }) => type === "conversation.cleared");
+  const compaction = entries
+    .slice(cleared + 1)
+    .findLast((entry): entry is Extract<Entry, { type: "context.compacted" }> => entry.type === "context.compacted");
+  const messages = await runtime.stores.messages({ tenant: "default", agentId });
+  return viewOf(messages, compaction ?? null).map(({ id }) => id);
+}
+
+describeRuntimes(
+  "L11: stores of one's own have what the journal has",
+  (stage) => {
+    it.each(scenarios)("$name", async ({ run }) => {
+      const own = ownStores();
+      const runtime = await run(withProjections(stage(), own), {});
+      await runtime.projected("desk");
+      const agents = await runtime.list();
+      expect(own.messages.idsOf("desk").length).toBeGreaterThan(0);
+      for (const record of agents) {
+        const { agentId, createdAt, lastActivity, turnCount, status } = record;
+        const key = { tenant: "default", agentId };
+        expect(own.messages.idsOf(agentId), agentId).toEqual(await expectedIds(runtime, record));
+        const stored = await runtime.stores.messagesById(key, own.messages.idsOf(agentId));
+        expect(own.messages.of(agentId)).toEqual(stored);
+        expect(await own.artifacts.list(agentId)).toEqual(await runtime.stores.artifacts(key));
+        expect(await own.state.load(agentId)).toEqual({
+          contextId: agentId,
+          createdAt: new Date(createdAt).toISOString(),
+          lastActivity: new Date(lastActivity).toISOString(),
+          turnCount,
+          status,
+        });
+      }
+    });
+  },
+  ["memory", "sqlite, restored"],
+);
+
+const save = defineTool({
+  name: "save",
+  description: "Saves.",
+  parameters: z.object({ text: z.string() }),
+  effect: "keyed",
+  execute: async ({ text }, run) =>
+    await run.saveArtifact({ name: "report", contentType: "text/plain", content: text }),
+});
+
+describeRuntimes("projections", (stage) => {
+  it("follow every turn, every version of an artifact, and clear()", async () => {
+    const own = ownStores();
+    const model = scriptedModel([
+      calling({ name: "save", arguments: { text: "one" } }, { name: "save", arguments: { text: "two" } }),
+      "saved",
+      "again",
+      calling({ name: "save", arguments: { text: "anew" } }),
+      "saved anew",
+    ]);
+    const agents = [defineAgent({ name: "desk", model, tools: [save] })];
+    const runtime = await stage().open({ agents, projections: own });
+    const agent = await runtime.agent("desk", { agentId: "p", metadata: { room: "blue" } });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    await runtime.projected("p");
+    expect(own.messages.of("p")).toEqual(await agent.getMessages());
+    expect(own.artifacts.of("p").map(({ name, version, content }) => [name, version, content])).toEqual([
+      ["report", 1, "one"],
+      ["report", 2, "two"],
+    ]);
+    expect(await own.state.load("p")).toMatchObject({ status: "ready", turnCount: 1, metadata: { room: "blue" } });
+
+    await agent.resetConversation();
+    await runtime.projected("p");
+    expect(own.messages.of("p")).toEqual([]);
+    expect(own.artifacts.of("p")).toHaveLength(2);
+    await agent.executeTurn("more").result;
+    await agent.clear();
+    await agent.executeTurn("anew").result;
+    await runtime.projected("p");
+    expect(own.messages.of("p")).toEqual(await agent.getMessages());
+    expect(own.artifacts.of("p")).toMatchObject([{ name: "report", version: 1, content: "anew" }]);
+    expect(await own.state.load("p")).toMatchObject({ turnCount: 3 });
+  });
+
+  it("L10: a compaction of the agent's context is one of the message store", async () => {
+    const own = ownStores();
+    const model = scriptedModel(({ messages }) => `I see ${messages.length}`);
+    const definition = defineAgent({
+      name: "desk",
+      model,
+      maxMessages: 4,
+      autoCompact: { strategy: dropOldest({ keep: 2 }) },
+    });
+    const runtime = await stage().open({ agents: [definition], projections: own });
+    const agent = await runtime.agent("desk", { agentId: "p" });
+    await agent.start();
+    for (const question of ["one", "two", "three", "four"]) await agent.executeTurn(question).result;
+    await runtime.projected("p");
+    const all = (await agent.getMessages()).map(({ id }) => id);
+    const left = own.messages.idsOf("p");
+    expect(left.length).toBeLessThan(all.length);
+    expect(left).toEqual(all.slice(-left.length));
+  });
+
+  it("a store under a new name is filled from the beginning; under its old one it goes on", async () => {
+    const model = scriptedModel(({ messages }) => `I see ${messages.length}`);
+    const agents = [defineAgent({ name: "desk", model })];
+    const turn = async (messages: OwnMessages, question: string) => {
+      const runtime = await stage().open({ agents, projections: { messages } });
+      const agent = await runtime.agent("desk", { agentId: "p" });
+      await agent.start();
+      await agent.executeTurn(question).result;
+      await runtime.projected("p");
+      await runtime.shutdown();
+    };
+    await turn(new OwnMessages(), "one");
+    const same = new OwnMessages();
+    await turn(same, "two");
+    expect(same.of("p").map(({ content }) => content)).toEqual(["two", "I see 3"]);
+    const renamed = new OwnMessages(undefined, "archive");
+    await turn(renamed, "three");
+    expect(renamed.of("p")).toHaveLength(6);
+  });
+
+  it("projected() without projections, or of a tree that is nowhere, resolves", async () => {
+    const agents = [defineAgent({ name: "desk", model: scriptedModel("done") })];
+    const plain = await stage().open({ agents });
+    await plain.projected("nobody");
+    const runtime = await stage().open({ agents, projections: ownStores() });
+    await runtime.projected("nobody");
+  });
+});
