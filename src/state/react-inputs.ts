@@ -1,4 +1,4 @@
-import type { Entry } from "./entry.ts";
+import type { Entry, EntryOf } from "./entry.ts";
 import type { HookName } from "./entry-parts.ts";
 import type { ReactInput } from "./react/index.ts";
 import type { TurnState } from "./turn-state.ts";
@@ -17,7 +17,10 @@ export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup 
     case "turn.started":
       return entry.inputMessageIds.map((id) => received(id, entry.at, textOf));
     case "hook.applied":
-      return entry.patch.addedMessageIds.flatMap((id) => added(entry.hook, id, entry.at, textOf));
+      return [
+        ...entry.patch.addedMessageIds.flatMap((id) => added(entry.hook, id, entry.at, textOf)),
+        ...continued(turn, entry),
+      ];
     case "messages.released":
       return entry.messageIds.map((id) => received(id, entry.at, textOf));
     case "output.checked":
@@ -68,7 +71,14 @@ function added(hook: HookName, messageId: string, timestamp: number, textOf: Tex
   ];
 }
 
-function observed(turn: TurnState, entry: Extract<Entry, { type: "model.responded" }>): ReactInput {
+/** A final answer was observed as the end of the loop; a hook that asks for another step takes that back. */
+function continued({ react, openCallIds }: TurnState, entry: EntryOf<"hook.applied">): ReactInput[] {
+  if (entry.hook !== "afterLlm" || !entry.patch.continueRequested || openCallIds.length > 0) return [];
+  const observation = { type: "continue-re-act", toolCalls: {} } as const;
+  return [{ type: "re-act-observed", timestamp: entry.at, calledLlmAt: react.calledLlmAt, observation }];
+}
+
+function observed(turn: TurnState, entry: EntryOf<"model.responded">): ReactInput {
   const start = turn.openRequest;
   const goesOn = entry.calls.length > 0 || turn.execution.continuation.isContinuationRequested;
   const calls = entry.calls.flatMap(({ callId, name, internal }) =>

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AgentStopError, defineTool } from "../../src/index.ts";
+import { AgentStopError, askUser, clientTool, defineTool } from "../../src/index.ts";
 import type { Gate } from "../support/turn-probes.ts";
 
 export const look = defineTool({
@@ -73,3 +73,30 @@ export function held(gate: Gate<string>, concurrency?: number) {
     execute: async (_args, run) => await gate.pass(run.signal),
   });
 }
+
+export const pay = defineTool({
+  name: "pay",
+  description: "Pays; somebody has to approve it.",
+  parameters: z.object({ amount: z.number().default(1) }),
+  needsApproval: ({ amount }) => amount > 0,
+  approvalExpiresAfterMs: 60_000,
+  execute: ({ amount }) => `paid ${amount}`,
+});
+
+export const login = defineTool({
+  name: "login",
+  description: "Needs credentials.",
+  parameters: z.object({}),
+  needsApproval: true,
+  auth: "required",
+  effect: "none",
+  execute: (_args, run) => `in as ${run.auth?.actorId ?? "nobody"}`,
+});
+
+export const ask = askUser();
+
+export const browse = clientTool({
+  name: "browse",
+  description: "The caller's own browser.",
+  parameters: z.object({ url: z.string().default("about:blank") }),
+});

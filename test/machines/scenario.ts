@@ -1,4 +1,4 @@
-import { type AgentDefinition, type AgentOptions, defineAgent, type Runtime } from "../../src/index.ts";
+import { type AgentDefinition, type AgentOptions, defineAgent, type Runtime, type Turn } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { elapse } from "../support/journal-probes.ts";
@@ -16,9 +16,24 @@ export interface Scenario {
 
 /** `intent.refused mustWait`, `tool.settled denied`, `turn.ended steps_limit`, or just the type. */
 export function labelOf(entry: Entry): string {
-  if (entry.type === "intent.refused") return `${entry.type} ${entry.reason}`;
-  if (entry.type === "turn.ended") return `${entry.type} ${entry.stopReason}`;
-  return "outcome" in entry ? `${entry.type} ${entry.outcome}` : entry.type;
+  switch (entry.type) {
+    case "intent.refused":
+      return `${entry.type} ${entry.reason}`;
+    case "turn.ended":
+      return `${entry.type} ${entry.stopReason}`;
+    case "hook.applied":
+      return `${entry.type} ${entry.hook}`;
+    case "hooks.settled":
+      return `${entry.type} ${entry.phase}`;
+    case "request.opened":
+      return `${entry.type} ${entry.kind}`;
+    case "request.decided":
+      return `${entry.type} ${entry.verdict}`;
+    case "output.checked":
+      return `${entry.type} ${entry.valid ? "fits" : "misfit"}`;
+    default:
+      return "outcome" in entry ? `${entry.type} ${entry.outcome}` : entry.type;
+  }
 }
 
 export function desk(script: ModelScript, options: Partial<AgentOptions> = {}): AgentDefinition {
@@ -44,6 +59,38 @@ export function reader(script: ModelScript, options: Partial<AgentOptions> = {})
 }
 
 export const askReader = (input: string) => ({ name: "reader", arguments: { input } });
+
+/** What is done with a turn that waits for somebody, each time it does. */
+export type Act = (runtime: Runtime, requestIds: readonly string[], times: number) => Promise<unknown>;
+
+/** Runs one turn, and lets the test act whenever it waits for somebody. */
+export function waiting(
+  definition: () => AgentDefinition,
+  act: Act,
+  also: Pick<StagedOptions, "resolveAuth"> = {},
+): Scenario["run"] {
+  return async (stage, options) => {
+    const runtime = await stage.open({ ...options, ...also, agents: [definition()] });
+    const agent = await runtime.agent("desk", { agentId: "desk" });
+    await agent.start();
+    const turnId = await agent.executeTurn("go", { auth: { actorId: "ann" } }).id;
+    await decideAll(stage, runtime, () => agent.turn(turnId), act);
+    return runtime;
+  };
+}
+
+async function decideAll(stage: Stage, runtime: Runtime, turn: () => Turn, act: Act): Promise<void> {
+  for (let times = 1; times < 20; times += 1) {
+    const rest = await elapse(stage.clock, turn().settled);
+    if (rest.status !== "waiting" || rest.reason !== "request") return;
+    await act(
+      runtime,
+      rest.requests.map(({ requestId }) => requestId),
+      times,
+    );
+  }
+  throw new Error("the turn waits again and again");
+}
 
 /** Runs a turn until it holds at the gate, and lets the test act there. */
 export async function interrupted(

@@ -82,8 +82,11 @@ describe("an answer that must fit a schema", () => {
   });
 });
 
+function internalCall(index: number) {
+  return { callId: callIdAt(index), name: "load_history", internal: true } as const;
+}
+
 describe("rounds of internal tools (row R6)", () => {
-  const internalCall = (index: number) => ({ callId: callIdAt(index), name: "load_history", internal: true }) as const;
   const internal = [modelRequested(), modelResponded(1, 0, { calls: [internalCall(0), internalCall(1)] })];
   const mixed = modelResponded(1, 0, { calls: [internalCall(0), { callId: callIdAt(1), name: "look" }] });
 

@@ -117,45 +117,4 @@ const limited: readonly Scenario[] = [
   },
 ];
 
-const hooked: readonly Scenario[] = [
-  {
-    name: "hooks that add messages",
-    shows: ["instructions.resolved", "hook.applied"],
-    run: turns(() =>
-      desk([calling("look"), "done"], {
-        instructions: async () => "be brief",
-        hooks: {
-          beforeLlm: [(draft) => draft.add({ role: "user", content: "mind the gap" }), () => undefined],
-          afterTools: (draft) => draft.add({ role: "user", content: "that was a tool" }),
-        },
-      }),
-    ),
-  },
-  {
-    name: "a hook that asks for a step more",
-    shows: ["stop.signalled", "hook.applied", "turn.ended stop_requested"],
-    run: turns(() =>
-      desk([calling("leave"), "more"], { tools: [leave], hooks: { afterTools: (draft) => draft.continue() } }),
-    ),
-  },
-  {
-    name: "a hook that stops before the answer asks for tools",
-    shows: ["hook.applied", "tool.settled interrupted", "turn.ended stop_requested"],
-    run: turns(() => desk([calling("look", "look")], { hooks: { beforeLlm: (draft) => draft.stop("enough") } })),
-  },
-  {
-    name: "a hook that throws after the tools",
-    shows: ["effect.failed", "turn.ended error"],
-    run: turns(() =>
-      desk([calling("look")], {
-        hooks: {
-          afterTools: () => {
-            throw new Error("the hook broke");
-          },
-        },
-      }),
-    ),
-  },
-];
-
-export const turnScenarios: readonly Scenario[] = [...plain, ...limited, ...hooked];
+export const turnScenarios: readonly Scenario[] = [...plain, ...limited];
