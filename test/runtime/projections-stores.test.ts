@@ -9,9 +9,15 @@ import {
 import { OwnArtifacts, OwnMessages, OwnStates } from "../support/own-stores.ts";
 
 // The stores that the tests of projections write to keep to what docs/stores.md asks of the user's.
-describe("a message store of one's own", () => messageStoreContract(() => new OwnMessages()));
-describe("an artifact store of one's own", () => artifactStoreContract(() => new OwnArtifacts()));
-describe("a state store of one's own", () => stateStoreContract(() => new OwnStates()));
+describe("a message store of one's own", () => {
+  messageStoreContract(() => new OwnMessages());
+});
+describe("an artifact store of one's own", () => {
+  artifactStoreContract(() => new OwnArtifacts());
+});
+describe("a state store of one's own", () => {
+  stateStoreContract(() => new OwnStates());
+});
 
 describe("createRuntime()", () => {
   it.each([

@@ -168,8 +168,8 @@ describeRuntimes("projections", (stage) => {
   it("projected() without projections, or of a tree that is nowhere, resolves", async () => {
     const agents = [defineAgent({ name: "desk", model: scriptedModel("done") })];
     const plain = await stage().open({ agents });
-    await plain.projected("nobody");
+    await expect(plain.projected("nobody")).resolves.toBeUndefined();
     const runtime = await stage().open({ agents, projections: ownStores() });
-    await runtime.projected("nobody");
+    await expect(runtime.projected("nobody")).resolves.toBeUndefined();
   });
 });
