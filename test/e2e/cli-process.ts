@@ -22,31 +22,43 @@ export interface CliProcess {
   /** Called for every chunk of stdout. */
   onOutput(listener: () => void): void;
   signal(signal: NodeJS.Signals): void;
+  /** Lines on stdin, where it was opened. */
+  type(...lines: readonly string[]): void;
+  /** As Ctrl-D does. */
+  endInput(): void;
   /** What came on stderr up to now. */
   errorsSoFar(): string;
   /** As a reader does that has seen enough. */
   closeOutput(): void;
 }
 
-/** Starts the command as a person does in a clone, without a key and without a terminal, in a folder of its own. */
+/**
+ * Starts the command as a person does in a clone, without a key and without a terminal, in a folder of its own. With
+ * `hasInput` its stdin is a pipe that stays open.
+ */
 export function startCli(
   directory: string,
   words: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  hasInput: boolean = false,
 ): CliProcess {
   const child = spawn("node", [main, ...words], {
     cwd: directory,
     env: commandEnvironment({ OPENAI_API_KEY: "", OPENAI_BASE_URL: "", npm_lifecycle_event: "", ...environment }),
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [hasInput ? "pipe" : "ignore", "pipe", "pipe"],
   });
+  // What is typed to a process that has just ended reaches nobody.
+  child.stdin?.on("error", () => {});
   let stdout = "";
   let stderr = "";
   const listeners = new Set<() => void>();
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+  const { stdout: out, stderr: errors } = child;
+  if (out === null || errors === null) throw new Error("the command was started without its outputs");
+  out.setEncoding("utf8").on("data", (text: string) => {
     stdout += text;
     for (const listener of listeners) listener();
   });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+  errors.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
   });
   const ended = new Promise<Ended>((resolve, reject) => {
@@ -72,8 +84,10 @@ export function startCli(
     },
     onOutput: (listener) => listeners.add(listener),
     signal: (signal) => child.kill(signal),
+    type: (...lines) => lines.forEach((line) => child.stdin?.write(`${line}\n`)),
+    endInput: () => child.stdin?.end(),
     errorsSoFar: () => stderr,
-    closeOutput: () => child.stdout.destroy(),
+    closeOutput: () => out.destroy(),
   };
 }
 
@@ -83,6 +97,14 @@ export function runCli(
   environment?: Readonly<Record<string, string>>,
 ): Promise<Ended> {
   return startCli(directory, words, environment).ended;
+}
+
+/** The same with these lines on stdin, and then its end. */
+export function runCliWith(directory: string, lines: readonly string[], words: readonly string[]): Promise<Ended> {
+  const started = startCli(directory, words, {}, true);
+  started.type(...lines);
+  started.endInput();
+  return started.ended;
 }
 
 /** The events of `--json`; throws when a line is none. */

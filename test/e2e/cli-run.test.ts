@@ -111,7 +111,20 @@ describe("wrong command lines", () => {
 });
 
 describe("--help", () => {
-  test.each([[], ["ask"], ["run"], ["list"], ["show"], ["resume"], ["abort"]])("troupe %s", async (...words) => {
+  test.each([
+    [],
+    ["ask"],
+    ["run"],
+    ["chat"],
+    ["requests"],
+    ["approve"],
+    ["reject"],
+    ["answer"],
+    ["list"],
+    ["show"],
+    ["resume"],
+    ["abort"],
+  ])("troupe %s", async (...words) => {
     const { code, stdout, stderr } = await runCli(folder.path, [...words, "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^Usage: troupe/);

@@ -114,7 +114,8 @@ export class ChatAgent {
   async #waits(rest: Extract<TurnRest, { status: "waiting" }>): Promise<void> {
     const { runtime, job } = this.#setup;
     const { turnId } = rest;
-    if (rest.reason === "paused") {
+    // What was asked when the pause came stays open, and is asked again after it.
+    if (rest.reason === "paused" || this.#agent?.state.status === "paused") {
       await treeAtRest(runtime, job.rootAgentId);
       this.#open = { turnId, state: "paused" };
       this.#say(`Paused. ${wayOut(this.#open)}`);

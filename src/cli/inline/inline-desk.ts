@@ -109,7 +109,8 @@ export class InlineDesk {
     this.#asked = undefined;
     if (reply === "later") this.#putOff.add(request.requestId);
     else if (reply === "ended") this.#isAbandoned = true;
-    else if (reply === "aborted") conversation.say("It has been decided elsewhere, or is not needed any more.");
+    else if (reply === "aborted")
+      conversation.say("(not asked any more: it was decided elsewhere, or its turn has ended)");
     else await this.#decide(request, reply, conversation);
   }
 

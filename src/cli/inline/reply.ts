@@ -83,7 +83,7 @@ const withOptionsSchema = z.object({ options: z.array(z.string()) });
 /** The option that a number names: `2` is the second one, unless an option reads so itself. */
 function optionOf(args: Json, text: string): string | undefined {
   const { data } = withOptionsSchema.safeParse(args);
-  if (data === undefined || !/^\d{1,3}$/.test(text) || data.options.includes(text)) return undefined;
+  if (data === undefined || !/^[1-9]\d{0,2}$/.test(text) || data.options.includes(text)) return undefined;
   return data.options[Number(text) - 1];
 }
 

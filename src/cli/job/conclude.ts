@@ -18,10 +18,11 @@ export async function conclude(
   feed: EventFeed,
   rest: TurnRest,
 ): Promise<ExitCode> {
-  const { events, agents, accounts } = await readStory(runtime.stores, job.rootAgentId);
+  const { events, agents, accounts, records } = await readStory(runtime.stores, job.rootAgentId);
   for (const event of events) feed.push(event);
   const end = rest.status === "waiting" ? null : (lastEndOf(events, job.rootAgentId) ?? null);
   const isAsking = rest.status === "waiting" && rest.reason === "request";
+  const isPaused = records.some(({ agentId, pause }) => agentId === job.rootAgentId && pause !== null);
   const remarks =
     end !== null
       ? [`Look at it again: ${job.showCommand}`]
@@ -29,6 +30,7 @@ export async function conclude(
         ? [
             `Waits for somebody: ${formatNumberOf(rest.requests.length, "open request")}.`,
             ...waitingLines(rest.requests, context.invocation, job.storeWords),
+            ...(isPaused ? [`It is paused as well; when all is decided, go on with: ${job.resumeCommand}`] : []),
           ]
         : [`Paused. Go on with: ${job.resumeCommand}`];
   reporter.end({ end, agents, accounts, now: Date.now(), remarks });

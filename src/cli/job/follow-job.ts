@@ -59,10 +59,10 @@ function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: F
       input: stdin,
       output: stdout,
       isTerminal: true,
-      // The key means the same as the signal: it is put off, and the job pauses.
+      // No pause: whoever decides elsewhere is not to find the agent paused.
       onInterrupt() {
+        reporter.notice("Nothing more is asked here; Ctrl-C pauses what still works.");
         input.close();
-        process.kill(process.pid, "SIGINT");
       },
     });
     const say = (line: string): void => {

@@ -3,7 +3,6 @@ import type { AgentOverview } from "../../runtime/index.ts";
 import { shortAgentId } from "../job/job-id.ts";
 import { formatCost, formatCount, formatOf, formatRunningTime } from "./format.ts";
 import { accountsOfAgent, standingOf, workingTimeOf } from "./limits.ts";
-import type { OpenRequests } from "./open-requests.ts";
 import { waitText } from "./request-lines.ts";
 import type { Style } from "./styles.ts";
 import type { Column } from "./table.ts";
@@ -21,16 +20,12 @@ export const agentColumns: readonly Column[] = [
 
 export interface RowContext {
   readonly accounts: readonly Account[];
-  /** Requests that wait for somebody. Default: none. */
-  readonly requests?: OpenRequests | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
 /** The cells of one agent in the live tree; where a limit binds, what is used stands against it. */
-export function agentCells(agent: AgentOverview, branch: string, context: RowContext): string[] {
-  const { accounts, now } = context;
-  const waiting = requestsOf(agent, context);
+export function agentCells(agent: AgentOverview, branch: string, { accounts, now }: RowContext): string[] {
   const own = accountsOfAgent(accounts, agent.agentId, agent.turnId);
   const steps = standingOf(own, "maxSteps", now);
   const tokens = standingOf(own, "maxTokens", now);
@@ -39,7 +34,7 @@ export function agentCells(agent: AgentOverview, branch: string, context: RowCon
   const ownTokens = agent.usage.inputTokens + agent.usage.outputTokens;
   return [
     branch + agentLabel(agent),
-    stateOf(agent, waiting.length > 0).text,
+    stateOf(agent).text,
     formatOf(String(steps?.used ?? agent.step), steps && String(steps.limit)),
     formatOf(formatCount(tokens?.used ?? ownTokens), tokens && formatCount(tokens.limit)),
     formatOf(
@@ -50,7 +45,7 @@ export function agentCells(agent: AgentOverview, branch: string, context: RowCon
       formatRunningTime(time?.used ?? workingTimeOf(accounts, agent.agentId, now)),
       time && formatRunningTime(time.limit),
     ),
-    activityText(agent, waiting),
+    activityText(agent),
   ];
 }
 
@@ -59,16 +54,8 @@ export function agentLabel(agent: Pick<AgentOverview, "agentId" | "name">): stri
   return `${agent.name} ${shortAgentId(agent.agentId)}`;
 }
 
-/** The requests of an agent's own that wait for somebody. */
-export function requestsOf({ agentId, endedAt }: AgentOverview, { requests = [] }: RowContext): OpenRequests {
-  return endedAt === null ? requests.filter((request) => request.agentId === agentId) : [];
-}
-
 /** What an agent does, or how it ended, in a few words. */
-export function stateOf(
-  agent: AgentOverview,
-  isAsking: boolean = false,
-): { readonly text: string; readonly style: Style } {
+export function stateOf(agent: AgentOverview): { readonly text: string; readonly style: Style } {
   if (agent.endedAt !== null) {
     if (agent.stopReason === "completed" || agent.stopReason === "finish_reason")
       return { text: "✓ done", style: "dim" };
@@ -78,12 +65,18 @@ export function stateOf(
   if (agent.status === "failed") return { text: "✗ failed", style: "red" };
   if (agent.status === "paused") return { text: "‖ paused", style: "yellow" };
   if (agent.turnId === null) return { text: `· ${agent.status}`, style: "dim" };
-  if (isAsking) return { text: "? waits for you", style: "cyan" };
+  if (isAsking(agent)) return { text: "? waits for you", style: "cyan" };
   return { text: `● ${agent.activity}`, style: agent.activity === "retrying" ? "yellow" : "plain" };
 }
 
-function activityText(agent: AgentOverview, [asking, ...others]: OpenRequests): string {
+/** Whether somebody has to decide something before it goes on. */
+export function isAsking({ openRequests }: Pick<AgentOverview, "openRequests">): boolean {
+  return Object.keys(openRequests).length > 0;
+}
+
+function activityText(agent: AgentOverview): string {
   if (agent.endedAt !== null && agent.message !== null) return oneLine(agent.message);
+  const [asking, ...others] = Object.values(agent.openRequests);
   if (asking !== undefined) return `${waitText(asking)}${others.length === 0 ? "" : ` (and ${others.length} more)`}`;
   const prompt = oneLine(agent.prompt);
   const tools = Object.entries(countsOf(Object.values(agent.runningTools)));

@@ -1,5 +1,5 @@
 import type { AgentOverview } from "../../runtime/index.ts";
-import { agentCells, agentColumns, requestsOf, type RowContext, stateOf } from "./agent-row.ts";
+import { agentCells, agentColumns, type RowContext, stateOf } from "./agent-row.ts";
 import type { Paint } from "./styles.ts";
 import { tableLines } from "./table.ts";
 import { printable, truncate, wrap } from "./text-width.ts";
@@ -37,8 +37,7 @@ function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number;
   const shown = lines.length > most - 1 ? lines.slice(0, most - 2) : lines;
   const painted = shown.map((line, index) => {
     const agent = placed[index]?.member;
-    const style = agent === undefined ? "plain" : stateOf(agent, requestsOf(agent, frame).length > 0).style;
-    return paint(style, truncate(line, width));
+    return paint(agent === undefined ? "plain" : stateOf(agent).style, truncate(line, width));
   });
   const left = lines.length - shown.length;
   return [paint("dim", truncate(titles, width)), ...painted, ...(left > 0 ? [`… and ${left} more agents`] : [])];

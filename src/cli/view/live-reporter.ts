@@ -1,10 +1,8 @@
 import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { createOverview } from "../../runtime/index.ts";
-import type { TroupeEvent } from "../../state/index.ts";
 import { frameLines } from "./live-frame.ts";
 import { LiveScreen, type TerminalStream } from "./live-screen.ts";
-import { notedRequests, type OpenRequests } from "./open-requests.ts";
 import { limitRedraws } from "./redraw-limit.ts";
 import { endingLines, type Reporter } from "./reporter.ts";
 import type { Paint } from "./styles.ts";
@@ -25,7 +23,6 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
   let header: readonly string[] = [];
   let notice: string | undefined;
   let known: readonly Account[] = [];
-  let requests: OpenRequests = [];
   let isAsking = false;
 
   /** The drawing never waits for the store: it shows the accounts as they were a moment ago. */
@@ -41,16 +38,11 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
     }
   }
 
-  function take(event: TroupeEvent): void {
-    overview.trigger.noted({ event });
-    requests = notedRequests(requests, event);
-  }
-
   const redraws = limitRedraws(clock, () => {
     void refreshAccounts();
     const agents = Object.values(overview.getSnapshot().context.agents);
-    const frame = { agents, rootAgentId, accounts: known, requests, header, notice, now: clock.now() };
-    screen.draw(frameLines({ ...frame, ...screen.size }, paint));
+    const frame = { agents, rootAgentId, accounts: known, header, notice, now: clock.now(), ...screen.size };
+    screen.draw(frameLines(frame, paint));
   });
 
   return {
@@ -58,9 +50,9 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
       header = lines;
       redraws.request();
     },
-    past: (events) => events.forEach(take),
+    past: (events) => events.forEach((event) => overview.trigger.noted({ event })),
     event(event) {
-      take(event);
+      overview.trigger.noted({ event });
       redraws.request();
     },
     notice(text) {

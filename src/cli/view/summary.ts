@@ -1,6 +1,6 @@
 import type { AgentOverview } from "../../runtime/index.ts";
 import { shortAgentId } from "../job/job-id.ts";
-import { agentLabel, type RowContext } from "./agent-row.ts";
+import { agentLabel, isAsking, type RowContext } from "./agent-row.ts";
 import { formatCost, formatCount, formatDuration } from "./format.ts";
 import { workingTimeOf } from "./limits.ts";
 import { type Column, tableLines } from "./table.ts";
@@ -35,8 +35,13 @@ function agentCells(agent: AgentOverview, branch: string, { accounts, now }: Row
     formatCount(tokensOf(agent)),
     formatCost(agent.costMicros),
     formatDuration(workingTimeOf(accounts, agent.agentId, now)),
-    agent.stopReason ?? (agent.turnId === null ? agent.status : `${agent.status}, not ended`),
+    agent.stopReason ?? standingText(agent),
   ];
+}
+
+function standingText(agent: AgentOverview): string {
+  if (isAsking(agent)) return "waits for somebody";
+  return agent.turnId === null ? agent.status : `${agent.status}, not ended`;
 }
 
 /** Agents work side by side: the time of all is that of the root. */

@@ -1,6 +1,6 @@
 import { type Account, openAccount } from "../../../src/budget/index.ts";
 import type { AgentOverview } from "../../../src/runtime/index.ts";
-import type { TroupeEvent, TroupeEventBody } from "../../../src/state/index.ts";
+import type { AgentRequest, TroupeEvent, TroupeEventBody, TroupeEventOf } from "../../../src/state/index.ts";
 
 /** An agent in the middle of its first turn. */
 export function agentSample(changes: Partial<AgentOverview> = {}): AgentOverview {
@@ -90,4 +90,41 @@ export function stoppedSample() {
 export function failedSample() {
   const error = { code: "model_error", message: "no\nroute", retryable: false };
   return eventSample({ type: "turn.failed", ...endParts, text: "", stopReason: "error", error });
+}
+
+/** An approval of a payment that nobody has decided. */
+export function requestSample(changes: Partial<AgentRequest> = {}): AgentRequest {
+  return {
+    tenant: "default",
+    requestId: "ask-mibodu#1:1:0:1",
+    agentId: "ask-mibodu",
+    agentName: "lead",
+    rootAgentId: "ask-mibodu",
+    turnId: "ask-mibodu#1",
+    step: 1,
+    callId: "ask-mibodu#1:1:0",
+    kind: "approval",
+    name: "pay",
+    arguments: { to: "Ann" },
+    argumentsHash: "0123",
+    prompt: 'pay({"to":"Ann"})',
+    actorId: null,
+    openedAt: 1_000,
+    expiresAt: null,
+    status: "open",
+    decision: null,
+    decidedAt: null,
+    ...changes,
+  };
+}
+
+export function openedSample(changes: Partial<Pick<AgentRequest, "requestId" | "callId" | "kind" | "prompt">> = {}) {
+  const { requestId, callId, kind, name, prompt, expiresAt } = requestSample(changes);
+  return eventSample({ type: "request.opened", requestId, callId, kind, name, prompt, expiresAt });
+}
+
+export function decidedSample(changes: Partial<TroupeEventOf<"request.decided">> = {}) {
+  const { requestId, callId, kind, name } = requestSample();
+  const decision = { verdict: "approved", by: "anna", reason: null } as const;
+  return { ...eventSample({ type: "request.decided", requestId, callId, kind, name, ...decision }), ...changes };
 }

@@ -46,6 +46,17 @@ describe("an agent's line in the live tree", () => {
     ]);
   });
 
+  test("says what it waits for, and how many more there are", () => {
+    const context = { accounts: [], now: 5_000 };
+    const pay = { kind: "approval", name: "pay", prompt: 'pay({"to":\n"Ann"})' } as const;
+    const agent = agentSample({ activity: "waiting", openRequests: { a: pay } });
+    const [, state, , , , , now] = agentCells(agent, "", context);
+    expect([state, now]).toEqual(["? waits for you", 'waits: approve pay({"to": "Ann"})']);
+    const more = agentCells({ ...agent, openRequests: { a: pay, b: pay } }, "", context);
+    expect(more[6]).toBe('waits: approve pay({"to": "Ann"}) (and 1 more)');
+    expect(agentCells({ ...agent, endedAt: 4, stopReason: "completed" }, "", context)[1]).toBe("✓ done");
+  });
+
   test("the tightest of several accounts counts; those of others and of earlier turns do not", () => {
     const agent = agentSample({ turnId: "ask-mibodu#2" });
     const accounts = [

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { liveReporter } from "../../../src/cli/view/live-reporter.ts";
 import { paintFor } from "../../../src/cli/view/styles.ts";
 import { createFakeClock } from "../../../src/testing/index.ts";
-import { agentSample, completedSample, eventSample } from "../support/samples.ts";
+import { agentSample, completedSample, decidedSample, eventSample, openedSample } from "../support/samples.ts";
 
 function started() {
   const clock = createFakeClock(1_000);
@@ -45,4 +45,28 @@ test("a crash leaves a usable terminal, and nothing is drawn after it", () => {
   reporter.event(eventSample({ type: "text.delta", text: "late", cursor: null }));
   clock.advance(10_000);
   expect(written).toHaveLength(count);
+});
+
+test("shows who waits for a decision until it is made", () => {
+  const { clock, written, reporter } = started();
+  reporter.event(openedSample());
+  clock.advance(100);
+  expect(written.at(-1)).toContain("waits: approve pay");
+  reporter.event(decidedSample());
+  clock.advance(100);
+  expect(written.at(-1)).not.toContain("waits: approve pay");
+});
+
+test("keeps quiet while a person is asked, and goes on where it was", () => {
+  const { clock, written, reporter } = started();
+  clock.advance(100);
+  const release = reporter.hold();
+  expect(written.at(-1)).toContain("\u001B[?25h");
+  const count = written.length;
+  reporter.event(eventSample({ type: "text.delta", text: "It is", cursor: null }));
+  clock.advance(10_000);
+  expect(written).toHaveLength(count);
+  release();
+  clock.advance(1_000);
+  expect(written.slice(count).join("")).toContain("It is");
 });

@@ -73,6 +73,17 @@ describe("plain lines", () => {
     ]);
   });
 
+  test("wait while a person is asked something", () => {
+    const out: string[] = [];
+    const reporter = plainReporter((line) => out.push(line));
+    const release = reporter.hold();
+    reporter.notice("Pausing");
+    expect(out).toEqual([]);
+    release();
+    reporter.notice("Paused");
+    expect(out).toEqual(["Pausing", "Paused"]);
+  });
+
   test("say why there is no answer", () => {
     expect(record(plainReporter, ending({ end: stoppedSample() })).out).toContain(
       "Stopped: token_limit, account turn:ask-mibodu#1 has reached the limit of its tokens.",

@@ -1,0 +1,77 @@
+import { describe, expect, test } from "vitest";
+import { ChatInterrupts } from "../../../src/cli/chat/chat-interrupts.ts";
+import { chatLineOf, helpLines } from "../../../src/cli/chat/chat-line.ts";
+import { recentLines } from "../../../src/cli/chat/recent-lines.ts";
+import { sameInterruptMs } from "../../../src/cli/job/interrupts.ts";
+import type { Message } from "../../../src/state/index.ts";
+
+describe("a typed line", () => {
+  test.each([
+    ["Hello", { type: "message", text: "Hello" }],
+    ["  Hello there ", { type: "message", text: "Hello there" }],
+    ["//pause is a word", { type: "message", text: "/pause is a word" }],
+    ["/pause", { type: "command", command: "pause" }],
+    [" /exit now", { type: "command", command: "exit" }],
+    ["/nope", { type: "unknown", name: "nope" }],
+    ["/", { type: "unknown", name: "" }],
+    ["/toString", { type: "unknown", name: "toString" }],
+    ["   ", { type: "blank" }],
+  ])("%j", (line, expected) => {
+    expect(chatLineOf(line)).toEqual(expected);
+  });
+
+  test("every command is in the help", () => {
+    const help = helpLines().join("\n");
+    for (const name of ["pause", "resume", "abort", "budget", "tree", "requests", "help", "exit"]) {
+      expect(help).toContain(`/${name} `);
+    }
+  });
+});
+
+function watched() {
+  const heard: (string | number)[] = [];
+  let now = 0;
+  const interrupts = new ChatInterrupts(
+    { abort: () => heard.push("abort"), leave: (code) => heard.push(code) },
+    () => now,
+  );
+  return { heard, interrupts, at: (time: number) => ((now = time), interrupts.interrupt()) };
+}
+
+describe("Ctrl-C in a chat", () => {
+  test("aborts first and leaves at the second; what comes twice at once is one", () => {
+    const { heard, at } = watched();
+    at(0);
+    at(sameInterruptMs - 1);
+    at(sameInterruptMs);
+    expect(heard).toEqual(["abort", 130]);
+  });
+
+  test("is the first again after something was typed", () => {
+    const { heard, interrupts, at } = watched();
+    at(0);
+    interrupts.typed();
+    at(5_000);
+    expect(heard).toEqual(["abort", "abort"]);
+  });
+});
+
+function message(parts: Partial<Message> & Pick<Message, "role" | "origin">): Message {
+  return { id: "m", createdAt: 0, content: "", callId: "c", providerId: "p", ...parts } as Message;
+}
+
+test("a history in short is what was said, cut to a line each", () => {
+  const said = [
+    message({ role: "user", origin: "user", content: "One\ntwo" }),
+    message({ role: "assistant", origin: "model", content: "" }),
+    message({ role: "tool", origin: "tool", content: "secret" }),
+    message({ role: "user", origin: "hook:trust", content: "by a hook" }),
+    message({ role: "assistant", origin: "model", content: "x".repeat(500) }),
+  ];
+  const lines = recentLines(said);
+  expect(lines[0]).toBe("you: One two");
+  expect(lines[1]).toMatch(/^agent: x{50,160}…$/);
+  expect(lines).toHaveLength(2);
+  expect(recentLines([...said, ...said, ...said, ...said])[0]).toBe("… 2 earlier messages");
+  expect(recentLines([])).toEqual([]);
+});

@@ -1,0 +1,119 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { PersonsReply } from "../../../src/cli/inline/ask-person.ts";
+import { InlineDesk } from "../../../src/cli/inline/inline-desk.ts";
+import { restOfTurn } from "../../../src/cli/job/turn-rest.ts";
+import type { AgentRequest } from "../../../src/index.ts";
+import { type Asking, askingRuntime, payment, questionOf } from "../support/asking.ts";
+
+let asking: Asking | undefined;
+afterEach(async () => {
+  await asking?.close();
+  asking = undefined;
+});
+
+type Person = (request: AgentRequest, signal: AbortSignal) => PersonsReply | Promise<PersonsReply>;
+
+/** An agent that asks, and a desk at which this person sits. */
+async function seated(calls: Parameters<typeof askingRuntime>[0], person: Person) {
+  asking = await askingRuntime(calls);
+  const { runtime } = asking;
+  const asked: string[] = [];
+  const said: string[] = [];
+  let conversations = 0;
+  const desk = new InlineDesk({
+    runtime,
+    rootAgentId: "till",
+    by: "anna",
+    converse: () => {
+      conversations += 1;
+      return {
+        ask: async (request, signal) => {
+          asked.push(request.prompt);
+          return await person(request, signal);
+        },
+        say: (line) => said.push(line),
+        close: () => (conversations -= 1),
+      };
+    },
+  });
+  runtime.subscribe((event) => desk.event(event));
+  const agent = await runtime.agent("cashier", { agentId: "till" });
+  await agent.start();
+  const turnId = await agent.executeTurn("Pay them.").id;
+  const rest = () => desk.rest(() => restOfTurn(runtime, agent, turnId));
+  return { ...asking, agent, desk, rest, asked, said, openConversations: () => conversations };
+}
+
+describe("whoever sits at the terminal", () => {
+  test("is asked about each request once, and the turn goes on with what was decided", async () => {
+    const replies: PersonsReply[] = [{ verdict: "approved" }, { verdict: "rejected", reason: "too much" }];
+    const calls = [payment("Ann", 1), payment("Bo", 2)];
+    const { rest, paid, asked, runtime, openConversations } = await seated(calls, () => replies.shift() ?? "ended");
+    expect(await rest()).toMatchObject({ status: "completed", text: "paid 1 to Ann; Rejected by user: too much" });
+    expect(paid).toEqual(["Ann 1"]);
+    expect(asked).toEqual(['pay({"to":"Ann","amount":1})', 'pay({"to":"Bo","amount":2})']);
+    expect(openConversations()).toBe(0);
+    const decided = await runtime.requests({ status: "decided" });
+    expect(decided.map(({ decision }) => decision?.by)).toEqual(["anna", "anna"]);
+  });
+
+  test("may put one off: the others go on, and it can be asked again", async () => {
+    let isPutOff = true;
+    const person: Person = ({ name }) => (name === "pay" && isPutOff ? "later" : decisionOn(name));
+    const { rest, paid, desk } = await seated([payment("Ann", 1), questionOf("Which day?")], person);
+    expect(await rest()).toMatchObject({ status: "waiting", requests: [{ name: "pay" }] });
+    expect(await rest()).toMatchObject({ status: "waiting" });
+    expect(paid).toEqual([]);
+    isPutOff = false;
+    desk.askAgain();
+    expect(await rest()).toMatchObject({ status: "completed", text: "paid 1 to Ann; on Friday" });
+  });
+
+  test("who has left is asked nothing more", async () => {
+    const { rest, asked } = await seated([payment("Ann", 1), payment("Bo", 2)], () => "ended");
+    expect(await rest()).toMatchObject({ status: "waiting", requests: [{}, {}] });
+    expect(asked).toHaveLength(1);
+  });
+
+  test("is told why an edit does not fit, and is asked again", async () => {
+    const replies: PersonsReply[] = [
+      { verdict: "edited", arguments: { to: 5 } },
+      { verdict: "edited", arguments: { to: "Cy", amount: 3 } },
+    ];
+    const { rest, paid, said } = await seated([payment("Ann", 1)], () => replies.shift() ?? "ended");
+    expect(await rest()).toMatchObject({ status: "completed", text: "paid 3 to Cy" });
+    expect(paid).toEqual(["Cy 3"]);
+    expect(said).toEqual([expect.stringContaining("do not fit")]);
+  });
+
+  test("is not asked any more about what was decided elsewhere", async () => {
+    const { rest, paid, said } = await seated([payment("Ann", 1)], outrun);
+    expect(await rest()).toMatchObject({ status: "completed", text: "paid 1 to Ann" });
+    expect(paid).toEqual(["Ann 1"]);
+    expect(said).toEqual([expect.stringContaining("decided elsewhere")]);
+  });
+
+  test("who is too late is told who was faster", async () => {
+    const { rest, paid, said } = await seated([payment("Ann", 1)], late);
+    expect(await rest()).toMatchObject({ status: "completed", text: "Rejected by user." });
+    expect(paid).toEqual([]);
+    expect(said).toEqual(['request "till#1:1:0:1" was rejected by bo']);
+  });
+});
+
+function decisionOn(name: string): PersonsReply {
+  return name === "pay" ? { verdict: "approved" } : { verdict: "answered", result: "on Friday" };
+}
+
+/** Somebody else is faster while this one is still being asked. */
+const outrun: Person = async ({ requestId }, signal) => {
+  await asking?.runtime.approve(requestId, { by: "bo" });
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  return "aborted" as const;
+};
+
+/** Answers although somebody else was faster. */
+const late: Person = async ({ requestId }) => {
+  await asking?.runtime.reject(requestId, { by: "bo" });
+  return { verdict: "approved" } as const;
+};

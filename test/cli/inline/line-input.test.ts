@@ -1,0 +1,73 @@
+import { PassThrough } from "node:stream";
+import { describe, expect, test } from "vitest";
+import { ReadlineInput } from "../../../src/cli/inline/line-input.ts";
+
+function opened(isTerminal: boolean, onUnasked?: (line: string) => boolean) {
+  const input = new PassThrough();
+  const output = new PassThrough();
+  let interrupts = 0;
+  const lines = new ReadlineInput({ input, output, isTerminal, onInterrupt: () => (interrupts += 1), onUnasked });
+  return { input, lines, written: () => String(output.read() ?? ""), interrupts: () => interrupts };
+}
+
+describe("lines of a pipe", () => {
+  test("come in order, each once, and then the end", async () => {
+    const { input, lines, written } = opened(false);
+    input.end("one\ntwo\nthree");
+    const reads = [];
+    for (let index = 0; index < 5; index += 1) reads.push(await lines.next(`${index}> `));
+    expect(reads).toEqual([{ line: "one" }, { line: "two" }, { line: "three" }, "ended", "ended"]);
+    expect(written()).toBe("0> one\n1> two\n2> three\n");
+  });
+
+  test("are not lost when whoever waits does not need one any more", async () => {
+    const { input, lines } = opened(false);
+    const controller = new AbortController();
+    const waiting = lines.next("? ", { signal: controller.signal });
+    controller.abort();
+    expect(await waiting).toBe("aborted");
+    expect(await lines.next("? ", { signal: controller.signal })).toBe("aborted");
+    input.write("one\n");
+    expect(await lines.next("? ")).toEqual({ line: "one" });
+    lines.close();
+  });
+});
+
+describe("lines of a terminal", () => {
+  test("are asked for with a prompt, and may begin with what is to be changed", async () => {
+    const { input, lines, written } = opened(true);
+    const waiting = lines.next("Arguments: ", { prefill: '{"a":1}' });
+    input.write("\r");
+    expect(await waiting).toEqual({ line: '{"a":1}' });
+    expect(written()).toContain("Arguments: ");
+    lines.close();
+  });
+
+  test("that nobody asked for are kept, unless they are taken at once", async () => {
+    const { input, lines } = opened(true, (line) => line === "/now");
+    input.write("first\r/now\rsecond\r");
+    expect([await lines.next("> "), await lines.next("> ")]).toEqual([{ line: "first" }, { line: "second" }]);
+    lines.close();
+  });
+
+  test("Ctrl-C is told and ends nothing, Ctrl-D ends the input", async () => {
+    const { input, lines, interrupts } = opened(true);
+    const waiting = lines.next("> ");
+    input.write("\u0003");
+    input.write("\u0004");
+    expect(await waiting).toBe("ended");
+    expect(interrupts()).toBe(1);
+  });
+
+  test("what is told meanwhile stands above what is being typed", async () => {
+    const { input, lines, written } = opened(true);
+    const waiting = lines.next("> ");
+    input.write("Hel");
+    written();
+    lines.write("told\n");
+    expect(written()).toMatch(/^\r.*told\n[\s\S]*> [\s\S]*$/);
+    input.write("lo\r");
+    expect(await waiting).toEqual({ line: "Hello" });
+    lines.close();
+  });
+});

@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { allRequests, placedRequests } from "../../../src/cli/requests/all-requests.ts";
+import { decideStored } from "../../../src/cli/requests/decide-stored.ts";
+import { findRequest } from "../../../src/cli/requests/find-request.ts";
+import type { Runtime } from "../../../src/index.ts";
+import { type Asking, askingRuntime, payment, questionOf } from "../support/asking.ts";
+
+let asking: Asking;
+let runtime: Runtime;
+beforeEach(async () => {
+  asking = await askingRuntime([payment("Ann", 1), questionOf("Which day?")]);
+  runtime = asking.runtime;
+});
+afterEach(() => asking.close());
+
+async function ask(agentId: string): Promise<void> {
+  const agent = await runtime.agent("cashier", { agentId });
+  await agent.start();
+  await agent.executeTurn("Pay.").settled;
+}
+
+async function find(text: string | undefined, verdict: "approved" | "answered"): Promise<string> {
+  return (await findRequest(runtime.stores, text, verdict)).requestId;
+}
+
+test("a request is found by its id, by a start that only one has, or as the only one that can be decided so", async () => {
+  await ask("till");
+  expect(await find("till#1:1:0:1", "approved")).toBe("till#1:1:0:1");
+  expect(await find("till#1:1:1", "approved")).toBe("till#1:1:1:1");
+  expect(await find(undefined, "approved")).toBe("till#1:1:0:1");
+  expect(await find(undefined, "answered")).toBe("till#1:1:1:1");
+  await expect(find("till", "approved")).rejects.toThrow(
+    "2 requests fit; name one of them: till#1:1:0:1, till#1:1:1:1",
+  );
+  await expect(find("x", "approved")).rejects.toThrow('there is no request "x" in this store');
+  await expect(find("", "approved")).rejects.toThrow("there is no request");
+});
+
+test("what is open goes before what was decided; that is found too, to be told how", async () => {
+  await ask("till");
+  await decideStored(runtime.stores, "till#1:1:0:1", { verdict: "rejected", by: "anna" });
+  expect((await findRequest(runtime.stores, "till", "approved")).requestId).toBe("till#1:1:1:1");
+  expect((await findRequest(runtime.stores, "till#1:1:0", "approved")).decision?.by).toBe("anna");
+  await expect(findRequest(runtime.stores, undefined, "approved")).rejects.toThrow(
+    "no open request of this store can be approved",
+  );
+  await expect(decideStored(runtime.stores, "till#1:1:0:1", { verdict: "approved" })).rejects.toMatchObject({
+    code: "request_conflict",
+    message: 'request "till#1:1:0:1" was rejected by anna',
+  });
+});
+
+test("all of them are listed, however many pages they fill, each with its path", async () => {
+  const ids = Array.from({ length: 101 }, (_, index) => `till-${index}`);
+  for (const id of ids) await ask(id);
+  const open = await allRequests(runtime.stores, { status: "open" });
+  expect(open).toHaveLength(202);
+  expect(new Set(open.map(({ requestId }) => requestId)).size).toBe(202);
+  const [first] = await placedRequests(runtime.stores, open.slice(0, 1));
+  expect(first?.path).toBe("cashier till-0");
+});

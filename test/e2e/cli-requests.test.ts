@@ -1,0 +1,255 @@
+// Requests to people from the command line: asked by one process, decided by another, done once.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AgentRequest } from "../../src/state/index.ts";
+import { askingAgents, paidIn } from "./asking-agents.ts";
+import { runCli, startCli, workFolder } from "./cli-process.ts";
+
+let folder: ReturnType<typeof workFolder>;
+beforeEach(() => {
+  folder = workFolder(askingAgents);
+});
+afterEach(() => folder.remove());
+
+function cli(...words: readonly string[]) {
+  return runCli(folder.path, words);
+}
+
+async function openRequests(): Promise<AgentRequest[]> {
+  const { stdout } = await cli("requests", "--json");
+  const lines = stdout.split("\n").filter((line) => line !== "");
+  return lines.map((line) => JSON.parse(line) as AgentRequest);
+}
+
+const run = ["run", "till.mjs", "pay Ann 5", "--agent-id", "till"];
+const payment = "till#1:1:0:1";
+
+describe("a job that waits for an approval", () => {
+  test("leaves with 4 and says how to answer; whoever approves carries it on, and it is done once", async () => {
+    const asked = await cli(...run);
+    expect(asked.code, asked.stderr).toBe(4);
+    expect(asked.stdout).toContain(
+      `chief till asks for approval of pay (${payment}):\n  pay({"to":"Ann","amount":5})\n`,
+    );
+    expect(asked.stdout).toMatch(/main\.ts approve till#1:1:0:1\n/);
+    expect(paidIn(folder.path)).toEqual([]);
+
+    const table = await cli("requests");
+    expect(table.stdout).toMatch(
+      /^till#1:1:0:1 +\d+ s +approval +chief till +pay +pay\(\{"to":"Ann","amount":5\}\) +never$/m,
+    );
+    expect(await openRequests()).toMatchObject([
+      { requestId: payment, arguments: { to: "Ann", amount: 5 }, path: "chief till" },
+    ]);
+    expect((await cli("list")).stdout).toMatch(/unfinished, waits for 1 decision/);
+
+    const approved = await cli("approve", "till", "--by", "anna", "--reason", "fine");
+    expect(approved.code, approved.stderr).toBe(0);
+    expect(approved.stdout).toContain(`${payment} is approved by anna: fine.\n`);
+    expect(approved.stdout).toContain("paid 5 to Ann");
+    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+
+    expect((await cli("requests")).stdout).toBe("Nothing in ./.troupe/ask.db waits for anybody.\n");
+    expect((await cli("requests", "--all")).stdout).toMatch(/approved by anna: fine$/m);
+    expect((await cli("show", "till")).stdout).toMatch(
+      /^Requests:\nREQUEST[^\n]*STATE\ntill#1:1:0:1 .*approved by anna: fine$/m,
+    );
+  });
+
+  test.each([["--json"], ["--quiet"]])("with %s tells what it waits for on the other stream", async (option) => {
+    const { code, stdout, stderr } = await cli(...run, option);
+    expect(code).toBe(4);
+    expect(stderr).toContain(`asks for approval of pay (${payment})`);
+    expect(stdout).not.toContain("asks for approval");
+    expect((await cli("resume", "till", option)).code).toBe(4);
+  });
+
+  test.each(["request.opened:1", "commit.after:2", "commit.after:3"])(
+    "and is killed at %s asks again when it is resumed, and pays once",
+    async (fault) => {
+      const killed = await runCli(folder.path, run, { TROUPE_FAULT: fault });
+      expect(killed.code).toBe("SIGKILL");
+      expect((await cli("resume", "--quiet")).code).toBe(4);
+      expect(await openRequests()).toHaveLength(1);
+      expect((await cli("approve", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+      expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+    },
+  );
+
+  test("whoever approves and is killed before the tool runs has decided all the same", async () => {
+    await cli(...run);
+    const killed = await runCli(folder.path, ["approve"], { TROUPE_FAULT: "tool.intent:1" });
+    expect(killed.code).toBe("SIGKILL");
+    expect(await openRequests()).toEqual([]);
+    const resumed = await cli("resume", "--quiet");
+    expect(resumed.code, resumed.stderr).toBe(0);
+    expect(paidIn(folder.path).length).toBeLessThanOrEqual(1);
+  });
+});
+
+describe("a process that is killed while it waits", () => {
+  test("is not needed any more: the request is approved elsewhere, and the job ends there", async () => {
+    const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
+    chat.type("pay Ann 5");
+    await chat.line((line) => line.includes("asks for approval of pay"));
+    chat.signal("SIGKILL");
+    expect((await chat.ended).code).toBe("SIGKILL");
+    const approved = await cli("approve");
+    expect(approved.code, approved.stderr).toBe(0);
+    expect(approved.stdout).toContain("paid 5 to Ann");
+    expect((await cli("resume", "till", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+  });
+
+  test("is told of the decision as long as it lives, and carries on itself", async () => {
+    const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
+    chat.type("pay Ann 5");
+    await chat.line((line) => line.includes("asks for approval of pay"));
+    const approved = await cli("approve", "--by", "anna");
+    expect(approved).toMatchObject({ code: 0 });
+    expect(approved.stdout).toContain(`Process ${chat.pid} runs it and carries on.\n`);
+    await chat.line((line) => line === "paid 5 to Ann");
+    chat.endInput();
+    const { code, stdout } = await chat.ended;
+    expect(code).toBe(0);
+    expect(stdout).toContain("pay was approved by anna");
+    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+  });
+});
+
+describe("a request is decided once", () => {
+  test("of two who approve at the same time one wins, and the other is told who", async () => {
+    await cli(...run);
+    const both = await Promise.all(["anna", "bo"].map((by) => cli("approve", payment, "--no-run", "--by", by)));
+    expect(new Set(both.map(({ code }) => code))).toEqual(new Set([0, 2]));
+    const winner = both[0]?.code === 0 ? "anna" : "bo";
+    const loser = both.find(({ code }) => code === 2);
+    expect(loser?.stderr).toBe(`troupe: request_conflict: request "${payment}" was approved by ${winner}\n`);
+    expect((await cli("requests", "--all")).stdout).toContain(`approved by ${winner}`);
+    const late = await cli("reject", payment, "--no-run");
+    expect(late).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: `troupe: request_conflict: request "${payment}" was approved by ${winner}\n`,
+    });
+    expect(paidIn(folder.path)).toEqual([]);
+    expect((await cli("resume", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+  });
+
+  test("--no-run records it without the agent file; without it, that file is asked for first", async () => {
+    await cli(...run);
+    rmSync(join(folder.path, "till.mjs"));
+    const refused = await cli("approve");
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toMatch(/^troupe: invalid_input: there is no file .*till\.mjs/);
+    expect(await openRequests()).toHaveLength(1);
+    const recorded = await cli("approve", "--no-run");
+    expect(recorded.code, recorded.stderr).toBe(0);
+    expect(recorded.stdout).toMatch(/Recorded; nobody runs it now\. Carry it on with: .*main\.ts resume till\n$/);
+    expect(await openRequests()).toEqual([]);
+  });
+
+  test("a paused agent stays paused", async () => {
+    await cli(...run);
+    const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
+    await chat.line((line) => line.includes("asks for approval of pay"));
+    chat.type("/pause", "l", "/exit");
+    expect((await chat.ended).code).toBe(130);
+    const approved = await cli("approve");
+    expect(approved.stdout).toMatch(/Recorded\. till is paused; carry it on with: .*resume till\n$/);
+    expect(paidIn(folder.path)).toEqual([]);
+    expect((await cli("resume", "till", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+  });
+});
+
+describe("other decisions", () => {
+  test("reject: the model is told why, and nothing is paid", async () => {
+    await cli(...run);
+    const { code, stdout } = await cli("reject", "--reason", "too much", "--quiet");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "Rejected by user: too much\n" });
+    expect(paidIn(folder.path)).toEqual([]);
+  });
+
+  test("--edit: arguments that do not fit decide nothing, others take the place of the model's", async () => {
+    await cli(...run);
+    for (const [edit, message] of [
+      ['{"to":5}', "must have required property 'amount'"],
+      ["{to:1}", "It takes a JSON object"],
+      ["[1]", "It takes a JSON object"],
+    ] as const) {
+      const { code, stderr } = await cli("approve", "--edit", edit);
+      expect(code, edit).toBe(2);
+      expect(stderr).toContain(message);
+      expect(stderr.trim().split("\n")).toHaveLength(1);
+    }
+    expect(await openRequests()).toHaveLength(1);
+    const { stdout } = await cli("approve", "--edit", '{"to":"Bo","amount":7}');
+    expect(stdout).toContain("approved with other arguments");
+    expect(paidIn(folder.path)).toEqual(["Bo 7"]);
+  });
+
+  test("answer: a question, and a call that its caller carries out; each goes on as far as it can", async () => {
+    const asked = await cli("run", "till.mjs", "ask Which day?, scan 3, scan 4", "--agent-id", "till");
+    expect(asked.code).toBe(4);
+    const several = await cli("answer", "Friday");
+    expect(several.code).toBe(2);
+    expect(several.stderr).toContain("3 requests fit; name one of them: till#1:1:0:1, till#1:1:1:1, till#1:1:2:1");
+    const wrong = await cli("approve", "till#1:1:0");
+    expect(wrong).toMatchObject({ code: 2 });
+    expect(wrong.stderr).toContain('of kind "question" and cannot be approved; it can be answered, rejected');
+    expect((await cli("answer", "till#1:1:0", "on Friday", "--quiet")).code).toBe(4);
+    expect((await cli("answer", "till#1:1:1", '{"rows": 3}', "--quiet")).code).toBe(4);
+    const last = await cli("answer", "no paper", "--error", "--quiet");
+    expect(last).toMatchObject({ code: 0, stdout: 'on Friday; {"rows":3}; no paper\n' });
+    expect(last.stderr).toContain("Takes till#1:1:2:1, the only one that is open");
+  });
+
+  test("a subagent's request names its path; the job goes on with the others still open", async () => {
+    const asked = await cli("run", "till.mjs", "clerk pay Ann 5, ask Which day?", "--agent-id", "till");
+    expect(asked.code).toBe(4);
+    expect((await cli("requests")).stdout).toMatch(/chief till › clerk ~[0-9a-f]{6} +pay/);
+    const approved = await cli("approve", "till~");
+    expect(approved.code, approved.stderr).toBe(4);
+    expect(approved.stdout).toMatch(/clerk ~[0-9a-f]{6}: done after 2 steps/);
+    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+    expect((await cli("answer", "Friday", "--quiet")).stdout).toBe("paid 5 to Ann; Friday\n");
+  });
+
+  test("resume carries on all that wait, one after the other", async () => {
+    await cli(...run);
+    await cli("run", "till.mjs", "pay Bo 6", "--agent-id", "other");
+    const resumed = await cli("resume");
+    expect(resumed.code, resumed.stderr).toBe(4);
+    expect(resumed.stdout).toContain("asks for approval of pay (till#1:1:0:1)");
+    expect(resumed.stdout).toContain("asks for approval of pay (other#1:1:0:1)");
+  });
+});
+
+describe("nothing to decide", () => {
+  test("is said plainly", async () => {
+    await cli("run", "till.mjs", "Hello", "--agent-id", "till");
+    expect(await cli("requests")).toMatchObject({
+      code: 0,
+      stdout: "Nothing in ./.troupe/ask.db waits for anybody.\n",
+    });
+    expect((await cli("requests", "--all")).stdout).toBe("Nothing was ever asked in ./.troupe/ask.db.\n");
+    expect(await cli("requests", "--json")).toMatchObject({ code: 0, stdout: "" });
+    for (const words of [["approve"], ["reject", "x"], ["answer", "x", "y"]]) {
+      const { code, stderr } = await cli(...words);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/^troupe: not_found: .*`requests` shows those.*\n$/);
+    }
+    const { code, stderr } = await cli("answer", "three", "words", "here");
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("put the answer in quotes") });
+  });
+
+  test.each([["requests"], ["approve"], ["reject", "x"], ["answer", "x"]])(
+    "%s says that there is no store, and makes no file",
+    async (...words) => {
+      const { code, stderr } = await cli(...words, "--store", "none/jobs.db");
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/^troupe: invalid_input: there is no store at none\/jobs\.db; .*\n$/);
+    },
+  );
+});
