@@ -1,0 +1,114 @@
+// The kinds of decision, from the command line.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AgentRequest } from "../../src/state/index.ts";
+import { askingAgents, paidIn } from "./asking-agents.ts";
+import { runCli, workFolder } from "./cli-process.ts";
+
+let folder: ReturnType<typeof workFolder>;
+beforeEach(() => {
+  folder = workFolder(askingAgents);
+});
+afterEach(() => folder.remove());
+
+function cli(...words: readonly string[]) {
+  return runCli(folder.path, words);
+}
+
+async function openRequests(): Promise<AgentRequest[]> {
+  const { stdout } = await cli("requests", "--json");
+  const lines = stdout.split("\n").filter((line) => line !== "");
+  return lines.map((line) => JSON.parse(line) as AgentRequest);
+}
+
+const run = ["run", "till.mjs", "pay Ann 5", "--agent-id", "till"];
+
+describe("other decisions", () => {
+  test("reject: the model is told why, and nothing is paid", async () => {
+    await cli(...run);
+    const { code, stdout } = await cli("reject", "--reason", "too much", "--quiet");
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "Rejected by user: too much\n" });
+    expect(paidIn(folder.path)).toEqual([]);
+  });
+
+  test("--edit: arguments that do not fit decide nothing, others take the place of the model's", async () => {
+    await cli(...run);
+    for (const [edit, message] of [
+      ['{"to":5}', "must have required property 'amount'"],
+      ["{to:1}", "It takes a JSON object"],
+      ["[1]", "It takes a JSON object"],
+    ] as const) {
+      const { code, stderr } = await cli("approve", "--edit", edit);
+      expect(code, edit).toBe(2);
+      expect(stderr).toContain(message);
+      expect(stderr.trim().split("\n")).toHaveLength(1);
+    }
+    expect(await openRequests()).toHaveLength(1);
+    const { stdout } = await cli("approve", "--edit", '{"to":"Bo","amount":7}');
+    expect(stdout).toContain("approved with other arguments");
+    expect(paidIn(folder.path)).toEqual(["Bo 7"]);
+  });
+
+  test("answer: a question, and a call that its caller carries out; each goes on as far as it can", async () => {
+    const asked = await cli("run", "till.mjs", "ask Which day?, scan 3, scan 4", "--agent-id", "till");
+    expect(asked.code).toBe(4);
+    const several = await cli("answer", "Friday");
+    expect(several.code).toBe(2);
+    expect(several.stderr).toContain("3 requests fit; name one of them: till#1:1:0:1, till#1:1:1:1, till#1:1:2:1");
+    const wrong = await cli("approve", "till#1:1:0");
+    expect(wrong).toMatchObject({ code: 2 });
+    expect(wrong.stderr).toContain('of kind "question" and cannot be approved; it can be answered, rejected');
+    expect((await cli("answer", "till#1:1:0", "on Friday", "--quiet")).code).toBe(4);
+    expect((await cli("answer", "till#1:1:1", '{"rows": 3}', "--quiet")).code).toBe(4);
+    const last = await cli("answer", "no paper", "--error", "--quiet");
+    expect(last).toMatchObject({ code: 0, stdout: 'on Friday; {"rows":3}; no paper\n' });
+    expect(last.stderr).toContain("Takes till#1:1:2:1, the only one that is open");
+  });
+
+  test("a subagent's request names its path; the job goes on with the others still open", async () => {
+    const asked = await cli("run", "till.mjs", "clerk pay Ann 5, ask Which day?", "--agent-id", "till");
+    expect(asked.code).toBe(4);
+    expect((await cli("requests")).stdout).toMatch(/chief till › clerk ~[0-9a-f]{6} +pay/);
+    const approved = await cli("approve", "till~");
+    expect(approved.code, approved.stderr).toBe(4);
+    expect(approved.stdout).toMatch(/clerk ~[0-9a-f]{6}: done after 2 steps/);
+    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+    expect((await cli("answer", "Friday", "--quiet")).stdout).toBe("paid 5 to Ann; Friday\n");
+  });
+
+  test("resume carries on all that wait, one after the other", async () => {
+    await cli(...run);
+    await cli("run", "till.mjs", "pay Bo 6", "--agent-id", "other");
+    const resumed = await cli("resume");
+    expect(resumed.code, resumed.stderr).toBe(4);
+    expect(resumed.stdout).toContain("asks for approval of pay (till#1:1:0:1)");
+    expect(resumed.stdout).toContain("asks for approval of pay (other#1:1:0:1)");
+  });
+});
+
+describe("nothing to decide", () => {
+  test("is said plainly", async () => {
+    await cli("run", "till.mjs", "Hello", "--agent-id", "till");
+    expect(await cli("requests")).toMatchObject({
+      code: 0,
+      stdout: "Nothing in ./.troupe/ask.db waits for anybody.\n",
+    });
+    expect((await cli("requests", "--all")).stdout).toBe("Nothing was ever asked in ./.troupe/ask.db.\n");
+    expect(await cli("requests", "--json")).toMatchObject({ code: 0, stdout: "" });
+    for (const words of [["approve"], ["reject", "x"], ["answer", "x", "y"]]) {
+      const { code, stderr } = await cli(...words);
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/^troupe: not_found: .*`requests` shows those.*\n$/);
+    }
+    const { code, stderr } = await cli("answer", "three", "words", "here");
+    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("put the answer in quotes") });
+  });
+
+  test.each([["requests"], ["approve"], ["reject", "x"], ["answer", "x"]])(
+    "%s says that there is no store, and makes no file",
+    async (...words) => {
+      const { code, stderr } = await cli(...words, "--store", "none/jobs.db");
+      expect(code).toBe(2);
+      expect(stderr).toMatch(/^troupe: invalid_input: there is no store at none\/jobs\.db; .*\n$/);
+    },
+  );
+});
