@@ -47,7 +47,10 @@ export class Activity {
     const turn = this.#openTurn();
     const accountId = turn?.accountId ?? this.#accountId;
     const isActive = turn !== undefined && this.#works(turn);
-    if (accountId === undefined || (isActive === this.#isActive && accountId === this.#accountId)) return undefined;
+    const isChanged = isActive !== this.#isActive || accountId !== this.#accountId;
+    // After a pause it still waits for what it waited for: those who watch are told again.
+    const isBack = entry.type === "agent.resumed" && turn !== undefined && !isActive;
+    if (accountId === undefined || !(isChanged || isBack)) return undefined;
     this.#accountId = accountId;
     this.#isActive = isActive;
     const waits = turn !== undefined && !isActive && entry.type !== "agent.paused";

@@ -5,13 +5,17 @@ import type { RuntimeCore } from "./runtime-core.ts";
 /** Deletes what was said, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
 export async function clearAgent(core: RuntimeCore, key: AgentKey, scope: "conversation" | "all"): Promise<void> {
   core.assertOpen();
+  // Taking an agent up carries its turn on, which is not what was asked for.
+  if (!core.live.get(key)) assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
   const live = await core.live.activate(key);
-  const { openTurnId } = live;
-  if (openTurnId !== null) {
-    throw new AgentBusyError(`agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`, {
-      details: { openTurnId },
-    });
-  }
+  assertIdle(key, live.openTurnId);
   live.clear(scope, "user");
   await live.committed();
+}
+
+function assertIdle({ agentId }: AgentKey, openTurnId: string | null | undefined): void {
+  if (openTurnId === null || openTurnId === undefined) return;
+  throw new AgentBusyError(`agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`, {
+    details: { openTurnId },
+  });
 }

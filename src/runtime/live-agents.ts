@@ -10,6 +10,7 @@ import { Committer } from "./committer.ts";
 import { InboxIntake } from "./inbox-intake.ts";
 import { pauseAgent, takeTimer } from "./intake.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
+import { Succession } from "./succession.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { takeUp } from "./take-up.ts";
 import { World } from "./world.ts";
@@ -30,7 +31,7 @@ export class LiveAgents implements Attended {
   readonly #coming = new Map<string, Promise<Activation>>();
   /** Shut down mid-turn: only `start()` brings them back (row L6). */
   readonly #dormant = new Set<string>();
-  readonly #successors = new WeakMap<Activation, Activation>();
+  readonly #succession = new Succession<Activation>();
   readonly #slots = new Map<string, Slots>();
   readonly #children = new ChildResults();
   readonly #inboxes: InboxIntake;
@@ -59,7 +60,10 @@ export class LiveAgents implements Attended {
         bus.publishEphemeral(event, identity, { turnId, step, at: clock.now() }),
       childResult: (activation, childId) => this.#children.of(childId, activation.turnEntries),
       onLost: (activation) => this.#forget(activation),
-      successor: (activation): Promise<Host> => this.activate(activation.key),
+      successor: async (activation): Promise<Host> => {
+        this.#succession.assertGoesOn(activation);
+        return await this.activate(activation.key);
+      },
     };
   }
 
@@ -103,8 +107,7 @@ export class LiveAgents implements Attended {
 
   /** The last activation of this agent here, as one of its earlier ones leads to it. */
   lastOf(activation: Activation): Activation {
-    const next = this.#successors.get(activation);
-    return next ? this.lastOf(next) : activation;
+    return this.#succession.lastOf(activation);
   }
 
   async #activate(key: AgentKey): Promise<Activation> {
@@ -181,6 +184,7 @@ export class LiveAgents implements Attended {
   }
 
   #stop(activation: Activation): void {
+    this.#succession.release(activation);
     activation.discard(new LeaseLostError(`agent ${activation.key.agentId} was released`));
     this.#world.abandon(activation.key.agentId);
   }
@@ -231,7 +235,7 @@ export class LiveAgents implements Attended {
       const { key, writer, isLost, openTurnId } = activation;
       if (isLost || this.isClosing || openTurnId === null || !writer.isSettled) return;
       activation.discard(new LeaseLostError(`agent ${key.agentId} is restored`));
-      const restored = this.activate(key).then((successor) => this.#successors.set(activation, successor));
+      const restored = this.activate(key).then((successor) => this.#succession.follow(activation, successor));
       this.#attendance.watch(key.agentId, restored);
     });
   }

@@ -90,8 +90,12 @@ export class TurnWatch {
   }
 
   async #lookForRest(turnId: string): Promise<void> {
-    const requests = await requestsAtRest(this.#options.stores, this.#options.tenant, turnId);
-    if (requests) this.rested({ status: "waiting", turnId, reason: "request", requests });
+    const { stores, tenant } = this.#options;
+    const requests = await requestsAtRest(stores, tenant, turnId);
+    if (requests) return this.rested({ status: "waiting", turnId, reason: "request", requests });
+    const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
+    const isPaused = record?.status === "paused" && record.openTurnId === turnId;
+    if (isPaused) this.rested({ status: "waiting", turnId, reason: "paused" });
   }
 
   #watch(turnId: string, look: Promise<unknown>): void {
