@@ -1,6 +1,12 @@
 import type { AgentDefinition } from "../agents/index.ts";
-import { parseJson, stableStringify } from "../base/index.ts";
-import { InvalidInputError, InvariantError, NotFoundError, RequestConflictError } from "../errors/index.ts";
+import { parseJson, shortHash, stableStringify } from "../base/index.ts";
+import {
+  CorruptRecordError,
+  InvalidInputError,
+  InvariantError,
+  NotFoundError,
+  RequestConflictError,
+} from "../errors/index.ts";
 import {
   type AgentKey,
   type AgentRequest,
@@ -116,6 +122,12 @@ export class RequestDesk {
       const parsed = tool?.parse(JSON.stringify(decide.arguments));
       if (parsed && !parsed.ok) throw new InvalidInputError(`request "${request.requestId}": ${parsed.message}`);
       return { verdict, by, reason, arguments: decide.arguments };
+    }
+    // What people see must be what its hash, and so their approval, stands for (S15).
+    if (verdict === "approved" && shortHash(stableStringify(request.arguments)) !== request.argumentsHash) {
+      throw new CorruptRecordError(
+        `request "${request.requestId}": its stored arguments were changed; it can be rejected`,
+      );
     }
     if (verdict === "answered") return { verdict, by, reason, result: resultOf(request, decide) };
     return { verdict, by, reason };

@@ -25,6 +25,9 @@ const adasName: Auth = { actorId: "ada" };
 
 const readOnce: ModelScript = ({ messages }) => (messages.at(-1)?.role === "user" ? calling("read_mail") : "the end");
 
+const readTwice: ModelScript = ({ messages }) =>
+  messages.filter(({ role }) => role === "tool").length < 2 ? calling("read_mail") : "the end";
+
 /** A clerk whose tool needs credentials, and notes for whom it ran. */
 function clerkThat(seen: (Auth | undefined)[], script: ModelScript = readOnce): AgentDefinition {
   const readMail = defineTool({
@@ -39,6 +42,15 @@ function clerkThat(seen: (Auth | undefined)[], script: ModelScript = readOnce): 
     },
   });
   return defineAgent({ name: "clerk", model: scriptedModel(script), tools: [readMail] });
+}
+
+/** The turn's requests, as soon as this one is among them. */
+async function askedAgain(agent: Agent, requestId: string): Promise<readonly AgentRequest[]> {
+  for (;;) {
+    const requests = await requestsOf(agent.turn("c#1"));
+    if (requests.some((one) => one.requestId === requestId)) return requests;
+    await loopTurns(1);
+  }
 }
 
 describeRuntimes("L9: a tool that needs credentials", (stage) => {
@@ -61,9 +73,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
       asked.push(request);
       return ada;
     };
-    const script: ModelScript = ({ messages }) =>
-      messages.filter(({ role }) => role === "tool").length < 2 ? calling("read_mail") : "the end";
-    const { agent, seen, runtime } = await open({ resolveAuth }, script);
+    const { agent, seen, runtime } = await open({ resolveAuth }, readTwice);
     expect((await agent.executeTurn("go", { auth: adasName }).result).text).toBe("the end");
     expect(seen).toMatchObject([ada, ada]);
     expect(asked.filter(({ reason }) => reason === "tool")).toEqual([
@@ -123,14 +133,19 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     expect(seen).toMatchObject([ada, ada]);
   });
 
-  /** The turn's requests, as soon as this one is among them. */
-  async function askedAgain(agent: Agent, requestId: string): Promise<readonly AgentRequest[]> {
-    for (;;) {
-      const requests = await requestsOf(agent.turn("c#1"));
-      if (requests.some((one) => one.requestId === requestId)) return requests;
-      await loopTurns(1);
-    }
-  }
+  it("where looking for them fails, the turn fails with that error, and the agent takes the next one", async () => {
+    let isDown = true;
+    const resolveAuth = (): Auth => {
+      if (isDown) throw new Error("the vault is locked");
+      return ada;
+    };
+    const { agent, seen } = await open({ resolveAuth });
+    const failed = await agent.executeTurn("go", { auth: adasName }).result;
+    expect(failed).toMatchObject({ status: "failed", error: { message: "the vault is locked" } });
+    isDown = false;
+    expect((await agent.executeTurn("go", { auth: adasName }).result).text).toBe("the end");
+    expect(seen).toHaveLength(1);
+  });
 
   it("one rejected is told the model as any other", async () => {
     const { runtime, agent, seen } = await open();

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { AgentBusyError, clientTool, defineAgent, subagent } from "../../src/index.ts";
+import { AgentBusyError, clientTool, defineAgent, subagent, textOf } from "../../src/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { openTill, payment, requestOf, requestsOf, startAgent } from "../support/deciding.ts";
 import { elapse, loopTurns, orderFault, toolTexts, toolTextsOf } from "../support/journal-probes.ts";
@@ -12,8 +12,9 @@ const pick = clientTool({ name: "pick", description: "Picks.", parameters: z.obj
 /** Asks for a payment and a pick when told to pay, else it repeats what it was told. */
 const script: ModelScript = ({ messages }) => {
   const last = messages.at(-1);
-  if (last?.role === "user" && last.content === "pay") return calling(payment(5), "pick");
-  return last?.role === "tool" ? toolTexts(messages).join(" | ") : `heard: ${String(last?.content)}`;
+  const heard = textOf(last?.content ?? "");
+  if (last?.role === "user" && heard === "pay") return calling(payment(5), "pick");
+  return last?.role === "tool" ? toolTexts(messages).join(" | ") : `heard: ${heard}`;
 };
 
 describeRuntimes("while a turn waits for a decision", (stage) => {

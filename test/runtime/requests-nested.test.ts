@@ -40,6 +40,11 @@ function team(till: Till, slow?: Gate<void>): AgentDefinition {
   });
 }
 
+/** Resolves when no turn of any agent is open. */
+async function settledTree(runtime: Runtime): Promise<void> {
+  while ((await runtime.list()).some(({ openTurnId }) => openTurnId !== null)) await loopTurns(1);
+}
+
 describeRuntimes("requests of subagents", (stage) => {
   const open = async (slow?: Gate<void>): Promise<{ runtime: Runtime; agent: Agent; till: Till }> => {
     const till = openTill();
@@ -184,9 +189,4 @@ describeRuntimes("requests of subagents", (stage) => {
     expect((await turn.result).text).toBe("paid 1 to Ada | paid 2 to Ada | paid 3 to Ada | seen");
     expect(till.paid).toHaveLength(3);
   });
-
-  /** Resolves when no turn of any agent is open. */
-  async function settledTree(runtime: Runtime): Promise<void> {
-    while ((await runtime.list()).some(({ openTurnId }) => openTurnId !== null)) await loopTurns(1);
-  }
 });
