@@ -1,4 +1,5 @@
 import { AgentStopError, type HookName, hookNames, type Hooks, type OnCompleteDraft } from "../../src/index.ts";
+import { loopTurns } from "../support/journal-probes.ts";
 import { calling } from "../support/turn-probes.ts";
 import { desk, type Scenario, turns } from "./scenario.ts";
 import { broken, leave, look } from "./scenario-tools.ts";
@@ -66,6 +67,9 @@ const throwing: readonly Scenario[] = hookNames.map((hook) => ({
   ),
 }));
 
+/** Every hook, on its way while the event loop turns: agents are restored meanwhile. */
+const slowHooks: Hooks = Object.fromEntries(hookNames.map((hook) => [hook, async () => await loopTurns(5)]));
+
 function addOne(draft: Pick<OnCompleteDraft, "add">): void {
   draft.add({ role: "assistant", content: "one" });
 }
@@ -88,6 +92,11 @@ const changing: readonly Scenario[] = [
     name: "all nine hooks, a final answer at once, and another turn",
     shows: ["hook.applied onComplete", "turn.ended completed"],
     run: turns(() => desk(["one", "two"], { hooks: everyHook }), ["first", null]),
+  },
+  {
+    name: "all nine hooks, each of which takes its time",
+    shows: ["hook.applied onError", "call.reviewed", "hook.applied onComplete", "turn.ended completed"],
+    run: turns(() => desk([calling("look", "broken", "look"), "done"], { tools: [look, broken], hooks: slowHooks })),
   },
   {
     name: "messages that two hooks hold back over a round",

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   cursorText,
   type Entry,
+  type EntryBody,
   type EntryType,
   type EventSource,
   entrySchema,
@@ -11,7 +12,26 @@ import {
   type TroupeEvent,
   troupeEventSchema,
 } from "../../src/state/index.ts";
-import { hookApplied, journalOf, modelFailed, modelRequested, modelResponded, turnEnded } from "../machines/bodies.ts";
+import {
+  hookApplied,
+  journalOf,
+  modelFailed,
+  modelRequested,
+  modelResponded,
+  refused,
+  turnEnded,
+} from "../machines/bodies.ts";
+import {
+  callReviewed,
+  cleared,
+  contextCompacted,
+  contextExpanded,
+  contextLoaded,
+  hooksSettled,
+  messagesReleased,
+  outputChecked,
+} from "../machines/hook-bodies.ts";
+import { requestDecided, requestOpened, turnWaiting } from "../machines/request-bodies.ts";
 import { scenarios } from "../machines/scenarios.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { arbitraryOf } from "./arbitrary-of.ts";
@@ -27,6 +47,13 @@ const textOf = (id: string): string => `text of ${id}`;
 
 function typesOf(...bodies: Parameters<typeof journalOf>[0]): string[] {
   return journalOf(bodies).flatMap((entry) => eventsOf(entry, source, 1, textOf).map(({ type }) => type));
+}
+
+/** The one event of an entry. */
+function eventOf(body: EntryBody): TroupeEvent | undefined {
+  const events = journalOf([body]).flatMap((entry) => eventsOf(entry, source, 1, textOf));
+  expect(events).toHaveLength(1);
+  return events[0];
 }
 
 const kinds = entrySchema.options.map((schema) => {
@@ -76,8 +103,54 @@ describe("the public events of an entry", () => {
     expect(event).toMatchObject({ type: "turn.completed", text: "text of m", stopReason: "completed" });
   });
 
+  test("a request tells what is asked and how it was decided, never the arguments or the answer", () => {
+    expect(eventOf({ ...requestOpened("question"), expiresAt: 9_000 })).toMatchObject({
+      type: "request.opened",
+      requestId: "desk#1:1:0:1",
+      kind: "question",
+      callId: "desk#1:1:0",
+      name: "look",
+      prompt: "may it look?",
+      expiresAt: 9_000,
+      turnId: "desk#1",
+      step: 1,
+    });
+    for (const verdict of ["edited", "answered"] as const) {
+      const event = eventOf({ ...requestDecided(verdict), reason: "so" });
+      expect(event).toMatchObject({ type: "request.decided", verdict, by: "ann", reason: "so" });
+      expect(event).not.toHaveProperty("arguments");
+      expect(event).not.toHaveProperty("result");
+    }
+    expect(eventOf(requestDecided("expired"))).toMatchObject({ verdict: "expired", by: null });
+  });
+
+  test("a turn that waits says for what", () => {
+    expect(eventOf(turnWaiting("desk#1:1:0:1"))).toMatchObject({ type: "turn.waiting", reason: "request", step: null });
+    expect(eventOf(refused("paused"))).toMatchObject({ type: "turn.waiting", reason: "paused" });
+    expect(eventOf(refused("mustWait"))).toMatchObject({ type: "turn.waiting", reason: "budget" });
+  });
+
+  test("a compaction tells how much went, not what", () => {
+    const dropped = { type: "context.compacted", strategy: "dropOldest", messages: 3 };
+    expect(eventOf(contextCompacted())).toMatchObject({ ...dropped, hasSummary: false });
+    expect(eventOf(contextCompacted(1, "s"))).toMatchObject({ ...dropped, hasSummary: true });
+    expect(eventOf(contextCompacted(1, "s"))).not.toHaveProperty("through");
+  });
+
+  test("an artifact has the version that the commit gave it, and is the first where none did", () => {
+    const parts = { artifactId: "a", name: "notes", contentType: "text/plain", size: 4 };
+    const saved = { type: "artifact.saved", turnId: "desk#1", step: 1, ...parts } as const;
+    expect(eventOf({ ...saved, version: 3 })).toMatchObject({ type: "artifact.saved", ...parts, version: 3 });
+    expect(eventOf(saved)).toMatchObject({ version: 1 });
+  });
+
+  test("a conversation that is cleared says by whom, and how much of it", () => {
+    expect(eventOf(cleared)).toMatchObject({ type: "conversation.cleared", by: "user", scope: "all", turnId: null });
+  });
+
   test("what is nobody's business outside gives none", () => {
-    expect(typesOf(hookApplied("beforeLlm"))).toEqual([]);
+    const inner = [hooksSettled("answer"), messagesReleased("m"), outputChecked("fits"), contextExpanded()];
+    expect(typesOf(hookApplied("beforeLlm"), callReviewed(), contextLoaded(["c"]), ...inner)).toEqual([]);
     expect(typesOf(modelResponded())).toEqual(["model.responded"]);
   });
 });

@@ -30,8 +30,13 @@ describe("every schema goes through JSON and back", () => {
   });
 });
 
-describe("every kind of entry, item and event", () => {
-  const unions = { entry: state.entrySchema, item: state.inboxItemSchema, event: state.troupeEventSchema };
+describe("every kind of entry, item, event and timer", () => {
+  const unions = {
+    entry: state.entrySchema,
+    item: state.inboxItemSchema,
+    event: state.troupeEventSchema,
+    timer: state.timerSchema,
+  };
   const kinds = Object.entries(unions).flatMap(([union, { options }]) =>
     options.map((schema) => {
       const { shape } = schema as unknown as { shape: { type?: z.ZodLiteral; kind?: z.ZodLiteral } };
@@ -40,7 +45,7 @@ describe("every kind of entry, item and event", () => {
   );
 
   test("has a schema of its own", () => {
-    expect(kinds.length).toBeGreaterThan(55);
+    expect(kinds.length).toBeGreaterThan(75);
     const names = kinds.map(({ union, kind }) => `${union} ${kind}`);
     expect(new Set(names).size).toBe(names.length);
   });
@@ -48,6 +53,40 @@ describe("every kind of entry, item and event", () => {
   test.each(kinds)("$union $kind", ({ schema }) => {
     expect(faultOf(schema)).toBeUndefined();
   });
+});
+
+describe("what is stored of requests to people", () => {
+  const stored = Object.entries(state).filter(([name]) => ["agentRequestSchema", "decisionSchema"].includes(name));
+  test("is among the schemas above", () => {
+    expect(stored.map(([name]) => name).sort()).toEqual(["agentRequestSchema", "decisionSchema"]);
+  });
+
+  test("has no place for credentials (row L9)", () => {
+    const secret = { credentials: "canary", auth: { actorId: "ann", credentials: "canary" } };
+    fc.assert(
+      fc.property(arbitraryOf(state.agentRequestSchema), arbitraryOf(state.decisionSchema), (request, decision) => {
+        const given = { ...(request as object), decision: { ...(decision as object), ...secret }, ...secret };
+        const read = state.agentRequestSchema.parse(given);
+        expect(Object.keys(read)).not.toContain("credentials");
+        expect(Object.keys(read.decision ?? {})).not.toContain("credentials");
+        expect({ ...read, decision: null }).toEqual({ ...(request as object), decision: null });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("every kind takes the verdicts that are its own, and may expire", () => {
+    const kinds = state.requestKindSchema.options;
+    expect(Object.keys(state.verdictsOf).sort()).toEqual([...kinds].sort());
+    for (const kind of kinds) expect(state.verdictsOf[kind]).toEqual(expect.arrayContaining(["rejected", "expired"]));
+    const all = new Set(kinds.flatMap((kind) => state.verdictsOf[kind]));
+    expect([...all].sort()).toEqual([...state.requestVerdictSchema.options].sort());
+  });
+});
+
+test("the hooks of a turn are counted one by one, in the order in which it comes to them", () => {
+  expect(Object.keys(state.hookCountsSchema.shape)).toEqual([...state.hookNames]);
+  expect(Object.keys(state.noHooks)).toEqual([...state.hookNames]);
 });
 
 describe("what no schema lets in", () => {

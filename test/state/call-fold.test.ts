@@ -1,0 +1,146 @@
+import { describe, expect, test } from "vitest";
+import {
+  type CallState,
+  callStateSchema,
+  callOfRequest,
+  declareCall,
+  type EntryBody,
+  foldCall,
+  requestIdOf,
+} from "../../src/state/index.ts";
+import {
+  at,
+  callGated,
+  callIdAt,
+  childSpawned,
+  journalOf,
+  refused,
+  resumed,
+  toolRetrying,
+  toolSettled,
+  toolStarted,
+} from "../machines/bodies.ts";
+import { callHookApplied, callReviewed, contextExpanded } from "../machines/hook-bodies.ts";
+import { requestDecided, requestOpened } from "../machines/request-bodies.ts";
+
+const callId = callIdAt(0);
+
+/** The fold of the first call of a round, as JSON has it. */
+function foldOf(...bodies: readonly EntryBody[]): CallState {
+  const folded = journalOf(bodies).reduce(foldCall, declareCall(callId, "look"));
+  return callStateSchema.parse(JSON.parse(JSON.stringify(folded)));
+}
+
+const gated = callGated(0, 1, { needsApproval: true });
+const asked = [gated, requestOpened()];
+
+test("a call knows its turn, step and place by its id", () => {
+  expect(declareCall("desk#1:3:2", "look")).toMatchObject({ turnId: "desk#1", step: 3, index: 2, gate: null });
+});
+
+describe("a request", () => {
+  test("is one of its call, counted from 1", () => {
+    expect(requestIdOf(callId, 2)).toBe(`${callId}:2`);
+    expect(callOfRequest(requestIdOf(callId, 12))).toBe(callId);
+    expect(foldOf(gated).requests).toBe(0);
+    expect(foldOf(...asked, requestDecided(), requestOpened("auth", 0, 2)).requests).toBe(2);
+  });
+
+  test("is bound to the hash of what is asked about", () => {
+    const openRequest = { requestId: `${callId}:1`, kind: "approval", argumentsHash: "a" };
+    expect(foldOf(...asked)).toMatchObject({ openRequest, approvedHash: null });
+  });
+
+  test("is gone with its decision, which says who, how and why", () => {
+    const { openRequest, decision } = foldOf(...asked, { ...requestDecided("rejected"), reason: "no" });
+    expect(openRequest).toBeNull();
+    expect(decision).toEqual({ kind: "approval", verdict: "rejected", by: "ann", reason: "no" });
+  });
+
+  test("is decided once: what comes for another request, or again, is passed over", () => {
+    const decided = foldOf(...asked, requestDecided("rejected"));
+    expect(foldOf(...asked, requestDecided("rejected"), requestDecided("approved"))).toEqual(decided);
+    expect(foldOf(...asked, requestDecided("approved", "approval", 0, 2))).toEqual(foldOf(...asked));
+    expect(foldOf(gated, requestDecided())).toEqual(foldOf(gated));
+  });
+
+  test("takes back a refusal that stood, and a decision before it", () => {
+    const refusal = refused("paused", "tool.started", { callId });
+    expect(foldOf(gated, refusal, requestOpened()).refusal).toBeNull();
+    expect(foldOf(...asked, requestDecided(), requestOpened("auth", 0, 2)).decision).toBeNull();
+  });
+});
+
+describe("what was approved (S15)", () => {
+  const again = callGated(0, 1, { needsApproval: true, arguments: { q: 2 }, argumentsHash: "b" });
+
+  test("is the hash that was asked about, not the one that is stored now", () => {
+    expect(foldOf(...asked, requestDecided()).approvedHash).toBe("a");
+    const changed = foldOf(...asked, again, requestDecided());
+    expect(changed).toMatchObject({ approvedHash: "a", gate: { argumentsHash: "b" } });
+  });
+
+  test("of an edit are the arguments as they were checked again", () => {
+    const edited = [...asked, requestDecided("edited")];
+    expect(foldOf(...edited)).toMatchObject({ approvedHash: null, decision: { arguments: { q: 2 } } });
+    expect(foldOf(...edited, again)).toMatchObject({ approvedHash: "b", decision: null, gate: { argumentsHash: "b" } });
+  });
+
+  test("of an edit that did not pass is nothing that could run", () => {
+    const invalid = callGated(0, 1, { verdict: "invalid", argumentsHash: "", message: "q is no number" });
+    expect(foldOf(...asked, requestDecided("edited"), invalid)).toMatchObject({
+      gate: { verdict: "invalid", needsApproval: false },
+      approvedHash: "",
+    });
+  });
+
+  test.each(["rejected", "expired"] as const)("is nothing after it was %s", (verdict) => {
+    expect(foldOf(...asked, requestDecided(verdict)).approvedHash).toBeNull();
+  });
+
+  test("stands over credentials, attempts and pauses", () => {
+    const provided = [requestOpened("auth", 0, 2), requestDecided("provided", "auth", 0, 2)];
+    const bodies = [...asked, requestDecided(), ...provided, toolStarted(), toolRetrying(), resumed];
+    expect(foldOf(...bodies)).toMatchObject({ approvedHash: "a", attempt: 1, startedEpoch: null });
+  });
+});
+
+test("an answer is kept with the decision", () => {
+  const answered = foldOf(callGated(), requestOpened("question"), requestDecided("answered", "question"));
+  expect(answered.decision).toMatchObject({ kind: "question", result: { text: "blue", isError: false } });
+});
+
+test("whether it needs an approval is kept with its gate", () => {
+  expect([foldOf(gated).gate?.needsApproval, foldOf(callGated()).gate?.needsApproval]).toEqual([true, false]);
+});
+
+describe("a result", () => {
+  const due = { ...toolSettled(), reviewDue: true } as const;
+
+  test("closes the request of its call", () => {
+    expect(foldOf(...asked, toolSettled(0, 1, "interrupted"))).toMatchObject({
+      outcome: "interrupted",
+      openRequest: null,
+      reviewDue: false,
+    });
+  });
+
+  test("has its reviews counted, hook by hook", () => {
+    const reviewed = foldOf(
+      callGated(),
+      toolStarted(),
+      due,
+      callHookApplied("onError"),
+      callHookApplied("afterEachTool"),
+    );
+    expect(reviewed).toMatchObject({ reviewDue: true, reviews: ["onError:0", "afterEachTool:0"], outcome: "success" });
+    expect(foldOf(callGated(), due, callReviewed())).toMatchObject({ reviewDue: false, outcome: "success" });
+  });
+});
+
+test("an entry that does not concern the call gives back the same object", () => {
+  const call = foldOf(callGated());
+  const others = [contextExpanded(), refused("paused", "generate.requested", { callId })];
+  for (const body of others) expect(foldCall(call, at(body, 9)) === call, body.type).toBe(true);
+  expect(foldCall(call, at(childSpawned(), 9)) === call).toBe(false);
+});
