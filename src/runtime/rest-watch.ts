@@ -4,7 +4,7 @@ import type { Stores } from "../stores/index.ts";
 
 /**
  * The open requests that a turn and everything below it wait for; undefined while anything there works. It is read from
- * the accounts, which count the work of every process.
+ * the accounts, which count the work of every process, and from the inboxes: what lies there sets work going.
  */
 export async function requestsAtRest(
   stores: Stores,
@@ -17,7 +17,16 @@ export async function requestsAtRest(
   const agents = await agentsOf(stores, tenant, rootAgentId);
   const requests = await openRequests(stores, tenant, rootAgentId);
   const own = requests.filter((request) => isOfTurn(request.turnId, turnId, agents));
-  return own.length === 0 ? undefined : own;
+  return own.length === 0 || (await isSomethingUnheard(stores, agents)) ? undefined : own;
+}
+
+async function isSomethingUnheard(stores: Stores, agents: Agents): Promise<boolean> {
+  for (const { tenant, agentId, openTurnId } of agents.values()) {
+    if (openTurnId === null) continue;
+    const items = await stores.inbox({ tenant, agentId });
+    if (items.some(({ kind }) => kind === "decision" || kind === "child.ended")) return true;
+  }
+  return false;
 }
 
 /** Open requests of an agent and of everything below it. */

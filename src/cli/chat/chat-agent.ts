@@ -3,7 +3,6 @@ import type { AgentRequest } from "../../state/index.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
 import type { InlineDesk } from "../inline/inline-desk.ts";
 import { treeAtRest } from "../job/tree-rest.ts";
-import { restOfTurn } from "../job/turn-rest.ts";
 import { userName } from "../job/user-name.ts";
 import { formatNumberOf } from "../view/format.ts";
 import type { ChatSetup } from "./chat-setup.ts";
@@ -101,7 +100,7 @@ export class ChatAgent {
 
   async #follow(agent: Agent, turnId: string): Promise<void> {
     this.#open = { turnId, state: "running" };
-    const rest = await this.#desk.rest(() => restOfTurn(this.#setup.runtime, agent, turnId));
+    const rest = await this.#desk.rest(() => agent.turn(turnId).settled);
     if (rest.status === "waiting") await this.#waits(rest);
     else this.#ended(rest);
   }

@@ -10,7 +10,6 @@ import { watchInterrupts } from "./interrupts.ts";
 import type { Following, Job } from "./job.ts";
 import { readStory } from "./story.ts";
 import { treeAtRest } from "./tree-rest.ts";
-import { restOfTurn } from "./turn-rest.ts";
 import { userName } from "./user-name.ts";
 
 /** Starts or carries on a job's turn and shows it until it has come to rest. */
@@ -33,7 +32,7 @@ export async function followJob(context: CliContext, following: Following): Prom
   try {
     const turn = await openTurn(agent, job);
     const turnId = await turn.id;
-    const settled = (): Promise<TurnRest> => restOfTurn(runtime, agent, turnId);
+    const settled = (): Promise<TurnRest> => agent.turn(turnId).settled;
     const rest = desk === undefined ? await settled() : await desk.rest(settled);
     if (rest.status === "waiting" && rest.reason === "paused") await treeAtRest(runtime, rootAgentId);
     subscription.unsubscribe();

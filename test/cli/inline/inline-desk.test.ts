@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { PersonsReply } from "../../../src/cli/inline/ask-person.ts";
 import { InlineDesk } from "../../../src/cli/inline/inline-desk.ts";
-import { restOfTurn } from "../../../src/cli/job/turn-rest.ts";
 import type { AgentRequest } from "../../../src/index.ts";
 import { type Asking, askingRuntime, payment, questionOf } from "../support/asking.ts";
 
@@ -40,7 +39,7 @@ async function seated(calls: Parameters<typeof askingRuntime>[0], person: Person
   const agent = await runtime.agent("cashier", { agentId: "till" });
   await agent.start();
   const turnId = await agent.executeTurn("Pay them.").id;
-  const rest = () => desk.rest(() => restOfTurn(runtime, agent, turnId));
+  const rest = () => desk.rest(() => agent.turn(turnId).settled);
   return { ...asking, agent, desk, rest, asked, said, openConversations: () => conversations };
 }
 
