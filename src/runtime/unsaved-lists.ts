@@ -46,8 +46,10 @@ export async function listAllRequests(merged: MergedStores, filter: RequestFilte
   const { durable, trees, isHeld } = merged;
   const { after, limit = DEFAULT_LIMIT, ...others } = filter;
   const last = after === undefined ? undefined : await merged.request(filter.tenant, after);
-  // Which ids a list may go on from is for the stores to say.
-  if (after !== undefined && !last) return await durable.requests(filter);
+  // What makes no sense is for the stores to refuse.
+  if ((after !== undefined && !last) || !(Number.isSafeInteger(limit) && limit >= 0)) {
+    return await durable.requests(filter);
+  }
   const wanted = { ...others, limit: ALL };
   const lists = await Promise.all([
     durable.requests(wanted).then((requests) => requests.filter((request) => !isHeld(request))),
