@@ -19,7 +19,7 @@ import type { Post } from "../stores/index.ts";
 import { effectActor } from "./effect.ts";
 import { releaseHeld } from "./hook-run.ts";
 import type { Host } from "./host.ts";
-import { abortPost } from "./interrupt.ts";
+import { abortPost, settleOpenGenerates } from "./interrupt.ts";
 import { metadataOf } from "./model-outcome.ts";
 
 /** Appends `turn.ended`: how it ended, what it cost, and to whom the result goes. */
@@ -27,6 +27,8 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host
   const turn = host.turn(turnId);
   if (!turn) return;
   releaseHeld(host, turnId);
+  const left = { code: "turn_ended", message: "the turn ended without this call of generate()", retryable: false };
+  settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;

@@ -5,6 +5,7 @@ import {
   lastStepOf,
   type OpenRequest,
   type StopSignal,
+  type StoredError,
   strongestSignal,
   type TurnState,
   type Usage,
@@ -20,35 +21,38 @@ import { errorResult, settleCall, unknownResult } from "./settle-call.ts";
  * Gives everything that is open an outcome, so that the turn can end with a legal history: the request in flight, metered
  * side calls, and each tool call (row H10). Children that are awaited are ended with their turn.
  */
-export const interruptOpenWork = effectActor<{ readonly turnId: string }>("interruptOpenWork", (host, { turnId }) => {
-  const turn = host.turn(turnId);
-  if (!turn) return;
-  const signal = strongestSignal(turn.execution.continuation.stopSignals);
-  for (const open of turn.openGenerates) {
-    const settlement = unconfirmedSettlement(open.reservation);
+export const interruptOpenWork = effectActor<{ readonly turnId: string }>(
+  "interruptOpenWork",
+  async (host, { turnId }, interrupted) => {
+    // A result behind an undecided intent is not in the fold yet: its call must not get another one.
+    while (host.undelivered().length > 0) await host.delivered();
+    const turn = host.turn(turnId);
+    if (!turn || interrupted.aborted) return;
+    const signal = strongestSignal(turn.execution.continuation.stopSignals);
+    settleOpenGenerates(host, turn, interruption(signal));
+    const { step } = turn;
+    for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
+    for (const callId of turn.openCallIds) {
+      // Calls of an answer that came after the turn was told to stop were never begun, and have no machine.
+      const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
+      if (call.outcome === null) settleInterrupted(host, call, signal);
+    }
+    if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
+  },
+);
+
+/** Side calls whose code is gone, or did not wait for them: settled in full, since nobody takes their answers any more. */
+export function settleOpenGenerates(host: Host, turn: TurnState, error: StoredError): void {
+  const { turnId } = turn;
+  const step = Math.max(1, turn.step);
+  for (const { run, index, reservation } of turn.openGenerates) {
+    const settlement = unconfirmedSettlement(reservation);
     host.append(
-      {
-        type: "generate.failed",
-        turnId,
-        step: Math.max(1, turn.step),
-        run: open.run,
-        index: open.index,
-        error: interruption(signal),
-        usage: null,
-        settlement,
-      },
+      { type: "generate.failed", turnId, step, run, index, error, usage: null, settlement },
       { moves: [{ type: "settle", settlement }] },
     );
   }
-  const { step } = turn;
-  for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
-  for (const callId of turn.openCallIds) {
-    // Calls of an answer that came after the turn was told to stop were never begun, and have no machine.
-    const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
-    if (call.outcome === null) settleInterrupted(host, call, signal);
-  }
-  if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
-});
+}
 
 function nameOfCall(turn: TurnState, callId: string): string {
   return lastStepOf(turn.execution)?.toolExecutions.find((one) => one.callId === callId)?.name ?? "";

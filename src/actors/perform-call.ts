@@ -28,7 +28,7 @@ export const performCall = effectActor<CallInput>("performCall", async (host, { 
   const tool = grantedTool(host, gated.name);
   if (!tool) return settleGone(host, gated);
   const decided = takeDecision(host, gated, tool);
-  if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool))) return;
+  if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool, signal))) return;
   if (signal.aborted) return;
   if (tool.kind === "internal") runInternalTool(host, decided, tool);
   else if (tool.kind === "subagent") await spawnSubagent(host, decided, tool, signal);
@@ -39,7 +39,7 @@ export const performCall = effectActor<CallInput>("performCall", async (host, { 
 async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   if (call.gate) return settleRefused(host, call) ? undefined : call;
   const entry = await gateCall(host, call, signal);
-  if (!entry) return undefined;
+  if (!entry || signal.aborted) return undefined;
   faultPoint("call.gated");
   const gated = foldCall(call, entry);
   return settleRefused(host, gated) ? undefined : gated;

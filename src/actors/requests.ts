@@ -22,8 +22,10 @@ interface Question {
  * Opens the request that has to be decided before the call can go on, if there is one: an approval, the caller's own
  * execution, an answer, or credentials. True when the call now waits, or has been refused.
  */
-export async function askFirst(host: Host, call: CallState, tool: AgentTool): Promise<boolean> {
+export async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: AbortSignal): Promise<boolean> {
   const question = await questionOf(host, call, tool);
+  // Interrupted while credentials were looked for: the call has its result, and nothing to ask.
+  if (signal.aborted) return true;
   if (question === "tampered") {
     const text = "The call was not run: its arguments are not those that were approved.";
     settleCall(host, call, errorResult(text, "arguments_changed", "denied"));
