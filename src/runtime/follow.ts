@@ -1,17 +1,9 @@
 import { createDeferred } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import {
-  type AgentRecord,
-  type Entry,
-  type EventCursor,
-  eventsOf,
-  type JournalRow,
-  parseCursor,
-  type TroupeEvent,
-  textOf,
-} from "../state/index.ts";
+import { type AgentRecord, type EventCursor, parseCursor, type TroupeEvent } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 import type { EventBus } from "./event-bus.ts";
+import { eventsOfRow } from "./row-events.ts";
 import type { FollowOptions } from "./types.ts";
 
 const ROWS_AT_A_TIME = 200;
@@ -98,25 +90,4 @@ function isAfter(event: TroupeEvent, position: EventCursor): boolean {
   if (!at) return false;
   if (at.row !== position.row) return at.row > position.row;
   return at.seq !== position.seq ? at.seq > position.seq : at.index > position.index;
-}
-
-async function eventsOfRow(
-  stores: Stores,
-  tenant: string,
-  row: JournalRow,
-  sources: Map<string, AgentRecord>,
-): Promise<TroupeEvent[]> {
-  const key = { tenant, agentId: row.agentId };
-  const source = sources.get(row.agentId) ?? (await stores.readAgent(key));
-  if (!source) return [];
-  sources.set(row.agentId, source);
-  const ids = row.entries.flatMap(textIdsOf);
-  const messages = ids.length === 0 ? [] : await stores.messagesById(key, ids);
-  const texts = new Map(messages.map(({ id, content }) => [id, textOf(content)]));
-  return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, (id) => texts.get(id) ?? ""));
-}
-
-function textIdsOf(entry: Entry): string[] {
-  if (entry.type === "turn.started") return entry.inputMessageIds;
-  return entry.type === "turn.ended" && entry.outputMessageId !== null ? [entry.outputMessageId] : [];
 }

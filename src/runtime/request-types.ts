@@ -1,4 +1,5 @@
 import type { AgentRequest, Json, RequestVerdict } from "../state/index.ts";
+import type { RequestFilter } from "../stores/index.ts";
 
 /** Who wants to decide what; for `RuntimeOptions.mayDecide`. */
 export interface DecisionAttempt {
@@ -28,14 +29,5 @@ export interface Decide {
 /** The rest of a decision, where the method's name is the verdict. */
 export type DecideOptions = Pick<Decide, "by" | "reason" | "argumentsHash">;
 
-export interface RequestListOptions {
-  readonly rootAgentId?: string | undefined;
-  readonly agentId?: string | undefined;
-  readonly turnId?: string | undefined;
-  /** Default `open`. */
-  readonly status?: AgentRequest["status"] | undefined;
-  /** Default 100. */
-  readonly limit?: number | undefined;
-  /** Continue after this request id. */
-  readonly after?: string | undefined;
-}
+/** Which requests: open ones where nothing else is said. */
+export type RequestListOptions = Omit<RequestFilter, "tenant">;
