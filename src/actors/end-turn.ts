@@ -4,8 +4,8 @@ import {
   type EntryOf,
   errorsOf,
   type Lifecycle,
-  lastStepOf,
   type Message,
+  naturalStopReason,
   type StopReason,
   type StopSignal,
   strongestSignal,
@@ -84,9 +84,7 @@ function verdictOf(turn: TurnState, signal: StopSignal | null): { outcome: TurnO
     if (signal.reason === "error") return { outcome: "failed", stopReason: "error" };
     return { outcome: wasForceStopped(signal.reason) ? "stopped" : "completed", stopReason: signal.reason };
   }
-  const finish = lastStepOf(turn.execution)?.inference?.finishReason;
-  const cutShort = finish === "length" || finish === "content_filter";
-  return { outcome: "completed", stopReason: cutShort ? "finish_reason" : "completed" };
+  return { outcome: "completed", stopReason: naturalStopReason(turn.execution) };
 }
 
 function errorOfSignal(signal: StopSignal | null) {

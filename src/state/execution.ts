@@ -162,6 +162,11 @@ export function errorsOf(execution: ExecutionState): StoredError[] {
 export function stopReasonOf(execution: ExecutionState): StopReason | undefined {
   const signal = strongestSignal(execution.continuation.stopSignals);
   if (signal || execution.status !== "completed") return signal?.reason;
+  return naturalStopReason(execution);
+}
+
+/** Why a turn ends that nothing stopped: its last answer was whole, or was cut short by the model. */
+export function naturalStopReason(execution: ExecutionState): StopReason {
   const finish = lastStepOf(execution)?.inference?.finishReason;
   return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";
 }
