@@ -93,6 +93,7 @@ function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; r
       const { model } = host.definition;
       assertPriced(host, turn.limits.maxCostMicros !== undefined);
       const ask = await reservationAskOf(host, turn.accountId, model, request, false);
+      signal.throwIfAborted();
       const { entry } = await host.propose({
         type: "generate.requested",
         turnId,

@@ -1,5 +1,5 @@
 import { faultPoint } from "../base/index.ts";
-import { TurnInterruptedError } from "../errors/index.ts";
+import { AgentStopError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { ModelDelta } from "../model/index.ts";
 import { type EntryOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
@@ -10,6 +10,7 @@ import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { abandonRequest, dropAttempt, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
 import { assembleRequest, promptHashOf } from "./prompt.ts";
+import { stopSignalOf } from "./stop-signal.ts";
 import { until } from "./until.ts";
 
 /**
@@ -28,10 +29,9 @@ export const think = effectActor<{ readonly turnId: string }>("think", async (ho
     if (signal.aborted) return;
     const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
-    await compactIfDue(host, turnId, signal);
-    if (signal.aborted) return;
+    if (!(await compacts(host, turnId, signal))) return;
     const request = assembleRequest(host, turnOf(host, turnId));
-    const granted = await requestCall(host, turnOf(host, turnId), request);
+    const granted = await requestCall(host, turnOf(host, turnId), request, signal);
     if (!granted || signal.aborted) return;
     if (await attempt(host, granted, request, signal)) return;
   }
@@ -76,6 +76,18 @@ async function applyBeforeHooks(host: Host, turnId: string, signal: AbortSignal)
   return await runHooks(host, place, { registered, draft }, signal);
 }
 
+/** Compacts the conversation where that is due; false when the turn is stopped, by the compaction or meanwhile. */
+async function compacts(host: Host, turnId: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await compactIfDue(host, turnId, signal);
+    return !signal.aborted;
+  } catch (error) {
+    if (signal.aborted || !(error instanceof AgentStopError)) throw error;
+    host.append({ type: "stop.signalled", turnId, signal: stopSignalOf(error, "compaction") });
+    return false;
+  }
+}
+
 /** The step of the coming call: a retry stays in its step. */
 function nextStep(turn: TurnState): number {
   return turn.attempt > 0 ? turn.step : turn.step + 1;
@@ -85,12 +97,15 @@ async function requestCall(
   host: Host,
   turn: TurnState,
   request: ModelRequest,
+  signal: AbortSignal,
 ): Promise<EntryOf<"model.requested"> | undefined> {
   const { definition } = host;
   assertPriced(host, turn.limits.maxCostMicros !== undefined);
   const retries = turn.attempt > 0;
   const step = nextStep(turn);
   const ask = await reservationAskOf(host, turn.accountId, definition.model, request, !retries);
+  // The turn was ended while tokens were counted: what were granted now nobody would give back.
+  if (signal.aborted) return undefined;
   const outcome = await host.propose({
     type: "model.requested",
     turnId: turn.turnId,

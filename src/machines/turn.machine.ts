@@ -167,7 +167,10 @@ export const turnMachine = machine.createMachine({
         calling: {
           on: { "model.failed": [{ guard: "willRetry", target: "retrying", actions: "record" }, ...failure] },
         },
-        retrying: { on: { "model.requested": { target: "calling", actions: "record" } } },
+        retrying: {
+          // A compaction between two attempts stops the turn.
+          on: { "model.requested": { target: "calling", actions: "record" }, "stop.signalled": [...failure] },
+        },
       },
       on: {
         "model.responded": [{ guard: "checksAnswer", target: "deciding", actions: "record" }, ...afterAnswer],
