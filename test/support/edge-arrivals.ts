@@ -1,0 +1,113 @@
+import type { Agent, Turn } from "../../src/index.ts";
+import { type Edge, edgeAgent } from "./edge-places.ts";
+import { loopTurns } from "./journal-probes.ts";
+import type { Stage, StagedProcess } from "./runtimes.ts";
+
+/** Who the turns run for. */
+export const auth = { actorId: "ada", credentials: "token" } as const;
+
+/** What happens to the turn while the code at the place is under way. */
+export interface Scene {
+  readonly stage: Stage;
+  readonly edge: Edge;
+  process: StagedProcess;
+  agent: Agent;
+  turn: Turn;
+  /** Turns that have to end as well. */
+  readonly others: Turn[];
+}
+
+export type Arrival = (scene: Scene) => Promise<void>;
+
+const pauses = async ({ agent }: Scene, now: boolean): Promise<void> => {
+  void agent.pause({ now });
+  await loopTurns(12);
+};
+
+const restarts = async (scene: Scene): Promise<void> => {
+  const { stage, edge } = scene;
+  scene.process.kill();
+  stage.expireLeases();
+  edge.disarm();
+  scene.process = await openWorker(stage, edge);
+  const { runtime } = scene.process;
+  scene.agent = await runtime.find("w");
+  await scene.agent.start();
+  scene.turn = scene.agent.turn("w#1");
+};
+
+/** By what it is called. */
+export const arrivals: Readonly<Record<string, Arrival>> = {
+  nothing: async () => undefined,
+  abort: async ({ turn }) => await turn.abort(),
+  supersede: async ({ agent, others }) => {
+    others.push(agent.executeTurn("instead", { auth, ifBusy: "supersede" }));
+    await loopTurns(12);
+  },
+  "pause, resume": async (scene) => {
+    await pauses(scene, false);
+    void scene.agent.resume();
+    await loopTurns(12);
+  },
+  "pause now, resume": async (scene) => {
+    await pauses(scene, true);
+    void scene.agent.resume();
+    await loopTurns(12);
+  },
+  "pause, resume when it is through": async (scene) => {
+    await pauses(scene, false);
+    scene.edge.gate.open();
+    await loopTurns(30);
+    void scene.agent.resume();
+    await loopTurns(12);
+  },
+  "pause, abort": async (scene) => {
+    await pauses(scene, false);
+    await scene.turn.abort();
+  },
+  "pause, abort when it is through": async (scene) => {
+    await pauses(scene, false);
+    scene.edge.gate.open();
+    await loopTurns(30);
+    await scene.turn.abort();
+    await loopTurns(10);
+    // It may have ended while the agent was paused: an abort of it then ends no pause.
+    if (scene.agent.state.status === "paused") await scene.agent.resume();
+  },
+  "pause, supersede, resume": async (scene) => {
+    await pauses(scene, false);
+    scene.others.push(scene.agent.executeTurn("instead", { auth, ifBusy: "supersede" }));
+    await loopTurns(12);
+    void scene.agent.resume();
+    await loopTurns(12);
+  },
+  "time limit": async ({ stage }) => {
+    stage.clock.advance(31_000);
+    await loopTurns(12);
+  },
+  "shutdown and start": async (scene) => {
+    await scene.agent.shutdown();
+    await loopTurns(3);
+    scene.edge.disarm();
+    await scene.agent.start();
+  },
+  kill: restarts,
+  "abort, kill": async (scene) => {
+    await scene.turn.abort();
+    await restarts(scene);
+  },
+  "pause, kill, resume": async (scene) => {
+    await pauses(scene, false);
+    await restarts(scene);
+    void scene.agent.resume();
+    await loopTurns(12);
+  },
+};
+
+export async function openWorker(stage: Stage, edge: Edge): Promise<StagedProcess> {
+  const resolveAuth = async () => {
+    await edge.at("resolveAuth", "");
+    return auth;
+  };
+  return await stage.openProcess({ agents: [edgeAgent(edge)], resolveAuth });
+}
