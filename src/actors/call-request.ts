@@ -29,7 +29,6 @@ export function callPatchesOf(host: Host, callId: string): CallPatch[] {
 /** The tool, if the agent has it and was granted it. What the journal or a model says grants nothing (S14). */
 export function grantedTool(host: Host, name: string): AgentTool | undefined {
   const tool = host.definition.tools.get(name);
-  if (!tool || tool.kind === "internal") return tool;
   const { grantedTools } = host.identity;
   return grantedTools && !grantedTools.includes(name) ? undefined : tool;
 }

@@ -84,8 +84,12 @@ export interface Grant {
  */
 export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">, deniedAbove: readonly string[] = []): Grant {
   const { allowedTools, deniedTools = [] } = tool.policy;
-  const names = tool.definition.tools.tools.map(({ name }) => name);
-  const withheld = allowedTools ? names.filter((name) => !allowedTools.includes(name)) : [];
+  const { tools } = tool.definition.tools;
+  const names = tools.map(({ name }) => name);
+  // Tools on the agent's own context reach nothing outside it: they are withheld only where they are named.
+  const withheld = tools.flatMap(({ name, kind }) =>
+    !allowedTools || kind === "internal" || allowedTools.includes(name) ? [] : [name],
+  );
   const denied = new Set([...deniedAbove, ...deniedTools, ...withheld]);
   if (denied.size === 0) return { grantedTools: null };
   return { grantedTools: names.filter((name) => !denied.has(name)), deniedTools: [...denied] };
