@@ -21,7 +21,9 @@ import { until } from "./until.ts";
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
   let takesUp = leftOpen && host.world.has(worldKeyOf(call));
-  if (leftOpen && !takesUp && tool.effect === "once") {
+  // What was gated as `once` is not made repeatable by a program that has changed since.
+  const isOnce = tool.effect === "once" || call.gate?.effect === "once";
+  if (leftOpen && !takesUp && isOnce) {
     const known = await reconcile(host, call, tool, "its process ended while it ran", signal);
     if (!signal.aborted) settleCall(host, call, known);
     return;
