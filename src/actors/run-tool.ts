@@ -20,7 +20,7 @@ import { until } from "./until.ts";
 /** Runs a function tool: slot, intent, body, result; attempts again where its effect class allows it (design, Tool effects). */
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
-  let takesUp = leftOpen && host.world.has(worldKeyOf(call));
+  let takesUp = leftOpen && host.world.has(worldKeyOf(call.callId, call.attempt));
   // What was gated as `once` is not made repeatable by a program that has changed since.
   const isOnce = tool.effect === "once" || call.gate?.effect === "once";
   if (leftOpen && !takesUp && isOnce) {
@@ -87,13 +87,13 @@ async function start(
 }
 
 /** One attempt is out in the world under this key. */
-function worldKeyOf(call: CallState): string {
-  return `${call.callId}#${call.attempt}`;
+export function worldKeyOf(callId: string, attempt: number): string {
+  return `${callId}#${attempt}`;
 }
 
 async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
   try {
-    const output = await host.world.run(worldKeyOf(call), signal, (worldSignal) =>
+    const output = await host.world.run(worldKeyOf(call.callId, call.attempt), signal, (worldSignal) =>
       execute(host, call, tool, worldSignal),
     );
     faultPoint("tool.effect");

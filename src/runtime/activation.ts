@@ -1,10 +1,18 @@
-import { type FactParts, type Host, type Proposed, requestKeyOf, type SpawnRequest } from "../actors/index.ts";
+import {
+  type FactParts,
+  type Host,
+  type Proposed,
+  requestKeyOf,
+  type SpawnRequest,
+  worldKeyOf,
+} from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
 import type {
   AgentKey,
   AgentRecord,
+  CallState,
   Entry,
   FactBody,
   IntentBody,
@@ -145,6 +153,11 @@ export class Activation extends LiveView implements Host {
 
   live(): Promise<Host> {
     return this.#lost ? this.#around.successor(this) : Promise.resolve(this);
+  }
+
+  isOut({ callId, attempt, startedEpoch }: CallState): boolean {
+    if (startedEpoch === null) return false;
+    return startedEpoch === this.epoch || this.world.has(worldKeyOf(callId, attempt));
   }
 
   quiet(): Promise<void> {

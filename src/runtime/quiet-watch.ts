@@ -6,6 +6,8 @@ export interface WatchedAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
+  /** Whether an attempt of the call is out in the world: what a lost process had begun is not. */
+  isOut(call: CallState): boolean;
 }
 
 /** Those who wait until nothing of the open turn's own is out in the world, or until a refused intent may be asked again. */
@@ -69,8 +71,10 @@ export class QuietWatch {
     const { openTurnId } = this.#agent;
     const turn = openTurnId === null ? undefined : this.#agent.turn(openTurnId);
     if (openTurnId === null || !turn) return true;
-    const isRunning = (callId: string): boolean =>
-      this.#agent.call(openTurnId, callId)?.startedEpoch != null && !this.#held.has(callId);
+    const isRunning = (callId: string): boolean => {
+      const call = this.#agent.call(openTurnId, callId);
+      return call !== undefined && this.#agent.isOut(call) && !this.#held.has(callId);
+    };
     return turn.openRequest === null && !turn.openCallIds.some(isRunning);
   }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool } from "../../src/index.ts";
+import { defineAgent, defineTool, textOf } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
@@ -37,7 +37,7 @@ describeRuntimes("artifacts, clear() and resetConversation()", (stage) => {
     const [first] = await agent.getArtifacts();
     expect((await agent.getArtifact(first?.artifactId ?? ""))?.content).toBe("one");
     const told = model.calls.at(-1)?.messages.filter(({ role }) => role === "tool") ?? [];
-    expect(told.map(({ content }) => JSON.parse(String(content)).version)).toEqual([1, 2]);
+    expect(told.map(({ content }) => JSON.parse(textOf(content)).version)).toEqual([1, 2]);
   });
 
   it("clear() forgets messages and artifacts; the next turn begins anew, and keeps its number", async () => {

@@ -24,6 +24,11 @@ const noop = defineTool({
 
 const textsOf = (messages: readonly Message[] = []): string[] => messages.map(({ content }) => textOf(content));
 
+/** Stops in front of every call but the first. */
+const second = (draft: { readonly messages: readonly unknown[]; stop(reason: string): void }): void => {
+  if (draft.messages.length > 1) draft.stop("no further step");
+};
+
 describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
   async function started(script: ModelScript, options: Partial<AgentOptions>) {
     const model = scriptedModel(script);
@@ -94,9 +99,6 @@ describeRuntimes("hooks that stop a turn, or fail it", (stage) => {
   );
 
   it("S11: stop() of beforeLlm ends the turn before the call is made and paid for", async () => {
-    const second = (draft: { readonly messages: readonly unknown[]; stop(reason: string): void }): void => {
-      if (draft.messages.length > 1) draft.stop("no further step");
-    };
     const { agent, model } = await started([{ text: "one look", toolCalls: [{ name: "noop" }] }, "never"], {
       tools: [noop],
       plugins: [{ name: "guard", hooks: { beforeLlm: second } }],
