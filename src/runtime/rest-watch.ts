@@ -12,10 +12,12 @@ export async function requestsAtRest(
   turnId: string,
 ): Promise<AgentRequest[] | undefined> {
   const rootAgentId = rootOf(agentOfTurn(turnId));
+  const requests = await openRequests(stores, tenant, rootAgentId);
+  // The rest is read whole, which takes the longer the more agents the tree has had.
+  if (requests.length === 0) return undefined;
   const accounts = await stores.accounts(tenant, rootAgentId);
   if (accounts.find(({ id }) => id === turnAccountId(turnId))?.activeCount !== 0) return undefined;
   const agents = await agentsOf(stores, tenant, rootAgentId);
-  const requests = await openRequests(stores, tenant, rootAgentId);
   const own = requests.filter((request) => isOfTurn(request.turnId, turnId, agents));
   return own.length === 0 || (await isSomethingUnheard(stores, agents)) ? undefined : own;
 }
