@@ -81,6 +81,41 @@ export const arrivals: Readonly<Record<string, Arrival>> = {
     void scene.agent.resume();
     await loopTurns(12);
   },
+  "abort, abort": async ({ turn, agent }) => {
+    await Promise.all([turn.abort(), agent.abort(), turn.abort()]);
+  },
+  "supersede, supersede": async ({ agent, others }) => {
+    others.push(agent.executeTurn("instead", { auth, ifBusy: "supersede" }));
+    await loopTurns(1);
+    others.push(agent.executeTurn("no, this", { auth, ifBusy: "supersede" }));
+    await loopTurns(12);
+  },
+  "supersede, abort": async ({ agent, others, turn }) => {
+    others.push(agent.executeTurn("instead", { auth, ifBusy: "supersede" }));
+    await turn.abort();
+    await loopTurns(12);
+  },
+  "queue, abort": async ({ agent, others, turn }) => {
+    others.push(agent.executeTurn("then", { auth, ifBusy: "queue" }));
+    await loopTurns(2);
+    await turn.abort();
+    await loopTurns(12);
+  },
+  "pause, resume at once": async ({ agent }) => {
+    void agent.pause();
+    await agent.resume();
+    void agent.pause({ now: true });
+    await agent.resume();
+    await loopTurns(12);
+  },
+  "pause, pause now, time limit, resume": async (scene) => {
+    await pauses(scene, false);
+    await pauses(scene, true);
+    scene.stage.clock.advance(20_000);
+    await loopTurns(12);
+    void scene.agent.resume();
+    await loopTurns(12);
+  },
   "time limit": async ({ stage }) => {
     stage.clock.advance(31_000);
     await loopTurns(12);
