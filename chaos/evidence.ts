@@ -2,8 +2,8 @@ import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Account, AgentRecord, Entry, InboxItem, Message, Stores } from "../src/index.ts";
-import { sqliteStores } from "../src/stores/sqlite.ts";
 import { DEFAULT_TENANT } from "../src/state/index.ts";
+import { sqliteStores } from "../src/stores/sqlite.ts";
 
 /** All that a store holds of one agent. */
 export interface AgentEvidence {

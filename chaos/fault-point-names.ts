@@ -8,7 +8,10 @@ export const faultPointNames = [
   "model.intent",
   "model.effect",
   "model.result",
+  "compact.effect",
+  "compact.result",
   "call.gated",
+  "request.opened",
   "tool.intent",
   "generate.intent",
   "generate.effect",
@@ -19,5 +22,18 @@ export const faultPointNames = [
   "child.intent",
   "child.result",
   "turn.result",
+  "projection.written",
 ] as const;
+
+/**
+ * No turn of chaos/worker-agents.ts passes these: nobody is asked there, nothing is compacted, and no store is a projection.
+ * F21 has the first.
+ */
+export const pointsElsewhere: ReadonlySet<string> = new Set([
+  "request.opened",
+  "compact.effect",
+  "compact.result",
+  "projection.written",
+]);
+
 export type FaultPointName = (typeof faultPointNames)[number];

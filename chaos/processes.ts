@@ -34,6 +34,8 @@ export interface RunOptions {
   readonly limitMs: number;
   /** Milliseconds after its start at which it is killed with SIGKILL, as a crash; absent: never. */
   readonly killAfterMs?: number | undefined;
+  /** Called with each line of its standard output as soon as it is there. */
+  readonly onLine?: ((line: string) => void) | undefined;
 }
 
 export interface RunEnd {
@@ -56,6 +58,7 @@ export async function runProcess(program: string, words: readonly string[], opti
   });
   const stdout = textOf(child.stdout);
   const stderr = textOf(child.stderr);
+  if (options.onLine) createInterface({ input: child.stdout }).on("line", options.onLine);
   const limit = setTimeout(() => {
     timedOut = true;
     child.kill("SIGKILL");

@@ -8,9 +8,9 @@ import { z } from "zod";
 import { armFaultPoints } from "../src/base/index.ts";
 import { type Agent, createRuntime, type Runtime, type TurnResult } from "../src/index.ts";
 import { sqliteStores } from "../src/stores/sqlite.ts";
-import { chaosTeam } from "./worker-agents.ts";
 import { faultPointNames } from "./fault-point-names.ts";
 import { taskPrefix } from "./model/script.ts";
+import { chaosTeam } from "./worker-agents.ts";
 
 const ordersSchema = z.object({
   store: z.string(),

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { askUser, createRuntime, defineAgent, defineTool } from "troupe";
+import { askUser, createRuntime, defineAgent, defineTool, textOf } from "troupe";
 import { sqliteStores } from "troupe/stores/sqlite";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
@@ -26,7 +26,7 @@ const planner = () =>
     name: "planner",
     tools: [pay, askUser()],
     model: scriptedModel(({ messages }) => {
-      const results = messages.filter(({ role }) => role === "tool").map(({ content }) => String(content));
+      const results = messages.filter(({ role }) => role === "tool").map(({ content }) => textOf(content));
       return results.length === 0 ? { toolCalls: asks } : `What came of it: ${results.join(" | ")}`;
     }),
   });

@@ -1,11 +1,11 @@
 // Long conversations: a history compiler chooses what one call sees, the model looks further back by itself, and autoCompact
 // keeps the whole within bounds.
-import { createAgent, dropOldest, reactHistory } from "troupe";
+import { createAgent, dropOldest, reactHistory, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 
 // It sees the last 4 messages. Asked about something older, it loads more of the history, which costs no tool call.
 const librarian = scriptedModel(({ messages, tools }) => {
-  const said = messages.filter(({ role }) => role === "user").map(({ content }) => String(content));
+  const said = messages.filter(({ role }) => role === "user").map(({ content }) => textOf(content));
   const question = said.at(-1) ?? "";
   if (!question.startsWith("What was")) return `Noted: ${question}`;
   const first = said.find((text) => text.includes("first"));

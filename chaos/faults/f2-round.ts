@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import type { Attempt } from "../ledger/effect-ledger.ts";
 import { byKey, effectViolations, repeatedAttempts } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { modelViolations, repeatedRequests } from "../checks/model-checks.ts";
 import { prefixViolations, spawnViolations } from "../checks/prefix-checks.ts";
 import { restViolations } from "../checks/rest-checks.ts";
 import { type AgentEvidence, evidenceOf, type TreeEvidence } from "../evidence.ts";
+import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { LineReader } from "../line-log.ts";
 import type { ModelCallLine } from "../model/script.ts";
 import { hookPrefix } from "../worker-agents.ts";

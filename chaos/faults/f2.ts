@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type FaultPointName, faultPointNames } from "../fault-point-names.ts";
+import { type FaultPointName, faultPointNames, pointsElsewhere } from "../fault-point-names.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import { LineReader } from "../line-log.ts";
 import type { ModelCallLine } from "../model/script.ts";
@@ -26,7 +26,11 @@ export const f2: ChaosScenario = {
   name: "F2",
   title:
     "SIGKILL at each fault point; keyed calls have one effect, once calls at most one, nothing committed is repeated",
-  run: (options) => runFaults(options, faultPointNames),
+  run: (options) =>
+    runFaults(
+      options,
+      faultPointNames.filter((name) => !pointsElsewhere.has(name)),
+    ),
 };
 
 /** The same at some of the fault points. */

@@ -4,8 +4,8 @@
  */
 import { z } from "zod";
 import { startRawServer } from "../../test/support/raw-server.ts";
-import { fractionOf } from "../seeded-random.ts";
 import { endWithParent } from "../end-with-parent.ts";
+import { fractionOf } from "../seeded-random.ts";
 import { EffectLedger } from "./effect-ledger.ts";
 
 /** An effect is done at once, its answer comes up to this many milliseconds later: time in which the asker may die. */

@@ -23,9 +23,11 @@ import { abortPost, settleOpenGenerates } from "./interrupt.ts";
 import { metadataOf } from "./model-outcome.ts";
 
 /** Appends `turn.ended`: how it ended, what it cost, and to whom the result goes. */
-export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", (host, { turnId }) => {
+export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", async (host, { turnId }, interrupted) => {
+  // What is granted only now has to be settled too; and the record closes the turn with the entry that ends it.
+  while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
-  if (!turn) return;
+  if (!turn || interrupted.aborted) return;
   releaseHeld(host, turnId);
   const left = { code: "turn_ended", message: "the turn ended without this call of generate()", retryable: false };
   settleOpenGenerates(host, turn, left);

@@ -1,0 +1,181 @@
+import { join } from "node:path";
+import { z } from "zod";
+import {
+  type Agent,
+  type AgentRequest,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  type Json,
+  RequestConflictError,
+  type Runtime,
+  type TurnResult,
+} from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
+import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+
+const ROUNDS = 1_000;
+const SHORT_ROUNDS = 150;
+/** Agents whose approvals are fought over at a time. */
+const LANES = 8;
+/** A turn that has not ended so many milliseconds after its decision is stuck. */
+const STUCK_MS = 20_000;
+const AMOUNT = 5;
+
+const verdicts = ["approved", "edited", "rejected"] as const;
+
+/** One who decides: by which of the two clients, how, and how many turns of the event loop after the first. */
+interface Decider {
+  readonly by: string;
+  readonly isMine: boolean;
+  readonly verdict: (typeof verdicts)[number];
+  readonly amount: number;
+  readonly turnsBefore: number;
+}
+
+/** Everything that was really done, by turn. */
+type Effects = Map<string, Json[]>;
+
+interface Clients {
+  readonly mine: Runtime;
+  readonly theirs: Runtime;
+}
+
+/** 2 to 8 people decide one approval at once. A round is one approval. */
+export const f20: ChaosScenario = {
+  name: "F20",
+  title: "2 to 8 people decide one approval at once, over two clients of one file: one wins, the others are told who",
+  run: runF20,
+};
+
+async function runF20({ seed, short, rounds: asked, folder, progress }: ChaosOptions): Promise<ChaosReport> {
+  const rounds = asked ?? (short ? SHORT_ROUNDS : ROUNDS);
+  const random = seededRandom(seed);
+  const contests = Array.from({ length: rounds }, (_, round) => decidersOf(round, random));
+  const effects: Effects = new Map();
+  const path = join(folder, "f20.db");
+  const clients: Clients = {
+    mine: await createRuntime({ agents: [payerNoting(effects)], stores: sqliteStores(path) }),
+    // It cannot run the agents: it only decides.
+    theirs: await createRuntime({ agents: [], stores: sqliteStores(path) }),
+  };
+  const violations: string[] = [];
+  const wonBy = { mine: 0, theirs: 0 };
+  let next = 0;
+  let succeeded = 0;
+  const lane = async (name: string): Promise<void> => {
+    const agent = await clients.mine.agent("payer", { agentId: name });
+    await agent.start();
+    for (let round = next; round < rounds; round = next) {
+      next += 1;
+      const deciders = contests[round] ?? [];
+      const { winner, faults } = await fight(clients, agent, deciders, effects);
+      violations.push(...faults.map((text) => `round ${round + 1}: ${text}`));
+      if (faults.length === 0) succeeded += 1;
+      if (winner) wonBy[winner.isMine ? "mine" : "theirs"] += 1;
+      if ((round + 1) % 100 === 0) progress(`${round + 1} of ${rounds} rounds`);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: LANES }, (_, index) => lane(`payer-${index + 1}`)));
+  } finally {
+    await clients.theirs.shutdown();
+    await clients.mine.shutdown();
+  }
+  const decisions = contests.reduce((sum, deciders) => sum + deciders.length, 0);
+  return reportOf({ name: "F20", seed }, { operations: rounds, succeeded, violations }, { rounds, decisions, wonBy });
+}
+
+function decidersOf(round: number, random: SeededRandom): Decider[] {
+  return Array.from({ length: random.between(2, 8) }, (_, index) => ({
+    by: `person ${index + 1}`,
+    isMine: random.next() < 0.5,
+    verdict: random.pick(verdicts),
+    amount: 100 + round * 10 + index,
+    turnsBefore: random.between(0, 3),
+  }));
+}
+
+/** A tool of class `once` whose calls all need approval, and a model that asks for one payment a turn. */
+function payerNoting(effects: Effects) {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    parameters: z.object({ amount: z.number() }),
+    needsApproval: true,
+    execute: (args, run) => {
+      effects.set(run.turnId, [...(effects.get(run.turnId) ?? []), { ...args }]);
+      return "paid";
+    },
+  });
+  const wish = { toolCalls: [{ name: "pay", arguments: { amount: AMOUNT } }] };
+  const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "user" ? wish : "done"));
+  return defineAgent({ name: "payer", model, tools: [pay] });
+}
+
+interface Fight {
+  readonly winner: Decider | undefined;
+  readonly faults: readonly string[];
+}
+
+async function fight(clients: Clients, agent: Agent, deciders: readonly Decider[], effects: Effects): Promise<Fight> {
+  const turn = agent.executeTurn("pay");
+  const rest = await turn.settled;
+  const [request] = rest.status === "waiting" && rest.reason === "request" ? rest.requests : [];
+  if (!request) return { winner: undefined, faults: [`nobody was asked: ${JSON.stringify(rest)}`] };
+  const outcomes = await Promise.allSettled(deciders.map((decider) => decideAs(clients, request, decider)));
+  const winners = deciders.filter((_, index) => outcomes[index]?.status === "fulfilled");
+  const [winner] = winners;
+  if (!winner || winners.length > 1) return { winner, faults: [`${winners.length} of ${deciders.length} won`] };
+  const result = await within(turn.result, STUCK_MS);
+  if (!result) return { winner, faults: ["the turn was decided and did not go on"] };
+  const late = await Promise.allSettled([decideAs(clients, request, { ...winner, by: "somebody late" })]);
+  const stored = await clients.theirs.requests({ turnId: result.turnId, status: "decided" });
+  return {
+    winner,
+    faults: [
+      ...[...outcomes, ...late].flatMap((outcome) => (outcome.status === "rejected" ? untold(outcome, winner) : [])),
+      ...(late[0]?.status === "fulfilled" ? ["it was decided once more after the turn had ended"] : []),
+      ...(stored.length === 1 && stored[0]?.decision?.by === winner.by ? [] : ["another decision is stored"]),
+      ...effectFaults(result, winner, effects.get(result.turnId) ?? []),
+    ],
+  };
+}
+
+async function decideAs({ mine, theirs }: Clients, request: AgentRequest, decider: Decider): Promise<AgentRequest> {
+  const { by, isMine, verdict, amount, turnsBefore } = decider;
+  for (let turn = 0; turn < turnsBefore; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  const { requestId, argumentsHash } = request;
+  const edit = verdict === "edited" ? { arguments: { amount } } : {};
+  return await (isMine ? mine : theirs).decide(requestId, { verdict, by, argumentsHash, ...edit });
+}
+
+/** Whoever came second is told who won, and how. */
+function untold({ reason }: PromiseRejectedResult, winner: Decider): string[] {
+  const isTold =
+    reason instanceof RequestConflictError &&
+    reason.details["by"] === winner.by &&
+    reason.details["verdict"] === winner.verdict;
+  return isTold ? [] : [`a loser was told "${String(reason)}", though ${winner.by} won`];
+}
+
+function effectFaults(result: TurnResult, { verdict, amount }: Decider, done: readonly Json[]): string[] {
+  const wanted = { approved: [{ amount: AMOUNT }], edited: [{ amount }], rejected: [] }[verdict];
+  const faults = result.status === "completed" ? [] : [`the turn ended ${result.status}: ${result.text}`];
+  if (JSON.stringify(done) === JSON.stringify(wanted)) return faults;
+  return [...faults, `${verdict}, and yet ${JSON.stringify(done)} was done in place of ${JSON.stringify(wanted)}`];
+}
+
+async function within<Value>(work: Promise<Value>, milliseconds: number): Promise<Value | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, undefined);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,76 @@
+import { join } from "node:path";
+import type { Attempt } from "../ledger/effect-ledger.ts";
+import { LineReader } from "../line-log.ts";
+import { startServer } from "../processes.ts";
+import { type ChaosOptions, type ChaosReport, reportOf } from "../scenario.ts";
+import type { PeopleFault } from "./orders.ts";
+import { type PeoplePlan, type PeopleResult, type PeopleStage, runPeopleRound } from "./round.ts";
+
+/** Rounds at a time: most of a round is waiting. */
+const LANES = 3;
+/** Draws of a round whose process has not died where it should. */
+const MOST_TRIES = 6;
+
+/** Runs each plan until it has shown what it is about, and adds the results up. */
+export async function runPlans(
+  name: string,
+  { folder, seed, progress }: ChaosOptions,
+  plans: readonly PeoplePlan[],
+  isShown: (result: PeopleResult) => boolean,
+): Promise<ChaosReport> {
+  const log = join(folder, "ledger.jsonl");
+  const ledger = await startServer("ledger/server.ts", [log]);
+  const stage: PeopleStage = { folder, ledger: { address: ledger.address, log: new LineReader<Attempt>(log) } };
+  const results: PeopleResult[] = [];
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    for (let index = next; index < plans.length; index = next) {
+      next += 1;
+      const plan = plans[index];
+      if (!plan) return;
+      const result = await runUntilShown(stage, plan, isShown);
+      results[index] = result;
+      const state = result.violations.length === 0 ? "ok" : `VIOLATED\n  ${result.violations.join("\n  ")}`;
+      progress(`${index + 1}/${plans.length} ${plan.name}: ${result.deaths} deaths: ${state}`);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: LANES }, lane));
+  } finally {
+    await ledger.stop();
+  }
+  const sum = (of: (result: PeopleResult) => number): number => results.reduce((total, one) => total + of(one), 0);
+  return reportOf(
+    { name, seed },
+    {
+      operations: results.length,
+      succeeded: sum((result) => Number(result.completed && isShown(result))),
+      violations: results.flatMap(({ violations }) => violations),
+    },
+    {
+      rounds: results.length,
+      deaths: sum(({ deaths }) => deaths),
+      deathsInBetween: sum(({ deathsInBetween }) => deathsInBetween),
+    },
+  );
+}
+
+/**
+ * On a busy machine commits run together and a late hit is never reached, and no tool runs where all was rejected: then the
+ * round is tried with earlier hits, and at last with the first commit.
+ */
+async function runUntilShown(
+  stage: PeopleStage,
+  plan: PeoplePlan,
+  isShown: (result: PeopleResult) => boolean,
+  tries = MOST_TRIES,
+): Promise<PeopleResult> {
+  const result = await runPeopleRound(stage, plan);
+  if (isShown(result) || result.violations.length > 0 || tries === 1) return result;
+  const lives = plan.lives.map((life) => ({ ...life, fault: life.fault && earlier(life.fault) }));
+  return await runUntilShown(stage, { ...plan, name: `${plan.name}x`, lives }, isShown, tries - 1);
+}
+
+function earlier(fault: PeopleFault): PeopleFault {
+  return fault.hit > 1 ? { ...fault, hit: Math.floor(fault.hit * 0.7) } : { ...fault, name: "commit.after" };
+}

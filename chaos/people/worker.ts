@@ -1,0 +1,57 @@
+/**
+ * One process of a team whose calls need approval: `node chaos/people/worker.ts ORDERS` (JSON). It brings the agent's first
+ * turn to its end, whatever earlier processes have left; when the turn waits it does as it was ordered.
+ */
+import { armFaultPoints } from "../../src/base/index.ts";
+import { type Agent, createRuntime, type Turn, type TurnResult } from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { clerkAt } from "./clerk.ts";
+import { decideAsPlanned, nextDecision } from "./decide.ts";
+import { type PeopleLine, peopleOrdersSchema } from "./orders.ts";
+
+const orders = peopleOrdersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
+let isArmed = false;
+
+function tell(line: PeopleLine): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+function arm(from: "start" | "waiting"): void {
+  const { fault } = orders;
+  if (isArmed || fault?.from !== from) return;
+  isArmed = true;
+  armFaultPoints([fault]);
+}
+
+function firstTurn(agent: Agent): Turn {
+  const { openTurnId, turnCount } = agent.state;
+  if (openTurnId !== null) return agent.turn(openTurnId);
+  return turnCount > 0 ? agent.turn(`${agent.agentId}#1`) : agent.executeTurn("Pay.");
+}
+
+/** Comes to the end of the turn, deciding what there is to decide on the way. */
+async function bringToEnd(agent: Agent): Promise<TurnResult> {
+  let turn = firstTurn(agent);
+  for (;;) {
+    const rest = await turn.settled;
+    if (rest.status !== "waiting") return rest;
+    if (rest.reason !== "request") throw new Error(`nobody has paused it, and yet it rests: ${JSON.stringify(rest)}`);
+    arm("waiting");
+    tell({ type: "waiting", requestIds: rest.requests.map(({ requestId }) => requestId) });
+    if (orders.whenWaiting === "dies") process.kill(process.pid, "SIGKILL");
+    if (orders.whenWaiting === "listens") return await turn.result;
+    const next = nextDecision(orders.decisions, rest.requests);
+    if (!next) throw new Error(`it waits, and everything was answered: ${JSON.stringify(rest)}`);
+    await decideAsPlanned(runtime, next.request, next.decision);
+    turn = agent.turn(rest.turnId);
+  }
+}
+
+arm("start");
+const runtime = await createRuntime({ agents: [clerkAt(orders.ledger)], stores: sqliteStores(orders.store) });
+if (orders.recovers) await runtime.recover();
+const agent = await runtime.agent("clerk", { agentId: orders.agentId });
+await agent.start();
+const { status, text } = await bringToEnd(agent);
+tell({ type: "ended", status, text });
+await runtime.shutdown();

@@ -1,0 +1,177 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { z } from "zod";
+import {
+  type AgentOptions,
+  type CompactionStrategy,
+  defineAgent,
+  defineTool,
+  dropOldest,
+  type Entry,
+  type HistoryCompiler,
+  ModelError,
+  type ModelRequest,
+  reactHistory,
+  summarize,
+  textOf,
+  windowHistory,
+} from "../../src/index.ts";
+import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
+import { entriesOf, orderFault } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+
+const conversations = 60;
+
+const tooLong = new ModelError("this model's maximum context length is 8 tokens", {
+  retryable: false,
+  status: 400,
+  mayHaveBeenSent: false,
+  details: { kind: "context_length" },
+});
+
+const look = defineTool({
+  name: "look",
+  description: "Looks.",
+  parameters: z.object({}),
+  effect: "none",
+  execute: () => "seen ".repeat(20),
+});
+
+/** What came before the turn that is refused, and how the agent compacts. */
+const conversation = fc.record({
+  /** Rounds of tool calls of each turn. */
+  turns: fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 5 }),
+  /** Rounds of the turn itself before the model begins to refuse. */
+  rounds: fc.integer({ min: 0, max: 3 }),
+  strategy: fc.constantFrom("summarize", "dropOldest", "nothing", "none"),
+  history: fc.constantFrom("full", "window", "react"),
+  keep: fc.integer({ min: 1, max: 30 }),
+  /** Whether calls that summarise are refused as well. */
+  refusesSummaries: fc.boolean(),
+});
+type Conversation = typeof conversation extends fc.Arbitrary<infer Value> ? Value : never;
+
+const strategies: Readonly<Record<string, CompactionStrategy>> = {
+  summarize: summarize(),
+  dropOldest: dropOldest(),
+  // A strategy of one's own that says it did something, and left out nothing.
+  nothing: {
+    name: "nothing",
+    compact: async ({ messages }) => ({ through: messages[0]?.id ?? "", summary: "all of it", keepIds: [] }),
+  },
+};
+
+function optionsOf({ strategy, history, keep }: Conversation): Partial<AgentOptions> {
+  const compilers: Record<string, HistoryCompiler> = {
+    window: windowHistory(6),
+    react: reactHistory({ contextWindowSize: 4 }),
+  };
+  const compiler = compilers[history];
+  const chosen = strategies[strategy];
+  return {
+    ...(compiler ? { history: compiler } : {}),
+    ...(chosen ? { autoCompact: { strategy: chosen, keep } } : {}),
+  };
+}
+
+describeRuntimes("a prompt that is too long", (stage) => {
+  it("F25: for ever ends the turn after at most two compactions, in plain words; the agent is usable afterwards", async () => {
+    let number = 0;
+    const property = fc.asyncProperty(conversation, async (drawn) => {
+      let refuses = false;
+      let left = 0;
+      const answer = ({ tools }: ModelRequest): ScriptedReply => {
+        if (!tools) return refuses && drawn.refusesSummaries ? { error: tooLong } : { text: "what was said" };
+        if (left === 0) return refuses ? { error: tooLong } : { text: "done" };
+        left -= 1;
+        return { toolCalls: [{ name: "look" }, { name: "look" }] };
+      };
+      const model = scriptedModel(answer);
+      const worker = defineAgent({ name: "worker", ...optionsOf(drawn), model, tools: [look] });
+      const runtime = await stage().open({ agents: [worker] });
+      const agentId = `w-${(number += 1)}`;
+      const agent = await runtime.agent("worker", { agentId });
+      await agent.start();
+      for (const rounds of drawn.turns) {
+        left = rounds;
+        expect((await agent.executeTurn("go on").result).status).toBe("completed");
+      }
+      const before = model.calls.length;
+      left = drawn.rounds;
+      refuses = true;
+      const result = await agent.executeTurn("and now").result;
+      const entries = await entriesOf(stage().look(), agentId);
+      expect(compactionsInVain(entries)).toBeLessThanOrEqual(2);
+      const asked = model.calls.slice(before).filter(({ tools }) => tools).length;
+      expect(asked).toBeLessThanOrEqual(drawn.rounds + 3);
+      expect(result).toMatchObject({ status: "failed", stopReason: "error", error: { retryable: false } });
+      expect(["context_length", "context_too_long"]).toContain(result.error?.code);
+      expect(result.error?.message).toMatch(/too long for the model.*clear\(\) or resetConversation\(\)/);
+      expect(agent.state.status).toBe("failed");
+      expect(orderFault(await agent.getMessages())).toBeUndefined();
+
+      refuses = false;
+      expect(await agent.executeTurn("once more").result).toMatchObject({ status: "completed", text: "done" });
+      await agent.clear();
+      expect(await agent.executeTurn("anew").result).toMatchObject({ status: "completed", text: "done" });
+      const said = (model.calls.at(-1)?.messages ?? []).map(({ content }) => textOf(content));
+      expect(said).toEqual(["anew"]);
+      for (const { reserved, activeCount } of await runtime.accounts(agentId)) {
+        expect({ tokens: reserved.tokens, activeCount }).toEqual({ tokens: 0, activeCount: 0 });
+      }
+      await runtime.shutdown();
+    });
+    await fc.assert(property, { numRuns: conversations });
+  });
+
+  it("F25: a window that a few messages fit in: the turn goes on with less, and never compacts in vain for ever", async () => {
+    let number = 0;
+    let carriedOn = 0;
+    const property = fc.asyncProperty(conversation, fc.integer({ min: 10, max: 400 }), async (drawn, fits) => {
+      let left = 0;
+      const answer = ({ tools, messages }: ModelRequest): ScriptedReply => {
+        const size = messages.reduce((sum, { content }) => sum + textOf(content).length, 0);
+        if (size > fits) return { error: tooLong };
+        if (!tools || left === 0) return { text: "done" };
+        left -= 1;
+        return { toolCalls: [{ name: "look" }, { name: "look" }] };
+      };
+      const model = scriptedModel(answer);
+      const worker = defineAgent({ name: "worker", ...optionsOf(drawn), model, tools: [look] });
+      const runtime = await stage().open({ agents: [worker] });
+      const agentId = `f-${(number += 1)}`;
+      const agent = await runtime.agent("worker", { agentId });
+      await agent.start();
+      for (const rounds of [...drawn.turns, drawn.rounds]) {
+        left = rounds;
+        const { status, error } = await agent.executeTurn("go on").result;
+        expect(["completed", "failed: context_length", "failed: context_too_long"]).toContain(
+          error ? `${status}: ${error.code}` : status,
+        );
+      }
+      const entries = await entriesOf(stage().look(), agentId);
+      expect(compactionsInVain(entries)).toBeLessThanOrEqual(2);
+      const types = entries.map(({ type }) => type).join(" ");
+      carriedOn += types.split("context.compacted model.requested model.responded").length - 1;
+      expect(orderFault(await agent.getMessages())).toBeUndefined();
+      await agent.resetConversation();
+      left = 0;
+      expect((await agent.executeTurn("anew").result).status).toBe("completed");
+      await runtime.shutdown();
+    });
+    await fc.assert(property, { numRuns: conversations });
+    expect(carriedOn).toBeGreaterThan(conversations / 4);
+  });
+});
+
+/** The most compactions of one turn between two answers of the model. */
+function compactionsInVain(entries: readonly Entry[]): number {
+  let most = 0;
+  let count = 0;
+  for (const { type } of entries) {
+    if (type === "turn.started" || type === "model.responded") count = 0;
+    if (type === "context.compacted") count += 1;
+    most = Math.max(most, count);
+  }
+  return most;
+}

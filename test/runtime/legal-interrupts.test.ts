@@ -1,0 +1,79 @@
+import { expect, it } from "vitest";
+import { RandomPlay } from "../support/random-play.ts";
+import type { Action, Deed, Place, PlannedCall, ToolName, TurnPlan } from "../support/random-turns.ts";
+import { emptyTally } from "../support/random-world.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+
+const call = (name: ToolName, does: Deed = "succeed", loops = 0): PlannedCall => ({
+  name,
+  does,
+  loops,
+  arguments: "right",
+});
+
+/** A round with calls of every kind, of which some are refused, wait, run and are settled at the same time. */
+const plan: TurnPlan = {
+  history: { kind: "react", size: 4 },
+  compaction: null,
+  budget: {},
+  answers: [
+    {
+      kind: "calls",
+      calls: [
+        call("look"),
+        call("approve"),
+        call("nosuch"),
+        call("look", "artifact", 1),
+        call("list_tool_calls"),
+        call("login"),
+        call("keyed", "generate", 1),
+        call("helper"),
+      ],
+      hasText: false,
+      ids: "own",
+      loops: 0,
+    },
+  ],
+  hooks: [],
+  strikes: [],
+  decisions: [],
+  turns: [{ input: "text", before: "nothing" }],
+};
+
+/** The same where hooks look at each result. */
+const reviewed: TurnPlan = { ...plan, hooks: [{ hook: "afterEachTool", deeds: ["nothing"], loops: 2 }] };
+
+describeRuntimes(
+  "an interrupt",
+  (stage) => {
+    it.each([
+      "commit.before",
+      "commit.after",
+      "commit.acknowledged",
+      "model.result",
+      "call.gated",
+      "tool.intent",
+      "tool.result",
+      "generate.intent",
+      "request.opened",
+    ] satisfies Place[])("H10, F22, F23: at every hit of %s leaves each call one result", async (place) => {
+      const look = stage().look();
+      let played = 0;
+      for (const [kind, base] of Object.entries({ plan, reviewed })) {
+        for (const action of ["abort", "supersede", "pause", "pauseNow", "kill"] satisfies Action[]) {
+          for (let hit = 1; ; hit += 1) {
+            const tally = emptyTally();
+            const agentId = `${kind}-${action}-${hit}`;
+            const struck = { ...base, strikes: [{ place, hit, action }] };
+            const faults = await new RandomPlay(stage(), look, struck, { agentId, tally }).play();
+            expect({ place, hit, action, kind, faults }).toMatchObject({ faults: [] });
+            if (tally.acted[action] === undefined) break;
+            played += 1;
+          }
+        }
+      }
+      expect(played).toBeGreaterThan(5);
+    });
+  },
+  ["memory"],
+);

@@ -1,0 +1,3 @@
+import { describeLegalTurns } from "../support/legal-turns.ts";
+
+describeLegalTurns([{ variant: "memory", part: 0.65 }]);

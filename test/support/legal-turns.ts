@@ -1,0 +1,65 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { RandomPlay } from "./random-play.ts";
+import { turnPlan } from "./random-turns.ts";
+import { emptyTally } from "./random-world.ts";
+import { describeRuntimes, type VariantName, variantNames } from "./runtimes.ts";
+
+/** Cases of all suites together; 10,000 is the full count. */
+const allCases = Number(process.env["TROUPE_CASES"] ?? 1_500);
+/** Seed of the first part; each other has its own. Default: new ones each time; fast-check prints that of a failure. */
+const firstSeed = process.env["TROUPE_SEED"];
+const seedsApart = 100_000;
+
+/** So many are played on the stores of one test. */
+const casesOfPart = 50;
+
+export interface LegalTurns {
+  readonly variant: VariantName;
+  /** Its share of all cases, up to 1. */
+  readonly part: number;
+}
+
+/** The property over random programs: what the model is sent is legal, and every turn comes to its end. */
+export function describeLegalTurns(shares: readonly LegalTurns[]): void {
+  for (const { variant, part } of shares) describeShare(variant, Math.ceil(allCases * part));
+}
+
+function describeShare(variant: VariantName, cases: number): void {
+  const parts = Array.from({ length: Math.ceil(cases / casesOfPart) }, (_, part) => ({
+    part,
+    numRuns: Math.min(casesOfPart, cases - part * casesOfPart),
+  }));
+  const tally = emptyTally();
+  describeRuntimes(
+    "random turns",
+    (stage) => {
+      it.each(parts)("F23: every prompt is legal, part $part of $numRuns cases", async ({ part, numRuns }) => {
+        const look = stage().look();
+        let number = 0;
+        const property = fc.asyncProperty(turnPlan, async (plan) => {
+          const agentId = `root-${number}`;
+          number += 1;
+          expect(await new RandomPlay(stage(), look, plan, { agentId, tally }).play()).toEqual([]);
+        });
+        const seed =
+          firstSeed === undefined
+            ? {}
+            : { seed: Number(firstSeed) + seedsApart * variantNames.indexOf(variant) + part };
+        // A failing case is shown as far as it was shrunk when time is up; a run that was cut short is no success.
+        const limits = { interruptAfterTimeLimit: 50_000, markInterruptAsFailure: true };
+        await fc.assert(property, { numRuns, ...seed, ...limits });
+      });
+
+      it("the cases were no idle ones", () => {
+        const { cases, modelCalls, rounds, widest, ended, outcomes } = tally;
+        expect(modelCalls).toBeGreaterThan(2 * cases);
+        expect(rounds).toBeGreaterThan(cases);
+        expect(ended["completed"] ?? 0).toBeGreaterThan(cases / 2);
+        expect(outcomes["success"] ?? 0).toBeGreaterThan(cases);
+        expect(widest).toBeGreaterThan(5);
+      });
+    },
+    [variant],
+  );
+}

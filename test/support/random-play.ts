@@ -1,0 +1,207 @@
+import { armFaultPoints, type FaultAction } from "../../src/base/index.ts";
+import { type Agent, type AgentRequest, type Runtime, TroupeError, type Turn } from "../../src/index.ts";
+import type { Stores } from "../../src/stores/index.ts";
+import { loopTurns } from "./journal-probes.ts";
+import { castOf } from "./random-cast.ts";
+import { type Action, isFaultPoint, type TurnPlan } from "./random-turns.ts";
+import { count, createLife, type Life, RandomWorld, type Tally } from "./random-world.ts";
+import type { Stage, StagedProcess } from "./runtimes.ts";
+import { faultsOfTree } from "./tree-faults.ts";
+
+const quietTurns = 6;
+const mostPolls = 400;
+
+interface Process {
+  readonly staged: StagedProcess;
+  readonly life: Life;
+  readonly agent: Agent;
+}
+
+/**
+ * Plays one plan on the stage: opens processes, starts turns, decides requests, ends pauses, lets time pass, and takes the
+ * agent up elsewhere when its process was killed. Gives what was wrong with what the model or the journal got to see.
+ */
+export class RandomPlay {
+  readonly #stage: Stage;
+  readonly #look: Stores;
+  readonly #plan: TurnPlan;
+  readonly #agentId: string;
+  readonly #world: RandomWorld;
+  readonly #underWay = new Set<Promise<unknown>>();
+  #process: Process | undefined;
+  #decided = 0;
+  #turns = 0;
+  #isEnding = false;
+
+  constructor(stage: Stage, look: Stores, plan: TurnPlan, { agentId, tally }: { agentId: string; tally: Tally }) {
+    this.#stage = stage;
+    this.#look = look;
+    this.#plan = plan;
+    this.#agentId = agentId;
+    this.#world = new RandomWorld(plan, tally, (action) => this.#act(action));
+  }
+
+  async play(): Promise<readonly string[]> {
+    const { tally, faults } = this.#world;
+    tally.cases += 1;
+    const disarm = armFaultPoints(
+      this.#plan.strikes.flatMap(({ place, hit, action }) =>
+        isFaultPoint(place) ? [{ name: place, hit, action: (() => this.#act(action)) satisfies FaultAction }] : [],
+      ),
+    );
+    try {
+      for (const { input, before } of this.#plan.turns) {
+        const { agent } = await this.#living();
+        if (before === "clear") await this.#try(() => agent.clear());
+        if (before === "reset") await this.#try(() => agent.resetConversation());
+        const content = { text: "go", null: null, parts: [{ type: "text" as const, text: "go" }] }[input];
+        this.#keep(agent.executeTurn(content, { ifBusy: "queue" }));
+        await this.#drive();
+        if (faults.length > 0) break;
+      }
+    } finally {
+      disarm();
+      await this.#end();
+    }
+    if (faults.length === 0) faults.push(...(await faultsOfTree(this.#look, this.#agentId, tally)));
+    return faults;
+  }
+
+  /** Until the agent is at rest with nothing open, whoever has to help it there. */
+  async #drive(): Promise<void> {
+    let seen = -1;
+    for (let poll = 0; poll < mostPolls; poll += 1) {
+      await loopTurns(quietTurns);
+      const { staged, agent } = await this.#living();
+      if (this.#world.faults.length > 0) return;
+      if (this.#world.activity !== seen) {
+        seen = this.#world.activity;
+        continue;
+      }
+      if (agent.state.status === "paused") await this.#try(() => agent.resume());
+      else if (await this.#isOver()) return;
+      await this.#decideAll(staged.runtime, agent);
+      this.#stage.clock.advance(100);
+    }
+    const tree = await this.#look.listAgents({ tenant: "default", rootAgentId: this.#agentId });
+    const open = tree.map(({ agentId, status, openTurnId, queuedTurnIds, pause }) =>
+      JSON.stringify({ agentId, status, openTurnId, queuedTurnIds, pause }),
+    );
+    this.#world.faults.push(`never at rest: ${open.join()}`);
+  }
+
+  async #isOver(): Promise<boolean> {
+    if (this.#underWay.size > 0) return false;
+    const record = await this.#look.readAgent({ tenant: "default", agentId: this.#agentId });
+    if (record?.openTurnId !== null || record.queuedTurnIds.length > 0 || record.pause !== null) return false;
+    // Children that nobody awaits any more are told so, and end a little later.
+    const below = await this.#look.listAgents({ tenant: "default", rootAgentId: this.#agentId });
+    return below.every(({ openTurnId }) => openTurnId === null);
+  }
+
+  async #decideAll(runtime: Runtime, agent: Agent): Promise<void> {
+    const open = { tenant: "default", rootAgentId: this.#agentId, status: "open" } as const;
+    for (const request of await this.#look.requests(open)) {
+      const decision = this.#plan.decisions[this.#decided] ?? "yes";
+      this.#decided += 1;
+      const { requestId, kind } = request;
+      if (decision === "wait" && request.expiresAt !== null) continue;
+      if (decision === "no") await this.#try(() => runtime.reject(requestId, { reason: "no" }));
+      else if (kind === "auth")
+        await this.#try(() => agent.resume({ auth: { actorId: "mia", credentials: { token: "t" } } }));
+      else await this.#try(() => this.#agree(runtime, request, decision === "edit"));
+    }
+  }
+
+  #agree(runtime: Runtime, { requestId, kind }: AgentRequest, edits: boolean): Promise<unknown> {
+    if (kind !== "approval") return runtime.answer(requestId, { said: "yes" });
+    if (!edits) return runtime.approve(requestId);
+    return runtime.decide(requestId, { verdict: "edited", arguments: { does: "succeed", loops: 0 } });
+  }
+
+  /** Strikes. It must not wait: the code that is struck goes on beside it. */
+  #act(action: Action): void {
+    const process = this.#process;
+    if (!process || process.life.isOver || this.#isEnding) return;
+    const { agent } = process;
+    count(this.#world.tally.acted, action);
+    switch (action) {
+      case "kill":
+        process.staged.kill();
+        process.life.end();
+        return;
+      case "abort":
+        return this.#begin(() => agent.abort("the case says so"));
+      case "abortTurn":
+        return this.#begin(async () => await agent.openTurn()?.abort());
+      case "pause":
+        return this.#begin(() => agent.pause());
+      case "pauseNow":
+        return this.#begin(() => agent.pause({ now: true }));
+      case "restart":
+        return this.#begin(async () => {
+          await agent.shutdown();
+          await agent.start();
+        });
+      case "queue":
+      case "supersede":
+        if (this.#turns < 5) this.#keep(agent.executeTurn("and this", { ifBusy: action }));
+        return;
+      default:
+        action satisfies never;
+    }
+  }
+
+  #keep(turn: Turn): void {
+    this.#turns += 1;
+    this.#begin(() => turn.id);
+  }
+
+  #begin(work: () => Promise<unknown>): void {
+    const begun = this.#try(work).finally(() => this.#underWay.delete(begun));
+    this.#underWay.add(begun);
+  }
+
+  /**
+   * A command may be refused, because of what happened just before; nothing else may happen to it. From a process that is
+   * killed meanwhile no answer comes.
+   */
+  async #try(work: () => Promise<unknown>): Promise<void> {
+    const life = this.#process?.life;
+    try {
+      await Promise.race([work(), life?.over]);
+    } catch (error) {
+      if (error instanceof TroupeError && error.family !== "defect") return;
+      if (!life?.isOver) this.#world.faults.push(`a command failed: ${String(error)}`);
+    }
+  }
+
+  /** The agent in a living process. */
+  async #living(): Promise<Process> {
+    const known = this.#process;
+    if (known && !known.life.isOver) return known;
+    if (known) {
+      await loopTurns(5);
+      this.#underWay.clear();
+      this.#stage.expireLeases();
+    }
+    const life = createLife();
+    const staged = await this.#stage.openProcess({
+      agents: castOf(this.#world, life),
+      random: () => 0.5,
+      resolveAuth: async ({ actorId }) => {
+        await loopTurns(this.#decided % 4);
+        return this.#decided % 2 === 0 ? undefined : { actorId, credentials: { token: "t" } };
+      },
+    });
+    const agent = await staged.runtime.agent("lead", { agentId: this.#agentId });
+    this.#process = { staged, life, agent };
+    await this.#try(() => agent.start());
+    return life.isOver ? await this.#living() : this.#process;
+  }
+
+  async #end(): Promise<void> {
+    this.#isEnding = true;
+    if (this.#process && !this.#process.life.isOver) await this.#process.staged.runtime.shutdown();
+  }
+}
