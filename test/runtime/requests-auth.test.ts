@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import {
@@ -15,7 +14,7 @@ import {
 } from "../../src/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { requestOf, requestsOf, startAgent } from "../support/deciding.ts";
-import { entriesOf, entriesOfType, loopTurns, toolTextsOf } from "../support/journal-probes.ts";
+import { loopTurns, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
 
@@ -218,38 +217,5 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
     await agent.resume({ auth: ada });
     expect((await agent.turn("c#1").result).text).toBe("the end");
     expect(seen).toMatchObject([ada]);
-  });
-
-  it("S13: they are in no record, request, journal, message, event or inspection frame, nor in the file", async () => {
-    const frames: string[] = [];
-    const { runtime, agent } = await open({
-      onInspect: (_agentId, event) => {
-        if (event.type === "@xstate.snapshot") frames.push(JSON.stringify([event.event, event.snapshot]));
-      },
-    });
-    const events: unknown[] = [];
-    runtime.subscribe((event) => events.push(event));
-    const { overview } = runtime;
-    const turn = agent.executeTurn("go", { auth: adasName });
-    await turn.settled;
-    await agent.resume({ auth: ada });
-    const result = await turn.result;
-    const look = stage().look();
-    const key = { tenant: "default", agentId: "c" };
-    const told: unknown[] = [
-      [result, events, overview.getSnapshot(), await agent.getTrace(), agent.state],
-      [await look.readAgent(key), await look.inbox(key), await look.messages(key), await entriesOf(look, "c")],
-      [await look.requests({ tenant: "default" }), await look.accounts("default", "c")],
-      await look.readTree("default", "c", 0, 1_000),
-    ];
-    expect(JSON.stringify(told)).toContain("provided");
-    expect(JSON.stringify(told)).not.toContain(canary);
-    expect(frames.join("")).not.toContain(canary);
-    expect(await entriesOfType(look, "c", "request.decided")).toMatchObject([{ verdict: "provided", by: "ada" }]);
-    const { folder } = stage();
-    if (folder === undefined) return;
-    const bytes = readdirSync(folder).map((name) => readFileSync(`${folder}/${name}`, "latin1"));
-    expect(bytes.join("")).toContain("provided");
-    expect(bytes.join("")).not.toContain(canary);
   });
 });
