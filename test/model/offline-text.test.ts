@@ -189,7 +189,7 @@ describe("passages", () => {
       passagesOf(numbered(text));
       passagesOf(numbered(text.replaceAll(" ", "\n")));
     }
-    expect(performance.now() - started).toBeLessThan(10_000);
+    expect(performance.now() - started).toBeLessThan(45_000);
   });
 });
 

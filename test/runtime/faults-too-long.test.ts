@@ -121,7 +121,7 @@ describeRuntimes("a prompt that is too long", (stage) => {
       }
       await runtime.shutdown();
     });
-    await fc.assert(property, { numRuns: conversations });
+    await fc.assert(property, { seed: 20_261_121, numRuns: conversations });
   });
 
   it("F25: a window that a few messages fit in: the turn goes on with less, and never compacts in vain for ever", async () => {
@@ -159,7 +159,7 @@ describeRuntimes("a prompt that is too long", (stage) => {
       expect((await agent.executeTurn("anew").result).status).toBe("completed");
       await runtime.shutdown();
     });
-    await fc.assert(property, { numRuns: conversations });
+    await fc.assert(property, { seed: 20_261_121, numRuns: conversations });
     expect(carriedOn).toBeGreaterThan(conversations / 4);
   });
 });

@@ -132,6 +132,7 @@ describeRuntimes(
           for (const { reserved } of await runtime.accounts(agentId)) expect(reserved.tokens).toBe(0);
         });
         await fc.assert(property, {
+          seed: 20_261_121,
           numRuns: Math.min(sequencesOfPart, sequences),
           interruptAfterTimeLimit: 50_000,
           markInterruptAsFailure: true,
