@@ -212,7 +212,11 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(agent.state).toMatchObject({ status: "busy", openTurnId: "c#1" });
     const waiting = await agent.getState();
     expect(waiting.execution).toMatchObject({ status: "waiting", executionId: "c#1" });
-    expect(overview.getSnapshot().context.agents["c"]).toMatchObject({ activity: "waiting", runningTools: {} });
+    expect(overview.getSnapshot().context.agents["c"]).toMatchObject({
+      activity: "waiting",
+      runningTools: {},
+      openRequests: { [requestId]: { kind: "approval", name: "pay" } },
+    });
     const answered = nextEvent(runtime, ({ type }) => type === "turn.completed");
     await runtime.approve(requestId);
     await turn.result;
@@ -220,7 +224,11 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     const ended = await agent.getState();
     expect(ended.execution).toMatchObject({ status: "completed" });
     expect(ended.execution && lastStepOf(ended.execution)).toBeDefined();
-    expect(overview.getSnapshot().context.agents["c"]).toMatchObject({ activity: "idle", toolCalls: 1 });
+    expect(overview.getSnapshot().context.agents["c"]).toMatchObject({
+      activity: "idle",
+      toolCalls: 1,
+      openRequests: {},
+    });
     const types = (await entriesOf(stage().look(), "c")).map(({ type }) => type);
     expect(types.filter((type) => type.startsWith("request.") || type === "turn.waiting")).toEqual([
       "request.opened",
