@@ -1,80 +1,14 @@
 import { expect, it } from "vitest";
-import { isLegal } from "../../src/context/index.ts";
-import type { Account, Turn, TurnResult } from "../../src/index.ts";
-import { arrivals, auth, openWorker, type Scene } from "../support/edge-arrivals.ts";
-import { type Deed, deeds, Edge, type Place, places } from "../support/edge-places.ts";
-import { loopTurns, orderFault } from "../support/journal-probes.ts";
-import { describeRuntimes, type Stage } from "../support/runtimes.ts";
-
-interface Case {
-  readonly place: Place;
-  readonly deed: Deed;
-  readonly arrival: string;
-}
-
-function casesOf(chosenDeeds: readonly Deed[], chosenArrivals: readonly string[]): Case[] {
-  return places.flatMap((place) =>
-    chosenDeeds.flatMap((deed) => chosenArrivals.map((arrival) => ({ place, deed, arrival }))),
-  );
-}
-
-/** The result of a turn that must end by itself. */
-async function ended(stage: Stage, turn: Turn): Promise<TurnResult> {
-  let isOver = false;
-  const end = (): void => {
-    isOver = true;
-  };
-  turn.result.then(end, end);
-  for (let round = 0; !isOver && round < 400; round += 1) {
-    await loopTurns(1);
-    stage.clock.advance(5);
-  }
-  if (!isOver) throw new Error("the turn hangs");
-  return await turn.result;
-}
-
-/** Plays one case. The turn must end, its history be legal, its accounts at rest, and the agent take the next turn. */
-async function faultsOf(stage: Stage, { place, deed, arrival }: Case): Promise<(string | undefined)[]> {
-  const edge = new Edge(place, deed);
-  const process = await openWorker(stage, edge);
-  const agent = await process.runtime.agent("worker", { agentId: "w", budget: { maxTokens: 1_000_000 } });
-  await agent.start();
-  const withCredentials = place !== "resolveAuth";
-  const turn = agent.executeTurn("go", { auth: withCredentials ? auth : { actorId: "ada" } });
-  const scene: Scene = { stage, edge, process, agent, turn, others: [] };
-  await edge.gate.reached();
-  await loopTurns(6);
-  await arrivals[arrival]?.(scene);
-  edge.gate.open();
-  for (const open of [scene.turn, ...scene.others]) await ended(stage, open);
-  edge.disarm();
-  await loopTurns(5);
-  const again = await ended(stage, scene.agent.executeTurn("again", { auth }));
-  await loopTurns(10);
-  const { runtime } = scene.process;
-  const { status, openTurnId } = scene.agent.state;
-  return [
-    orderFault(await scene.agent.getMessages()),
-    ...edge.requests.map(({ messages }) => isLegal(messages)),
-    // What was cut with its process, or with its agent, runs again; nothing else does (F34).
-    ...(/kill|shutdown/.test(arrival) ? [] : edge.repeated().map((run) => `twice: ${run}`)),
-    again.status === "completed" && again.output !== undefined ? undefined : `the next turn is ${again.status}`,
-    ...(await runtime.accounts("w")).map(restlessness),
-    ...(await runtime.requests()).map(({ requestId }) => `request ${requestId} is open`),
-    status === "ready" && openTurnId === null ? undefined : `the agent is ${status} with ${String(openTurnId)}`,
-  ];
-}
-
-function restlessness({ id, reserved, activeCount }: Account): string | undefined {
-  if (reserved.tokens === 0 && activeCount === 0) return undefined;
-  return `account ${id}: ${reserved.tokens} tokens reserved, ${activeCount} active`;
-}
+import { arrivals } from "../support/edge-arrivals.ts";
+import { casesOf, faultsOf } from "../support/edge-cases.ts";
+import { deeds, edgeAgent } from "../support/edge-places.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
 
 describeRuntimes(
   "a turn with somebody else's code in it",
   (stage) => {
     it.each(casesOf(deeds, Object.keys(arrivals)))("$place $deed, $arrival", async (one) => {
-      expect((await faultsOf(stage(), one)).filter((fault) => fault !== undefined)).toEqual([]);
+      expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
   ["memory", "memory, restored"],
@@ -86,7 +20,7 @@ describeRuntimes(
   (stage) => {
     const restarts = Object.keys(arrivals).filter((name) => /kill|shutdown/.test(name));
     it.each(casesOf(["nothing"], restarts))("$place $deed, $arrival", async (one) => {
-      expect((await faultsOf(stage(), one)).filter((fault) => fault !== undefined)).toEqual([]);
+      expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
   ["sqlite", "sqlite, restored"],

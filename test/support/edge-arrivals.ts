@@ -1,5 +1,5 @@
-import type { Agent, Turn } from "../../src/index.ts";
-import { type Edge, edgeAgent } from "./edge-places.ts";
+import type { Agent, AgentDefinition, Turn } from "../../src/index.ts";
+import type { Edge } from "./edge-places.ts";
 import { loopTurns } from "./journal-probes.ts";
 import type { Stage, StagedProcess } from "./runtimes.ts";
 
@@ -10,6 +10,7 @@ export const auth = { actorId: "ada", credentials: "token" } as const;
 export interface Scene {
   readonly stage: Stage;
   readonly edge: Edge;
+  readonly definition: (edge: Edge) => AgentDefinition;
   process: StagedProcess;
   agent: Agent;
   turn: Turn;
@@ -29,7 +30,7 @@ const restarts = async (scene: Scene): Promise<void> => {
   scene.process.kill();
   stage.expireLeases();
   edge.disarm();
-  scene.process = await openWorker(stage, edge);
+  scene.process = await openWorker(stage, edge, scene.definition);
   const { runtime } = scene.process;
   scene.agent = await runtime.find("w");
   await scene.agent.start();
@@ -139,10 +140,15 @@ export const arrivals: Readonly<Record<string, Arrival>> = {
   },
 };
 
-export async function openWorker(stage: Stage, edge: Edge): Promise<StagedProcess> {
+/** A process that has the agent, and finds credentials for whoever has none. */
+export async function openWorker(
+  stage: Stage,
+  edge: Edge,
+  definition: (edge: Edge) => AgentDefinition,
+): Promise<StagedProcess> {
   const resolveAuth = async () => {
     await edge.at("resolveAuth", "");
     return auth;
   };
-  return await stage.openProcess({ agents: [edgeAgent(edge)], resolveAuth });
+  return await stage.openProcess({ agents: [definition(edge)], resolveAuth });
 }

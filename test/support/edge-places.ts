@@ -101,7 +101,7 @@ const struckBy = (run: object, draft?: object): Struck => ({
 });
 
 /** An agent with user code at every place: two calls, one of which fails, then an answer that is checked. */
-export function edgeAgent(edge: Edge): AgentDefinition {
+export function edgeAgent(edge: Edge, name = "worker"): AgentDefinition {
   const hooks = hookNames.map((name) => {
     const hook = async (draft: object, run: { readonly turnId: string; readonly step: number }): Promise<void> => {
       const call = "call" in draft ? (draft.call as { readonly callId: string }).callId : "";
@@ -110,7 +110,7 @@ export function edgeAgent(edge: Edge): AgentDefinition {
     return [name, hook] as const;
   });
   return defineAgent({
-    name: "worker",
+    name,
     model: modelOf(edge),
     tools: [toolOf(edge, "works", () => "done"), toolOf(edge, "fails", breaks)],
     instructions: async ({ turnId }) => {

@@ -1,0 +1,26 @@
+import { expect, it } from "vitest";
+import { type AgentDefinition, defineAgent, subagent } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { arrivals } from "../support/edge-arrivals.ts";
+import { casesOf, faultsOf } from "../support/edge-cases.ts";
+import { type Edge, edgeAgent } from "../support/edge-places.ts";
+import { asks, leadScript } from "../support/leads.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+
+/** The code is that of a subagent; what comes, comes to the agent above it. */
+function leadOf(edge: Edge): AgentDefinition {
+  const child = edgeAgent(edge, "child");
+  const model = scriptedModel(leadScript([asks("child", "work"), asks("child", "work too")]));
+  return defineAgent({ name: "worker", model, tools: [subagent(child)] });
+}
+
+describeRuntimes(
+  "a turn with somebody else's code below it",
+  (stage) => {
+    const cases = casesOf(["nothing", "throws"], Object.keys(arrivals));
+    it.each(cases)("$place $deed, $arrival", async (one) => {
+      expect((await faultsOf(stage(), leadOf, one)).filter((fault) => fault !== undefined)).toEqual([]);
+    });
+  },
+  ["memory", "memory, restored"],
+);
