@@ -110,12 +110,7 @@ async function judge(
       }
     } catch (error) {
       if (signal.aborted) throw error;
-      const { message } = storedErrorOf(error);
-      if (error instanceof AgentStopError) {
-        left.stops.push(stopSignalOf(error, `hook:${plugin}`));
-        return { verdict: "denied", message: `The run was stopped: ${message}` };
-      }
-      return { verdict: "failed", message: `Error: ${message}` };
+      return verdictOfError(error, `hook:${plugin}`, left);
     }
   }
   try {
@@ -127,8 +122,16 @@ async function judge(
     };
   } catch (error) {
     if (signal.aborted) throw error;
-    return { verdict: "failed", message: `Error: ${storedErrorOf(error).message}` };
+    return verdictOfError(error, `tool:${name}`, left);
   }
+}
+
+/** User code that throws fails the call alone; `AgentStopError` stops the turn (row S11), and the call does not run. */
+function verdictOfError(error: unknown, source: string, { stops }: LeftByHooks): Verdict {
+  const { message } = storedErrorOf(error);
+  if (!(error instanceof AgentStopError)) return { verdict: "failed", message: `Error: ${message}` };
+  stops.push(stopSignalOf(error, source));
+  return { verdict: "denied", message: `The run was stopped: ${message}` };
 }
 
 async function asksFirst(

@@ -1,7 +1,7 @@
 import { DEFAULT_MAX_DEPTH, type SubagentTool } from "../agents/index.ts";
 import { abortable, faultPoint } from "../base/index.ts";
 import { type CallState, signalOfLimit } from "../state/index.ts";
-import { effectActor } from "./effect.ts";
+import { effectActor, storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
 
@@ -22,7 +22,13 @@ export async function spawnSubagent(
   // From the last look to the proposal nothing is awaited: calls of one round see each other's proposals.
   const forbidden = policyRefusal(host, turnId, tool);
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
-  const input = tool.inputOf(call.gate?.arguments ?? null);
+  let input: string;
+  try {
+    input = tool.inputOf(call.gate?.arguments ?? null);
+  } catch (error) {
+    const stored = storedErrorOf(error);
+    return settleCall(host, call, { outcome: "error", text: `Error: ${stored.message}`, error: stored });
+  }
   const outcome = await host.proposeSpawn({ turnId, step, callId, key: callId, tool, input });
   if (outcome.granted) return faultPoint("child.intent");
   // An interrupt that came with the refusal has given the call its one result.

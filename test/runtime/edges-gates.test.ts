@@ -1,9 +1,10 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { AgentStopError, defineAgent, defineTool, type Hooks } from "../../src/index.ts";
+import { AgentStopError, defineAgent, defineTool, type Hooks, subagent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { startAgent } from "../support/deciding.ts";
 import { entriesOfType, loopTurns, toolTextsOf } from "../support/journal-probes.ts";
+import { asks } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
@@ -57,5 +58,42 @@ describeRuntimes("gates that take their time", (stage) => {
     expect(gate.count).toBe(1);
     expect(ran).toEqual([]);
     expect(await toolTextsOf(agent)).toEqual(["The run was stopped: enough"]);
+  });
+});
+
+function breaks(): string {
+  throw new RangeError("no input");
+}
+
+describeRuntimes("tools whose own code for a call fails before it runs", (stage) => {
+  it("a subagent whose input cannot be made fails that call alone", async () => {
+    const reader = defineAgent({ name: "reader", model: scriptedModel("read") });
+    const tools = [subagent(reader), subagent(reader, { name: "broken", input: breaks })];
+    const model = scriptedModel([calling(asks("broken", "x"), asks("reader", "x")), "the end"]);
+    const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, tools })] });
+    const agent = await startAgent(runtime, "worker", "w");
+    expect((await agent.executeTurn("go").result).text).toBe("the end");
+    expect((await toolTextsOf(agent)).toSorted()).toEqual(["Error: no input", "read"]);
+  });
+
+  it("S11: AgentStopError of needsApproval stops the turn, and the call does not run", async () => {
+    const ran: string[] = [];
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays.",
+      parameters: z.object({}),
+      needsApproval: () => {
+        throw new AgentStopError("the bank is closed");
+      },
+      execute: (_args, run) => void ran.push(run.callId),
+    });
+    const worker = defineAgent({ name: "worker", model: scriptedModel([calling("pay"), "never"]), tools: [pay] });
+    const runtime = await stage().open({ agents: [worker] });
+    const agent = await startAgent(runtime, "worker", "w");
+    const result = await agent.executeTurn("go").result;
+    expect(result).toMatchObject({ status: "stopped", stopReason: "stop_requested", steps: 1 });
+    expect(result.signal).toMatchObject({ message: "the bank is closed", source: "tool:pay" });
+    expect(ran).toEqual([]);
+    expect(await toolTextsOf(agent)).toEqual(["The run was stopped: the bank is closed"]);
   });
 });
