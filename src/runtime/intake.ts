@@ -169,6 +169,8 @@ function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null
 
 function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abort" }>): void {
   const turnId = activation.openTurnId;
+  // The turn ended just before, but with it what held the agent: the mark of the abort took that of the pause away.
+  if (turnId === null && item.turnId !== null && activation.lifecycle === "paused") takeResume(activation, item.by);
   if (turnId === null || (item.turnId !== null && item.turnId !== turnId)) return;
   const signal: StopSignal = {
     reason: item.stopReason,

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import type { AgentKey, AgentRecord, InboxItem } from "../state/index.ts";
-import { standingMark } from "./marks.ts";
 import type { MarkOutcome } from "./outcomes.ts";
 import type { AbortCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
@@ -72,8 +71,8 @@ export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: 
       const isHeld = at.status === "paused" && !at.pause;
       return isHeld ? { kind: "resume", key: switchKey("resume", key), at: now, by } : undefined;
     }
-    // What an earlier turn spawned is not below the mark of the present one.
-    if (standingMark(tables, at, ofTurn)?.reason !== "aborted") mark(at, ofTurn);
+    // Of its own: the mark above goes with the turn above, which may be over first.
+    mark(at, ofTurn);
     return { kind: "abort", key: itemKey, at: now, turnId: ofTurn, by, reason, stopReason };
   };
   const posted = postToTree(tables, record, itemFor, command.turnId);

@@ -9,16 +9,20 @@ export interface StandingMark {
   readonly message?: string;
 }
 
-/** The mark on the agent or above it that forbids new intents of the turn; an abort counts before a pause. */
+/**
+ * The mark on the agent or above it that forbids new intents of the turn. An abort counts before a pause, and the one that
+ * stands highest before those it was handed down as.
+ */
 export function standingMark(tables: Tables, record: AgentRecord, ofTurnId: string): StandingMark | undefined {
   let paused: StandingMark | undefined;
+  let aborted: StandingMark | undefined;
   let turnId: string | null = ofTurnId;
   for (let at: AgentRecord | undefined = record; at; ) {
     const { abort, agentId } = at;
-    if (abort && abort.turnId === turnId) return { reason: "aborted", agentId, message: abort.reason };
+    if (abort && abort.turnId === turnId) aborted = { reason: "aborted", agentId, message: abort.reason };
     if (at.pause) paused ??= { reason: "paused", agentId };
     turnId = at.parentTurnId;
     at = at.parentAgentId === null ? undefined : tables.agent({ tenant: at.tenant, agentId: at.parentAgentId });
   }
-  return paused;
+  return aborted ?? paused;
 }
