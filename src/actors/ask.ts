@@ -14,22 +14,22 @@ import type { Host } from "./host.ts";
 /** What a model call asks its accounts for, before it is made. */
 export async function reservationAskOf(
   host: Host,
-  accountId: string,
+  call: { readonly key: string; readonly accountId: string; readonly opensStep: boolean },
   model: LanguageModel,
   request: ModelRequest,
-  opensStep: boolean,
 ): Promise<ReservationAsk> {
   const { definition, identity } = host;
   const outputTokens = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
   const counted = model.countPromptTokens(request);
+  const promptTokens = typeof counted === "number" ? counted : await counted;
   return {
-    accountId,
+    ...call,
     agentId: identity.agentId,
-    promptTokens: typeof counted === "number" ? counted : await counted,
+    promptTokens,
+    promptBound: model.boundPromptTokens?.(request) ?? promptTokens,
     outputTokens,
     minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
     price: definition.price,
-    opensStep,
   };
 }
 

@@ -92,7 +92,8 @@ function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; r
       if (turn?.execution.status !== "in_progress") throw new TurnInterruptedError(`turn ${turnId} is over`);
       const { model } = host.definition;
       assertPriced(host, turn.limits.maxCostMicros !== undefined);
-      const ask = await reservationAskOf(host, turn.accountId, model, request, false);
+      const key = `${turnId}:${run}:${index}`;
+      const ask = await reservationAskOf(host, { key, accountId: turn.accountId, opensStep: false }, model, request);
       signal.throwIfAborted();
       const { entry } = await host.propose({
         type: "generate.requested",

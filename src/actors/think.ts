@@ -103,7 +103,14 @@ async function requestCall(
   assertPriced(host, turn.limits.maxCostMicros !== undefined);
   const retries = turn.attempt > 0;
   const step = nextStep(turn);
-  const ask = await reservationAskOf(host, turn.accountId, definition.model, request, !retries);
+  const messageId = `${turn.turnId}:${step}`;
+  const { accountId } = turn;
+  const ask = await reservationAskOf(
+    host,
+    { key: messageId, accountId, opensStep: !retries },
+    definition.model,
+    request,
+  );
   // The turn was ended while tokens were counted: what were granted now nobody would give back.
   if (signal.aborted) return undefined;
   const outcome = await host.propose({
@@ -113,7 +120,7 @@ async function requestCall(
     attempt: turn.attempt + 1,
     model: definition.model.name,
     promptHash: promptHashOf(request.messages),
-    messageId: `${turn.turnId}:${step}`,
+    messageId,
     ask,
     price: definition.price,
     reservation: null,

@@ -15,9 +15,11 @@ export const limitsSchema = z.object({
   maxToolCalls: count.optional(),
   maxTreeSteps: count.optional(),
   maxTreeToolCalls: count.optional(),
+  /** Not a limit but how they are held: prompts are reserved at their hard upper bound. */
+  strict: z.boolean().optional(),
 });
 export type Limits = z.infer<typeof limitsSchema>;
-export type LimitName = keyof Limits;
+export type LimitName = Exclude<keyof Limits, "strict">;
 export const limitNameSchema = z.enum([
   "maxSteps",
   "maxTokens",
@@ -47,6 +49,11 @@ export interface Budget {
   readonly maxTreeSteps?: number | undefined;
   /** Tool calls of this agent and all its subagents. */
   readonly maxTreeToolCalls?: number | undefined;
+  /**
+   * Reserves each prompt at a bound that no tokenizer exceeds (its bytes) instead of at its counted tokens, here and in all
+   * subagents: fewer calls fit at a time, and no miscount can pass a limit. Default false.
+   */
+  readonly strict?: boolean | undefined;
 }
 
 const budgetFields = new Set([
@@ -58,6 +65,7 @@ const budgetFields = new Set([
   "maxToolCalls",
   "maxTreeSteps",
   "maxTreeToolCalls",
+  "strict",
 ]);
 
 /** Turns a user's budget into stored limits. Throws `InvalidInputError` naming the field, the value and what is right. */
@@ -77,7 +85,10 @@ export function limitsOf(budget: Budget = {}): Limits {
   if (budget.maxSeconds !== undefined) limits.maxActiveMs = scaled("maxSeconds", budget.maxSeconds, 1000);
   if (budget.maxCost !== undefined) limits.maxCostMicros = scaled("maxCost", budget.maxCost, 1_000_000);
   if (budget.deadline !== undefined) limits.deadlineAt = instant(budget.deadline);
-  return limits;
+  if (budget.strict !== undefined && typeof budget.strict !== "boolean") {
+    throw refused("strict", budget.strict, "true or false");
+  }
+  return budget.strict === undefined ? limits : { ...limits, strict: budget.strict };
 }
 
 /** A budget without any limit. */
@@ -87,7 +98,8 @@ export function unlimited(): Limits {
 
 /** Whether no limit is set at all (row S7). */
 export function isEmpty(limits: Limits): boolean {
-  return Object.values(limits).every((value) => value === undefined);
+  const { strict: _how, ...amounts } = limits;
+  return Object.values(amounts).every((value) => value === undefined);
 }
 
 /** Whether any limit is reached at `now` (row S7). */
@@ -132,7 +144,10 @@ function instant(value: unknown): number {
 
 function refused(name: string, value: unknown, right: string): InvalidInputError {
   const shown = typeof value === "string" ? `the text "${value}"` : String(value);
-  return new InvalidInputError(`budget.${name} is ${shown}; it takes ${right}, or leave it out for unlimited`, {
-    details: { field: name },
-  });
+  return new InvalidInputError(
+    `budget.${name} is ${shown}; it takes ${right}, or leave it out${name === "strict" ? "" : " for unlimited"}`,
+    {
+      details: { field: name },
+    },
+  );
 }

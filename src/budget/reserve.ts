@@ -5,9 +5,14 @@ import { costBound, outputWithin, priceSchema } from "./price.ts";
 
 /** What a model call asks for before it is made. */
 export const reservationAskSchema = z.object({
+  /** Names the call in its agent's tree; the same one when it is asked again after a wait. */
+  key: z.string(),
   accountId: z.string(),
   agentId: z.string(),
+  /** The prompt as counted. */
   promptTokens: z.number().int().nonnegative(),
+  /** What the prompt cannot exceed, whatever the provider's tokenizer; reserved where an account of the chain is `strict`. */
+  promptBound: z.number().int().nonnegative(),
   /** The most the call may generate. */
   outputTokens: z.number().int().positive(),
   /** Below this it is not worth making: min(outputTokens, 256). */
@@ -47,7 +52,9 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
  * the way. `unpriced`: a limit on cost binds, and nobody knows what the call costs. The output is clamped below what
  * was asked only to what the limits themselves leave.
  */
-export function reserve(chain: readonly Account[], ask: ReservationAsk, now: number): ReserveOutcome {
+export function reserve(chain: readonly Account[], asked: ReservationAsk, now: number): ReserveOutcome {
+  const isStrict = chain.some(({ limits }) => limits.strict === true);
+  const ask = isStrict ? { ...asked, promptTokens: Math.max(asked.promptTokens, asked.promptBound) } : asked;
   let outputTokens = ask.outputTokens;
   const rooms: Room[] = [];
   for (const account of chain) {

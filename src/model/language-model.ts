@@ -24,6 +24,8 @@ export interface LanguageModel {
   /** Tokens that prompt and answer may have together; absent: unknown. */
   readonly contextWindow?: number | undefined;
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse>;
-  /** Upper bound of the prompt's tokens, used to reserve before the call. */
+  /** The prompt's tokens, as close as the adapter can count them: what is reserved before the call. */
   countPromptTokens(request: ModelRequest): number | Promise<number>;
+  /** What the prompt's tokens cannot exceed: reserved where a budget is `strict`. Default: what was counted. */
+  boundPromptTokens?(request: ModelRequest): number;
 }

@@ -9,7 +9,9 @@ export function ask(changes: Partial<ReservationAsk> = {}): ReservationAsk {
   return {
     accountId: "a",
     agentId: "agent",
+    key: "agent:1",
     promptTokens: 100,
+    promptBound: 100,
     outputTokens: 400,
     minimumOutputTokens: 256,
     price: null,

@@ -101,7 +101,9 @@ function askOf(tree: Tree, { who, promptTokens, outputTokens, price, opensStep }
   return {
     accountId: id,
     agentId: `g${id.slice(1)}`,
+    key: `${who}`,
     promptTokens,
+    promptBound: promptTokens,
     outputTokens,
     minimumOutputTokens,
     price,

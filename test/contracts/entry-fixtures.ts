@@ -23,7 +23,9 @@ export function askOf(changes: Partial<ReservationAsk> = {}): ReservationAsk {
   return {
     accountId: `turn:${TURN}`,
     agentId: ROOT,
+    key: "turn:1",
     promptTokens: 100,
+    promptBound: 100,
     outputTokens: 400,
     minimumOutputTokens: 256,
     price: null,

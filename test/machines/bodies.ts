@@ -47,7 +47,9 @@ export function modelRequested(step = 1, attempt = 1): Body<"model.requested"> {
   const ask = {
     accountId,
     agentId: "desk",
+    key: "turn:1",
     promptTokens: 44,
+    promptBound: 44,
     outputTokens: 256,
     minimumOutputTokens: 256,
     price: null,
