@@ -139,7 +139,7 @@ function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "
 export function pauseAgent(activation: Activation, by: string, now = false): void {
   const { lifecycle, openTurnId } = activation;
   if (lifecycle === "paused") return;
-  if (!activation.isPausing) {
+  if (!isHeld(activation)) {
     const turnId = openTurnId === null ? {} : { turnId: openTurnId };
     activation.append({ type: "agent.pausing", by, ...turnId, ...(now ? { now } : {}) });
     if (openTurnId === null) activation.append({ type: "agent.paused" });
@@ -179,7 +179,14 @@ function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abo
   };
   activation.append({ type: "stop.signalled", turnId, signal });
   // A paused agent takes no step on its own: ending it is what was asked for.
-  if (activation.lifecycle === "paused" || activation.isPausing) takeResume(activation, item.by);
+  if (isHeld(activation)) takeResume(activation, item.by);
+}
+
+/** Whether a pause holds the agent, or is about to: its entry may stand behind an intent that is not decided yet. */
+function isHeld(activation: Activation): boolean {
+  const last = activation.undelivered().findLast(({ type }) => type === "agent.pausing" || type === "agent.resumed");
+  if (last) return last.type === "agent.pausing";
+  return activation.lifecycle === "paused" || activation.isPausing;
 }
 
 /** A limit on time has run out. */

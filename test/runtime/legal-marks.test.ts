@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { createDeferred } from "../../src/base/index.ts";
+import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
 import { defineAgent, defineTool, subagent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { loopTurns } from "../support/journal-probes.ts";
@@ -81,6 +81,39 @@ describeRuntimes("marks of an abort and a pause", (stage) => {
     await loopTurns(10);
     expect(agent.state.status).toBe("ready");
     expect((await agent.executeTurn("once more").result).text).toBe("again");
+  });
+
+  it("L6: a pause and an abort that come while a call is being asked for leave the agent ready", async () => {
+    const look = defineTool({
+      name: "look",
+      description: "Looks.",
+      parameters: z.object({}),
+      effect: "once",
+      execute: () => "seen",
+    });
+    const model = scriptedModel([calling("look"), "again"]);
+    const { runtime } = await stage().openProcess({ agents: [defineAgent({ name: "worker", model, tools: [look] })] });
+    const agent = await runtime.agent("worker", { agentId: "w" });
+    await agent.start();
+    const marks: Promise<unknown>[] = [];
+    const disarm = armFaultPoints([
+      {
+        name: "call.gated",
+        hit: 1,
+        action: () => {
+          marks.push(agent.pause({ now: true }), agent.abort("enough"));
+        },
+      },
+    ]);
+    try {
+      expect((await agent.executeTurn("go").result).status).toBe("stopped");
+      await Promise.all(marks);
+      await loopTurns(20);
+      expect(agent.state.status).toBe("ready");
+      expect((await agent.executeTurn("once more").result).text).toBe("again");
+    } finally {
+      disarm();
+    }
   });
 });
 
