@@ -17,9 +17,13 @@ export const limitsSchema = z.object({
   maxTreeToolCalls: count.optional(),
   /** Not a limit but how they are held: prompts are reserved at their hard upper bound. */
   strict: z.boolean().optional(),
+  /** Not a limit but how they end: the last call that surely fits is made without tools, for an answer. */
+  finalAnswer: z.boolean().optional(),
 });
 export type Limits = z.infer<typeof limitsSchema>;
-export type LimitName = Exclude<keyof Limits, "strict">;
+const limitFlags = ["strict", "finalAnswer"] as const;
+type LimitFlag = (typeof limitFlags)[number];
+export type LimitName = Exclude<keyof Limits, LimitFlag>;
 export const limitNameSchema = z.enum([
   "maxSteps",
   "maxTokens",
@@ -54,6 +58,11 @@ export interface Budget {
    * subagents: fewer calls fit at a time, and no miscount can pass a limit. Default false.
    */
   readonly strict?: boolean | undefined;
+  /**
+   * Makes the last call that surely fits into the limits one without tools, and tells the model so: the turn ends with an
+   * answer from what is there instead of in the middle of its work. Default false.
+   */
+  readonly finalAnswer?: boolean | undefined;
 }
 
 const budgetFields = new Set([
@@ -66,6 +75,7 @@ const budgetFields = new Set([
   "maxTreeSteps",
   "maxTreeToolCalls",
   "strict",
+  "finalAnswer",
 ]);
 
 /** Turns a user's budget into stored limits. Throws `InvalidInputError` naming the field, the value and what is right. */
@@ -85,10 +95,14 @@ export function limitsOf(budget: Budget = {}): Limits {
   if (budget.maxSeconds !== undefined) limits.maxActiveMs = scaled("maxSeconds", budget.maxSeconds, 1000);
   if (budget.maxCost !== undefined) limits.maxCostMicros = scaled("maxCost", budget.maxCost, 1_000_000);
   if (budget.deadline !== undefined) limits.deadlineAt = instant(budget.deadline);
-  if (budget.strict !== undefined && typeof budget.strict !== "boolean") {
-    throw refused("strict", budget.strict, "true or false");
+  const flags: { -readonly [Flag in LimitFlag]?: boolean } = {};
+  for (const name of limitFlags) {
+    const value = budget[name];
+    if (value === undefined) continue;
+    if (typeof value !== "boolean") throw refused(name, value, "true or false");
+    flags[name] = value;
   }
-  return budget.strict === undefined ? limits : { ...limits, strict: budget.strict };
+  return { ...limits, ...flags };
 }
 
 /** A budget without any limit. */
@@ -98,7 +112,7 @@ export function unlimited(): Limits {
 
 /** Whether no limit is set at all (row S7). */
 export function isEmpty(limits: Limits): boolean {
-  const { strict: _how, ...amounts } = limits;
+  const { strict: _held, finalAnswer: _ended, ...amounts } = limits;
   return Object.values(amounts).every((value) => value === undefined);
 }
 
@@ -145,7 +159,7 @@ function instant(value: unknown): number {
 function refused(name: string, value: unknown, right: string): InvalidInputError {
   const shown = typeof value === "string" ? `the text "${value}"` : String(value);
   return new InvalidInputError(
-    `budget.${name} is ${shown}; it takes ${right}, or leave it out${name === "strict" ? "" : " for unlimited"}`,
+    `budget.${name} is ${shown}; it takes ${right}, or leave it out${name === "strict" || name === "finalAnswer" ? "" : " for unlimited"}`,
     {
       details: { field: name },
     },

@@ -72,6 +72,17 @@ describe("a budget as a user writes it", () => {
   });
 });
 
+describe("how limits are held", () => {
+  test("is stored beside them, and is no limit by itself", () => {
+    expect(limitsOf({ strict: true, finalAnswer: false })).toEqual({ strict: true, finalAnswer: false });
+    expect(isEmpty(limitsOf({ strict: true, finalAnswer: true }))).toBe(true);
+  });
+
+  test.each(["strict", "finalAnswer"])("%s takes true or false only", (field) => {
+    expect(() => limitsOf({ [field]: 1 })).toThrow(`budget.${field} is 1; it takes true or false, or leave it out`);
+  });
+});
+
 describe("limits", () => {
   test("are empty only when none is set; a limit of 0 is one", () => {
     expect(isEmpty(unlimited())).toBe(true);
