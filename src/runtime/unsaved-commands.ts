@@ -1,5 +1,5 @@
 import type { AgentKey, AgentRecord, InboxItem } from "../state/index.ts";
-import type { StoredTree, Stores } from "../stores/index.ts";
+import type { KnownItems, StoredTree, Stores } from "../stores/index.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
@@ -8,13 +8,17 @@ const ALL = Number.MAX_SAFE_INTEGER;
  * answered, so they are given to the tree as it is.
  */
 export class PassedCommands {
-  /** Agents and keys of items that the tree has already. */
-  readonly #known = new Set<string>();
+  readonly #known = new Map<string, Set<string>>();
+
+  /** Items that the tree has already. */
+  get known(): KnownItems {
+    return this.#known;
+  }
 
   /** The tree is there with these items now. */
   note(tree: StoredTree): void {
     this.#known.clear();
-    for (const { record, inbox } of tree.agents) for (const item of inbox) this.#known.add(nameOf(record, item));
+    for (const { record, inbox } of tree.agents) for (const { key } of inbox) this.#isNew(record.agentId, key);
   }
 
   /** Gives what is new in `saved` to `held`; tells whether there was anything. */
@@ -23,19 +27,20 @@ export class PassedCommands {
     for (const record of await saved.listAgents({ tenant, rootAgentId, limit: ALL })) {
       const key = { tenant, agentId: record.agentId };
       for (const item of await saved.inbox(key)) {
-        const name = nameOf(record, item);
-        if (this.#known.has(name)) continue;
-        this.#known.add(name);
+        if (!this.#isNew(record.agentId, item.key)) continue;
         await give(held, record, item);
         isAny = true;
       }
     }
     return isAny;
   }
-}
 
-function nameOf({ agentId }: AgentRecord, { key }: InboxItem): string {
-  return `${agentId} ${key}`;
+  #isNew(agentId: string, itemKey: string): boolean {
+    const keys = this.#known.get(agentId) ?? new Set();
+    if (keys.has(itemKey)) return false;
+    this.#known.set(agentId, keys.add(itemKey));
+    return true;
+  }
 }
 
 async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<void> {

@@ -107,14 +107,20 @@ export class UnsavedTree {
     await durable.heartbeat(process.processId, clock.now());
     if (this.#isClaimed) await this.#checkClaim();
     else await this.#claim(record);
-    const isToldMore = await this.passCommands();
-    const tree = await this.#memory.exportTree(tenant, agentId);
-    if (!tree) return isToldMore;
-    // The lease on the root is kept, whether or not the root is at work.
-    const agents = tree.agents.map((agent) => (agent.record.agentId === agentId ? { ...agent, isHeld: true } : agent));
-    await durable.importTree({ ...tree, agents, projections: [] }, process.processId);
-    this.#commands.note(tree);
-    return isToldMore;
+    for (let isToldMore = false; ; ) {
+      isToldMore = (await this.passCommands()) || isToldMore;
+      const tree = await this.#memory.exportTree(tenant, agentId);
+      if (!tree) return isToldMore;
+      // The lease on the root is kept, whether or not the root is at work.
+      const agents = tree.agents.map((agent) =>
+        agent.record.agentId === agentId ? { ...agent, isHeld: true } : agent,
+      );
+      const saved = { ...tree, agents, projections: [] };
+      // What was sent since the commands were passed is passed first.
+      if (!(await durable.importTree(saved, process.processId, this.#commands.known))) continue;
+      this.#commands.note(tree);
+      return isToldMore;
+    }
   }
 
   /** Gives what other processes sent to the saved tree to the tree as it is; tells whether there was anything. */

@@ -64,7 +64,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     readTree: (tenant, root, after, limit) => ofTree(tenant, root).readTree(tenant, root, after, limit),
     accounts: (tenant, root) => ofTree(tenant, root).accounts(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
-    importTree: (tree, processId) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId),
+    importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
     // Projections are copies of what is saved.
     projectionCursor: (tenant, name, root) => durable.projectionCursor(tenant, name, root),
     moveProjection: (tenant, name, root, cursor) => durable.moveProjection(tenant, name, root, cursor),

@@ -54,7 +54,7 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     dueTimers: (now, limit) => read(() => tables.dueTimers(now, countOf("limit", limit))),
     nextTimerAt: () => read(() => tables.nextTimerAt()),
     exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),
-    importTree: (tree, processId) => write(() => importTree(tables, tree, processId)),
+    importTree: (tree, processId, known) => write(() => importTree(tables, tree, processId, known)),
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
     moveProjection: (tenant, name, root, cursor) =>
       write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),

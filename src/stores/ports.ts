@@ -22,7 +22,7 @@ import type {
   OpenTurnOutcome,
   ProcessIdentity,
 } from "./outcomes.ts";
-import type { StoredTree } from "./stored-tree.ts";
+import type { KnownItems, StoredTree } from "./stored-tree.ts";
 
 export interface TurnCommand {
   readonly input: Content | null;
@@ -166,8 +166,10 @@ export interface Stores {
    * from now on (register it first), the others by nobody. Epochs do not go back, and an owner here that is another process is
    * fenced off. Rows keep their order under growing cursors; where the tree only adds to the rows stored here, those
    * keep the cursors they have. Throws `InvalidInputError` for a tree whose parts do not belong together.
+   * With `known`, the keys of inbox items by agent id that the tree has taken account of: false, and nothing is changed,
+   * when an inbox here holds another one, since its sender was told that it is kept.
    */
-  importTree(tree: StoredTree, processId: string): Promise<void>;
+  importTree(tree: StoredTree, processId: string, known?: KnownItems): Promise<boolean>;
 
   /** The cursor up to which a projection has taken a tree's rows; 0 at first (row L11). */
   projectionCursor(tenant: string, name: string, rootAgentId: string): Promise<number>;

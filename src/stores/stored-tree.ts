@@ -24,6 +24,9 @@ export interface StoredAgent {
   readonly requests: readonly AgentRequest[];
 }
 
+/** Keys of inbox items by agent id. */
+export type KnownItems = ReadonlyMap<string, ReadonlySet<string>>;
+
 /** Everything that a store knows of one tree, as one plain value: it may be written as JSON. */
 export interface StoredTree {
   readonly tenant: string;

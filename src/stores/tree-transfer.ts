@@ -3,7 +3,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
 import type { LocalTables } from "./local-tables.ts";
 import type { Committed } from "./outcomes.ts";
-import type { StoredAgent, StoredRow, StoredTree } from "./stored-tree.ts";
+import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./stored-tree.ts";
 import { freshHead, type Head } from "./tables.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
@@ -40,10 +40,11 @@ function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
   };
 }
 
-/** Puts a tree in the place of the one that is stored; inside a transaction of the adapter. */
-export function importTree(tables: LocalTables, tree: StoredTree, processId: string): void {
+/** Puts a tree in the place of the one that is stored; inside a transaction of the adapter. False: it holds more than is known. */
+export function importTree(tables: LocalTables, tree: StoredTree, processId: string, known?: KnownItems): boolean {
   checkTree(tree);
   const { tenant, rootAgentId, agents, accounts, rows } = tree;
+  if (known && holdsOther(tables, tree, known)) return false;
   const heads = new Map(
     tables.agentsOfTree(tenant, rootAgentId).map(({ agentId }) => [agentId, tables.head({ tenant, agentId })]),
   );
@@ -65,6 +66,13 @@ export function importTree(tables: LocalTables, tree: StoredTree, processId: str
     const last = rows.findLast((row) => row.cursor <= cursor);
     tables.moveProjection(tenant, name, rootAgentId, (last && cursors.get(last.cursor)) ?? 0);
   }
+  return true;
+}
+
+function holdsOther(tables: LocalTables, { tenant, rootAgentId }: StoredTree, known: KnownItems): boolean {
+  return tables
+    .agentsOfTree(tenant, rootAgentId)
+    .some(({ agentId }) => tables.inbox({ tenant, agentId }).some(({ key }) => known.get(agentId)?.has(key) !== true));
 }
 
 function putAgent(tables: LocalTables, agent: StoredAgent): void {

@@ -47,6 +47,21 @@ export function treePlacesContract(subject: () => Stores): void {
     expect(cursor).toBeGreaterThan(after.at(-1) ?? 0);
   });
 
+  test("told what is known, it puts no tree over a command that came since", async () => {
+    const source = memoryStores();
+    await openTeam(source);
+    await subject().importTree(await exported(source), here.processId, new Map());
+    await subject().pause(keyOf(), "ann", NOW);
+    const before = await exported(subject());
+    expect(await subject().importTree(await exported(source), here.processId, new Map())).toBe(false);
+    expect(await exported(subject())).toEqual(before);
+    const known = new Map(
+      before.agents.map(({ record, inbox }) => [record.agentId, new Set(inbox.map(({ key }) => key))]),
+    );
+    expect(await subject().importTree(await exported(source), here.processId, known)).toBe(true);
+    expect((await subject().inbox(keyOf())).filter(({ kind }) => kind === "pause")).toEqual([]);
+  });
+
   test("epochs do not go back, on either side", async () => {
     const source = memoryStores();
     const owner = await openAgent(source);

@@ -2,15 +2,17 @@ import { expect, it } from "vitest";
 import {
   AlreadyOwnedError,
   type Agent,
+  createRuntime,
   defineAgent,
   LeaseLostError,
   type Runtime,
+  type Stores,
   textOf,
   type TroupeEvent,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { elapse, loopTurns } from "../support/journal-probes.ts";
-import { describeRuntimes } from "../support/runtimes.ts";
+import { describeRuntimes, stageLeaseMs } from "../support/runtimes.ts";
 import { createGate } from "../support/turn-probes.ts";
 
 const tenant = "default";
@@ -134,6 +136,37 @@ describeRuntimes("an agent that several processes want, with autoSave: false", (
     await expect(agent.saveState()).rejects.toThrow("was made by another process");
     expect((await theirs.getMessages()).map(({ content }) => content)).toEqual(["theirs", "I see 1"]);
     expect((await agent.getMessages()).map(({ content }) => content)).toEqual(["mine", "I see 1"]);
+  });
+
+  it("a turn that others send in the moment in which it is saved reaches it too", async () => {
+    const other = await stage().open({ agents: [talker()] });
+    let sent: Promise<string> | undefined;
+    const stores: Stores = new Proxy(stage().look(), {
+      get: (target, name: keyof Stores) => {
+        if (name !== "importTree") return target[name];
+        const put: Stores["importTree"] = async (...given) => {
+          if (given[0].rootAgentId === "u" && stored) {
+            sent ??= (await other.find("u")).executeTurn("from afar").id;
+            await sent;
+          }
+          stored = true;
+          return await target.importTree(...given);
+        };
+        return put;
+      },
+    });
+    let stored = false;
+    const { clock } = stage();
+    const runtime = await createRuntime({ agents: [talker()], stores, clock, leaseMs: stageLeaseMs });
+    const agent = await started(runtime);
+    await agent.executeTurn("mine").result;
+    await agent.saveState();
+    await agent.saveState();
+    expect(await sent).toBe("u#2");
+    expect(await agent.turn("u#2").result).toMatchObject({ text: "I see 3" });
+    await agent.saveState();
+    expect(await stage().look().inbox({ tenant, agentId: "u" })).toEqual([]);
+    await runtime.shutdown();
   });
 
   it("turns, pauses and aborts that others send to the saved agent reach it", async () => {
