@@ -1,5 +1,11 @@
 import { faultPoint } from "../base/index.ts";
-import { type Compaction, type CompactionInput, type CompactionStrategy, compactionDue } from "../context/index.ts";
+import {
+  type Compaction,
+  type CompactionInput,
+  type CompactionStrategy,
+  compactionDue,
+  withPatches,
+} from "../context/index.ts";
 import { ContextTooLongError } from "../errors/index.ts";
 import type { EntryOf, Message, TurnState } from "../state/index.ts";
 import { tooLong } from "./compaction-limit.ts";
@@ -8,6 +14,7 @@ import { generateFor } from "./generate.ts";
 import { isWarnedOf } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
+import { patchesOf } from "./prompt.ts";
 import { contextPercentOf } from "./trace.ts";
 
 /**
@@ -37,9 +44,11 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
   const step = turn.attempt > 0 ? turn.step : turn.step + 1;
   const { strategy, keep } = autoCompact;
   const view = host.history();
+  const patches = patchesOf(host, turn);
   const compaction = await host.world.run(`${turnId}:${step}:${run}`, signal, (worldSignal) =>
     compactUnlessTooLong(strategy, {
       messages: view,
+      shown: (messages) => withPatches(messages, patches),
       keep,
       turnId,
       isTooLong,

@@ -57,7 +57,8 @@ function isResolved(entry: { type: string }): entry is EntryOf<"instructions.res
   return entry.type === "instructions.resolved";
 }
 
-function patchesOf(host: Host, turn: TurnState): HookPatch[] {
+/** What `beforeLlm` hooks changed for the coming call. */
+export function patchesOf(host: Host, turn: TurnState): HookPatch[] {
   if (turn.appliedHooks.length === 0) return [];
   const patches: HookPatch[] = [];
   for (const entry of host.memory(turn.turnId).entries) {

@@ -6,6 +6,8 @@ import { isSummary } from "./open-turn.ts";
 export interface CompactionInput {
   /** What the model could see until now, oldest first: after an earlier compaction its summary stands in front. */
   readonly messages: readonly Message[];
+  /** Those of some messages that the model may be shown, as `beforeLlm` hooks edited them, without what they took away. */
+  readonly shown: (messages: readonly Message[]) => readonly Message[];
   /** Newest messages to leave as they are; absent: the strategy's own number. */
   readonly keep?: number | undefined;
   /** The open turn: its task stays in sight. */

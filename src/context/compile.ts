@@ -28,20 +28,26 @@ export function compileMessages(
   history: readonly Message[],
   patches: readonly HookPatch[],
 ): Message[] {
+  const messages: Message[] = [];
+  if (instructions !== "") {
+    messages.push({ id: "instructions", role: "system", createdAt: 0, content: instructions, origin: "runtime" });
+  }
+  messages.push(...withPatches(history, patches));
+  return messages;
+}
+
+/** Messages as `beforeLlm` hooks let the model see them. */
+export function withPatches(history: readonly Message[], patches: readonly HookPatch[]): readonly Message[] {
+  if (patches.length === 0) return history;
   const edited = new Map<string, Content>();
   const removed = new Set<string>();
   for (const patch of patches) {
     for (const { messageId, content } of patch.edited) edited.set(messageId, content);
     for (const messageId of patch.removedMessageIds) removed.add(messageId);
   }
-  const messages: Message[] = [];
-  if (instructions !== "") {
-    messages.push({ id: "instructions", role: "system", createdAt: 0, content: instructions, origin: "runtime" });
-  }
-  for (const message of history) {
-    if (removed.has(message.id)) continue;
+  return history.flatMap((message) => {
+    if (removed.has(message.id)) return [];
     const content = edited.get(message.id);
-    messages.push(content === undefined ? message : { ...message, content });
-  }
-  return messages;
+    return content === undefined ? [message] : [{ ...message, content }];
+  });
 }

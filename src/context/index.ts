@@ -7,7 +7,7 @@ export {
   compactionDue,
   viewOf,
 } from "./compaction.ts";
-export { type Assembly, assembleMessages, compileMessages } from "./compile.ts";
+export { type Assembly, assembleMessages, compileMessages, withPatches } from "./compile.ts";
 export { type DropOldestOptions, dropOldest } from "./drop-oldest.ts";
 export type { CompileInput, HistoryCompiler } from "./history-compiler.ts";
 export { isLegal, legalMessages } from "./legal-messages.ts";

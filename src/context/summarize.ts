@@ -37,7 +37,7 @@ export function summarize(options: SummarizeOptions = {}): CompactionStrategy {
     const plan = planCompaction(input, input.keep ?? keep);
     if (!plan) return null;
     input.signal.throwIfAborted();
-    const transcript = transcriptOf(plan.covered, Math.min(maxInputCharacters, boundOf(input)));
+    const transcript = transcriptOf(input.shown(plan.covered), Math.min(maxInputCharacters, boundOf(input)));
     const response = await input.generate({
       maxOutputTokens,
       messages: [

@@ -26,7 +26,7 @@ const response: ModelResponse = {
 const generate = (): Promise<ModelResponse> => Promise.resolve(response);
 
 function compactionInput(messages: readonly Message[], turnId: string, isTooLong: boolean): CompactionInput {
-  return { messages, turnId, isTooLong, generate, signal: new AbortController().signal };
+  return { messages, shown: (all) => all, turnId, isTooLong, generate, signal: new AbortController().signal };
 }
 
 /** A store with its last compaction, as the runtime keeps them. */

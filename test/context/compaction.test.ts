@@ -13,7 +13,7 @@ import { answer, hookMessage, idsOf, input, round, summary, turn, wholeTurn } fr
 const generate = (): Promise<never> => Promise.reject(new Error("dropping asks no model"));
 
 function given(messages: readonly Message[], more: Partial<CompactionInput> = {}): CompactionInput {
-  return { messages, turnId: turn(9), generate, signal: new AbortController().signal, ...more };
+  return { messages, shown: (all) => all, turnId: turn(9), generate, signal: new AbortController().signal, ...more };
 }
 
 /** What is still shown after a compaction of all these messages; undefined when nothing could go. */
