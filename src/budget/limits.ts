@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { InvalidInputError } from "../errors/index.ts";
 import type { Amounts } from "./amounts.ts";
 
 const count = z.number().int().nonnegative();
@@ -21,147 +20,88 @@ export const limitsSchema = z.object({
   finalAnswer: z.boolean().optional(),
 });
 export type Limits = z.infer<typeof limitsSchema>;
-const limitFlags = ["strict", "finalAnswer"] as const;
-type LimitFlag = (typeof limitFlags)[number];
+
+/** What stands beside the limits and is none. */
+export const limitFlags = ["strict", "finalAnswer"] as const;
+export type LimitFlag = (typeof limitFlags)[number];
 export type LimitName = Exclude<keyof Limits, LimitFlag>;
+/** In the order in which they are looked at: steps, tool calls, tokens, cost, time. */
 export const limitNameSchema = z.enum([
   "maxSteps",
+  "maxTreeSteps",
+  "maxToolCalls",
+  "maxTreeToolCalls",
   "maxTokens",
-  "maxActiveMs",
   "maxCostMicros",
+  "maxActiveMs",
   "deadlineAt",
-  "maxToolCalls",
-  "maxTreeSteps",
-  "maxTreeToolCalls",
 ]);
 
-/** A budget as a user writes it. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
-export interface Budget {
-  /** Model calls that open a step. */
-  readonly maxSteps?: number | undefined;
-  /** Input and output tokens together, subagents included. */
-  readonly maxTokens?: number | undefined;
-  /** Seconds in which models, tools or children work; time spent waiting for people does not count. */
-  readonly maxSeconds?: number | undefined;
-  /** Dollars, subagents included. */
-  readonly maxCost?: number | undefined;
-  /** The moment at which all work ends: a date, an ISO text, or milliseconds since the epoch. */
-  readonly deadline?: Date | string | number | undefined;
-  /** Tool calls of this agent. */
-  readonly maxToolCalls?: number | undefined;
-  /** Steps of this agent and all its subagents. */
-  readonly maxTreeSteps?: number | undefined;
-  /** Tool calls of this agent and all its subagents. */
-  readonly maxTreeToolCalls?: number | undefined;
-  /**
-   * Reserves each prompt at a bound that no tokenizer exceeds (its bytes) instead of at its counted tokens, here and in all
-   * subagents: fewer calls fit at a time, and no miscount can pass a limit. Default false.
-   */
-  readonly strict?: boolean | undefined;
-  /**
-   * Makes the last call that surely fits into the limits one without tools, and tells the model so: the turn ends with an
-   * answer from what is there instead of in the middle of its work. Default false.
-   */
-  readonly finalAnswer?: boolean | undefined;
-}
+/** The limits of which an amount is used up; a deadline is met by the clock. */
+const amountOf: Readonly<Record<Exclude<LimitName, "deadlineAt">, keyof Amounts>> = {
+  maxSteps: "steps",
+  maxTreeSteps: "treeSteps",
+  maxToolCalls: "toolCalls",
+  maxTreeToolCalls: "treeToolCalls",
+  maxTokens: "tokens",
+  maxCostMicros: "costMicros",
+  maxActiveMs: "activeMs",
+};
 
-const budgetFields = new Set([
-  "maxSteps",
-  "maxTokens",
-  "maxSeconds",
-  "maxCost",
-  "deadline",
-  "maxToolCalls",
-  "maxTreeSteps",
-  "maxTreeToolCalls",
-  "strict",
-  "finalAnswer",
-]);
-
-/** Turns a user's budget into stored limits. Throws `InvalidInputError` naming the field, the value and what is right. */
-export function limitsOf(budget: Budget = {}): Limits {
-  for (const field of Object.keys(budget)) {
-    if (budgetFields.has(field)) continue;
-    throw new InvalidInputError(
-      `budget.${field} is not a limit; the limits are ${[...budgetFields].join(", ")} (an absent one is unlimited)`,
-    );
-  }
-  const limits: { -readonly [Name in LimitName]?: number } = {};
-  const whole = ["maxSteps", "maxTokens", "maxToolCalls", "maxTreeSteps", "maxTreeToolCalls"] as const;
-  for (const name of whole) {
-    const value = budget[name];
-    if (value !== undefined) limits[name] = wholeNumber(name, value);
-  }
-  if (budget.maxSeconds !== undefined) limits.maxActiveMs = scaled("maxSeconds", budget.maxSeconds, 1000);
-  if (budget.maxCost !== undefined) limits.maxCostMicros = scaled("maxCost", budget.maxCost, 1_000_000);
-  if (budget.deadline !== undefined) limits.deadlineAt = instant(budget.deadline);
-  const flags: { -readonly [Flag in LimitFlag]?: boolean } = {};
-  for (const name of limitFlags) {
-    const value = budget[name];
-    if (value === undefined) continue;
-    if (typeof value !== "boolean") throw refused(name, value, "true or false");
-    flags[name] = value;
-  }
-  return { ...limits, ...flags };
-}
-
-/** A budget without any limit. */
+/** Limits of which none is set. */
 export function unlimited(): Limits {
   return {};
 }
 
-/** Whether no limit is set at all (row S7). */
+/** Whether no limit is set at all (row S7). A limit of 0 is one; `strict` and `finalAnswer` are none. */
 export function isEmpty(limits: Limits): boolean {
-  const { strict: _held, finalAnswer: _ended, ...amounts } = limits;
-  return Object.values(amounts).every((value) => value === undefined);
+  return limitNameSchema.options.every((name) => limits[name] === undefined);
 }
 
-/** Whether any limit is reached at `now` (row S7). */
+/** Whether any limit is reached at `now`, in milliseconds since the epoch (row S7). */
 export function isExhausted(limits: Limits, used: Amounts, now: number): boolean {
   return reachedLimit(limits, used, now) !== undefined;
 }
 
 /** The first limit that is reached, in the order of the stop reasons: steps, tokens, cost, time. */
 export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitName | undefined {
-  if (reached(limits.maxSteps, used.steps)) return "maxSteps";
-  if (reached(limits.maxTreeSteps, used.treeSteps)) return "maxTreeSteps";
-  if (reached(limits.maxToolCalls, used.toolCalls)) return "maxToolCalls";
-  if (reached(limits.maxTreeToolCalls, used.treeToolCalls)) return "maxTreeToolCalls";
-  if (reached(limits.maxTokens, used.tokens)) return "maxTokens";
-  if (reached(limits.maxCostMicros, used.costMicros)) return "maxCostMicros";
-  if (reached(limits.maxActiveMs, used.activeMs)) return "maxActiveMs";
-  if (reached(limits.deadlineAt, now)) return "deadlineAt";
-  return undefined;
+  return limitNameSchema.options.find((name) => {
+    const max = limits[name];
+    return max !== undefined && usedOf(name, used, now) >= max;
+  });
 }
 
-function reached(limit: number | undefined, amount: number): boolean {
-  return limit !== undefined && amount >= limit;
-}
+/** What is left of a limit, in its own unit; of a deadline it is the milliseconds until it. An absent one is unlimited. */
+export type Remaining = { readonly [Name in LimitName]?: number };
 
-function wholeNumber(name: string, value: unknown): number {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value;
-  throw refused(name, value, "a whole number of at least 0");
-}
-
-function scaled(name: string, value: unknown, factor: number): number {
-  if (typeof value === "number" && Number.isFinite(value) && value >= 0 && value * factor <= Number.MAX_SAFE_INTEGER) {
-    return Math.floor(value * factor + 1e-6);
+/**
+ * What is left of each limit that is set, never below 0 (row S7). What is reserved is not taken off: pass
+ * `used` with it added to know what a new call may have.
+ */
+export function remaining(limits: Limits, used: Amounts, now: number): Remaining {
+  const left: { -readonly [Name in LimitName]?: number } = {};
+  for (const name of limitNameSchema.options) {
+    const max = limits[name];
+    if (max !== undefined) left[name] = Math.max(0, max - usedOf(name, used, now));
   }
-  throw refused(name, value, "a finite number of at least 0");
+  return left;
 }
 
-function instant(value: unknown): number {
-  const at = value instanceof Date ? value.getTime() : typeof value === "string" ? Date.parse(value) : value;
-  if (typeof at === "number" && Number.isSafeInteger(at) && at >= 0) return at;
-  throw refused("deadline", value, "a Date, an ISO date text, or whole milliseconds since the epoch");
+function usedOf(name: LimitName, used: Amounts, now: number): number {
+  return name === "deadlineAt" ? now : used[amountOf[name]];
 }
 
-function refused(name: string, value: unknown, right: string): InvalidInputError {
-  const shown = typeof value === "string" ? `the text "${value}"` : String(value);
-  return new InvalidInputError(
-    `budget.${name} is ${shown}; it takes ${right}, or leave it out${name === "strict" || name === "finalAnswer" ? "" : " for unlimited"}`,
-    {
-      details: { field: name },
-    },
-  );
+/** Which kinds of limits stand somewhere on a chain of accounts: what decides how a prompt is counted and whether a price is needed. */
+export const bindingSchema = z.object({ tokens: z.boolean(), cost: z.boolean(), strict: z.boolean() });
+export type Binding = z.infer<typeof bindingSchema>;
+
+export const nothingBinds: Binding = Object.freeze({ tokens: false, cost: false, strict: false });
+
+/** What binds where these limits come in below what binds already. */
+export function bindingOf(limits: Limits, above: Binding = nothingBinds): Binding {
+  return {
+    tokens: above.tokens || limits.maxTokens !== undefined,
+    cost: above.cost || limits.maxCostMicros !== undefined,
+    strict: above.strict || limits.strict === true,
+  };
 }

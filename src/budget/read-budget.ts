@@ -1,0 +1,167 @@
+import { InvalidInputError } from "../errors/index.ts";
+import { type LimitFlag, type LimitName, type Limits, limitFlags } from "./limits.ts";
+
+/** A budget as a user writes it. Absent is unlimited; 0 allows nothing; negative, NaN, infinite and text are refused. */
+export interface Budget {
+  /** Model calls that open a step. */
+  readonly maxSteps?: number | undefined;
+  /** Input and output tokens together, subagents included. */
+  readonly maxTokens?: number | undefined;
+  /** Seconds in which models, tools or children work; time spent waiting for people does not count. */
+  readonly maxSeconds?: number | undefined;
+  /** Dollars, subagents included. */
+  readonly maxCost?: number | undefined;
+  /** The moment at which all work ends: a date, an ISO text, or milliseconds since the epoch. */
+  readonly deadline?: Date | string | number | undefined;
+  /** Tool calls of this agent. */
+  readonly maxToolCalls?: number | undefined;
+  /** Steps of this agent and all its subagents. */
+  readonly maxTreeSteps?: number | undefined;
+  /** Tool calls of this agent and all its subagents. */
+  readonly maxTreeToolCalls?: number | undefined;
+  /**
+   * Reserves each prompt at a bound that no tokenizer exceeds (its bytes) instead of at its counted tokens, here and in all
+   * subagents: fewer calls fit at a time, and no miscount can pass a limit. Default false.
+   */
+  readonly strict?: boolean | undefined;
+  /**
+   * Makes the last call that surely fits into the limits one without tools, and tells the model so: the turn ends with an
+   * answer from what is there instead of in the middle of its work. Default false.
+   */
+  readonly finalAnswer?: boolean | undefined;
+}
+
+const wholeNumbers = ["maxSteps", "maxTokens", "maxToolCalls", "maxTreeSteps", "maxTreeToolCalls"] as const;
+const budgetFields: readonly string[] = [...wholeNumbers, "maxSeconds", "maxCost", "deadline", ...limitFlags];
+
+/**
+ * Turns a user's budget into stored limits. `now` (milliseconds since the epoch) is given where the budget holds from now on:
+ * then a deadline that has passed is refused as well.
+ * Throws `InvalidInputError` naming the field, the value and what is right.
+ */
+export function limitsOf(budget: Budget = {}, now?: number): Limits {
+  if (typeof budget !== "object" || budget === null || Array.isArray(budget)) {
+    throw new InvalidInputError(
+      `budget is ${shown(budget)}; it takes limits, for instance { maxSteps: 10, maxCost: 0.5 }`,
+    );
+  }
+  for (const field of Object.keys(budget)) if (!budgetFields.includes(field)) throw unknownField(field);
+  const limits: { -readonly [Name in LimitName]?: number } = {};
+  for (const name of wholeNumbers) {
+    const value = budget[name];
+    if (value !== undefined) limits[name] = wholeNumber(name, value);
+  }
+  const { maxSeconds, maxCost, deadline } = budget;
+  if (maxSeconds !== undefined)
+    limits.maxActiveMs = scaled("maxSeconds", maxSeconds, { perUnit: 1_000, unit: "seconds" });
+  if (maxCost !== undefined) limits.maxCostMicros = scaled("maxCost", maxCost, { perUnit: 1_000_000, unit: "dollars" });
+  if (deadline !== undefined) limits.deadlineAt = instant(deadline, now);
+  const flags: { -readonly [Flag in LimitFlag]?: boolean } = {};
+  for (const name of limitFlags) {
+    const value = budget[name];
+    if (value === undefined) continue;
+    if (typeof value !== "boolean") throw refused(name, value, "true or false, or leave it out");
+    flags[name] = value;
+  }
+  return { ...limits, ...flags };
+}
+
+function wholeNumber(name: string, value: unknown): number {
+  if (isAmount(value) && Number.isSafeInteger(value)) return value;
+  throw refused(name, value, "a whole number of at least 0, or leave it out for unlimited");
+}
+
+interface Scale {
+  /** How many of the smallest part there are in one. */
+  readonly perUnit: number;
+  readonly unit: string;
+}
+
+function scaled(name: string, value: unknown, { perUnit, unit }: Scale): number {
+  const right = `a finite number of ${unit} of at least 0, or leave it out for unlimited`;
+  if (!isAmount(value) || value * perUnit > Number.MAX_SAFE_INTEGER) throw refused(name, value, right);
+  const parts = Math.floor(value * perUnit + 1e-6);
+  if (parts > 0 || value === 0) return parts;
+  throw refused(name, value, `0, which allows nothing, or at least ${unitPart(perUnit)} ${unit}`);
+}
+
+/** Not -0 either: what was below 0 before it was rounded is no budget that anybody meant. */
+function isAmount(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 && !Object.is(value, -0);
+}
+
+function unitPart(perUnit: number): string {
+  return (1 / perUnit).toFixed(Math.log10(perUnit));
+}
+
+/** What seconds since the epoch look like, taken for milliseconds: from September 2001 to November 2286. */
+const fewestSeconds = 1e9;
+const mostSeconds = 1e10;
+
+function instant(value: unknown, now: number | undefined): number {
+  const at = value instanceof Date ? value.getTime() : typeof value === "string" ? Date.parse(value) : value;
+  const right = "a Date, an ISO date text, or whole milliseconds since the epoch, or leave it out for unlimited";
+  if (!isAmount(at) || !Number.isSafeInteger(at)) throw refused("deadline", value, right);
+  const isPast = now !== undefined && at <= now;
+  if (at >= fewestSeconds && at < mostSeconds && (now === undefined || isPast)) {
+    const meant = new Date(at * 1_000).toISOString();
+    throw refused(
+      "deadline",
+      value,
+      `milliseconds, and that would be in 1970: if ${meant} is meant, multiply it by 1,000`,
+    );
+  }
+  if (!isPast) return at;
+  throw refused("deadline", value, `a moment that is still to come: it is ${new Date(now).toISOString()} now`);
+}
+
+function unknownField(field: string): InvalidInputError {
+  const meant = nearest(field);
+  return new InvalidInputError(
+    `budget.${field} is not a limit${meant === undefined ? "." : `: did you mean ${meant}?`} ` +
+      `The limits are ${budgetFields.join(", ")} (an absent one is unlimited)`,
+    { details: { field } },
+  );
+}
+
+/** The field that somebody who wrote this most likely meant. */
+function nearest(field: string): string | undefined {
+  const plain = plainName(field);
+  const close = budgetFields.find((name) => plainName(name) === plain);
+  if (close !== undefined) return close;
+  const [best] = budgetFields
+    .map((name) => ({ name, distance: editDistance(plainName(name), plain) }))
+    .toSorted((one, other) => one.distance - other.distance);
+  return best && best.distance <= 2 ? best.name : undefined;
+}
+
+/** Without case, `_` and a `max` in front: `tokens`, `max_tokens` and `maxTokens` are one. */
+function plainName(field: string): string {
+  return field.replace(/[_-]/g, "").toLowerCase().replace(/^max/, "");
+}
+
+function editDistance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= one.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const swap = (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1);
+      next.push(Math.min(swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
+
+function refused(name: string, value: unknown, right: string): InvalidInputError {
+  return new InvalidInputError(`budget.${name} is ${shown(value)}; it takes ${right}`, { details: { field: name } });
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return `the text "${value}"`;
+  if (typeof value === "bigint") return `the bigint ${value}n`;
+  if (Object.is(value, -0)) return "-0";
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? "an invalid Date" : value.toISOString();
+  if (Array.isArray(value)) return "a list";
+  return typeof value === "object" && value !== null ? "an object" : String(value);
+}
