@@ -101,12 +101,12 @@ function closingMessage(
   signal: StopSignal | null,
 ): Message | undefined {
   if (outcome !== "stopped" || turn.outputMessageId !== null || !signal) return undefined;
-  const steps = signal.limit === "maxSteps" ? `step limit (${turn.step}) reached` : signal.message;
+  const why = signal.limit === "maxSteps" ? `step limit (${turn.step}) reached (${signal.message})` : signal.message;
   return {
     id: `${turn.turnId}:end`,
     role: "assistant",
     createdAt: host.clock.now(),
-    content: `Task incomplete: ${steps}`,
+    content: `Task incomplete: ${why}`,
     origin: "runtime",
     metadata: metadataOf(host, turn.turnId, Math.max(1, turn.step), false),
   };

@@ -81,7 +81,7 @@ async function start(
   const { reason, limit, accountId } = outcome.entry;
   // An interrupt that came with the refusal has given the call its one result.
   if (reason === "paused" || signal.aborted) return undefined;
-  const why = limit && accountId ? signalOfLimit(limit, accountId).message : "the agent was aborted";
+  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
   settleCall(host, call, errorResult(`The tool was not run: ${why}.`, "refused", "interrupted"));
   return undefined;
 }
@@ -107,7 +107,7 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
 /** The tool's own code, with its time-out; its run context is gone afterwards (row H6). */
 async function execute(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<RenderedOutput> {
   const timed = combineSignals([signal]);
-  const cancel = host.clock.setTimer(host.clock.now() + tool.timeoutMs, () => {
+  const cancel = host.clock.setDelay(tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
   });
   const run = revocable(runContextOf(host, call, timed.signal));

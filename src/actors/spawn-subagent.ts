@@ -34,7 +34,7 @@ export async function spawnSubagent(
   // An interrupt that came with the refusal has given the call its one result.
   if (outcome.entry.reason === "paused" || signal.aborted) return;
   const { limit, accountId } = outcome.entry;
-  const why = limit && accountId ? signalOfLimit(limit, accountId).message : "the agent was aborted";
+  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
   settleCall(host, call, errorResult(`No subagent was started: ${why}.`, "refused", "interrupted"));
 }
 

@@ -1,11 +1,19 @@
 import type { LimitName } from "../budget/index.ts";
 import { AgentStopError } from "../errors/index.ts";
-import { type Refusal, type StopSignal, signalOfLimit, signalOfRefusal } from "../state/index.ts";
+import {
+  accountHolderSchema,
+  type LimitFigures,
+  type Refusal,
+  type StopSignal,
+  signalOfLimit,
+  signalOfRefusal,
+} from "../state/index.ts";
 
 /** The error of user code that was refused a call for good; whoever catches it names the same account again. */
 export function refusedCall(what: string, refusal: Refusal): AgentStopError {
   const signal = signalOfRefusal(refusal);
-  const details = { isRefusal: true, limit: refusal.limit, accountId: refusal.accountId };
+  const { limit, accountId, used, max, holder } = refusal;
+  const details = { isRefusal: true, limit, accountId, used, max, holder: holder?.name, kinship: holder?.kinship };
   return new AgentStopError(`${what} was refused: ${signal?.message ?? refusal.reason}`, { details });
 }
 
@@ -13,6 +21,18 @@ export function refusedCall(what: string, refusal: Refusal): AgentStopError {
 export function stopSignalOf(error: AgentStopError, source: string): StopSignal {
   const { isRefusal, limit, accountId } = error.details;
   if (isRefusal !== true) return { reason: "stop_requested", message: error.message, source };
-  if (typeof limit === "string" && typeof accountId === "string") return signalOfLimit(limit as LimitName, accountId);
+  if (typeof limit === "string" && typeof accountId === "string") {
+    return signalOfLimit(limit as LimitName, accountId, figuresOf(error.details));
+  }
   return { reason: "user_requested", message: error.message, source: "user" };
+}
+
+/** What `refusedCall` has put beside limit and account. */
+function figuresOf({ used, max, holder: name, kinship }: AgentStopError["details"]): LimitFigures {
+  const holder = accountHolderSchema.safeParse({ name, kinship });
+  return {
+    ...(typeof used === "number" ? { used } : {}),
+    ...(typeof max === "number" ? { max } : {}),
+    ...(holder.success ? { holder: holder.data } : {}),
+  };
 }

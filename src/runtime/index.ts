@@ -21,7 +21,15 @@ export { MachineFold } from "./rebuild.ts";
 export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
 export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
 export { eventsOfRow } from "./row-events.ts";
-export type { EventObserver, Turn, TurnOptions, TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
+export type {
+  EventObserver,
+  LimitStop,
+  Turn,
+  TurnOptions,
+  TurnRest,
+  TurnResult,
+  WaitingTurn,
+} from "./turn-types.ts";
 export type {
   Agent,
   AgentListOptions,

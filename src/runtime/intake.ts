@@ -195,6 +195,9 @@ export function takeTimer(activation: Activation, timer: Extract<Timer, { kind: 
   const { accountId, limit, id } = timer;
   const concerned =
     turnId !== null && (accountId === turnAccountId(turnId) || accountId === activation.identity.accountId);
-  if (concerned) activation.append({ type: "timer.due", turnId, timerId: id, signal: signalOfLimit(limit, accountId) });
+  if (concerned) {
+    const holder = { name: activation.definition.name, kinship: "own" } as const;
+    activation.append({ type: "timer.due", turnId, timerId: id, signal: signalOfLimit(limit, accountId, { holder }) });
+  }
   activation.writer.clearTimer(id);
 }

@@ -1,5 +1,6 @@
 import { outputOf } from "../actors/index.ts";
 import {
+  agentOfAccount,
   agentOfTurn,
   type Entry,
   type EntryOf,
@@ -7,12 +8,13 @@ import {
   errorsOf,
   foldTurn,
   type Message,
+  type StopSignal,
   startTurn,
   type TurnState,
   textOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
-import type { TurnResult } from "./turn-types.ts";
+import type { LimitStop, TurnResult } from "./turn-types.ts";
 
 /** The result of a turn from its last entry, its execution, and the text of its answer. */
 export function turnResultOf(
@@ -30,6 +32,7 @@ export function turnResultOf(
     text,
     stopReason,
     signal,
+    stop: signal && limitStopOf(signal),
     usage,
     cost: costMicros === null ? null : costMicros / 1_000_000,
     steps,
@@ -39,6 +42,12 @@ export function turnResultOf(
     execution,
     ...(output === undefined ? {} : { output }),
   };
+}
+
+/** The limit behind a signal; null when something else raised it. */
+function limitStopOf({ reason, limit, accountId, used = null, max = null, message }: StopSignal): LimitStop | null {
+  if (limit === undefined || accountId === undefined || reason === "error") return null;
+  return { reason, limit, agentId: agentOfAccount(accountId), accountId, used, max, message };
 }
 
 /** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */

@@ -1,5 +1,5 @@
 import type { Observer } from "xstate";
-import type { Budget } from "../budget/index.ts";
+import type { Budget, LimitName } from "../budget/index.ts";
 import type {
   AgentRequest,
   ExecutionState,
@@ -26,6 +26,20 @@ export interface TurnOptions {
   readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
 }
 
+/** A limit that ended a turn, and whose it is. */
+export interface LimitStop {
+  readonly reason: StopReason;
+  readonly limit: LimitName;
+  /** The agent whose account it is: the turn's own, or one above it. */
+  readonly agentId: string;
+  readonly accountId: string;
+  /** In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline moments. Null: not known. */
+  readonly used: number | null;
+  readonly max: number | null;
+  /** The same in words: `lead, this turn: 50,000 of 50,000 tokens`. */
+  readonly message: string;
+}
+
 /** How a turn ended. */
 export interface TurnResult {
   readonly agentId: string;
@@ -36,6 +50,8 @@ export interface TurnResult {
   readonly stopReason: StopReason;
   /** What stopped it, naming the account where a limit did. */
   readonly signal: StopSignal | null;
+  /** The limit that stopped it; null where none did. */
+  readonly stop: LimitStop | null;
   /** Tokens of the agent's own model calls. */
   readonly usage: Usage;
   /** Dollars of the agent's own model calls; null when a price is not known. */

@@ -12,6 +12,7 @@ import {
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./lifecycle.ts";
+import { accountHolderSchema } from "./limit-reached.ts";
 import { usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";
 
@@ -122,6 +123,7 @@ export const turnEntrySchemas = [
     type: z.literal("budget.warning"),
     ...ofTurn,
     accountId: z.string(),
+    holder: accountHolderSchema.optional(),
     limit: limitNameSchema,
     used: z.number(),
     max: z.number(),

@@ -10,6 +10,7 @@ import {
 } from "./entry-parts.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
+import { limitFiguresSchema } from "./limit-reached.ts";
 import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
@@ -132,6 +133,8 @@ export const callEntrySchemas = [
     reason: refusalReasonSchema,
     accountId: z.string().optional(),
     limit: limitNameSchema.optional(),
+    /** Whose account it is, and its figures, where a limit refused it. */
+    ...limitFiguresSchema.shape,
     /** The ancestor whose mark refused it, where a mark did. */
     agentId: z.string().optional(),
     /** Why it was aborted, where it was. */

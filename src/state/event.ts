@@ -142,12 +142,18 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     limit: limitNameSchema,
     used: z.number(),
     max: z.number(),
+    /** The same in words, naming whose account it is. */
+    message: z.string(),
   }),
   z.object({
     type: z.literal("budget.exhausted"),
     ...common,
     accountId: z.string(),
     limit: limitNameSchema,
+    /** In the limit's own unit, where known: steps, tokens, micro-dollars, milliseconds, calls. */
+    used: z.number().optional(),
+    max: z.number().optional(),
+    message: z.string(),
   }),
   z.object({ type: z.literal("warning"), ...common, code: z.string(), message: z.string() }),
 ]);

@@ -1,7 +1,10 @@
 import type { Entry, EntryOf } from "./entry.ts";
 import type { TroupeEvent, TroupeEventBody } from "./event.ts";
 import type { TextLookup } from "./react-inputs.ts";
+import { warningText } from "./limit-reached.ts";
 import type { AgentIdentity } from "./record.ts";
+import type { StopSignal } from "./stop.ts";
+import { signalOfLimit } from "./stop-signals.ts";
 
 /** Who an event is about: the fixed part of an agent's record. */
 export type EventSource = Pick<AgentIdentity, "agentId" | "parentAgentId" | "rootAgentId" | "sessionId" | "definition">;
@@ -122,14 +125,12 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     }
     case "budget.warning": {
       const { accountId, limit, used, max } = entry;
-      return [{ type: "budget.warning", accountId, limit, used, max }];
+      return [{ type: "budget.warning", accountId, limit, used, max, message: warningText(entry) }];
     }
     case "intent.refused":
       return refusalEvents(entry);
-    case "timer.due": {
-      const { accountId, limit } = entry.signal;
-      return accountId && limit ? [{ type: "budget.exhausted", accountId, limit }] : [];
-    }
+    case "timer.due":
+      return exhaustedEvents(entry.signal);
     default:
       return [];
   }
@@ -149,11 +150,17 @@ function settledEvent(entry: EntryOf<"tool.settled">): TroupeEventBody {
 
 function refusalEvents(entry: EntryOf<"intent.refused">): TroupeEventBody[] {
   if (entry.reason === "budget" && entry.accountId && entry.limit) {
-    return [{ type: "budget.exhausted", accountId: entry.accountId, limit: entry.limit }];
+    return exhaustedEvents(signalOfLimit(entry.limit, entry.accountId, entry));
   }
   if (entry.reason === "paused") return [{ type: "turn.waiting", reason: "paused" }];
   if (entry.reason === "mustWait") return [{ type: "turn.waiting", reason: "budget" }];
   return [];
+}
+
+function exhaustedEvents({ accountId, limit, used, max, message }: StopSignal): TroupeEventBody[] {
+  if (!accountId || !limit) return [];
+  const figures = { ...(used === undefined ? {} : { used }), ...(max === undefined ? {} : { max }) };
+  return [{ type: "budget.exhausted", accountId, limit, ...figures, message }];
 }
 
 function endEvents(entry: EntryOf<"turn.ended">, textOf: TextLookup): TroupeEventBody[] {

@@ -7,6 +7,7 @@ export * from "./execution.ts";
 export * from "./identity.ts";
 export * from "./journal.ts";
 export * from "./lifecycle.ts";
+export * from "./limit-reached.ts";
 export * from "./stop.ts";
 export * from "./react/index.ts";
 export * from "./request.ts";

@@ -1,5 +1,6 @@
 import type { LimitName } from "../budget/index.ts";
 import type { EntryOf } from "./entry.ts";
+import { type LimitFigures, limitText } from "./limit-reached.ts";
 import type { StopReason, StopSignal } from "./stop.ts";
 
 const reasonOfLimit: Record<LimitName, StopReason> = {
@@ -13,26 +14,25 @@ const reasonOfLimit: Record<LimitName, StopReason> = {
   deadlineAt: "time_limit",
 };
 
-const wordsOfLimit: Record<LimitName, string> = {
-  maxSteps: "its steps",
-  maxTreeSteps: "the steps of its tree",
-  maxToolCalls: "its tool calls",
-  maxTreeToolCalls: "the tool calls of its tree",
-  maxTokens: "its tokens",
-  maxCostMicros: "its cost",
-  maxActiveMs: "its working time",
-  deadlineAt: "its deadline",
-};
-
-/** The signal of a limit, naming the account on which it was reached. */
-export function signalOfLimit(limit: LimitName, accountId: string): StopSignal {
-  const message = `account ${accountId} has reached the limit of ${wordsOfLimit[limit]}`;
-  return { reason: reasonOfLimit[limit], message, source: "budget", accountId, limit };
+/** The signal of a limit: its message names the account's holder, the account, and what was used of what is allowed. */
+export function signalOfLimit(limit: LimitName, accountId: string, figures: LimitFigures = {}): StopSignal {
+  const { used, max, holder } = figures;
+  return {
+    reason: reasonOfLimit[limit],
+    message: limitText(limit, accountId, { used, max, holder }),
+    source: "budget",
+    accountId,
+    limit,
+    ...(used === undefined ? {} : { used }),
+    ...(max === undefined ? {} : { max }),
+  };
 }
 
 /** What a refused intent means for the turn: nothing when it only has to wait. */
 export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | undefined {
-  if (entry.reason === "budget" && entry.limit && entry.accountId) return signalOfLimit(entry.limit, entry.accountId);
+  if (entry.reason === "budget" && entry.limit && entry.accountId) {
+    return signalOfLimit(entry.limit, entry.accountId, entry);
+  }
   if (entry.reason === "unpriced") {
     const { message = "the price of the model is not known", accountId = "" } = entry;
     return { reason: "error", message, source: "budget", accountId, limit: "maxCostMicros" };

@@ -26,6 +26,9 @@ export const stopSignalSchema = z.object({
   source: z.string(),
   accountId: z.string().optional(),
   limit: limitNameSchema.optional(),
+  /** Of that limit, in its own unit: steps, tokens, micro-dollars, milliseconds, calls; the moment for a deadline. */
+  used: z.number().optional(),
+  max: z.number().optional(),
 });
 export type StopSignal = z.infer<typeof stopSignalSchema>;
 

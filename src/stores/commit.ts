@@ -1,5 +1,6 @@
 import { InvariantError } from "../errors/index.ts";
 import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Refusal } from "../state/index.ts";
+import { holderOfAccount } from "./account-holder.ts";
 import { saveArtifacts, withVersions } from "./artifact-versions.ts";
 import type { Batch, SpawnOrder } from "./batch.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
@@ -39,7 +40,8 @@ export function commitBatch(tables: Tables, batch: Batch, now: number): CommitOu
   }
   if (batch.owned || batch.closedTurnId !== null) tables.putAgent(nextRecord(record, batch));
   const requests = changeRequests(tables, batch, head.openRequests);
-  const { warnings, posted: woken, timers: alarms } = ledger.flush();
+  const { warnings: reached, posted: woken, timers: alarms } = ledger.flush();
+  const warnings = reached.map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
   for (const agentId of woken) posted.add(agentId);
 
   const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
@@ -84,7 +86,8 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
     if (!judgement.granted) {
       const { reason, accountId, limit } = judgement;
       const message = reason === "unpriced" && "model" in entry ? unpriced(entry.model, accountId) : undefined;
-      return refusal(entry, { reason, accountId, limit, ...(message === undefined ? {} : { message }) });
+      const holder = holderOfAccount(tables, record, accountId);
+      return refusal(entry, { reason, accountId, limit, holder, ...(message === undefined ? {} : { message }) });
     }
     if (entry.type === "child.spawned") spawn(tables, orderOf(batch, entry.seq), ledger, posted);
     if (entry.type === "model.requested" || entry.type === "generate.requested") {
@@ -106,7 +109,7 @@ function unpriced(model: string, accountId: string): string {
 
 function refusal(
   intent: Intent,
-  why: Pick<Refusal, "reason" | "accountId" | "limit" | "agentId" | "message">,
+  why: Pick<Refusal, "reason" | "accountId" | "limit" | "holder" | "agentId" | "message">,
 ): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;

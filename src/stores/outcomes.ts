@@ -1,5 +1,5 @@
 import type { BudgetWarning } from "../budget/index.ts";
-import type { AgentRecord, AgentRequest, Entry, InboxItem, Lifecycle, Timer } from "../state/index.ts";
+import type { AccountHolder, AgentRecord, AgentRequest, Entry, InboxItem, Lifecycle, Timer } from "../state/index.ts";
 
 export interface Committed {
   readonly type: "committed";
@@ -9,7 +9,7 @@ export interface Committed {
    */
   readonly entries: readonly Entry[];
   readonly cursor: number;
-  readonly warnings: readonly BudgetWarning[];
+  readonly warnings: readonly (BudgetWarning & { readonly holder?: AccountHolder | undefined })[];
   /** Agents of the tree whose inbox got something. */
   readonly posted: readonly string[];
   /** Timers this commit set, so that whoever holds the clock need not look. */

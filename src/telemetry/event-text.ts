@@ -39,9 +39,9 @@ export function eventText(event: TroupeEvent, options: EventTextOptions = {}): s
     case "context.compacted":
       return `compacted its context (${event.strategy}): ${countText(event.messages, "message")} less${event.hasSummary ? ", with a summary" : ""}`;
     case "budget.warning":
-      return `has used ${Math.round((event.used / Math.max(1, event.max)) * 100)} % of ${event.limit} (${event.accountId})`;
+      return `budget nearly used up: ${oneLine(event.message, longestText)}`;
     case "budget.exhausted":
-      return `has reached ${event.limit} (${event.accountId})`;
+      return `budget used up: ${oneLine(event.message, longestText)}`;
     case "warning":
       return `warning ${event.code}: ${oneLine(event.message, longestText)}`;
     default:

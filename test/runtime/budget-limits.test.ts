@@ -57,8 +57,10 @@ describeRuntimes("limits of one agent", (stage) => {
       expect(model.calls).toHaveLength(calls);
       const result = await agent.turn("worker-1#1").result;
       expect(result.signal).toMatchObject({ limit, accountId: "turn:worker-1#1", source: "budget" });
-      expect(result.signal?.message).toContain("account turn:worker-1#1 has reached the limit of");
-      expect((await events).find((event) => event.type === "budget.exhausted")).toMatchObject({ limit });
+      expect(result.signal?.message).toMatch(/^worker, this turn: /);
+      const message = result.signal?.message;
+      expect(result.stop).toMatchObject({ reason: stopReason, limit, agentId: "worker-1", message });
+      expect((await events).find((event) => event.type === "budget.exhausted")).toMatchObject({ limit, message });
       const [account] = await runtime.accounts("worker-1");
       expect(account).toMatchObject({ reserved: { tokens: 0, costMicros: 0 }, activeCount: 0 });
       expect(account?.used.tokens).toBeLessThanOrEqual(account?.limits.maxTokens ?? Number.POSITIVE_INFINITY);
@@ -71,7 +73,7 @@ describeRuntimes("limits of one agent", (stage) => {
   it("a stopped turn without any text says plainly that it is incomplete", async () => {
     const { agent } = await started(calling("step"), { budget: { maxSteps: 2 } });
     const result = await agent.executeTurn("go").result;
-    expect(result.text).toBe("Task incomplete: step limit (2) reached");
+    expect(result.text).toMatch(/^Task incomplete: step limit \(2\) reached \(worker, this turn: /);
     expect(textOf((await agent.getMessages()).at(-1)?.content ?? "")).toBe(result.text);
   });
 

@@ -145,7 +145,7 @@ describeRuntimes("a turn that does not go well", (stage) => {
     const events = await eventsOfTurn(turn);
     const result = await turn.result;
     expect(result).toMatchObject({ status: "stopped", stopReason: "steps_limit", steps: 10 });
-    expect(result.text).toBe("Task incomplete: step limit (10) reached");
+    expect(result.text).toMatch(/^Task incomplete: step limit \(10\) reached \(\w+, this turn: /);
     expect(model.calls).toHaveLength(10);
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 1 });
     expect(events.at(-1)).toMatchObject({ type: "turn.stopped", stopReason: "steps_limit" });

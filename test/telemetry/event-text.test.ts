@@ -58,7 +58,14 @@ describe("a line for an event", () => {
       },
       "request desk#1:1:0:1 was rejected by ann",
     ],
-    [{ type: "budget.warning", ...limit, used: 80, max: 100 }, "has used 80 % of maxTokens (desk#1)"],
+    [
+      { type: "budget.warning", ...limit, used: 80, max: 100, message: "lead, this turn: 80 of 100 tokens (80 %)" },
+      "budget nearly used up: lead, this turn: 80 of 100 tokens (80 %)",
+    ],
+    [
+      { type: "budget.exhausted", ...limit, message: "lead, this turn: 100 of 100 tokens" },
+      "budget used up: lead, this turn: 100 of 100 tokens",
+    ],
     [{ type: "turn.waiting", reason: "budget" }, "waits: others have reserved the budget"],
     [{ type: "text.delta", text: "hello" }, undefined],
     [{ type: "lifecycle.changed", status: "paused" }, "paused"],

@@ -146,7 +146,12 @@ describe("what has no start of its own", () => {
       desk.tell({ type: "tool.started", ...call, attempt: 1 }, 1),
       desk.tell({ type: "tool.started", ...call, attempt: 2 }, 1),
       desk.tell({ type: "turn.waiting", reason: "budget" }),
-      desk.tell({ type: "budget.exhausted", accountId: "desk#1", limit: "maxCostMicros" }),
+      desk.tell({
+        type: "budget.exhausted",
+        accountId: "desk#1",
+        limit: "maxCostMicros",
+        message: "lead: $1.00 of $1.00",
+      }),
     ]);
     expect(operations.filter(({ type }) => type === "note")).toMatchObject([
       { key: "desk#1:1:0", name: "troupe.tool.started", attributes: { "troupe.attempt": 2 } },

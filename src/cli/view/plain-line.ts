@@ -59,9 +59,9 @@ function stateText(event: TroupeEvent): string | undefined {
     case "lifecycle.changed":
       return event.status === "paused" ? "paused" : undefined;
     case "budget.warning":
-      return `has used ${Math.round((event.used / Math.max(1, event.max)) * 100)} % of ${event.limit} (${event.accountId})`;
+      return `budget nearly used up: ${oneLine(event.message)}`;
     case "budget.exhausted":
-      return `has reached ${event.limit} (${event.accountId})`;
+      return `budget used up: ${oneLine(event.message)}`;
     case "warning":
       return `warning: ${oneLine(event.message)} (${event.code})`;
     default:

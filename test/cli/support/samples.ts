@@ -83,7 +83,7 @@ export function stoppedSample() {
     ...endParts,
     text: "",
     stopReason: "token_limit",
-    message: "account turn:ask-mibodu#1 has reached the limit of its tokens",
+    message: "lead, this turn: 50,000 of 50,000 tokens",
   });
 }
 

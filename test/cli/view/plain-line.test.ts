@@ -38,8 +38,15 @@ const cases: readonly (readonly [TroupeEvent, string])[] = [
     "asks reader ~3fa9c1",
   ],
   [
-    eventSample({ type: "budget.warning", accountId: "turn:x", limit: "maxTokens", used: 81, max: 100 }),
-    "has used 81 % of maxTokens (turn:x)",
+    eventSample({
+      type: "budget.warning",
+      accountId: "turn:x",
+      limit: "maxTokens",
+      used: 81,
+      max: 100,
+      message: "lead, this turn: 81 of 100 tokens (81 %)",
+    }),
+    "budget nearly used up: lead, this turn: 81 of 100 tokens (81 %)",
   ],
   [eventSample({ type: "lifecycle.changed", status: "paused" }), "paused"],
   [openedSample(), 'asks for approval: “pay({"to":"Ann"})” (ask-mibodu#1:1:0:1)'],
@@ -53,7 +60,7 @@ const cases: readonly (readonly [TroupeEvent, string])[] = [
     "compacts its context: 12 messages summarised (summarize)",
   ],
   [completedSample(), "done after 3 steps"],
-  [stoppedSample(), "stopped (token_limit): account turn:ask-mibodu#1 has reached the limit of its tokens"],
+  [stoppedSample(), "stopped (token_limit): lead, this turn: 50,000 of 50,000 tokens"],
   [failedSample(), "failed: no route (model_error)"],
 ];
 

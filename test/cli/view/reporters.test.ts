@@ -86,7 +86,7 @@ describe("plain lines", () => {
 
   test("say why there is no answer", () => {
     expect(record(plainReporter, ending({ end: stoppedSample() })).out).toContain(
-      "Stopped: token_limit, account turn:ask-mibodu#1 has reached the limit of its tokens.",
+      "Stopped: token_limit, lead, this turn: 50,000 of 50,000 tokens.",
     );
     expect(record(plainReporter, ending({ end: failedSample() })).out).toContain("Failed: no\nroute (model_error)");
   });

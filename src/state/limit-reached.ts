@@ -1,0 +1,133 @@
+import { z } from "zod";
+import type { LimitName } from "../budget/index.ts";
+import { agentOfTurn } from "./identity.ts";
+
+/** Whose account it is, as seen by the agent that met its limit. */
+export const accountHolderSchema = z.object({
+  /** Name of the holder's definition. */
+  name: z.string(),
+  kinship: z.enum(["own", "parent", "ancestor"]),
+});
+export type AccountHolder = z.infer<typeof accountHolderSchema>;
+
+/** What is known of a limit besides its name and account; absent parts are left out of the text. */
+export const limitFiguresSchema = z.object({
+  holder: accountHolderSchema.optional(),
+  /** In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline the moment it was met. */
+  used: z.number().optional(),
+  max: z.number().optional(),
+});
+export type LimitFigures = z.infer<typeof limitFiguresSchema>;
+
+/**
+ * Names a limit for people: who, which account, used of max: `lead, this turn: 50,000 of 50,000 tokens`. An ancestor's
+ * account is named as such: `its parent lead, this turn: …`.
+ */
+export function limitText(limit: LimitName, accountId: string, figures: LimitFigures = {}): string {
+  return `${accountText(accountId, figures.holder)}: ${figuresText(limit, figures)}`;
+}
+
+/** The same before it is reached: `lead, this turn: 40,000 of 50,000 tokens (80 %)`. */
+export function warningText({
+  limit,
+  accountId,
+  holder,
+  used,
+  max,
+}: {
+  readonly limit: LimitName;
+  readonly accountId: string;
+  readonly holder?: AccountHolder | undefined;
+  readonly used: number;
+  readonly max: number;
+}): string {
+  const share = Math.floor((used / Math.max(1, max)) * 100);
+  return `${accountText(accountId, holder)}: ${usedText(limit, used, max)} of ${amountText(limit, max)} (${share} %)`;
+}
+
+/** `lead, this turn`; without a known holder by the agent's id. */
+export function accountText(accountId: string, holder?: AccountHolder): string {
+  const name = holder?.name ?? agentOfAccount(accountId);
+  const who = holder === undefined || holder.kinship === "own" ? name : `its ${holder.kinship} ${name}`;
+  return `${who}, ${spanOfAccount(accountId)}`;
+}
+
+/** What of the agent's work an account is for. */
+export function spanOfAccount(accountId: string): string {
+  if (accountId.startsWith("turn:")) return "this turn";
+  return accountId.startsWith("background:") ? "its background children" : "its whole life";
+}
+
+/** The agent that an account's id names: `turn:desk#1`, `agent:desk`, `background:desk#1`. */
+export function agentOfAccount(accountId: string): string {
+  return agentOfTurn(accountId.slice(accountId.indexOf(":") + 1));
+}
+
+const units: Readonly<Record<Exclude<LimitName, "maxCostMicros" | "maxActiveMs" | "deadlineAt">, string>> = {
+  maxSteps: "steps",
+  maxTreeSteps: "steps of its tree",
+  maxToolCalls: "tool calls",
+  maxTreeToolCalls: "tool calls of its tree",
+  maxTokens: "tokens",
+};
+
+const plainNames: Readonly<Record<Exclude<LimitName, "deadlineAt">, string>> = {
+  ...units,
+  maxCostMicros: "cost",
+  maxActiveMs: "working time",
+};
+
+function figuresText(limit: LimitName, { used, max }: LimitFigures): string {
+  if (max === undefined) return limit === "deadlineAt" ? "its deadline" : `its limit of ${plainNames[limit]}`;
+  if (limit === "deadlineAt") return `its deadline ${momentText(max)}`;
+  if (used === undefined) return `its limit of ${amountText(limit, max)}`;
+  // A call is refused before it is made: what is left may be too little for it.
+  const left = limit === "maxTokens" || limit === "maxCostMicros" ? tooLittle(limit, used, max) : "";
+  return `${usedText(limit, used, max)} of ${amountText(limit, max)}${left}`;
+}
+
+function tooLittle(limit: "maxTokens" | "maxCostMicros", used: number, max: number): string {
+  if (used >= max) return "";
+  return limit === "maxTokens" ? ", too few left for the next call" : ", too little left for the next call";
+}
+
+/** An amount with its unit: `50,000 tokens`, `$0.50`, `1.5 seconds`, a moment. */
+export function amountText(limit: LimitName, amount: number): string {
+  if (limit === "maxCostMicros") return dollarsText(amount);
+  if (limit === "maxActiveMs") return `${secondsText(amount, amount)} seconds`;
+  return limit === "deadlineAt" ? momentText(amount) : `${countText(amount)} ${units[limit]}`;
+}
+
+/** The used part as it stands before its limit, which has the unit. */
+export function usedText(limit: LimitName, used: number, max: number): string {
+  if (limit === "maxCostMicros") return dollarsText(used);
+  if (limit === "maxActiveMs") return secondsText(used, max);
+  return limit === "deadlineAt" ? momentText(used) : countText(used);
+}
+
+/** `50,000`, the same on every machine. */
+function countText(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/gu, ",");
+}
+
+/** Micro-dollars with as many digits as they need: `$0.50`, `$0.0045`, `$12.00`. */
+export function dollarsText(micros: number): string {
+  const digits = (micros / 1_000_000).toFixed(6).replace(/0{1,4}$/u, "");
+  const [whole = "0", cents = ""] = digits.split(".");
+  return `$${countText(Number(whole))}.${cents}`;
+}
+
+/** Whole seconds, or as many digits as the limit needs. */
+function secondsText(milliseconds: number, max: number): string {
+  const digits = max % 1_000 === 0 ? 0 : max % 100 === 0 ? 1 : 3;
+  const unit = 1_000 / 10 ** digits;
+  const [whole = "0", rest] = (Math.floor(milliseconds / unit) / 10 ** digits).toFixed(digits).split(".");
+  return `${countText(Number(whole))}${rest === undefined ? "" : `.${rest}`}`;
+}
+
+/** `2026-11-21 14:03:00 UTC`. */
+function momentText(at: number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return String(at);
+  return `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
