@@ -45,9 +45,10 @@ export function turnResultOf(
 }
 
 /** The limit behind a signal; null when something else raised it. */
-function limitStopOf({ reason, limit, accountId, used = null, max = null, message }: StopSignal): LimitStop | null {
+function limitStopOf({ reason, limit, accountId, used, max, message }: StopSignal): LimitStop | null {
   if (limit === undefined || accountId === undefined || reason === "error") return null;
-  return { reason, limit, agentId: agentOfAccount(accountId), accountId, used, max, message };
+  const figures = { used: used ?? null, max: max ?? null };
+  return { reason, limit, agentId: agentOfAccount(accountId), accountId, ...figures, message };
 }
 
 /** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */
