@@ -1,4 +1,5 @@
 import {
+  costOf as pricedCost,
   DEFAULT_OUTPUT_TOKENS,
   MINIMUM_OUTPUT_TOKENS,
   type Price,
@@ -7,7 +8,7 @@ import {
   type Settlement,
 } from "../budget/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
-import { type LanguageModel, costOf as pricedCost } from "../model/index.ts";
+import type { LanguageModel } from "../model/index.ts";
 import type { ModelRequest, Usage } from "../state/index.ts";
 import type { Host } from "./host.ts";
 

@@ -1,7 +1,7 @@
 export * from "./language-model.ts";
 export { httpFetch } from "./http-fetch.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
-export { costOf, type PriceTable, priceOf } from "./prices.ts";
+export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
 export {
   byteBound,
   countTokens,

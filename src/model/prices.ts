@@ -1,39 +1,60 @@
 import { type Price, priceSchema } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { Usage } from "../state/index.ts";
+import { publicPrice } from "./public-prices.ts";
 
-/** Prices in dollars per million tokens, by model name as in `LanguageModel.name`. */
+/**
+ * Prices of your own, in dollars per million tokens, by model name as in `LanguageModel.name`, or by `provider/name` where
+ * several providers serve a model of one name. They win over all that is known here.
+ */
 export type PriceTable = Readonly<Record<string, Price>>;
 
+/** Who is asked for: a `LanguageModel` is one. */
+export interface PricedModel {
+  readonly name: string;
+  readonly provider: string;
+}
+
 /**
- * The price of a model, by its exact name. An unknown model has no price, which is never the same as costing nothing;
- * a dated name is not taken for its family, because their prices differ. Throws `InvalidInputError` for a price that is no price.
+ * What models cost. Own: the user's table, checked when it is given. Everything else is looked up in the public list, which is
+ * loaded when a price is first searched for.
+ * An unknown model has no price, which is never the same as costing nothing.
  */
-export function priceOf(model: string, table: PriceTable): Price | undefined {
-  if (!Object.hasOwn(table, model)) return undefined;
-  const { success, data, error } = priceSchema.safeParse(table[model]);
+export class PriceBook {
+  readonly #own = new Map<string, Price>();
+  readonly #searchesAlways: boolean;
+
+  /** Throws `InvalidInputError` for a price that is no price. */
+  constructor(table: PriceTable = {}, { searchesAlways = false } = {}) {
+    if (typeof table !== "object" || table === null || Array.isArray(table)) {
+      throw new InvalidInputError(
+        `prices must be an object of prices by model name, for instance { "my-model": ${examplePrice} }`,
+      );
+    }
+    for (const [model, price] of Object.entries(table)) this.#own.set(model, checkedPrice(`prices["${model}"]`, price));
+    this.#searchesAlways = searchesAlways;
+  }
+
+  /**
+   * The price of a model at `now` (milliseconds since the epoch), or null when nobody knows it. Where no limit on cost binds, the
+   * public list is left alone, unless costs are to be shown.
+   */
+  priceOf(model: PricedModel, binds: boolean, now: number): Price | null | Promise<Price | null> {
+    const own = this.#own.get(`${model.provider}/${model.name}`) ?? this.#own.get(model.name);
+    if (own) return own;
+    return binds || this.#searchesAlways ? publicPrice(model, now) : null;
+  }
+}
+
+export const examplePrice = "{ inputPerMillion: 0.25, outputPerMillion: 2 }";
+
+/** The price itself. Throws `InvalidInputError` that names `field` when it is none. */
+export function checkedPrice(field: string, price: unknown): Price {
+  const { success, data, error } = priceSchema.safeParse(price);
   if (success) return data;
-  const field = error.issues[0]?.path.join(".") ?? "";
+  const [issue] = error.issues;
+  const path = issue?.path.join(".") ?? "";
   throw new InvalidInputError(
-    `The price of "${model}" is not right${field === "" ? "" : ` in ${field}`}: it must be dollars per million tokens, 0 or more, ` +
-      "for instance { inputPerMillion: 0.25, outputPerMillion: 2 }.",
+    `${field}${path === "" ? "" : `.${path}`} is not right (${issue?.message ?? "no price"}): a price is in dollars per million tokens, ` +
+      `0 or at least 0.0001, for instance ${examplePrice}`,
   );
-}
-
-/**
- * What a call costs, in whole micro-dollars (millionths of a dollar), rounded up once. Cached input without a price of
- * its own costs what all input does. A price finer than six decimals is rounded to them.
- */
-export function costOf(usage: Usage, price: Price): number {
-  const cached = Math.min(usage.cachedInputTokens ?? 0, usage.inputTokens);
-  const picodollars =
-    charge(usage.inputTokens - cached, price.inputPerMillion) +
-    charge(cached, price.cachedInputPerMillion ?? price.inputPerMillion) +
-    charge(usage.outputTokens, price.outputPerMillion);
-  return Number((picodollars + 999_999n) / 1_000_000n);
-}
-
-/** Picodollars, in big integers: 0.07 dollars times 100 tokens must be 7 micro-dollars, not 8. */
-function charge(tokens: number, dollarsPerMillion: number): bigint {
-  return BigInt(tokens) * BigInt(Math.round(dollarsPerMillion * 1_000_000));
 }

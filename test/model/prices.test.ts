@@ -1,60 +1,87 @@
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
-import { costOf, type PriceTable, priceOf } from "../../src/model/index.ts";
+import { PriceBook } from "../../src/model/index.ts";
 
-const table: PriceTable = {
-  "gpt-5-mini": { inputPerMillion: 0.25, cachedInputPerMillion: 0.025, outputPerMillion: 2 },
-};
+const now = Date.UTC(2026, 10, 21);
+const own = { inputPerMillion: 7, outputPerMillion: 9 };
+const priceOf = async (provider: string, name: string, at = now) =>
+  await new PriceBook().priceOf({ provider, name }, true, at);
 
-describe("priceOf", () => {
-  it("knows a model by its exact name only", () => {
-    expect(priceOf("gpt-5-mini", table)?.outputPerMillion).toBe(2);
-    for (const name of ["gpt-5", "gpt-5-mini-2025-08-07", "toString", "__proto__"])
-      expect(priceOf(name, table)).toBeUndefined();
+describe("the user's table", () => {
+  it("wins, and the name with its provider wins over the name alone", async () => {
+    const dear = { ...own, inputPerMillion: 70 };
+    const book = new PriceBook({ "gpt-5": own, "azure/gpt-5": dear });
+    expect(await book.priceOf({ provider: "openai", name: "gpt-5" }, true, now)).toEqual(own);
+    expect(await book.priceOf({ provider: "azure", name: "gpt-5" }, true, now)).toEqual(dear);
   });
 
-  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY])("refuses %d as a price", (outputPerMillion) => {
-    expect(() => priceOf("m", { m: { inputPerMillion: 1, outputPerMillion } })).toThrow(InvalidInputError);
-    expect(() => priceOf("m", { m: { inputPerMillion: 1, outputPerMillion } })).toThrow("outputPerMillion");
+  it("knows names by their whole text only", async () => {
+    const book = new PriceBook({ "my-model": own });
+    for (const name of ["my", "my-model-2", "toString", "__proto__"]) {
+      expect(await book.priceOf({ provider: "mine", name }, true, now)).toBeNull();
+    }
+  });
+
+  it.each([
+    [{ inputPerMillion: 1, outputPerMillion: -1 }, 'prices["m"].outputPerMillion is not right'],
+    [{ inputPerMillion: 1 }, 'prices["m"].outputPerMillion is not right'],
+    [{ inputPerMillion: 0.000_002, outputPerMillion: 1 }, "a price per token? Multiply it by a million"],
+    [{ input: 1, output: 2 }, 'prices["m"]'],
+    [3, "in dollars per million tokens, 0 or at least 0.0001, for instance"],
+  ])("refuses %o as a price, when it is given", (price, words) => {
+    const given = () => new PriceBook({ m: price as typeof own });
+    expect(given).toThrow(InvalidInputError);
+    expect(given).toThrow(words);
   });
 });
 
-describe("costOf", () => {
-  it("is in whole micro-dollars, rounded up, cached input at its own price", () => {
-    const price = { inputPerMillion: 0.25, cachedInputPerMillion: 0.025, outputPerMillion: 2 };
-    expect(costOf({ inputTokens: 1_000, outputTokens: 500 }, price)).toBe(1_250);
-    expect(costOf({ inputTokens: 1_000, outputTokens: 500, cachedInputTokens: 800 }, price)).toBe(1_070);
-    expect(costOf({ inputTokens: 1, outputTokens: 0 }, price)).toBe(1);
-    expect(costOf({ inputTokens: 0, outputTokens: 0 }, price)).toBe(0);
+describe("the public list", () => {
+  it("has prices by provider and name, with the cached input's and the longer prompts' own", async () => {
+    expect(await priceOf("openai", "gpt-5-mini")).toEqual({
+      inputPerMillion: 0.25,
+      cachedInputPerMillion: 0.025,
+      outputPerMillion: 2,
+    });
+    expect(await priceOf("google", "gemini-2.5-pro")).toEqual({
+      inputPerMillion: 1.25,
+      cachedInputPerMillion: 0.125,
+      outputPerMillion: 10,
+      tiers: [{ aboveInputTokens: 200_000, inputPerMillion: 2.5, cachedInputPerMillion: 0.25, outputPerMillion: 15 }],
+    });
+    expect(await priceOf("anthropic", "claude-sonnet-4-5")).toMatchObject({
+      cacheWritePerMillion: 3.75,
+      tiers: [{ cacheWritePerMillion: 7.5 }],
+    });
+    expect(await priceOf("perplexity", "sonar")).toMatchObject({ perCall: expect.closeTo(0.012) });
   });
 
-  it("takes the input's price for cached tokens without one of their own", () => {
-    expect(
-      costOf(
-        { inputTokens: 100, outputTokens: 0, cachedInputTokens: 100 },
-        { inputPerMillion: 3, outputPerMillion: 9 },
-      ),
-    ).toBe(300);
+  it("takes a dated name for what it is", async () => {
+    expect(await priceOf("openai", "gpt-4o-2024-05-13")).toMatchObject({ inputPerMillion: 5 });
+    expect(await priceOf("openai", "gpt-4o")).toMatchObject({ inputPerMillion: 2.5 });
   });
 
-  it("does not round up what is exact, for any price with up to four decimals", () => {
-    const tokens = fc.integer({ min: 0, max: 2_000_000_000 });
-    fc.assert(
-      fc.property(
-        tokens,
-        tokens,
-        fc.integer({ min: 0, max: 10_000_000 }),
-        (inputTokens, outputTokens, tenThousandths) => {
-          const perMillion = tenThousandths / 10_000;
-          const cost = costOf(
-            { inputTokens, outputTokens },
-            { inputPerMillion: perMillion, outputPerMillion: perMillion },
-          );
-          const exact = BigInt(inputTokens + outputTokens) * BigInt(tenThousandths);
-          expect(cost).toBe(Number((exact + 9_999n) / 10_000n));
-        },
-      ),
-    );
+  it("tells the price of the moment where it has changed", async () => {
+    expect(await priceOf("openai", "o3", Date.UTC(2025, 4, 1))).toMatchObject({ inputPerMillion: 10 });
+    expect(await priceOf("openai", "o3")).toMatchObject({ inputPerMillion: 2 });
+  });
+
+  it.each([
+    ["openai", "gpt-5-of-my-own"],
+    ["openai", "llama-3.3-70b-versatile"],
+    ["openai", "text-embedding-3-small"],
+    ["openai", "whisper-1"],
+    ["openai-compatible", "gpt-5"],
+    ["nobody", "gpt-5"],
+    ["offline", "offline"],
+    ["scripted", "gpt-5"],
+  ])("has none for %s/%s: an unknown price is never zero, nor another's", async (provider, name) => {
+    expect(await priceOf(provider, name)).toBeNull();
+  });
+
+  it("is asked only where a limit on cost binds, or costs are to be shown", async () => {
+    const model = { provider: "openai", name: "gpt-5" };
+    expect(await new PriceBook().priceOf(model, false, now)).toBeNull();
+    expect(await new PriceBook({}, { searchesAlways: true }).priceOf(model, false, now)).not.toBeNull();
+    expect(await new PriceBook({ "gpt-5": own }).priceOf(model, false, now)).toEqual(own);
   });
 });
