@@ -1,11 +1,15 @@
 import { createDeferred } from "../base/index.ts";
 import type { Host } from "./host.ts";
 
-/** Waits for an absolute time on the host's clock. Rejects when the signal is aborted. */
+/**
+ * Waits until an absolute time, as far away as it is now: a clock that is set meanwhile moves nothing. Rejects when the
+ * signal is aborted.
+ */
 export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {
-  if (at <= host.clock.now()) return;
+  const left = at - host.clock.now();
+  if (left <= 0) return;
   const elapsed = createDeferred();
-  const cancel = host.clock.setTimer(at, () => elapsed.resolve());
+  const cancel = host.clock.setDelay(left, () => elapsed.resolve());
   const stop = (): void => elapsed.reject(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
   try {

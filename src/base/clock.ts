@@ -1,16 +1,30 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { createTimerQueue } from "./timer-queue.ts";
 
-/** Time as a port. Everything that reads the time or waits for one takes a clock, so tests can hand in theirs. */
+/**
+ * Time as a port. Everything that reads the time or waits for one takes a clock, so tests can hand in theirs. It shows two
+ * times: the one that people set, for moments that people name (deadlines, stamps), and one that nobody sets, for all that
+ * is measured (working time, leases, time-outs).
+ */
 export interface Clock {
   /** Milliseconds since the epoch. It may jump, in both directions. */
   now(): number;
+  /**
+   * Whole milliseconds since some moment that stays the same. It never jumps nor goes back, whoever sets the clock, and
+   * is the same for all processes of one boot of one machine.
+   */
+  elapsed(): number;
   /**
    * Calls back once, when `now()` has reached `at` (milliseconds since the epoch), never within this call, and at once
    * when `at` has passed. Returns what cancels the timer. A timer does not keep the process alive.
    * @throws InvalidInputError when `at` is not a finite number.
    */
   setTimer(at: number, callback: () => void): () => void;
+  /**
+   * As `setTimer`, when `ms` milliseconds have passed by `elapsed()`: a clock that is set makes it neither early nor late.
+   * @throws InvalidInputError when `ms` is not a finite number.
+   */
+  setDelay(ms: number, callback: () => void): () => void;
 }
 
 /**
@@ -27,22 +41,24 @@ export const clockTickMs = 250;
  * 3. Nothing ticks while no timer waits.
  */
 export function createSystemClock(): Clock {
-  const queue = createTimerQueue();
+  const timers = createTimerQueue();
+  const delays = createTimerQueue();
   let ticker: NodeJS.Timeout | undefined;
 
   function arm(): void {
     clearTimeout(ticker);
-    const at = queue.nextAt();
-    ticker = at === undefined ? undefined : setTimeout(tick, Math.min(Math.max(at - Date.now(), 0), clockTickMs));
+    const [at, end] = [timers.nextAt(), delays.nextAt()];
+    const waits = [at === undefined ? [] : at - Date.now(), end === undefined ? [] : end - elapsed()].flat();
+    ticker = waits.length === 0 ? undefined : setTimeout(tick, Math.min(Math.max(Math.min(...waits), 0), clockTickMs));
     ticker?.unref();
   }
 
   function tick(): void {
     // Timers that a callback sets wait for the next tick: one that sets itself again may not block the event loop.
-    const addedBefore = queue.added;
+    const before = [timers.added, delays.added] as const;
     try {
       for (;;) {
-        const callback = queue.takeDue(Date.now(), addedBefore);
+        const callback = timers.takeDue(Date.now(), before[0]) ?? delays.takeDue(elapsed(), before[1]);
         if (callback === undefined) break;
         callback();
       }
@@ -51,19 +67,34 @@ export function createSystemClock(): Clock {
     }
   }
 
+  function set(queue: typeof timers, at: number, callback: () => void): () => void {
+    const next = queue.nextAt();
+    const remove = queue.add(at, callback);
+    if (next === undefined || at < next) arm();
+    return () => {
+      remove();
+      if (timers.size === 0 && delays.size === 0) arm();
+    };
+  }
+
   return {
     now: () => Date.now(),
+    elapsed,
     setTimer(at, callback) {
       assertTimerTime(at);
-      const next = queue.nextAt();
-      const remove = queue.add(at, callback);
-      if (next === undefined || at < next) arm();
-      return () => {
-        remove();
-        if (queue.size === 0) arm();
-      };
+      return set(timers, at, callback);
+    },
+    setDelay(ms, callback) {
+      assertTimerDelay(ms);
+      return set(delays, elapsed() + Math.ceil(ms), callback);
     },
   };
+}
+
+/** The machine's time since its boot, which all its processes share. */
+function elapsed(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1_000 + Math.floor(nanoseconds / 1_000_000);
 }
 
 export const systemClock: Clock = createSystemClock();
@@ -72,4 +103,10 @@ export const systemClock: Clock = createSystemClock();
 export function assertTimerTime(at: number): void {
   if (Number.isFinite(at)) return;
   throw new InvalidInputError(`a timer was set for ${at}; it must be a finite number of milliseconds since the epoch`);
+}
+
+/** @throws InvalidInputError when `ms` is not a finite number. */
+export function assertTimerDelay(ms: number): void {
+  if (Number.isFinite(ms)) return;
+  throw new InvalidInputError(`a delay was set to ${ms}; it must be a finite number of milliseconds`);
 }

@@ -23,6 +23,9 @@ export const reservationAskSchema = z.object({
 });
 export type ReservationAsk = z.infer<typeof reservationAskSchema>;
 
+/** `wallNow`: by which deadlines are told, where the clock was set and shows another time than work is counted by. */
+type TimedAsk = ReservationAsk & { readonly wallNow?: number };
+
 export const reservationSchema = z.object({
   accountId: z.string(),
   tokens: z.number().int().nonnegative(),
@@ -52,7 +55,7 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
  * the way. `unpriced`: a limit on cost binds, and nobody knows what the call costs. The output is clamped below what
  * was asked only to what the limits themselves leave.
  */
-export function reserve(chain: readonly Account[], asked: ReservationAsk, now: number): ReserveOutcome {
+export function reserve(chain: readonly Account[], asked: TimedAsk, now: number): ReserveOutcome {
   const isStrict = chain.some(({ limits }) => limits.strict === true);
   const ask = isStrict ? { ...asked, promptTokens: Math.max(asked.promptTokens, asked.promptBound) } : asked;
   let outputTokens = ask.outputTokens;
@@ -83,13 +86,13 @@ export function reserve(chain: readonly Account[], asked: ReservationAsk, now: n
   };
 }
 
-function blockedBy(account: Account, ask: ReservationAsk, now: number): LimitName | undefined {
+function blockedBy(account: Account, ask: TimedAsk, now: number): LimitName | undefined {
   const own = account.agentId === ask.agentId;
   const { maxTokens: _tokens, maxCostMicros: _cost, ...gates } = account.limits;
   const { maxToolCalls: _calls, maxTreeToolCalls: _treeCalls, ...relevant } = gates;
   if (!ask.opensStep || !own) delete relevant.maxSteps;
   if (!ask.opensStep) delete relevant.maxTreeSteps;
-  return reachedLimit(relevant, usedAt(account, now), now);
+  return reachedLimit(relevant, usedAt(account, now), ask.wallNow ?? now);
 }
 
 interface Room {

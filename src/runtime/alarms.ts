@@ -1,17 +1,25 @@
 import { type Clock, clockTickMs } from "../base/index.ts";
 import type { Timer } from "../state/index.ts";
-import type { Stores } from "../stores/index.ts";
+import { isOfWork, type Stores } from "../stores/index.ts";
 
 /** Longest time between two looks at the store: another process may have set a timer and died. */
 const LOOK_AGAIN_MS = 5_000;
+const TIMERS_AT_A_TIME = 1_000;
 
-/** Fires stored timers that are due: whoever is alive does it (design, Timers). */
+/**
+ * Fires stored timers that are due: whoever is alive does it (design, Timers).
+ *
+ * 1. It looks at the store again at least every 5 s by the steady time, however the clock is set, and when told to.
+ * 2. A look that comes too early does no harm; the store says what is due.
+ */
 export class Alarms {
   readonly #stores: Stores;
   readonly #clock: Clock;
   readonly #onDue: (timer: Timer) => Promise<void>;
-  #cancel: (() => void) | undefined;
-  #armedAt = Number.POSITIVE_INFINITY;
+  /** The next look: by the clock as it is set, and by the steady time. */
+  readonly #armed = { now: alarmOff(), steady: alarmOff() };
+  #isLooking = false;
+  #isLookWanted = false;
   #closed = false;
 
   constructor(stores: Stores, clock: Clock, onDue: (timer: Timer) => Promise<void>) {
@@ -21,34 +29,88 @@ export class Alarms {
   }
 
   async start(): Promise<void> {
-    this.#arm((await this.#stores.nextTimerAt()) ?? this.#clock.now() + LOOK_AGAIN_MS);
+    await this.#armNext(0);
   }
 
   note(timers: readonly Timer[]): void {
-    for (const { dueAt } of timers) this.#arm(dueAt);
+    for (const timer of timers) {
+      if (isOfWork(timer)) this.#armSteady(timer.dueAt);
+      else this.#armNow(timer.dueAt);
+    }
+  }
+
+  /** Somebody else may have set timers, or made some due. */
+  look(): void {
+    if (this.#closed) return;
+    this.#isLookWanted = true;
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    this.#lookWhileWanted()
+      .catch((error: unknown) => this.#report(error))
+      .finally(() => {
+        this.#isLooking = false;
+      });
   }
 
   close(): void {
     this.#closed = true;
-    this.#cancel?.();
+    this.#armed.now.cancel();
+    this.#armed.steady.cancel();
   }
 
-  #arm(at: number): void {
-    const next = Math.min(at, this.#clock.now() + LOOK_AGAIN_MS);
-    if (this.#closed || next >= this.#armedAt) return;
-    this.#cancel?.();
-    this.#armedAt = next;
-    this.#cancel = this.#clock.setTimer(next, () => {
-      this.#armedAt = Number.POSITIVE_INFINITY;
-      this.#fire().catch((error: unknown) => process.emitWarning(`timers could not be read: ${String(error)}`));
-    });
+  #armNow(at: number): void {
+    if (this.#closed || at >= this.#armed.now.at) return;
+    this.#armed.now.cancel();
+    this.#armed.now = { at, cancel: this.#clock.setTimer(at, () => this.#onAlarm("now")) };
   }
 
-  async #fire(): Promise<void> {
-    if (this.#closed) return;
-    for (const timer of await this.#stores.dueTimers(this.#clock.now(), 100)) await this.#onDue(timer);
-    const next = (await this.#stores.nextTimerAt()) ?? Number.POSITIVE_INFINITY;
-    // One that stays due is another owner's: it fires it itself.
-    this.#arm(Math.max(next, this.#clock.now() + clockTickMs));
+  #armSteady(at: number): void {
+    if (this.#closed || at >= this.#armed.steady.at) return;
+    this.#armed.steady.cancel();
+    const left = Math.max(0, at - this.#clock.elapsed());
+    this.#armed.steady = { at, cancel: this.#clock.setDelay(left, () => this.#onAlarm("steady")) };
   }
+
+  #onAlarm(which: "now" | "steady"): void {
+    this.#armed[which] = alarmOff();
+    this.look();
+  }
+
+  async #lookWhileWanted(): Promise<void> {
+    try {
+      while (this.#isLookWanted && !this.#closed) {
+        this.#isLookWanted = false;
+        const due = await this.#stores.dueTimers(this.#clock.now(), TIMERS_AT_A_TIME, this.#clock.elapsed());
+        // Each on its own: one that waits for its agent to be taken up must not keep the others waiting.
+        const outcomes = await Promise.allSettled(due.map((timer) => this.#onDue(timer)));
+        for (const outcome of outcomes) if (outcome.status === "rejected") this.#report(outcome.reason);
+      }
+    } finally {
+      // One that stays due is another owner's: it fires it itself.
+      await this.#armNext(clockTickMs);
+    }
+  }
+
+  /** The next time may be meant by either clock: whichever shows it first. */
+  async #armNext(notBeforeMs: number): Promise<void> {
+    const { now, steady } = { now: this.#clock.now(), steady: this.#clock.elapsed() };
+    this.#armSteady(steady + LOOK_AGAIN_MS);
+    const next = await this.#stores.nextTimerAt();
+    if (next === undefined) return;
+    this.#armNow(Math.max(next, now + notBeforeMs));
+    this.#armSteady(Math.max(next, steady + notBeforeMs));
+  }
+
+  #report(error: unknown): void {
+    if (!this.#closed) process.emitWarning(`timers could not be read: ${String(error)}`);
+  }
+}
+
+interface Armed {
+  readonly at: number;
+  readonly cancel: () => void;
+}
+
+function alarmOff(): Armed {
+  return { at: Number.POSITIVE_INFINITY, cancel: () => undefined };
 }

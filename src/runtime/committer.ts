@@ -100,7 +100,7 @@ export class Committer {
   async #commit(batches: readonly Batch[]): Promise<CommitOutcome[]> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#stores.commit(batches, this.#clock.now());
+        return await this.#stores.commit(batches, this.#clock.now(), this.#clock.elapsed());
       } catch (error) {
         if (!(error instanceof StoreUnavailableError) || this.#closed) throw error;
         await this.#pause(backoffDelay(attempt, this.#random(), { baseMs: 50, capMs: 2_000 }));
@@ -111,7 +111,7 @@ export class Committer {
   async #pause(ms: number): Promise<void> {
     const over = createDeferred();
     const letGo = holdProcess();
-    this.#clock.setTimer(this.#clock.now() + ms, () => over.resolve());
+    this.#clock.setDelay(ms, () => over.resolve());
     await over.promise;
     letGo();
   }

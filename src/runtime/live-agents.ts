@@ -148,7 +148,6 @@ export class LiveAgents implements Attended {
   take(activation: Activation, item: InboxItem): void {
     this.#inboxes.take(activation, item);
   }
-
   takeTimer(activation: Activation, timer: Extract<Timer, { kind: "limit" }>): void {
     takeTimer(activation, timer);
   }
@@ -161,12 +160,16 @@ export class LiveAgents implements Attended {
     return this.#attendance.rescue(agentId);
   }
 
-  /** Commits what is left, gives the lease back, and stops the actors. What the inbox holds waits for the next owner. */
+  /** Commits what is left, stops the actors, gives the lease back. What the inbox holds waits for the next owner. */
   async leave(activation: Activation): Promise<void> {
     if (!(await this.#settle(activation))) return;
     if (activation.openTurnId !== null) this.#dormant.add(keyText(activation.key));
     this.#stop(activation);
-    await this.#options.stores.release(activation.key, activation.epoch, { isLeaving: true });
+    await this.#giveBack(activation);
+  }
+
+  #giveBack({ key, epoch, clock }: Activation): Promise<boolean> {
+    return this.#options.stores.release(key, epoch, { isLeaving: true, steady: clock.elapsed() });
   }
 
   /** As `leave`, unless the inbox holds something new: then false, and the agent lives on. */
@@ -195,15 +198,14 @@ export class LiveAgents implements Attended {
     await this.#committer.drained();
     for (const activation of this.all()) {
       activation.discard(new LeaseLostError("this runtime was shut down"));
-      await this.#options.stores.release(activation.key, activation.epoch, { isLeaving: true });
+      await this.#giveBack(activation);
     }
     this.#world.abandon();
     this.#committer.close();
   }
 
   #forget(activation: Activation): void {
-    const text = keyText(activation.key);
-    if (this.#live.get(text) === activation) this.#live.delete(text);
+    if (this.get(activation.key) === activation) this.#live.delete(keyText(activation.key));
   }
 
   #onCommitted(activation: Activation, outcome: Committed): void {

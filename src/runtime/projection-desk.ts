@@ -76,7 +76,7 @@ export class ProjectionDesk implements ProjectionPlace {
   async close(): Promise<void> {
     this.#isClosed = true;
     const over = createDeferred();
-    const cancel = this.clock.setTimer(this.clock.now() + CLOSE_MS, () => over.resolve());
+    const cancel = this.clock.setDelay(CLOSE_MS, () => over.resolve());
     const runs = [...this.#runs.values()].flat();
     await Promise.race([Promise.all(runs.map((run) => run.close())), over.promise]);
     cancel();

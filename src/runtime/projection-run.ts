@@ -120,7 +120,7 @@ export class ProjectionRun {
   async #pause(failures: number): Promise<void> {
     const { clock, random } = this.#place;
     const over = createDeferred();
-    const cancel = clock.setTimer(clock.now() + backoffDelay(failures, random()), () => over.resolve());
+    const cancel = clock.setDelay(backoffDelay(failures, random()), () => over.resolve());
     this.#endPause = () => over.resolve();
     await over.promise;
     cancel();

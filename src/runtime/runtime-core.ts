@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
-import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
+import { createDeferred, type Deferred } from "../base/index.ts";
 import { InvalidInputError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
 import { currentProcess } from "../stores/index.ts";
@@ -16,6 +16,7 @@ import { LiveAgents } from "./live-agents.ts";
 import { RequestDesk } from "./request-desk.ts";
 import { requestsBelow } from "./rest-watch.ts";
 import { SpawnTrees } from "./spawn-trees.ts";
+import { StoreClock } from "./store-clock.ts";
 import type { TurnSource } from "./turn-handle.ts";
 import { turnResultOf } from "./turn-results.ts";
 import type { TurnRest, TurnResult } from "./turn-types.ts";
@@ -29,7 +30,8 @@ import type { UnsavedTrees } from "./unsaved-trees.ts";
 export class RuntimeCore implements TurnSource {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
-  readonly clock: Clock;
+  /** Its `elapsed()` is the stores' steady time. */
+  readonly clock: StoreClock;
   readonly bus = new EventBus();
   readonly auth: AuthBook;
   readonly live: LiveAgents;
@@ -49,7 +51,8 @@ export class RuntimeCore implements TurnSource {
   #stopWatching: (() => void) | undefined;
 
   constructor(options: CoreOptions) {
-    const { stores, tenant, clock, leaseMs, definitions } = options;
+    const { stores, tenant, leaseMs, definitions } = options;
+    const clock = new StoreClock(options.clock);
     this.stores = stores;
     this.tenant = tenant;
     this.clock = clock;
@@ -98,7 +101,8 @@ export class RuntimeCore implements TurnSource {
   }
 
   async start(): Promise<void> {
-    await this.stores.registerProcess(currentProcess(this.#processId), this.clock.now());
+    const { stores, clock } = this;
+    clock.anchor(await stores.registerProcess(currentProcess(this.#processId), clock.now(), clock.elapsed()));
     this.#beat();
     await this.#alarms.start();
     this.#stopWatching = this.stores.onForeignWrite(() => this.#onForeignWrite());
@@ -223,19 +227,19 @@ export class RuntimeCore implements TurnSource {
   /** Another process wrote, or may have while nobody told us: it may have posted to agents that live here, or ended a turn that is awaited here. */
   #onForeignWrite(): void {
     this.live.notify(this.live.all().map(({ key }) => key.agentId));
+    this.#alarms.look();
     this.#turns.lookForAll();
     for (const onlooker of this.#onlookers) onlooker();
   }
 
   onForeignWrite(listener: () => void): () => void {
-    const entry = (): void => listener();
-    this.#onlookers.add(entry);
-    return () => this.#onlookers.delete(entry);
+    this.#onlookers.add(listener);
+    return () => this.#onlookers.delete(listener);
   }
 
   #beat(): void {
-    this.#cancelHeartbeat = this.clock.setTimer(this.clock.now() + Math.ceil(this.#leaseMs / 3), () => {
-      this.stores.heartbeat(this.#processId, this.clock.now()).catch((error: unknown) => {
+    this.#cancelHeartbeat = this.clock.setDelay(Math.ceil(this.#leaseMs / 3), () => {
+      this.stores.heartbeat(this.#processId, this.clock.elapsed()).catch((error: unknown) => {
         process.emitWarning(`the heartbeat could not be written: ${String(error)}`);
       });
       // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).

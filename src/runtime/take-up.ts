@@ -8,7 +8,8 @@ import { MachineFold } from "./rebuild.ts";
 
 export interface TakeUpSource {
   readonly stores: Stores;
-  readonly clock: { now(): number };
+  /** Whose `elapsed()` is the stores' steady time. */
+  readonly clock: { elapsed(): number };
   readonly leaseMs: number;
   readonly process: { readonly processId: string };
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
@@ -21,7 +22,7 @@ export interface TakeUpSource {
  */
 export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<ActivationStart> {
   const { stores, clock, leaseMs, process, definitions, auth } = source;
-  const lease = acquired(await stores.acquire(key, process.processId, leaseMs, clock.now()), key);
+  const lease = acquired(await stores.acquire(key, process.processId, leaseMs, clock.elapsed()), key);
   const { record, epoch, seq, at } = lease;
   try {
     const definition = definitions.get(record.definition.name);
@@ -40,7 +41,7 @@ export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<Activ
     return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };
   } catch (error) {
     // Also while something waits in its inbox: that is for whoever can run it.
-    await stores.release(key, epoch, { isLeaving: true });
+    await stores.release(key, epoch, { isLeaving: true, steady: clock.elapsed() });
     throw error;
   }
 }

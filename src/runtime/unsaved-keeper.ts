@@ -5,7 +5,7 @@ import type { AcquireOutcome, ProcessIdentity, Stores } from "../stores/index.ts
 import { type SavePlace, UnsavedTree } from "./unsaved-tree.ts";
 
 export interface UnsavedOptions {
-  readonly clock: Pick<Clock, "now">;
+  readonly clock: Pick<Clock, "now" | "elapsed">;
   readonly leaseMs: number;
   /** Told of every change of a tree in the durable stores. */
   readonly onDurable?: ((rootAgentId: string) => void) | undefined;
@@ -27,6 +27,7 @@ export class UnsavedKeeper {
   readonly #listeners = new Set<() => void>();
   #stopListening: (() => void) | undefined;
   #process: ProcessIdentity | undefined;
+  #clockOffset = 0;
   #isClosed = false;
 
   constructor(durable: Stores, options: UnsavedOptions) {
@@ -52,9 +53,10 @@ export class UnsavedKeeper {
     return this.#trees.get(rootText(key))?.stores ?? this.durable;
   }
 
-  async register(process: ProcessIdentity, now: number): Promise<void> {
+  async register(process: ProcessIdentity, now: number, elapsed?: number): Promise<number> {
     this.#process = process;
-    await this.durable.registerProcess(process, now);
+    this.#clockOffset = await this.durable.registerProcess(process, now, elapsed);
+    return this.#clockOffset;
   }
 
   /** From now on the tree is in memory: at once where it is new, else from the moment on when it is taken up. */
@@ -99,7 +101,7 @@ export class UnsavedKeeper {
     });
   }
 
-  async acquire(key: AgentKey, processId: string, leaseMs: number, now: number): Promise<AcquireOutcome> {
+  async acquire(key: AgentKey, processId: string, leaseMs: number, steady: number): Promise<AcquireOutcome> {
     const text = rootText(key);
     await this.#moves.get(text)?.catch(() => undefined);
     if (this.#wanted.has(text) && !this.#trees.has(text)) {
@@ -107,7 +109,7 @@ export class UnsavedKeeper {
       // Who has the root has the tree; a descendant may still be for us.
       if (refused && key.agentId === rootOf(key.agentId)) return refused;
     }
-    return await this.route(key).acquire(key, processId, leaseMs, now);
+    return await this.route(key).acquire(key, processId, leaseMs, steady);
   }
 
   async #load(root: AgentKey): Promise<AcquireOutcome | undefined> {
@@ -138,8 +140,8 @@ export class UnsavedKeeper {
     return isAny;
   }
 
-  async heartbeat(processId: string, now: number): Promise<void> {
-    await this.durable.heartbeat(processId, now);
+  async heartbeat(processId: string, steady: number): Promise<void> {
+    await this.durable.heartbeat(processId, steady);
     if (!this.isEmpty && (await this.passCommands())) this.#tell();
   }
 
@@ -180,7 +182,8 @@ export class UnsavedKeeper {
   #place(): SavePlace {
     if (!this.#process) throw new InvalidInputError("the process has to be registered before trees are held");
     const { clock, leaseMs } = this.options;
-    return { durable: this.durable, clock, leaseMs, process: this.#process };
+    const steady = (): number => clock.elapsed() + this.#clockOffset;
+    return { durable: this.durable, steady, leaseMs, process: this.#process };
   }
 }
 

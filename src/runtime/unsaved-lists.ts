@@ -1,5 +1,5 @@
 import type { AgentKey, AgentRecord, AgentRequest, Timer } from "../state/index.ts";
-import type { AgentFilter, RequestFilter, Stores } from "../stores/index.ts";
+import type { AgentFilter, Moment, RequestFilter, Stores } from "../stores/index.ts";
 import type { UnsavedTree } from "./unsaved-tree.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
@@ -64,11 +64,11 @@ function byOpening(one: AgentRequest, other: AgentRequest): number {
   return one.requestId === other.requestId ? 0 : one.requestId < other.requestId ? -1 : 1;
 }
 
-export async function allDueTimers(merged: MergedStores, now: number, limit: number): Promise<Timer[]> {
+export async function allDueTimers(merged: MergedStores, moment: Moment, limit: number): Promise<Timer[]> {
   const { durable, trees, isHeld } = merged;
   const lists = await Promise.all([
-    timersBesides(durable, isHeld, now, limit),
-    ...trees.map((tree) => tree.stores.dueTimers(now, limit)),
+    timersBesides(durable, isHeld, moment, limit),
+    ...trees.map((tree) => tree.stores.dueTimers(moment.now, limit, moment.steady)),
   ]);
   return lists
     .flat()
@@ -77,7 +77,7 @@ export async function allDueTimers(merged: MergedStores, now: number, limit: num
 }
 
 export async function nextOfAllTimers({ durable, trees, isHeld }: MergedStores): Promise<number | undefined> {
-  const [first] = await timersBesides(durable, isHeld, ALL, 1);
+  const [first] = await timersBesides(durable, isHeld, { now: ALL, steady: ALL }, 1);
   const times = [first?.dueAt, ...(await Promise.all(trees.map((tree) => tree.stores.nextTimerAt())))];
   const known = times.filter((time) => time !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
@@ -86,11 +86,11 @@ export async function nextOfAllTimers({ durable, trees, isHeld }: MergedStores):
 async function timersBesides(
   durable: Stores,
   isHeld: MergedStores["isHeld"],
-  now: number,
+  { now, steady }: Moment,
   limit: number,
 ): Promise<Timer[]> {
   for (let asked = limit + DEFAULT_LIMIT; ; asked *= 2) {
-    const timers = await durable.dueTimers(now, asked);
+    const timers = await durable.dueTimers(now, asked, steady);
     const found = timers.filter((timer) => !isHeld(timer)).slice(0, limit);
     if (found.length === limit || timers.length < asked) return found;
   }

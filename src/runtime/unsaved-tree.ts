@@ -1,4 +1,3 @@
-import type { Clock } from "../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentIdentitySchema } from "../state/index.ts";
 import {
@@ -16,7 +15,8 @@ const ALL = Number.MAX_SAFE_INTEGER;
 /** Where trees are saved to, and who saves them. */
 export interface SavePlace {
   readonly durable: Stores;
-  readonly clock: Pick<Clock, "now">;
+  /** The stores' steady time. */
+  readonly steady: () => number;
   readonly leaseMs: number;
   readonly process: ProcessIdentity;
 }
@@ -52,7 +52,7 @@ export class UnsavedTree {
   /** A tree that is nowhere yet. */
   static async create(root: AgentKey, place: SavePlace): Promise<UnsavedTree> {
     const tree = new UnsavedTree(root, place);
-    await tree.#memory.registerProcess(place.process, place.clock.now());
+    await tree.#memory.registerProcess(place.process, place.steady());
     return tree;
   }
 
@@ -61,7 +61,7 @@ export class UnsavedTree {
    * lives in this process: it would be cut off from what it has under way.
    */
   static async copy(root: AgentKey, place: SavePlace): Promise<UnsavedTree | AcquireOutcome | undefined> {
-    const { durable, clock, leaseMs, process } = place;
+    const { durable, steady, leaseMs, process } = place;
     const held: AgentKey[] = [root];
     for (const { tenant, agentId } of await agentsOf(durable, root)) {
       const holder = await durable.holder({ tenant, agentId });
@@ -69,7 +69,7 @@ export class UnsavedTree {
       if (holder && agentId !== root.agentId) held.push({ tenant, agentId });
     }
     const taken: AcquireOutcome[] = [];
-    for (const key of held) taken.push(await durable.acquire(key, process.processId, leaseMs, clock.now()));
+    for (const key of held) taken.push(await durable.acquire(key, process.processId, leaseMs, steady()));
     const tree = await UnsavedTree.create(root, place);
     tree.#isClaimed = true;
     const refused = taken.find(({ type }) => type !== "acquired");
@@ -100,11 +100,11 @@ export class UnsavedTree {
   }
 
   async #save(): Promise<boolean> {
-    const { durable, clock, process } = this.#place;
+    const { durable, steady, process } = this.#place;
     const { tenant, agentId } = this.root;
     const record = await this.#memory.readAgent(this.root);
     if (!record) return false;
-    await durable.heartbeat(process.processId, clock.now());
+    await durable.heartbeat(process.processId, steady());
     if (this.#isClaimed) await this.#checkClaim();
     else await this.#claim(record);
     for (let isToldMore = false; ; ) {
@@ -145,11 +145,11 @@ export class UnsavedTree {
 
   /** Makes the agent where it will be saved: whoever made one of that id meanwhile has it. */
   async #claim(record: AgentRecord): Promise<void> {
-    const { durable, clock, leaseMs, process } = this.#place;
+    const { durable, steady, leaseMs, process } = this.#place;
     const accounts = await this.#memory.accounts(record.tenant, record.rootAgentId);
     const account = accounts.find(({ id }) => id === record.accountId);
     const { created } = await durable.createAgent(agentIdentitySchema.parse(record), account ?? null);
-    const taken = created && (await durable.acquire(this.root, process.processId, leaseMs, clock.now()));
+    const taken = created && (await durable.acquire(this.root, process.processId, leaseMs, steady()));
     if (taken && taken.type === "acquired") {
       this.#isClaimed = true;
       return;
@@ -175,8 +175,8 @@ export class UnsavedTree {
     };
     return {
       ...memory,
-      commit: async (batches, now) => {
-        const outcomes = await noted(memory.commit(batches, now));
+      commit: async (batches, now, steady) => {
+        const outcomes = await noted(memory.commit(batches, now, steady));
         return outcomes.map((outcome) =>
           outcome.type === "committed" ? { ...outcome, cursor: this.#cursors.outward(outcome.cursor) } : outcome,
         );

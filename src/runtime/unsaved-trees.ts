@@ -39,16 +39,16 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     save: (key) => keeper.save(key),
     letGo: (key) => keeper.letGo(key),
 
-    commit: (batches, now) => commit(keeper, batches, now),
+    commit: (batches, now, steady = now) => commit(keeper, batches, now, steady),
     createAgent: (identity, account) => of(identity).createAgent(identity, account),
     openTurn: (key, command, now) => of(key).openTurn(key, command, now),
     pause: (key, by, now, how) => of(key).pause(key, by, now, how),
     resume: (key, by, now) => of(key).resume(key, by, now),
     abort: (key, command, now) => of(key).abort(key, command, now),
     decide: (key, requestId, decision, now, how) => of(key).decide(key, requestId, decision, now, how),
-    registerProcess: (process, now) => keeper.register(process, now),
-    heartbeat: (processId, now) => keeper.heartbeat(processId, now),
-    acquire: (key, processId, leaseMs, now) => keeper.acquire(key, processId, leaseMs, now),
+    registerProcess: (process, now, elapsed) => keeper.register(process, now, elapsed),
+    heartbeat: (processId, steady) => keeper.heartbeat(processId, steady),
+    acquire: (key, processId, leaseMs, steady) => keeper.acquire(key, processId, leaseMs, steady),
     release: (key, epoch, how) => of(key).release(key, epoch, how),
 
     holder: (key) => of(key).holder(key),
@@ -79,7 +79,8 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
       if (place !== undefined) return await ofTree(filter.tenant, place).requests(filter);
       return keeper.isEmpty ? await durable.requests(filter) : await listAllRequests(merged(), filter);
     },
-    dueTimers: (now, limit) => (keeper.isEmpty ? durable.dueTimers(now, limit) : allDueTimers(merged(), now, limit)),
+    dueTimers: (now, limit, steady = now) =>
+      keeper.isEmpty ? durable.dueTimers(now, limit, steady) : allDueTimers(merged(), { now, steady }, limit),
     nextTimerAt: () => (keeper.isEmpty ? durable.nextTimerAt() : nextOfAllTimers(merged())),
     onForeignWrite: (listener) => keeper.onForeignWrite(listener),
     close: () => keeper.close(),
@@ -87,9 +88,14 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
 }
 
 /** Each batch where its tree is; outcomes in the order given. */
-async function commit(keeper: UnsavedKeeper, batches: readonly Batch[], now: number): Promise<CommitOutcome[]> {
+async function commit(
+  keeper: UnsavedKeeper,
+  batches: readonly Batch[],
+  now: number,
+  steady: number,
+): Promise<CommitOutcome[]> {
   const { durable } = keeper;
-  if (keeper.isEmpty) return noted(keeper, batches, await durable.commit(batches, now));
+  if (keeper.isEmpty) return noted(keeper, batches, await durable.commit(batches, now, steady));
   const groups = new Map<Stores, Batch[]>();
   for (const batch of batches) {
     const stores = keeper.route(batch.key);
@@ -97,7 +103,7 @@ async function commit(keeper: UnsavedKeeper, batches: readonly Batch[], now: num
   }
   const outcomes = new Map<Batch, CommitOutcome>();
   const work = [...groups].map(async ([stores, own]) => {
-    const answers = await stores.commit(own, now);
+    const answers = await stores.commit(own, now, steady);
     if (stores === durable) noted(keeper, own, answers);
     for (const [index, answer] of answers.entries()) outcomes.set(own[index] as Batch, answer);
   });

@@ -5,6 +5,7 @@ import { saveArtifacts, withVersions } from "./artifact-versions.ts";
 import type { Batch, SpawnOrder } from "./batch.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
 import { standingMark } from "./marks.ts";
+import type { Moment } from "./moment.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeRequests } from "./requests.ts";
 import type { Tables } from "./tables.ts";
@@ -13,7 +14,7 @@ import type { Tables } from "./tables.ts";
  * Applies one batch inside a transaction that the adapter has opened. Throwing undoes it; every other way out is an
  * outcome. All refusals are decided before anything is written for them, so a refused intent never loses a fact.
  */
-export function commitBatch(tables: Tables, batch: Batch, now: number): CommitOutcome {
+export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
   const head = tables.head(batch.key);
   if (head.batchId === batch.id) {
     const applied = tables.lastOutcome(batch.key);
@@ -26,7 +27,7 @@ export function commitBatch(tables: Tables, batch: Batch, now: number): CommitOu
   if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
   checkOrder(batch);
 
-  const ledger = new Ledger(tables, batch.key, record.rootAgentId, now);
+  const ledger = new Ledger(tables, batch.key, record.rootAgentId, moment);
   for (const move of batch.moves) ledger.apply(move);
   const posted = new Set<string>();
   if (batch.cleared !== null) tables.clearMessages(batch.key);
@@ -48,7 +49,7 @@ export function commitBatch(tables: Tables, batch: Batch, now: number): CommitOu
   const timers = [...alarms, ...requests.timers];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
-  tables.putHead(batch.key, { ...head, seq, at, batchId: batch.id, openRequests: requests.open }, outcome);
+  tables.putHead(batch.key, { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open }, outcome);
   return outcome;
 }
 

@@ -1,8 +1,10 @@
-import { passOverAbsence, turnAccountId } from "../budget/index.ts";
+import { type Account, passOverAbsence, turnAccountId } from "../budget/index.ts";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
+import type { LocalTables } from "./local-tables.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
-import type { Head, ProcessRow, Tables } from "./tables.ts";
+import type { ReleaseOptions } from "./ports.ts";
+import type { ProcessRow, Tables } from "./tables.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -12,59 +14,92 @@ export interface LeaseRules {
   readonly isRunning: (process: ProcessRow) => boolean;
 }
 
-/** Takes the agent's lease under a new epoch, or tells who holds it. Every activation has a new epoch. */
-export function acquire(tables: Tables, key: AgentKey, rules: LeaseRules, now: number): AcquireOutcome {
+/**
+ * Takes the agent's lease under a new epoch, or tells who holds it. Every activation has a new epoch. `steady`: the store's
+ * own time, so that no clock that is set makes a lease change hands.
+ */
+export function acquire(tables: LocalTables, key: AgentKey, rules: LeaseRules, steady: number): AcquireOutcome {
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
   const head = tables.head(key);
   if (head.holder !== null && head.holder !== rules.processId) {
     const holder = tables.process(head.holder);
-    if (holder && isAlive(tables, holder, rules, now)) {
+    if (holder && isAlive(tables, holder, rules, steady)) {
       return { type: "held", by: identityOf(holder), epoch: head.epoch };
     }
   }
-  if (head.holder !== rules.processId) passOver(tables, record, lastSignOf(tables, head), now);
+  if (head.holder !== rules.processId) passOver(tables, record, rules, steady);
   const epoch = head.epoch + 1;
-  tables.putHead(key, { ...head, epoch, holder: rules.processId });
+  tables.putHead(key, { ...head, epoch, holder: rules.processId, sign: steady });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
 }
 
-/** When the owner before was last known to live: its last heartbeat, or its last commit where it gave the lease back. */
-function lastSignOf(tables: Tables, head: Head): number {
-  const heartbeatAt = head.holder === null ? 0 : (tables.process(head.holder)?.heartbeatAt ?? 0);
-  return Math.max(head.at, heartbeatAt);
-}
-
-/** Time in which the agent had no owner is not working time, on no account above its open turn (design, Budgets). */
-function passOver(tables: Tables, record: AgentRecord, lastSign: number, now: number): void {
+/**
+ * Time in which nobody who works for an account had an owner is not working time (design, Budgets): on each account above
+ * the open turn, what counts ends at the last sign of life of those that work below it, and goes on now.
+ */
+function passOver(tables: LocalTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
   const { tenant, rootAgentId, openTurnId } = record;
-  for (let id = openTurnId === null ? null : turnAccountId(openTurnId); id !== null; ) {
-    const before = tables.account(tenant, id);
-    if (!before) return;
-    const account = passOverAbsence(before, lastSign, now);
+  const own = openTurnId === null ? undefined : tables.account(tenant, turnAccountId(openTurnId));
+  if (!own || own.activeSince === null) return;
+  const signs = signsOfWork(tables, record, rules, steady);
+  for (let before: Account | undefined = own; before; ) {
+    const account = passOverAbsence(before, signs.get(before.id) ?? steady, steady);
     if (account !== before) {
       tables.putAccount(tenant, rootAgentId, account);
       changeTimers(tables, tenant, before, account);
     }
-    id = account.parentId;
+    before = account.parentId === null ? undefined : tables.account(tenant, account.parentId);
   }
+}
+
+/** For each account of the tree, when somebody who works for it was last known to live. */
+function signsOfWork(
+  tables: LocalTables,
+  { tenant, rootAgentId }: AgentRecord,
+  rules: LeaseRules,
+  steady: number,
+): Map<string, number> {
+  const accounts = new Map(tables.accounts(tenant, rootAgentId).map((account) => [account.id, account]));
+  const signs = new Map<string, number>();
+  for (const { id, agentId, isActive } of accounts.values()) {
+    if (!isActive) continue;
+    const sign = lastSignOf(tables, { tenant, agentId }, rules, steady);
+    for (let at = accounts.get(id); at; at = at.parentId === null ? undefined : accounts.get(at.parentId)) {
+      signs.set(at.id, Math.max(signs.get(at.id) ?? 0, sign));
+    }
+  }
+  return signs;
+}
+
+/** Now for an agent that has a living owner, else when its owner was last known to live. */
+function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: number): number {
+  const { holder, sign } = tables.head(key);
+  const row = holder === null ? undefined : tables.process(holder);
+  if (!row) return Math.min(sign, steady);
+  return isAlive(tables, row, rules, steady) ? steady : Math.min(Math.max(sign, row.heartbeatAt), steady);
 }
 
 export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
   return { processId, pid, bootId };
 }
 
-function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, now: number): boolean {
-  if (now - holder.heartbeatAt > rules.leaseMs) return false;
+function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, steady: number): boolean {
+  if (steady - holder.heartbeatAt > rules.leaseMs) return false;
   const own = tables.process(rules.processId);
   return own?.bootId !== holder.bootId || rules.isRunning(holder);
 }
 
 /** Gives the lease back; refused while the inbox holds something, so that no post is left behind, unless its owner leaves. */
-export function release(tables: Tables, key: AgentKey, epoch: number, isLeaving = false): boolean {
+export function release(
+  tables: Tables,
+  key: AgentKey,
+  epoch: number,
+  { isLeaving = false, steady }: ReleaseOptions = {},
+): boolean {
   const head = tables.head(key);
   if (head.epoch !== epoch || head.holder === null) return false;
   if (!isLeaving && tables.inboxSize(key) > 0) return false;
-  tables.putHead(key, { ...head, holder: null });
+  tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign });
   return true;
 }

@@ -17,6 +17,7 @@ import { InvariantError } from "../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
 import type { BudgetMove } from "./batch.ts";
+import type { Moment } from "./moment.ts";
 import type { Tables } from "./tables.ts";
 
 export type Judgement =
@@ -40,16 +41,19 @@ export class Ledger {
   readonly #tables: Tables;
   readonly #key: AgentKey;
   readonly #rootAgentId: string;
+  /** Steady time: by it work is counted. */
   readonly #now: number;
+  readonly #wallNow: number;
   readonly #stored = new Map<string, Account>();
   readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
 
-  constructor(tables: Tables, key: AgentKey, rootAgentId: string, now: number) {
+  constructor(tables: Tables, key: AgentKey, rootAgentId: string, { now, steady }: Moment) {
     this.#tables = tables;
     this.#key = key;
     this.#rootAgentId = rootAgentId;
-    this.#now = now;
+    this.#now = steady;
+    this.#wallNow = now;
   }
 
   open(account: NewAccount): void {
@@ -66,7 +70,7 @@ export class Ledger {
   }
 
   reserve(ask: ReservationAsk): Judgement {
-    const outcome = reserve(this.#chain(ask.accountId), ask, this.#now);
+    const outcome = reserve(this.#chain(ask.accountId), { ...ask, wallNow: this.#wallNow }, this.#now);
     if (outcome.granted) {
       this.#putAll(outcome.accounts);
       return { granted: true, reservation: outcome.reservation };
@@ -105,7 +109,7 @@ export class Ledger {
   }
 
   #wake(account: Account): string[] {
-    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${account.id}:${randomUUID()}`, at: this.#now };
+    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${account.id}:${randomUUID()}`, at: this.#wallNow };
     for (const agentId of account.waiters) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);
     return account.waiters;
   }

@@ -7,9 +7,11 @@ import { decide } from "./decide.ts";
 import { acquire, identityOf, release } from "./leases.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { abort, pause, resume } from "./mark-commands.ts";
+import type { Moment } from "./moment.ts";
 import type { CommitOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { RequestFilter, Stores } from "./ports.ts";
 import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
+import { clockOffsetFor } from "./steady-time.ts";
 import type { Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
 
@@ -22,7 +24,7 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
   const read = <T>(work: () => T): Promise<T> => database.read(work);
   return {
     kind,
-    commit: (batches, now) => commitAll(database, batches, now),
+    commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
     createAgent: (identity, account) => write(() => createAgent(tables, identity, account)),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
     pause: (key, by, now, options) => write(() => pause(tables, key, { by, isHurried: options?.now }, now)),
@@ -30,11 +32,11 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     abort: (key, command, now) => write(() => abort(tables, key, command, now)),
     decide: (key, requestId, decision, now, options) =>
       write(() => decide(tables, { ...key, requestId, decision, ...options }, now)),
-    registerProcess: (identity, now) => write(() => registerProcess(tables, identity, now)),
-    heartbeat: (processId, now) => write(() => heartbeat(tables, processId, now)),
-    acquire: (key, processId, leaseMs, now) =>
-      write(() => acquire(tables, key, { processId, leaseMs, isRunning }, now)),
-    release: (key, epoch, options) => write(() => release(tables, key, epoch, options?.isLeaving)),
+    registerProcess: (identity, now, elapsed = now) => write(() => registerProcess(tables, identity, now, elapsed)),
+    heartbeat: (processId, steady) => write(() => heartbeat(tables, processId, steady)),
+    acquire: (key, processId, leaseMs, steady) =>
+      write(() => acquire(tables, key, { processId, leaseMs, isRunning }, steady)),
+    release: (key, epoch, options) => write(() => release(tables, key, epoch, options)),
     holder: (key) => read(() => holderOf(tables, key)),
     readAgent: (key) => read(() => tables.agent(key)),
     listAgents: (filter) => read(() => tables.listAgents(filter, countOf("limit", filter.limit ?? DEFAULT_LIST_LIMIT))),
@@ -51,7 +53,7 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     requests: (filter) => read(() => listRequests(tables, filter)),
     request: (key, requestId) => read(() => tables.request(key, requestId)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
-    dueTimers: (now, limit) => read(() => tables.dueTimers(now, countOf("limit", limit))),
+    dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
     nextTimerAt: () => read(() => tables.nextTimerAt()),
     exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),
     importTree: (tree, processId, known) => write(() => importTree(tables, tree, processId, known)),
@@ -63,17 +65,17 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
   };
 }
 
-async function commitAll(database: LocalDatabase, batches: readonly Batch[], now: number): Promise<CommitOutcome[]> {
+async function commitAll(database: LocalDatabase, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
   const [first, ...others] = batches;
   if (!first) return [];
-  if (others.length === 0) return database.write(() => [commitBatch(database.tables, first, now)]);
+  if (others.length === 0) return database.write(() => [commitBatch(database.tables, first, moment)]);
   const failures: unknown[] = [];
   const outcomes = await database.write(() => {
     // The work may run again after a busy moment.
     failures.length = 0;
     return batches.flatMap((batch) => {
       try {
-        return [database.part(() => commitBatch(database.tables, batch, now))];
+        return [database.part(() => commitBatch(database.tables, batch, moment))];
       } catch (error) {
         if (database.isFatal(error)) throw error;
         failures.push(error);
@@ -102,15 +104,17 @@ function countOf(name: string, value: number): number {
   throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
 }
 
-function registerProcess(tables: Tables, identity: ProcessIdentity, now: number): void {
+function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
   const isOfThisBoot = identity.bootId === currentBootId();
   const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
-  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: now });
+  const clockOffset = clockOffsetFor(tables.processes(), identity, now, elapsed);
+  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: elapsed + clockOffset, clockOffset });
+  return clockOffset;
 }
 
-function heartbeat(tables: Tables, processId: string, now: number): void {
+function heartbeat(tables: Tables, processId: string, steady: number): void {
   const row = tables.process(processId);
-  if (row) tables.putProcess({ ...row, heartbeatAt: now });
+  if (row) tables.putProcess({ ...row, heartbeatAt: steady });
 }
 
 function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {

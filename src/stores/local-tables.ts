@@ -9,6 +9,7 @@ import type {
   Message,
   Timer,
 } from "../state/index.ts";
+import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
 import type { ArtifactMeta, Tables } from "./tables.ts";
@@ -32,7 +33,7 @@ export interface LocalTables extends Tables {
   /** Never back. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void;
   accounts(tenant: string, rootAgentId: string): Account[];
-  dueTimers(now: number, limit: number): Timer[];
+  dueTimers(moment: Moment, limit: number): Timer[];
   nextTimerAt(): number | undefined;
 
   /** In the order in which they were made. */

@@ -10,6 +10,7 @@ import type {
   Timer,
 } from "../state/index.ts";
 import { MemoryTables } from "./memory-tables.ts";
+import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import type { ArtifactMeta } from "./tables.ts";
 
@@ -89,8 +90,8 @@ export class MemoryReads extends MemoryTables {
     return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts.values() ?? [])];
   }
 
-  dueTimers(now: number, limit: number): Timer[] {
-    return this.timers.due(now, limit);
+  dueTimers(moment: Moment, limit: number): Timer[] {
+    return this.timers.due(moment, limit);
   }
 
   nextTimerAt(): number | undefined {

@@ -204,6 +204,10 @@ export class MemoryTables implements Tables {
     return this.rows.processes.get(processId);
   }
 
+  processes(): ProcessRow[] {
+    return [...this.rows.processes.values()];
+  }
+
   putProcess(row: ProcessRow): void {
     this.undo.set(this.rows.processes, row.processId, row);
   }

@@ -1,6 +1,7 @@
 import type { Timer } from "../state/index.ts";
 import type { AgentRows } from "./memory-rows.ts";
 import type { MemoryUndo } from "./memory-undo.ts";
+import { isDue, type Moment } from "./moment.ts";
 
 /** The alarms of all agents, and which comes next. */
 export class MemoryTimers {
@@ -31,9 +32,9 @@ export class MemoryTimers {
     this.#remove(timer);
   }
 
-  due(now: number, limit: number): Timer[] {
-    if (this.#next() > now) return [];
-    const due = [...this.#all].filter((timer) => timer.dueAt <= now);
+  due(moment: Moment, limit: number): Timer[] {
+    if (this.#next() > Math.max(moment.now, moment.steady)) return [];
+    const due = [...this.#all].filter((timer) => isDue(timer, moment));
     return due.sort((a, b) => a.dueAt - b.dueAt).slice(0, limit);
   }
 

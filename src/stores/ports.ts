@@ -81,6 +81,11 @@ export interface MessageQuery {
   readonly maxMessages?: number | undefined;
 }
 
+export interface ReleaseOptions {
+  readonly isLeaving?: boolean | undefined;
+  readonly steady?: number | undefined;
+}
+
 /**
  * Where the truth lives. One object per deployment; every adapter passes the same contract suite.
  *
@@ -97,9 +102,9 @@ export interface Stores {
   /**
    * Applies each batch by itself, in one transaction where that is possible; outcomes in the order given. A batch that
    * breaks a rule or meets a corrupt record is undone alone: the others stand, and the call rejects with its error. Sent
-   * again one by one, each answers for itself.
+   * again one by one, each answers for itself. `steady`: the store's time, by which working time is counted; default `now`.
    */
-  commit(batches: readonly Batch[], now: number): Promise<CommitOutcome[]>;
+  commit(batches: readonly Batch[], now: number, steady?: number): Promise<CommitOutcome[]>;
 
   createAgent(
     identity: AgentIdentity,
@@ -126,15 +131,21 @@ export interface Stores {
     options?: DecideOptions,
   ): Promise<DecideOutcome>;
 
-  registerProcess(process: ProcessIdentity, now: number): Promise<void>;
-  heartbeat(processId: string, now: number): Promise<void>;
+  /**
+   * Registers a process with what its clock shows, and gives what is to be added to its `elapsed()` to have the store's
+   * steady time: one time for all processes, begun when the first of them was registered, that no set clock moves. Leases
+   * and working time are measured by it. Default of `elapsed`: `now`.
+   */
+  registerProcess(process: ProcessIdentity, now: number, elapsed?: number): Promise<number>;
+  heartbeat(processId: string, steady: number): Promise<void>;
   /** `leaseMs`: how long a process that gives no heartbeat is still believed to live. */
-  acquire(key: AgentKey, processId: string, leaseMs: number, now: number): Promise<AcquireOutcome>;
+  acquire(key: AgentKey, processId: string, leaseMs: number, steady: number): Promise<AcquireOutcome>;
   /**
    * False when the epoch is an old one, and while the inbox holds something: no post is left behind unseen. An owner that
-   * is leaving gives the lease back all the same; whoever takes the agent up next finds the posts.
+   * is leaving gives the lease back all the same; whoever takes the agent up next finds the posts. `steady`: until when
+   * it worked; default: its last commit.
    */
-  release(key: AgentKey, epoch: number, options?: { readonly isLeaving?: boolean }): Promise<boolean>;
+  release(key: AgentKey, epoch: number, options?: ReleaseOptions): Promise<boolean>;
   /** Who holds the agent now, if anybody. */
   holder(key: AgentKey): Promise<{ readonly process: ProcessIdentity; readonly epoch: number } | undefined>;
 
@@ -155,8 +166,9 @@ export interface Stores {
   requests(filter: RequestFilter): Promise<AgentRequest[]>;
   request(key: AgentKey, requestId: string): Promise<AgentRequest | undefined>;
   accounts(tenant: string, rootAgentId: string): Promise<Account[]>;
-  /** Timers that are due, oldest first. */
-  dueTimers(now: number, limit: number): Promise<Timer[]>;
+  /** Timers that are due, oldest first: those of working time at `steady` (default `now`), all others at `now`. */
+  dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
+  /** The earliest time of all timers, whichever of the two times it is meant by. */
   nextTimerAt(): Promise<number | undefined>;
 
   /** Everything of a tree as it stands at one moment; undefined where its root has no record. */

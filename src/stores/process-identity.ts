@@ -7,6 +7,11 @@ export function currentProcess(processId: string): ProcessIdentity {
   return { processId, pid: process.pid, bootId: currentBootId() };
 }
 
+/** The machine's boot alone, whatever the namespace: all of it shares one steady clock. */
+export function kernelOf(id: string): string {
+  return id.split("/", 1)[0] ?? id;
+}
+
 let bootId: string | undefined;
 
 /**

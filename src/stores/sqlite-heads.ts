@@ -31,13 +31,13 @@ export class SqliteHeads {
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
-    const lease = "epoch = ?, holder = ?, seq = ?, at = ?, batch_id = ?, open_requests = ?";
+    const lease = "epoch = ?, holder = ?, seq = ?, at = ?, sign = ?, batch_id = ?, open_requests = ?";
     this.#statements = {
       read: connection.prepare(
-        "SELECT epoch, holder, seq, at, batch_id, open_requests, cursor FROM heads WHERE agent = ?",
+        "SELECT epoch, holder, seq, at, sign, batch_id, open_requests, cursor FROM heads WHERE agent = ?",
       ),
       readOutcome: connection.prepare("SELECT outcome FROM heads WHERE agent = ?"),
-      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, NULL, 0, 0, NULL)"),
+      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, 0, NULL, 0, 0, NULL)"),
       update: connection.prepare(`UPDATE heads SET ${lease} WHERE agent = ?`),
       place: connection.prepare("UPDATE heads SET cursor = ? WHERE agent = ?"),
       move: connection.prepare(`UPDATE heads SET ${lease}, cursor = ?, outcome = ? WHERE agent = ?`),
@@ -61,13 +61,13 @@ export class SqliteHeads {
 
   put(slot: AgentSlot, head: Head, outcome?: Committed): void {
     const { generation } = this.#connection;
-    const { epoch, holder, seq, at, batchId, openRequests } = head;
+    const { epoch, holder, seq, at, sign, batchId, openRequests } = head;
     let { cursor } = this.read(slot);
     if (outcome) {
       if (outcome.cursor > 0) cursor = outcome.cursor;
-      this.#statements.move.run(epoch, holder, seq, at, batchId, openRequests, cursor, textOf(outcome), slot.id);
+      this.#statements.move.run(epoch, holder, seq, at, sign, batchId, openRequests, cursor, textOf(outcome), slot.id);
     } else {
-      this.#statements.update.run(epoch, holder, seq, at, batchId, openRequests, slot.id);
+      this.#statements.update.run(epoch, holder, seq, at, sign, batchId, openRequests, slot.id);
     }
     slot.head = { generation, value: head, cursor };
   }
@@ -92,6 +92,7 @@ function headOf(row: Row, where: string): Head {
     holder: textOrNullOf(row, "holder", where),
     seq: integerOf(row, "seq", where),
     at: integerOf(row, "at", where),
+    sign: integerOf(row, "sign", where),
     batchId: textOrNullOf(row, "batch_id", where),
     openRequests: integerOf(row, "open_requests", where),
   };

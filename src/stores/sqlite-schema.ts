@@ -40,6 +40,7 @@ const firstLayout = `
     holder TEXT,
     seq INTEGER NOT NULL,
     at INTEGER NOT NULL,
+    sign INTEGER NOT NULL,
     batch_id TEXT,
     open_requests INTEGER NOT NULL,
     cursor INTEGER NOT NULL,
@@ -128,7 +129,8 @@ const firstLayout = `
     pid INTEGER NOT NULL,
     boot_id TEXT NOT NULL,
     start_time TEXT,
-    heartbeat_at INTEGER NOT NULL
+    heartbeat_at INTEGER NOT NULL,
+    clock_offset INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
 `;
 

@@ -10,6 +10,7 @@ import type {
   Message,
   Timer,
 } from "../state/index.ts";
+import type { Moment } from "./moment.ts";
 import type { Committed } from "./outcomes.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
@@ -192,8 +193,8 @@ export class SqliteTables implements Tables {
     return this.#ofAgent(key, (slot) => this.#waiting.timers(slot), []);
   }
 
-  dueTimers(now: number, limit: number): Timer[] {
-    return this.#waiting.dueTimers(now, limit);
+  dueTimers(moment: Moment, limit: number): Timer[] {
+    return this.#waiting.dueTimers(moment, limit);
   }
 
   nextTimerAt(): number | undefined {
@@ -202,6 +203,10 @@ export class SqliteTables implements Tables {
 
   process(processId: string): ProcessRow | undefined {
     return this.#waiting.process(processId);
+  }
+
+  processes(): ProcessRow[] {
+    return this.#waiting.processes();
   }
 
   putProcess(row: ProcessRow): void {

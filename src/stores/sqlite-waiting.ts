@@ -1,5 +1,6 @@
 import type { StatementSync } from "node:sqlite";
 import { type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../state/index.ts";
+import { isDue, type Moment } from "./moment.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
 import type { AgentSlot } from "./sqlite-slot.ts";
@@ -19,6 +20,7 @@ export class SqliteWaiting {
       | "dueTimers"
       | "nextTimer"
       | "process"
+      | "processes"
       | "putProcess",
       StatementSync
     >
@@ -38,13 +40,15 @@ export class SqliteWaiting {
       ),
       clearTimer: connection.prepare("DELETE FROM timers WHERE agent = ? AND timer_id = ?"),
       timers: connection.prepare("SELECT timer FROM timers WHERE agent = ? ORDER BY due_at, timer_id"),
-      dueTimers: connection.prepare("SELECT timer FROM timers WHERE due_at <= ? ORDER BY due_at LIMIT ?"),
+      dueTimers: connection.prepare("SELECT timer FROM timers WHERE due_at <= ? ORDER BY due_at"),
       nextTimer: connection.prepare("SELECT due_at FROM timers ORDER BY due_at LIMIT 1"),
       process: connection.prepare("SELECT * FROM processes WHERE process_id = ?"),
+      processes: connection.prepare("SELECT * FROM processes"),
       putProcess: connection.prepare(
-        `INSERT INTO processes (process_id, pid, boot_id, start_time, heartbeat_at) VALUES (?, ?, ?, ?, ?)
+        `INSERT INTO processes (process_id, pid, boot_id, start_time, heartbeat_at, clock_offset) VALUES (?, ?, ?, ?, ?, ?)
          ON CONFLICT (process_id) DO UPDATE SET pid = excluded.pid, boot_id = excluded.boot_id,
-           start_time = excluded.start_time, heartbeat_at = excluded.heartbeat_at`,
+           start_time = excluded.start_time, heartbeat_at = excluded.heartbeat_at,
+           clock_offset = excluded.clock_offset`,
       ),
     };
   }
@@ -79,8 +83,15 @@ export class SqliteWaiting {
     return this.#statements.timers.all(slot.id).map(timerIn);
   }
 
-  dueTimers(now: number, limit: number): Timer[] {
-    return this.#statements.dueTimers.all(now, limit).map(timerIn);
+  dueTimers(moment: Moment, limit: number): Timer[] {
+    const due: Timer[] = [];
+    // Where the two times differ, one that seems due may not be.
+    for (const row of this.#statements.dueTimers.iterate(Math.max(moment.now, moment.steady))) {
+      if (due.length >= limit) break;
+      const timer = timerIn(row);
+      if (isDue(timer, moment)) due.push(timer);
+    }
+    return due;
   }
 
   nextTimerAt(): number | undefined {
@@ -90,20 +101,30 @@ export class SqliteWaiting {
 
   process(processId: string): ProcessRow | undefined {
     const row = this.#statements.process.get(wellFormed(processId, "process id"));
-    if (!row) return undefined;
-    const where = `process ${processId}`;
-    return {
-      processId: textOf(row, "process_id", where),
-      pid: integerOf(row, "pid", where),
-      bootId: textOf(row, "boot_id", where),
-      startTime: textOrNullOf(row, "start_time", where),
-      heartbeatAt: integerOf(row, "heartbeat_at", where),
-    };
+    return row && processIn(row);
   }
 
-  putProcess({ processId, pid, bootId, startTime, heartbeatAt }: ProcessRow): void {
-    this.#statements.putProcess.run(wellFormed(processId, "process id"), pid, bootId, startTime, heartbeatAt);
+  processes(): ProcessRow[] {
+    return this.#statements.processes.all().map(processIn);
   }
+
+  putProcess({ processId, pid, bootId, startTime, heartbeatAt, clockOffset }: ProcessRow): void {
+    const id = wellFormed(processId, "process id");
+    this.#statements.putProcess.run(id, pid, bootId, startTime, heartbeatAt, clockOffset);
+  }
+}
+
+function processIn(row: Row): ProcessRow {
+  const processId = textOf(row, "process_id", "a process");
+  const where = `process ${processId}`;
+  return {
+    processId,
+    pid: integerOf(row, "pid", where),
+    bootId: textOf(row, "boot_id", where),
+    startTime: textOrNullOf(row, "start_time", where),
+    heartbeatAt: integerOf(row, "heartbeat_at", where),
+    clockOffset: integerOf(row, "clock_offset", where),
+  };
 }
 
 function timerIn(row: Row): Timer {

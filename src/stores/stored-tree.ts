@@ -16,6 +16,8 @@ export interface StoredAgent {
   /** Last committed entry, and its time; 0 when there is none. */
   readonly seq: number;
   readonly at: number;
+  /** The last sign of life of its owner, in the store's steady time. */
+  readonly sign: number;
   /** The last applied batch and its answer, for the case that it is sent again. */
   readonly lastBatch: { readonly id: string; readonly outcome: Committed } | null;
   readonly artifacts: readonly Artifact[];

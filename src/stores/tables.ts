@@ -20,6 +20,8 @@ export interface Head {
   readonly holder: string | null;
   readonly seq: number;
   readonly at: number;
+  /** The last sign of life of whoever held it: its last commit, or when it gave the lease back; steady time. */
+  readonly sign: number;
   /** The last applied batch, for the case that it is sent again. */
   readonly batchId: string | null;
   /** How many requests of the agent are open, so that a commit of one that has none need not look for them. */
@@ -29,7 +31,10 @@ export interface Head {
 export interface ProcessRow extends ProcessIdentity {
   /** Tells the process from a later one that got the same pid; null where the system does not say. */
   readonly startTime: string | null;
+  /** Steady time. */
   readonly heartbeatAt: number;
+  /** What makes steady time of its clock's `elapsed()`. */
+  readonly clockOffset: number;
 }
 
 /**
@@ -73,6 +78,7 @@ export interface Tables {
   setTimer(timer: Timer): void;
   clearTimer(key: AgentKey, timerId: string): void;
   process(processId: string): ProcessRow | undefined;
+  processes(): ProcessRow[];
   putProcess(row: ProcessRow): void;
 }
 
@@ -81,6 +87,7 @@ export const freshHead: Head = Object.freeze({
   holder: null,
   seq: 0,
   at: 0,
+  sign: 0,
   batchId: null,
   openRequests: 0,
 });

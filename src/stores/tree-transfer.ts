@@ -24,7 +24,7 @@ export function exportTree(tables: LocalTables, tenant: string, rootAgentId: str
 function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
   const { tenant, agentId } = record;
   const key = { tenant, agentId };
-  const { epoch, holder, seq, at, batchId } = tables.head(key);
+  const { epoch, holder, seq, at, sign, batchId } = tables.head(key);
   const outcome = tables.lastOutcome(key);
   return {
     record,
@@ -32,6 +32,7 @@ function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
     isHeld: holder !== null,
     seq,
     at,
+    sign,
     lastBatch: batchId !== null && outcome ? { id: batchId, outcome } : null,
     artifacts: tables.artifacts(key).flatMap(({ artifactId }) => tables.artifact(key, artifactId) ?? []),
     inbox: tables.inbox(key),
@@ -85,13 +86,18 @@ function putAgent(tables: LocalTables, agent: StoredAgent): void {
 }
 
 /** An owner here that is another process must not go on beside the one that the tree comes from. */
-function headOf({ epoch, isHeld, seq, at, lastBatch, requests }: StoredAgent, before: Head, processId: string): Head {
+function headOf(
+  { epoch, isHeld, seq, at, sign, lastBatch, requests }: StoredAgent,
+  before: Head,
+  processId: string,
+): Head {
   const isOthers = before.holder !== null && before.holder !== processId;
   return {
     epoch: Math.max(epoch, isOthers ? before.epoch + 1 : before.epoch),
     holder: isHeld ? processId : null,
     seq,
     at,
+    sign,
     batchId: lastBatch?.id ?? null,
     openRequests: requests.filter((request) => request.status === "open").length,
   };

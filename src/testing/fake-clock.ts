@@ -1,11 +1,11 @@
-import { assertTimerTime, type Clock, createTimerQueue } from "../base/index.ts";
+import { assertTimerDelay, assertTimerTime, type Clock, createTimerQueue } from "../base/index.ts";
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
 
 /** A clock that moves only when it is told to. Timers run inside the call that moves it. */
 export interface FakeClock extends Clock {
-  /** How many timers wait. */
+  /** How many timers and delays wait. */
   readonly pendingTimers: number;
-  /** When the next timer is due; undefined when none waits. */
+  /** When the next of them is due if nobody sets the clock; undefined when none waits. */
   nextTimerAt(): number | undefined;
   /**
    * Lets time pass, in milliseconds (0 or more). Timers run in the order of their times, and each sees its own time as
@@ -13,8 +13,8 @@ export interface FakeClock extends Clock {
    */
   advance(ms: number): void;
   /**
-   * Sets the clock forward or back by `ms`, as a person or a time server does, without letting time pass. Timers that
-   * are overdue then run, and see the new time.
+   * Sets the clock forward or back by `ms`, as a person or a time server does, without letting time pass: `elapsed()`
+   * stays. Timers that are overdue then run, and see the new time.
    */
   jump(ms: number): void;
 }
@@ -24,46 +24,67 @@ const maxTimersPerCall = 100_000;
 
 /** @param start Milliseconds since the epoch. Default: the beginning of 2026, UTC. */
 export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock {
-  const queue = createTimerQueue();
+  const timers = createTimerQueue();
+  const delays = createTimerQueue();
   let time = start;
+  let passed = start;
 
-  function runDue(end: number): void {
+  /** How long it takes until the next one is due; not below 0. */
+  function nextIn(): number | undefined {
+    const [at, end] = [timers.nextAt(), delays.nextAt()];
+    const waits = [at === undefined ? [] : at - time, end === undefined ? [] : end - passed].flat();
+    return waits.length === 0 ? undefined : Math.max(0, Math.min(...waits));
+  }
+
+  /** Lets at most `ms` pass, timer by timer; gives what is left. */
+  function runDue(ms: number): number {
+    let left = ms;
     for (let count = 0; ; count += 1) {
-      const at = queue.nextAt();
-      const callback = queue.takeDue(end);
-      if (at === undefined || callback === undefined) return;
+      const wait = nextIn();
+      if (wait === undefined || wait > left) return left;
       if (count >= maxTimersPerCall) {
-        throw new InvariantError(`more than ${maxTimersPerCall} timers ran until ${end}: one sets itself for ever`);
+        throw new InvariantError(`more than ${maxTimersPerCall} timers ran until ${time}: one sets itself for ever`);
       }
-      time = Math.max(time, at);
-      callback();
+      time += wait;
+      passed += wait;
+      left -= wait;
+      const callback = timers.takeDue(time) ?? delays.takeDue(passed);
+      callback?.();
     }
   }
 
   return {
     now: () => time,
+    elapsed: () => passed,
     setTimer(at, callback) {
       assertTimerTime(at);
-      return queue.add(at, callback);
+      return timers.add(at, callback);
+    },
+    setDelay(ms, callback) {
+      assertTimerDelay(ms);
+      return delays.add(passed + Math.ceil(ms), callback);
     },
     get pendingTimers() {
-      return queue.size;
+      return timers.size + delays.size;
     },
-    nextTimerAt: () => queue.nextAt(),
+    nextTimerAt() {
+      const wait = nextIn();
+      return wait === undefined ? undefined : time + wait;
+    },
     advance(ms) {
       if (!(ms >= 0) || !Number.isFinite(ms)) {
         throw new InvalidInputError(
           `advance(${ms}): time passes by a finite number of milliseconds from 0; use jump()`,
         );
       }
-      const end = time + ms;
-      runDue(end);
-      time = Math.max(time, end);
+      const left = runDue(ms);
+      time += left;
+      passed += left;
     },
     jump(ms) {
       if (!Number.isFinite(ms)) throw new InvalidInputError(`jump(${ms}): a finite number of milliseconds is needed`);
       time += ms;
-      runDue(time);
+      runDue(0);
     },
   };
 }

@@ -1,0 +1,22 @@
+import type { Timer } from "../state/index.ts";
+
+/** One moment by the two times of a store. */
+export interface Moment {
+  /** As people's clocks show it, in milliseconds since the epoch; it may jump. */
+  readonly now: number;
+  /**
+   * The store's own time, in milliseconds: it goes on steadily, whoever sets a clock, and is the same for all processes of
+   * one boot. Leases and working time are measured by it.
+   */
+  readonly steady: number;
+}
+
+/** Whether an alarm is due: working time by the steady time, what people named by theirs. */
+export function isDue(timer: Timer, { now, steady }: Moment): boolean {
+  return timer.dueAt <= (isOfWork(timer) ? steady : now);
+}
+
+/** Whether it counts working time. */
+export function isOfWork(timer: Timer): boolean {
+  return timer.kind === "limit" && timer.limit === "maxActiveMs";
+}
