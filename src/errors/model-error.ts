@@ -9,6 +9,8 @@ export interface ModelErrorOptions extends TroupeErrorOptions {
   readonly retryAfterMs?: number | undefined;
   /** False only when the request surely never reached the provider, so nothing can have been billed. */
   readonly mayHaveBeenSent: boolean;
+  /** The prompt's tokens as they were reported or counted, when the answer was cut. Default: what was reserved for it. */
+  readonly partialInputTokens?: number | undefined;
   /** Output tokens that had arrived, as counted here, when the answer was cut. */
   readonly partialOutputTokens?: number | undefined;
 }
@@ -21,6 +23,7 @@ export class ModelError extends TroupeError {
   readonly status: number | undefined;
   readonly retryAfterMs: number | undefined;
   readonly mayHaveBeenSent: boolean;
+  readonly partialInputTokens: number | undefined;
   readonly partialOutputTokens: number | undefined;
 
   constructor(message: string, options: ModelErrorOptions) {
@@ -30,6 +33,7 @@ export class ModelError extends TroupeError {
     this.status = options.status;
     this.retryAfterMs = options.retryAfterMs;
     this.mayHaveBeenSent = options.mayHaveBeenSent;
+    this.partialInputTokens = options.partialInputTokens;
     this.partialOutputTokens = options.partialOutputTokens;
   }
 }

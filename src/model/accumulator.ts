@@ -1,13 +1,13 @@
-import type { FinishReason, JsonObject, ModelResponse, Usage } from "../state/index.ts";
+import type { FinishReason, JsonObject, ModelResponse } from "../state/index.ts";
 import { answerError } from "./answer-error.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { ReasoningParts } from "./reasoning-parts.ts";
 import { ToolCallParts } from "./tool-call-parts.ts";
 import { type WireObject, wireArray, wireObject, wireParts, wireText } from "./wire-values.ts";
-import { readUsage } from "./wire-usage.ts";
+import { type ReportedUsage, UsageReport } from "./wire-usage.ts";
 
-/** An answer as it came; `usage` is missing where the server sent none. */
-export type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: Usage | undefined };
+/** An answer as it came; of `usage` it has what the server sent. */
+export type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: ReportedUsage | undefined };
 
 /**
  * Makes one answer out of Chat Completions chunks, or of one whole completion. Pure: no clock, no input or output.
@@ -23,7 +23,7 @@ export class AnswerAccumulator {
   #refusal = "";
   #finishReason: string | undefined;
   #isWhole = false;
-  #usage: Usage | undefined;
+  readonly #usage = new UsageReport();
   #model = "";
   #id = "";
 
@@ -33,8 +33,8 @@ export class AnswerAccumulator {
     if (chunk === undefined) return;
     if (this.#id === "") this.#id = wireText(chunk["id"]);
     if (this.#model === "") this.#model = wireText(chunk["model"]);
-    this.#usage = readUsage(chunk["usage"]) ?? this.#usage;
     const choice = wireObject(wireArray(chunk["choices"])[0]);
+    for (const place of [chunk, choice, wireObject(chunk["x_groq"])]) this.#usage.add(place?.["usage"]);
     const failed = choice?.["error"] ?? chunk["error"];
     if (failed !== undefined && failed !== null) throw answerError(failed);
     if (chunk["object"] === "error") throw answerError(chunk);
@@ -52,8 +52,8 @@ export class AnswerAccumulator {
   }
 
   /** Usage that the server has told so far. */
-  get usage(): Usage | undefined {
-    return this.#usage;
+  get usage(): ReportedUsage | undefined {
+    return this.#usage.read();
   }
 
   /** All that was generated so far, reasoning and calls included: what is counted when the server tells no usage. */
@@ -71,7 +71,7 @@ export class AnswerAccumulator {
       content: this.#content === "" ? this.#refusal : this.#content,
       toolCalls: this.#calls.calls(seed),
       ...(fields === undefined && extras.length === 0 ? {} : { reasoning }),
-      usage: this.#usage,
+      usage: this.usage,
       finishReason: this.#reason(),
       model: this.#model === "" ? requested : this.#model,
     };

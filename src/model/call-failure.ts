@@ -5,8 +5,8 @@ import { wireObject, wireText } from "./wire-values.ts";
 
 /** What is known of a call that failed, beside the error itself. */
 export interface FailureContext {
-  /** Output tokens that had arrived; `undefined` where that cannot be known. */
-  readonly partialOutputTokens: number | undefined;
+  /** The prompt and what of the answer had arrived, in tokens; `undefined` where that cannot be known. */
+  readonly partial: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
   /** Never to be seen in a message. */
   readonly apiKey: string;
   /** Milliseconds since the epoch. */
@@ -88,7 +88,8 @@ function failure(message: string, outcome: Outcome, context: FailureContext, det
     status: outcome.status,
     retryAfterMs: outcome.retryAfterMs,
     mayHaveBeenSent: outcome.mayHaveBeenSent,
-    partialOutputTokens: context.partialOutputTokens,
+    partialInputTokens: context.partial?.inputTokens,
+    partialOutputTokens: context.partial?.outputTokens,
     cause: outcome.cause,
     details,
   });

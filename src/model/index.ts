@@ -2,13 +2,8 @@ export * from "./language-model.ts";
 export { httpFetch } from "./http-fetch.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
-export {
-  byteBound,
-  countTokens,
-  imageTokenBound,
-  promptTokenBound,
-  type TokenCounting,
-} from "./token-count.ts";
+export { imageTokenBound } from "./prompt-parts.ts";
+export { byteBound, countPromptTokens, countTokens, promptByteBound } from "./token-count.ts";
 export {
   isProse,
   isRelevant,

@@ -1,16 +1,23 @@
 import { InvalidInputError, ModelError } from "../errors/index.ts";
-import type { JsonObject, ModelRequest, ModelResponse, Usage } from "../state/index.ts";
+import type { JsonObject, ModelRequest, ModelResponse } from "../state/index.ts";
 import { AnswerAccumulator } from "./accumulator.ts";
 import { callFailure } from "./call-failure.ts";
 import { CallGuard } from "./call-guard.ts";
+import { completeUsage, outputTokensOf } from "./complete-usage.ts";
 import { httpFetch } from "./http-fetch.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
 import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
 import { wireRequest } from "./openai-wire.ts";
 import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
-import { countTokens, imageTokenBound, promptTokenBound, type TokenCounting } from "./token-count.ts";
+import { imageTokenBound } from "./prompt-parts.ts";
+import { countPromptTokens, promptByteBound } from "./token-count.ts";
 
 export interface OpenaiModelOptions {
+  /**
+   * Who serves the model, where it is not OpenAI: it names the model in traces, and its price is looked up under it (`azure`,
+   * `groq`, `openrouter`, …). Default `openai`.
+   */
+  readonly provider?: string | undefined;
   /** Default: `OPENAI_API_KEY`, read on first use. */
   readonly apiKey?: string | undefined;
   /** Default: `OPENAI_BASE_URL`, read on first use, else OpenAI's own. */
@@ -32,8 +39,6 @@ export interface OpenaiModelOptions {
   readonly extraBody?: JsonObject | undefined;
   /** The field that carries `maxOutputTokens`. Default `max_completion_tokens`; some servers only know `max_tokens`. */
   readonly outputLimitField?: "max_completion_tokens" | "max_tokens" | undefined;
-  /** How a prompt is measured before a call. Default `bytes`: a hard upper bound at no cost, up to four times the tokens. */
-  readonly tokenCounting?: TokenCounting | undefined;
   /** Tokens to reserve for an image. Default 2,500. */
   readonly imageTokens?: number | undefined;
 }
@@ -54,7 +59,7 @@ export function openaiModel(name: string, options: OpenaiModelOptions = {}): Lan
 
 class OpenaiModel implements LanguageModel {
   readonly name: string;
-  readonly provider = "openai";
+  readonly provider: string;
   readonly contextWindow: number | undefined;
   readonly #options: OpenaiModelOptions;
   readonly #stallTimeoutMs: number;
@@ -65,6 +70,10 @@ class OpenaiModel implements LanguageModel {
 
   constructor(name: string, options: OpenaiModelOptions) {
     this.name = name;
+    this.provider = options.provider ?? "openai";
+    if (typeof this.provider !== "string" || this.provider.trim() === "") {
+      throw new InvalidInputError('provider must be a name, for instance "openai", "azure" or "groq".');
+    }
     this.contextWindow = wholeNumber(options, "contextWindow");
     this.#options = options;
     this.#stallTimeoutMs = wholeNumber(options, "stallTimeoutMs", longestDelayMs) ?? 60_000;
@@ -73,8 +82,12 @@ class OpenaiModel implements LanguageModel {
     this.#imageTokens = wholeNumber(options, "imageTokens") ?? imageTokenBound;
   }
 
-  countPromptTokens(request: ModelRequest): number | Promise<number> {
-    return promptTokenBound(request, this.#options.tokenCounting ?? "bytes", this.#imageTokens);
+  countPromptTokens(request: ModelRequest): Promise<number> {
+    return countPromptTokens(request, this.#imageTokens);
+  }
+
+  boundPromptTokens(request: ModelRequest): number {
+    return promptByteBound(request, this.#imageTokens);
   }
 
   async generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse> {
@@ -94,12 +107,15 @@ class OpenaiModel implements LanguageModel {
       // Once the finish reason is there, a broken end costs the usage at most, and another call costs more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
       const isUsable = accumulator.isFinished && isTransport && !options.signal.aborted;
-      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.apiKey, call);
+      if (!isUsable) throw await this.#failure(guard.cut ?? error, client.apiKey, request, call);
     } finally {
       guard.end();
     }
     const answer = accumulator.answer(this.name);
-    return { ...answer, usage: answer.usage ?? (await this.#estimate(request, accumulator)) };
+    const { usage: reported } = answer;
+    const generated = accumulator.generatedText();
+    const countInput = (): Promise<number> => this.countPromptTokens(request);
+    return { ...answer, usage: await completeUsage({ reported, generated, countInput }) };
   }
 
   async #connect(): Promise<OpenaiClient> {
@@ -133,17 +149,15 @@ class OpenaiModel implements LanguageModel {
     });
   }
 
-  async #failure(error: unknown, apiKey: string, { accumulator, isStreamed }: Call): Promise<ModelError> {
-    let partialOutputTokens = accumulator.usage?.outputTokens;
+  async #failure(error: unknown, apiKey: string, request: ModelRequest, call: Call): Promise<ModelError> {
+    const { accumulator, isStreamed } = call;
+    const reported = accumulator.usage;
     // What a whole answer had cost when it was cut cannot be known.
-    if (isStreamed) partialOutputTokens ??= await countTokens(accumulator.generatedText());
-    return callFailure(error, { partialOutputTokens, apiKey, now: Date.now() });
-  }
-
-  /** Counted here because the server told nothing. */
-  async #estimate(request: ModelRequest, accumulator: AnswerAccumulator): Promise<Usage> {
-    const inputTokens = await promptTokenBound(request, "tokenizer", this.#imageTokens);
-    return { inputTokens, outputTokens: await countTokens(accumulator.generatedText()), estimated: true };
+    if (!isStreamed && reported === undefined)
+      return callFailure(error, { partial: undefined, apiKey, now: Date.now() });
+    const { tokens } = await outputTokensOf(reported?.outputTokens, accumulator.generatedText());
+    const inputTokens = reported?.inputTokens ?? (await this.countPromptTokens(request));
+    return callFailure(error, { partial: { inputTokens, outputTokens: tokens }, apiKey, now: Date.now() });
   }
 }
 

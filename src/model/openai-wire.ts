@@ -84,7 +84,7 @@ function assistantMessage(message: AssistantMessage): WireObject {
 
 function wireCall(call: ToolCallRequest, extras: unknown): WireObject {
   const { providerId: id, name } = call;
-  const wire = { id, type: "function", function: { name, arguments: wellFormedArguments(call) } };
+  const wire = { id, type: "function", function: { name, arguments: sentArguments(call) } };
   if (extras === undefined) return wire;
   const extra = wireArray(extras).find((entry) => wireObject(entry)?.["id"] === id);
   return extra === undefined ? wire : { ...wire, extra_content: wireObject(extra)?.["extra_content"] };
@@ -93,7 +93,7 @@ function wireCall(call: ToolCallRequest, extras: unknown): WireObject {
 const checkedArguments = new WeakMap<ToolCallRequest, string>();
 
 /** Several servers refuse a history for ever once a call in it has broken JSON: such text goes back inside an object. */
-function wellFormedArguments(call: ToolCallRequest): string {
+export function sentArguments(call: ToolCallRequest): string {
   let checked = checkedArguments.get(call);
   if (checked === undefined) {
     checked = isJsonObject(call.arguments) ? call.arguments : JSON.stringify({ malformed: call.arguments });
@@ -124,6 +124,10 @@ function hasImage(content: Content): boolean {
 /** Tool messages carry text only, and nothing may stand between the results of a round: their images follow it. */
 function toolImages(message: ToolMessage): WireObject {
   const images = typeof message.content === "string" ? [] : message.content.filter((part) => part.type === "image");
-  const caption = { type: "text", text: `Images from the result of tool call ${message.providerId}:` } as const;
+  const caption = { type: "text", text: toolImagesCaption(message) } as const;
   return { role: "user", content: userContent([caption, ...images]) };
+}
+
+export function toolImagesCaption({ providerId }: ToolMessage): string {
+  return `Images from the result of tool call ${providerId}:`;
 }

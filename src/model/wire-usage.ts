@@ -1,27 +1,123 @@
-import type { Usage } from "../state/index.ts";
-import { wireCount, wireObject } from "./wire-values.ts";
+import { type WireObject, wireObject } from "./wire-values.ts";
+
+/** What a server has told of a call's tokens. A side that it did not tell, or told as no call can have it, is absent. */
+export interface ReportedUsage {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+  readonly cachedInputTokens?: number;
+  readonly cacheWriteTokens?: number;
+  readonly reasoningTokens?: number;
+  /** A count that no call can have, as it was told. */
+  readonly nonsense?: string;
+}
+
+/** More than this no single call can have used. */
+const mostTokens = 1_000_000_000;
 
 /**
- * Reads a usage object in the spellings that are about. `undefined` when it does not tell both sides, or says that
- * nothing at all was used: then the tokens have to be counted here.
+ * Puts together what the chunks of an answer tell of its usage: all of it in a last one, in each one what was used so far,
+ * input in one and output in another. What was used so far only grows, so that zeros and nulls take nothing back.
  */
-export function readUsage(value: unknown): Usage | undefined {
-  const raw = wireObject(value);
-  if (raw === undefined) return undefined;
-  const inputTokens = wireCount(raw["prompt_tokens"] ?? raw["input_tokens"]);
-  const generated = wireCount(raw["completion_tokens"] ?? raw["output_tokens"]);
-  if (inputTokens === undefined || generated === undefined || inputTokens + generated === 0) return undefined;
-  // Some count reasoning in the total only; it is billed as output all the same.
-  const total = wireCount(raw["total_tokens"]) ?? 0;
-  const outputTokens = Math.max(generated, total - inputTokens);
-  const inputDetails = wireObject(raw["prompt_tokens_details"] ?? raw["input_tokens_details"]);
-  const outputDetails = wireObject(raw["completion_tokens_details"] ?? raw["output_tokens_details"]);
-  const cached = wireCount(inputDetails?.["cached_tokens"] ?? raw["prompt_cache_hit_tokens"]);
-  const reasoning = wireCount(outputDetails?.["reasoning_tokens"]);
+export class UsageReport {
+  #told: WireObject = {};
+  #nonsense: string | undefined;
+
+  /** Adds a usage object; anything else is no usage. */
+  add(value: unknown): void {
+    const usage = wireObject(value);
+    if (usage === undefined) return;
+    this.#told = merged(this.#told, usage);
+    this.#nonsense ??= nonsenseIn(usage);
+  }
+
+  /** What was told so far, in the spellings that are about; `undefined` when neither side was. */
+  read(): ReportedUsage | undefined {
+    const told = this.#told;
+    const input = inputOf(told);
+    const output = outputOf(told, input?.inputTokens);
+    const nonsense = this.#nonsense === undefined ? {} : { nonsense: this.#nonsense };
+    const reported = { ...input, ...output, ...nonsense };
+    return Object.keys(reported).length === 0 ? undefined : reported;
+  }
+}
+
+const sides = ["prompt_tokens", "input_tokens", "completion_tokens", "output_tokens"] as const;
+
+function nonsenseIn(usage: WireObject): string | undefined {
+  for (const side of sides) {
+    const value = usage[side];
+    if (value === undefined || value === null || (usedCount(value) ?? Number.POSITIVE_INFINITY) <= mostTokens) continue;
+    return `${side}: ${JSON.stringify(value).slice(0, 40)}`;
+  }
+  return undefined;
+}
+
+type Input = Pick<ReportedUsage, "inputTokens" | "cachedInputTokens" | "cacheWriteTokens">;
+
+function inputOf(told: WireObject): Input | undefined {
+  const details = wireObject(told["prompt_tokens_details"] ?? told["input_tokens_details"]);
+  // These two are told beside the input where it is called `input_tokens`, and as parts of it where it is `prompt_tokens`.
+  const read = usedCount(told["cache_read_input_tokens"]);
+  const created = usedCount(told["cache_creation_input_tokens"]);
+  const cached = first(details?.["cached_tokens"], told["prompt_cache_hit_tokens"], told["cached_tokens"], read);
+  const written = first(details?.["cache_write_tokens"], created);
+  const prompt = usedCount(told["prompt_tokens"]);
+  let inputTokens = prompt ?? usedCount(told["input_tokens"]);
+  if (inputTokens === undefined) return undefined;
+  if (prompt === undefined && details === undefined) inputTokens += (read ?? 0) + (created ?? 0);
+  // What is part of something cannot be more than it: then it stands beside it.
+  else if ((cached ?? 0) > inputTokens) inputTokens += cached ?? 0;
+  // There is no call without a prompt.
+  if (inputTokens === 0 || inputTokens > mostTokens) return undefined;
   return {
     inputTokens,
-    outputTokens,
     ...(cached === undefined ? {} : { cachedInputTokens: Math.min(cached, inputTokens) }),
-    ...(reasoning === undefined ? {} : { reasoningTokens: Math.min(reasoning, outputTokens) }),
+    ...(written === undefined || written === 0
+      ? {}
+      : { cacheWriteTokens: Math.min(written, inputTokens - Math.min(cached ?? 0, inputTokens)) }),
   };
+}
+
+type Output = Pick<ReportedUsage, "outputTokens" | "reasoningTokens">;
+
+function outputOf(told: WireObject, inputTokens: number | undefined): Output | undefined {
+  const generated = usedCount(told["completion_tokens"]) ?? usedCount(told["output_tokens"]);
+  if (generated === undefined) return undefined;
+  const details = wireObject(told["completion_tokens_details"] ?? told["output_tokens_details"]);
+  const reasoning = first(details?.["reasoning_tokens"], told["reasoning_tokens"]);
+  // Some count reasoning in the total only, some beside the output; it is billed as output all the same.
+  const beyond = inputTokens === undefined ? 0 : (usedCount(told["total_tokens"]) ?? 0) - inputTokens;
+  const withReasoning = (reasoning ?? 0) > generated ? generated + (reasoning ?? 0) : generated;
+  const outputTokens = beyond <= mostTokens ? Math.max(withReasoning, beyond) : withReasoning;
+  if (outputTokens > mostTokens) return undefined;
+  return { outputTokens, ...(reasoning === undefined ? {} : { reasoningTokens: Math.min(reasoning, outputTokens) }) };
+}
+
+function first(...values: readonly unknown[]): number | undefined {
+  for (const value of values) {
+    const count = usedCount(value);
+    if (count !== undefined) return count;
+  }
+  return undefined;
+}
+
+/** A count of 0 or more, also where it is sent as text. Everything else, negative and infinite numbers too, is none. */
+function usedCount(value: unknown): number | undefined {
+  const count = typeof value === "string" && /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
+  return typeof count === "number" && Number.isFinite(count) && count >= 0 ? Math.ceil(count) : undefined;
+}
+
+/** Field by field, the larger count or the newer part. */
+function merged(one: WireObject, other: WireObject, depth = 0): WireObject {
+  const result: Record<string, unknown> = { ...one };
+  for (const [field, value] of Object.entries(other)) {
+    const before = Object.hasOwn(one, field) ? one[field] : undefined;
+    const part = wireObject(value);
+    if (part !== undefined && depth === 0) result[field] = merged(wireObject(before) ?? {}, part, depth + 1);
+    else {
+      const count = usedCount(value);
+      if (count !== undefined) result[field] = Math.max(usedCount(before) ?? 0, count);
+    }
+  }
+  return result;
 }

@@ -13,11 +13,6 @@ export function wireText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A whole number of 0 or more, else `undefined`. */
-export function wireCount(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.ceil(value) : undefined;
-}
-
 /** Text that is a string, or a list of parts of which those of one type are taken. */
 export function wireParts(value: unknown, type: string, field: string): string {
   if (typeof value === "string") return value;

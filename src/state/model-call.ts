@@ -7,9 +7,13 @@ export const usageSchema = z.object({
   inputTokens: z.number().int().nonnegative(),
   outputTokens: z.number().int().nonnegative(),
   cachedInputTokens: z.number().int().nonnegative().optional(),
+  /** Input that the provider wrote to its cache, which some charge apart; not among the cached. */
+  cacheWriteTokens: z.number().int().nonnegative().optional(),
   reasoningTokens: z.number().int().nonnegative().optional(),
-  /** True when the provider sent no usage and it was counted here. */
+  /** True when the provider sent no usage, or none that can be true, and it was counted here. */
   estimated: z.boolean().optional(),
+  /** What was wrong with the usage that the provider sent. */
+  note: z.string().optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 

@@ -110,13 +110,18 @@ describe("openaiModel", () => {
     );
   });
 
-  it("measures a prompt at once by default, and with the tokenizer when told", async () => {
+  it("counts a prompt with a tokenizer, and bounds it at once by its bytes", async () => {
     const long = { messages: [userMessage("hello world ".repeat(100))] };
-    const bytes = openaiModel("m").countPromptTokens(long);
-    expect(bytes).toBeGreaterThan(1_200);
-    const tokens = await openaiModel("m", { tokenCounting: "tokenizer" }).countPromptTokens(long);
+    expect(openaiModel("m").boundPromptTokens?.(long)).toBeGreaterThan(1_200);
+    const tokens = await openaiModel("m").countPromptTokens(long);
     expect(tokens).toBeGreaterThan(200);
     expect(tokens).toBeLessThan(260);
+  });
+
+  it("is OpenAI's unless told whose it is", () => {
+    expect(openaiModel("m").provider).toBe("openai");
+    expect(openaiModel("m", { provider: "groq" }).provider).toBe("groq");
+    expect(() => openaiModel("m", { provider: "" })).toThrow("provider");
   });
 
   it.each([

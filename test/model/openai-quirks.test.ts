@@ -127,36 +127,6 @@ describe("tool calls of servers that differ", () => {
   });
 });
 
-describe("usage", () => {
-  it("comes in a last chunk without choices", async () => {
-    const { answer } = await streamed(await modelSending(chunk({ content: "hi" }, "stop") + usageChunk + done));
-    expect(answer.usage).toEqual({ inputTokens: 7, outputTokens: 3 });
-  });
-
-  it("is counted here and marked when the server sends none, or only zeros", async () => {
-    for (const usage of [undefined, null, { prompt_tokens: 0, completion_tokens: 0 }]) {
-      const model = await modelSending(whole({ content: "hello world" }, { usage }));
-      const { usage: counted } = await model.generate(request, { signal: neverAborted });
-      expect(counted).toMatchObject({ outputTokens: 2, estimated: true });
-      expect(counted.inputTokens).toBeGreaterThan(2);
-    }
-  });
-
-  it("counts reasoning that is in the total only as output", async () => {
-    const usage = {
-      prompt_tokens: 10,
-      completion_tokens: 2,
-      total_tokens: 112,
-      completion_tokens_details: { reasoning_tokens: 100 },
-      prompt_tokens_details: { cached_tokens: 4 },
-    };
-    const answer = await (await modelSending(whole({ content: "x" }, { usage }))).generate(request, {
-      signal: neverAborted,
-    });
-    expect(answer.usage).toEqual({ inputTokens: 10, outputTokens: 102, cachedInputTokens: 4, reasoningTokens: 100 });
-  });
-});
-
 describe("reasoning", () => {
   it("is kept for replay and reported once, also when it is sent under two names", async () => {
     const { answer, deltas } = await streamed(

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { byteBound, countTokens, imageTokenBound, promptTokenBound } from "../../src/model/index.ts";
-import type { AssistantMessage } from "../../src/state/index.ts";
+import { byteBound, countPromptTokens, countTokens, imageTokenBound, promptByteBound } from "../../src/model/index.ts";
+import type { AssistantMessage, ModelRequest, ToolMessage } from "../../src/state/index.ts";
 import { userMessage } from "../support/model-calls.ts";
 
 describe("countTokens", () => {
@@ -16,7 +16,7 @@ describe("countTokens", () => {
       fc.asyncProperty(fc.string({ unit: "binary", maxLength: 3_000, size: "max" }), async (text) => {
         expect(await countTokens(text)).toBeLessThanOrEqual(byteBound(text));
       }),
-      { numRuns: 60 },
+      { numRuns: 60, seed: 5 },
     );
   });
 
@@ -35,43 +35,124 @@ describe("countTokens", () => {
   });
 });
 
-describe("promptTokenBound", () => {
-  const empty = promptTokenBound({ messages: [userMessage("")] }, "bytes");
+const assistant: AssistantMessage = {
+  role: "assistant",
+  id: "2",
+  createdAt: 1,
+  origin: "model",
+  content: "four",
+  toolCalls: [{ callId: "c", providerId: "p", name: "n".repeat(10), arguments: "a".repeat(100) }],
+  reasoning: { reasoning_content: "r".repeat(1_000) },
+};
+const tool = { name: "f", description: "d".repeat(500), parameters: { type: "object", title: "t".repeat(500) } };
+const picture = { type: "image", url: "https://example.com/a.png" } as const;
+
+describe("promptByteBound", () => {
+  const empty = promptByteBound({ messages: [userMessage("")] });
 
   it("counts texts, calls, reasoning, tools, schemas and images", () => {
-    const assistant: AssistantMessage = {
-      role: "assistant",
-      id: "2",
-      createdAt: 1,
-      origin: "model",
-      content: "four",
-      toolCalls: [{ callId: "c", providerId: "p", name: "n".repeat(10), arguments: "a".repeat(100) }],
-      reasoning: { reasoning_content: "r".repeat(1_000) },
-    };
-    expect(promptTokenBound({ messages: [userMessage("grüße")] }, "bytes") - empty).toBe(7);
-    expect(promptTokenBound({ messages: [assistant] }, "bytes") - empty).toBeGreaterThan(1_114);
-    const tool = { name: "f", description: "d".repeat(500), parameters: { type: "object", title: "t".repeat(500) } };
-    expect(promptTokenBound({ messages: [userMessage("")], tools: [tool] }, "bytes") - empty).toBeGreaterThan(1_000);
+    expect(promptByteBound({ messages: [userMessage("grüße")] }) - empty).toBe(7);
+    expect(promptByteBound({ messages: [assistant] }) - empty).toBeGreaterThan(1_114);
+    expect(promptByteBound({ messages: [userMessage("")], tools: [tool] }) - empty).toBeGreaterThan(1_000);
     const schema = { title: "t".repeat(300) };
     const formatted = {
       messages: [userMessage("")],
       responseFormat: { type: "json_schema", name: "o", schema },
     } as const;
-    expect(promptTokenBound(formatted, "bytes") - empty).toBeGreaterThan(300);
-    const pictured = { messages: [userMessage([{ type: "image", url: "https://example.com/a.png" }])] };
-    expect(promptTokenBound(pictured, "bytes") - empty).toBe(imageTokenBound);
-    expect(promptTokenBound(pictured, "bytes", 10) - empty).toBe(10);
+    expect(promptByteBound(formatted) - empty).toBeGreaterThan(300);
+    const pictured = { messages: [userMessage([picture])] };
+    expect(promptByteBound(pictured) - empty).toBe(imageTokenBound);
+    expect(promptByteBound(pictured, 10) - empty).toBe(10);
   });
 
-  it("in bytes is never below what the tokenizer counts", async () => {
+  it("measures what is sent: arguments that are no JSON go back inside an object, a tool's images in a message of their own", () => {
+    const quoted = {
+      ...assistant,
+      toolCalls: [{ callId: "c", providerId: "p", name: "n", arguments: '"'.repeat(500) }],
+    };
+    const plain = {
+      ...quoted,
+      toolCalls: [{ callId: "c", providerId: "p", name: "n", arguments: `{"a":"${"b".repeat(500)}"}` }],
+    };
+    expect(promptByteBound({ messages: [quoted] })).toBeGreaterThan(promptByteBound({ messages: [plain] }) + 400);
+    const result = { role: "tool", id: "t", callId: "c", providerId: "p", createdAt: 1, origin: "tool" } as const;
+    const texts = (content: ToolMessage["content"]): number => promptByteBound({ messages: [{ ...result, content }] });
+    expect(texts([picture]) - texts("")).toBeGreaterThan(imageTokenBound + 40);
+  });
+});
+
+/** Processor time of counting a prompt, in microseconds. */
+async function costOfCounting(request: ModelRequest): Promise<number> {
+  const start = process.cpuUsage();
+  await countPromptTokens(request);
+  return process.cpuUsage(start).user;
+}
+
+describe("countPromptTokens", () => {
+  it("counts texts, calls, reasoning, tools, schemas and images", async () => {
+    const empty = await countPromptTokens({ messages: [userMessage("")] });
+    const more = async (request: ModelRequest, imageTokens?: number) =>
+      (await countPromptTokens(request, imageTokens)) - empty;
+    expect(await more({ messages: [userMessage("hello world")] })).toBe(2);
+    expect(await more({ messages: [assistant] })).toBeGreaterThan(150);
+    expect(await more({ messages: [userMessage("")], tools: [tool] })).toBeGreaterThan(500);
+    const responseFormat = { type: "json_schema", name: "o", schema: { title: "apples and pears" } } as const;
+    expect(await more({ messages: [userMessage("")], responseFormat })).toBeGreaterThan(10);
+    expect(await more({ messages: [userMessage([picture])] })).toBe(imageTokenBound);
+    expect(await more({ messages: [userMessage([picture])] }, 10)).toBe(10);
+  });
+
+  it("counts a conversation once: what it grew by is all that is counted again", async () => {
+    const messages = Array.from({ length: 300 }, (_, index) => userMessage(`${index} is a number. `.repeat(200)));
+    const first = await costOfCounting({ messages });
+    const second = await costOfCounting({ messages: [...messages, userMessage("and one more")] });
+    expect(second).toBeLessThan(first / 5);
+  });
+
+  it("lets others have their turn while it counts a long prompt", async () => {
+    let turns = 0;
+    let isCounting = true;
+    const others = (async () => {
+      while (isCounting) {
+        await new Promise((resolve) => setImmediate(resolve));
+        turns += 1;
+      }
+    })();
+    await countPromptTokens({ messages: [userMessage("The quick brown fox. ".repeat(50_000))] });
+    isCounting = false;
+    await others;
+    expect(turns).toBeGreaterThan(10);
+  });
+
+  it("never exceeds the bytes, whatever the prompt", async () => {
+    const text = fc.oneof(fc.string({ unit: "grapheme" }), fc.string({ unit: "binary" }), fc.lorem({ maxCount: 40 }));
+    const call = fc.record({
+      callId: fc.constant("c"),
+      providerId: text,
+      name: text,
+      arguments: fc.oneof(text, fc.json()),
+    });
+    const message = fc.oneof(
+      text.map(userMessage),
+      fc
+        .record({ toolCalls: fc.array(call, { maxLength: 3 }), content: text })
+        .map((parts) => ({ ...assistant, ...parts })),
+      fc
+        .array(
+          fc.oneof(
+            text.map((each) => ({ type: "text" as const, text: each })),
+            fc.constant(picture),
+          ),
+        )
+        .map(userMessage),
+    );
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.string({ unit: "grapheme" })), async (texts) => {
-        const request = { messages: texts.map(userMessage) };
-        expect(await promptTokenBound(request, "tokenizer")).toBeLessThanOrEqual(
-          promptTokenBound(request, "bytes") + texts.length,
-        );
+      fc.asyncProperty(fc.array(message), fc.array(text), async (messages, names) => {
+        const tools = names.map((name) => ({ name, description: name, parameters: { type: "object", title: name } }));
+        const request: ModelRequest = { messages, tools };
+        expect(await countPromptTokens(request)).toBeLessThanOrEqual(promptByteBound(request));
       }),
-      { numRuns: 40 },
+      { numRuns: 200, seed: 3 },
     );
   });
 });

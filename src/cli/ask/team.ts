@@ -62,8 +62,7 @@ function atMostFiles(count: number): string {
 }
 
 function modelOf(name: string, environment: Readonly<Record<string, string | undefined>>): LanguageModel {
-  // Counted, not bounded by bytes: a bound four times too high would use a reader's budget up before it is spent.
-  if (name !== offlineName) return openaiModel(name, { tokenCounting: "tokenizer" });
+  if (name !== offlineName) return openaiModel(name);
   const speed = environment["TROUPE_OFFLINE_SPEED"] ?? "";
   if (speed === "") return offlineModel();
   const tokensPerSecond = Number(speed);
@@ -71,7 +70,7 @@ function modelOf(name: string, environment: Readonly<Record<string, string | und
   throw new InvalidInputError(`TROUPE_OFFLINE_SPEED is ${JSON.stringify(speed)}; it takes tokens per second, above 0`);
 }
 
-/** The rule-based engine costs nothing; what a model costs is not known here. */
+/** The rule-based engine costs nothing; what a model costs is looked up where that is asked for. */
 function priceOf(model: string) {
   return model === offlineName ? { inputPerMillion: 0, outputPerMillion: 0 } : undefined;
 }
