@@ -1,3 +1,5 @@
+import type { AgentDefinition } from "../agents/index.ts";
+import type { Account } from "../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
 import type { AgentKey, Timer } from "../state/index.ts";
 import { isOfWork, type Stores } from "../stores/index.ts";
@@ -11,6 +13,7 @@ export interface TimerPlace {
   readonly clock: { now(): number; elapsed(): number };
   readonly live: LiveAgents;
   readonly desk: RequestDesk;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
   keyOf(agentId: string): AgentKey;
 }
 
@@ -23,12 +26,14 @@ export async function fireTimer(place: TimerPlace, timer: Timer): Promise<void> 
   try {
     const key = place.keyOf(timer.agentId);
     const live = place.live.get(key);
+    // Taking up what is not known here, and giving it back, would keep every process busy.
+    if (!live && !(await isKnown(place, key))) return;
     const activation = live ?? (await place.live.activateUnlessShutDown(key));
     if (!activation) return;
     if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, activation, timer))) return;
     // Taking agents up leaves out the time in which nobody worked, and so may have put the alarm off.
     if (!live && !(await isStillDue(place, timer))) return;
-    place.live.takeTimer(activation, timer);
+    await place.live.takeTimer(activation, timer);
   } catch (error) {
     // Its owner, or a runtime that knows its definition, sees to it.
     if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError) return;
@@ -51,8 +56,16 @@ async function takeUpLost(place: TimerPlace, { identity }: Activation, timer: Li
     ({ id, agentId, isActive }) => isActive && isBelow(id) && !place.live.get(place.keyOf(agentId)),
   );
   if (elsewhere.length === 0) return false;
-  await Promise.all(elsewhere.map(({ agentId }) => place.live.rescue(agentId)));
+  const rescue = async ({ agentId }: Account): Promise<void> => {
+    if (await isKnown(place, place.keyOf(agentId))) await place.live.rescue(agentId);
+  };
+  await Promise.all(elsewhere.map(rescue));
   return !(await isStillDue(place, timer));
+}
+
+async function isKnown({ stores, definitions }: TimerPlace, key: AgentKey): Promise<boolean> {
+  const record = await stores.readAgent(key);
+  return record !== undefined && definitions.has(record.definition.name);
 }
 
 async function isStillDue({ stores, clock }: TimerPlace, { agentId, id }: Timer): Promise<boolean> {

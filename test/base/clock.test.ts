@@ -56,6 +56,22 @@ describe("the system clock", () => {
     expect(log).toHaveLength(1);
   });
 
+  it("lets a delay pass whoever sets the clock", () => {
+    const begun = clock.elapsed();
+    let passed = 0;
+    clock.setDelay(1_000, () => {
+      passed = clock.elapsed() - begun;
+    });
+    vi.setSystemTime(start + day);
+    vi.advanceTimersByTime(500);
+    vi.setSystemTime(start - day);
+    vi.advanceTimersByTime(499);
+    expect(passed).toBe(0);
+    vi.advanceTimersByTime(260);
+    expect(passed).toBeGreaterThanOrEqual(1_000);
+    expect(passed).toBeLessThanOrEqual(1_250);
+  });
+
   it("does not call back early when the clock was set back", () => {
     clock.setTimer(start + 500, note("x"));
     vi.advanceTimersByTime(400);

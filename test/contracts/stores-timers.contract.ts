@@ -18,6 +18,9 @@ async function turnAccountIn(stores: Stores) {
   return (await stores.accounts(TENANT, ROOT)).find((account) => account.id === turnAccount);
 }
 
+/** Set forward or back, the clock that people see. */
+const tenMinutes = 600_000;
+
 export function timersContract(subject: () => Stores): void {
   test("an account that is opened with a deadline sets its alarm; clearing it is a commit's business", async () => {
     const owner = await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
@@ -36,6 +39,23 @@ export function timersContract(subject: () => Stores): void {
     await owner.commit({ entries: [note("ended")], clearedTimers: [timer.id, "unknown"] });
     expect(await subject().nextTimerAt()).toBeUndefined();
     expect(await subject().dueTimers(far, 10)).toEqual([]);
+  });
+
+  test("working time is told by the steady time, deadlines by the clock that people see", async () => {
+    const turnBudget = { maxSeconds: 10, deadline: NOW + 20_000 };
+    const owner = await openAgent(subject(), { turnBudget });
+    const accountId = turnAccount;
+    const move = (isActive: boolean) => ({
+      entries: [note("work")],
+      moves: [{ type: "activity", accountId, isActive } as const],
+    });
+    await subject().commit([owner.batch(move(true))], NOW - tenMinutes, NOW);
+    const due = async (passed: number, set: number) =>
+      (await subject().dueTimers(NOW + passed + set, 10, NOW + passed)).map(({ id }) => id);
+    expect(await due(9_999, 0)).toEqual([]);
+    expect(await due(9_999, tenMinutes)).toEqual([`deadlineAt:${turnAccount}`]);
+    expect(await due(19_000, -tenMinutes)).toEqual([`maxActiveMs:${turnAccount}`]);
+    expect(await due(20_000, 0)).toHaveLength(2);
   });
 
   test("an agent that is made with a deadline has its alarm too", async () => {

@@ -38,6 +38,20 @@ describe("the fake clock", () => {
     expect(times).toEqual([6500]);
   });
 
+  it("jumps without letting time pass: what is measured stays, and delays with it", () => {
+    const clock = createFakeClock(1000);
+    const ran: number[] = [];
+    clock.setDelay(100, () => ran.push(clock.elapsed()));
+    clock.jump(5000);
+    expect([clock.now(), clock.elapsed(), ran]).toEqual([6000, 1000, []]);
+    clock.jump(-9000);
+    clock.advance(99);
+    expect([clock.pendingTimers, clock.nextTimerAt()]).toEqual([1, -2900]);
+    clock.advance(1);
+    expect([clock.now(), ran]).toEqual([-2900, [1100]]);
+    expect(() => clock.setDelay(Number.NaN, () => {})).toThrow(InvalidInputError);
+  });
+
   it("runs a timer for a past time at the next move, not at once, and none that was cancelled", () => {
     const clock = createFakeClock(1000);
     const ran: string[] = [];

@@ -1,0 +1,120 @@
+import { expect, it } from "vitest";
+import { defineAgent, type Runtime, subagent } from "../../src/index.ts";
+import { type FakeClock, scriptedModel } from "../../src/testing/index.ts";
+import { loopTurns } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { calling, createGate, type Gate } from "../support/turn-probes.ts";
+
+const aWhile = 50;
+
+async function pass(clock: FakeClock, ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 250) {
+    clock.advance(Math.min(250, left));
+    await loopTurns(3);
+  }
+}
+
+/** A lead that waits for children, one for each gate; they wait for theirs. */
+function teamOf(gates: readonly Gate<string>[], maxSeconds: number) {
+  const child = defineAgent({
+    name: "child",
+    model: scriptedModel(async (request, { signal }) => {
+      const place = Number(request.messages.findLast(({ role }) => role === "user")?.content);
+      return (await gates[place]?.pass(signal)) ?? "";
+    }),
+  });
+  const calls = gates.map((_gate, index) => ({ name: "child", arguments: { input: String(index) } }));
+  const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "user" ? calling(...calls) : "all done"));
+  return defineAgent({ name: "lead", model, tools: [subagent(child)], budget: { maxSeconds } });
+}
+
+describeRuntimes("working time over several agents and processes", (stage) => {
+  const turnAccountOf = async (runtime: Runtime) =>
+    (await runtime.accounts("t")).find(({ turnId }) => turnId === "t#1");
+  const childrenOf = async (runtime: Runtime) =>
+    (await runtime.list()).flatMap(({ agentId }) => (agentId === "t" ? [] : [agentId]));
+
+  it("counts work that overlaps once", async () => {
+    const gates = [createGate<string>(), createGate<string>(), createGate<string>()];
+    const runtime = await stage().open({ agents: [teamOf(gates, 60)] });
+    const agent = await runtime.agent("lead", { agentId: "t" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await Promise.all(gates.map((gate) => gate.reached()));
+    for (const [index, gate] of gates.entries()) {
+      await pass(stage().clock, 5_000);
+      gate.open(`child ${index}`);
+      await loopTurns(aWhile);
+    }
+    expect(await turn.result).toMatchObject({ status: "completed", text: "all done" });
+    expect((await turnAccountOf(runtime))?.used.activeMs).toBe(15_000);
+    const own = (await runtime.accounts("t")).filter(({ agentId, turnId }) => agentId !== "t" && turnId !== null);
+    expect(own.map(({ used }) => used.activeMs).sort((a, b) => a - b)).toEqual([5_000, 10_000, 15_000]);
+  });
+
+  /** The child lives in a process that dies at 5 s; the lead in another, which lives on. */
+  const openApart = async (maxSeconds: number) => {
+    const lost = createGate<string>();
+    const first = await stage().openProcess({ agents: [teamOf([lost], maxSeconds)] });
+    const lead = await first.runtime.agent("lead", { agentId: "t" });
+    await lead.start();
+    lead.executeTurn("go").result.catch(() => undefined);
+    await lost.reached();
+    first.kill();
+    stage().expireLeases();
+    const [dies, lives] = [createGate<string>(), createGate<string>()];
+    const second = await stage().openProcess({ agents: [teamOf([dies], maxSeconds)] });
+    const [childId = ""] = await childrenOf(second.runtime);
+    await (await second.runtime.find(childId)).start();
+    await dies.reached();
+    const runtime = await stage().open({ agents: [teamOf([lives], maxSeconds)] });
+    const agent = await runtime.find("t");
+    await agent.start();
+    return { runtime, agent, second, lives, dies };
+  };
+
+  it("does not count what nobody works at: a child whose process died does not use its parent's time up", async () => {
+    const { runtime, agent, second, lives } = await openApart(60);
+    const before = (await turnAccountOf(runtime))?.used.activeMs ?? 0;
+    await pass(stage().clock, 5_000);
+    second.kill();
+    // Its time is over by the clock; before that is believed, the child is taken up.
+    await pass(stage().clock, 58_000);
+    await lives.reached();
+    expect(agent.state.status).toBe("busy");
+    await pass(stage().clock, 5_000);
+    lives.open("found again");
+    expect(await agent.turn("t#1").result).toMatchObject({ status: "completed", text: "all done" });
+    const used = (await turnAccountOf(runtime))?.used.activeMs ?? 0;
+    expect(used - before).toBeGreaterThanOrEqual(5_000);
+    expect(used).toBeLessThanOrEqual(60_000);
+  });
+
+  it("counts on while somebody else works: one who takes a lost child up gives nothing back", async () => {
+    const gates = [createGate<string>(), createGate<string>()];
+    const first = await stage().openProcess({ agents: [teamOf(gates, 600)] });
+    const lead = await first.runtime.agent("lead", { agentId: "t" });
+    await lead.start();
+    lead.executeTurn("go").result.catch(() => undefined);
+    await Promise.all(gates.map((gate) => gate.reached()));
+    first.kill();
+    stage().expireLeases();
+    const again = [createGate<string>(), createGate<string>()];
+    const second = await stage().openProcess({ agents: [teamOf(again, 600)] });
+    const runtime = await stage().open({ agents: [teamOf(again, 600)] });
+    const [one = "", other = ""] = await childrenOf(runtime);
+    await (await second.runtime.find(one)).start();
+    await (await runtime.find(other)).start();
+    await (await runtime.find("t")).start();
+    await Promise.all(again.map((gate) => gate.reached()));
+    const before = (await turnAccountOf(runtime))?.activeSince;
+    second.kill();
+    await pass(stage().clock, 100_000);
+    const third = await stage().open({ agents: [teamOf(again, 600)] });
+    await (await third.find(one)).start();
+    expect(await turnAccountOf(third)).toMatchObject({ activeSince: before });
+    const own = (await third.accounts("t")).find(({ agentId, turnId }) => agentId === one && turnId !== null);
+    expect(own?.activeSince).toBeGreaterThanOrEqual(stage().clock.elapsed() - 250);
+    for (const gate of again) gate.open("done");
+  });
+});
