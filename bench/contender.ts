@@ -4,6 +4,8 @@ import type { Scenario } from "./scenario.ts";
 export interface Conversation {
   /** Carries one input to its end and gives the text of the answer; a streaming agent's text is put together from its pieces. */
   turn(input: string): Promise<string>;
+  /** Frees what the conversation holds in this process, where it holds anything. */
+  close?(): Promise<void>;
 }
 
 /** A contender that is ready to work on one scenario. */

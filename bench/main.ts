@@ -3,24 +3,23 @@
  * Results go to standard output, progress to standard error. Exit codes: 0, 1 (a contender failed), 2 (usage), 130 (Ctrl-C).
  */
 import { parseArgs } from "node:util";
-import { bare } from "./bare/index.ts";
-import type { Contender } from "./contender.ts";
 import { type ModelProcess, startModelProcess } from "./model-process.ts";
 import { type DetailedRow, jsonLine, rowsOf, table } from "./report.ts";
-import { measure, type Plan } from "./rounds.ts";
-import { type Scenario, scenarios } from "./scenario.ts";
+import { interleave, sidesOf } from "./rounds.ts";
+import { type ListedStudy, studies } from "./studies/index.ts";
+import { againstThemselves } from "./study.ts";
 
 const help = `Usage: npm run bench -- [options]
 
-  --only NAME,NAME  only these scenarios: ${scenarios.map((scenario) => scenario.name).join(", ")}
-  --quick           smaller samples, fewer rounds: under a minute for all
+  --only NAME,NAME  only these scenarios: ${studies.map(({ name }) => name).join(", ")}
+  --quick           smaller samples, fewer rounds: some minutes for all
   --json            end with one line of JSON instead of the table
-  --self            the bare loop against itself: what is not 1 is the noise of this machine
+  --self            what ours is compared with, against itself: what is not 1 is the noise of this machine
   --help            this text
 `;
 
 interface Options {
-  readonly chosen: readonly Scenario[];
+  readonly chosen: readonly ListedStudy[];
   readonly quick: boolean;
   readonly json: boolean;
   readonly self: boolean;
@@ -40,41 +39,23 @@ function readOptions(args: readonly string[]): Options {
   });
   const names = values.only?.split(",").map((name) => name.trim());
   for (const name of names ?? []) {
-    if (!scenarios.some((scenario) => scenario.name === name))
-      throw new Error(`--only: there is no scenario "${name}".`);
+    if (!studies.some((study) => study.name === name)) throw new Error(`--only: there is no scenario "${name}".`);
   }
-  const chosen = scenarios.filter((scenario) => names === undefined || names.includes(scenario.name));
+  const chosen = studies.filter((study) => names === undefined || names.includes(study.name));
   return { chosen, quick: values.quick, json: values.json, self: values.self, help: values.help };
 }
 
-function planOf(scenario: Scenario, quick: boolean): Plan {
-  const conversations = scenario.conversations[quick ? "quick" : "full"];
-  return quick ? { warmUps: 2, rounds: 7, conversations } : { warmUps: 4, rounds: 21, conversations };
-}
-
-/** Ours is loaded only when it takes part: `--self` needs no runtime. */
-async function opponentsOf(self: boolean): Promise<readonly Contender[]> {
-  if (self) return [{ name: "none", prepare: (scenario, baseUrl) => bare.prepare(scenario, baseUrl) }];
-  const { oursInMemory, oursOnSqlite } = await import("./ours/index.ts");
-  return [oursInMemory, oursOnSqlite];
-}
-
 async function run(options: Options, server: ModelProcess): Promise<readonly DetailedRow[]> {
-  const opponents = await opponentsOf(options.self);
   const rows: DetailedRow[] = [];
-  for (const scenario of options.chosen) {
+  for (const listed of options.chosen) {
+    const study = await listed.load();
     const start = performance.now();
-    process.stderr.write(`${scenario.name}: ${scenario.title} ... `);
-    const plan = planOf(scenario, options.quick);
-    const samples = await measure(scenario, [bare, ...opponents], { plan, server });
+    process.stderr.write(`${study.name}: ${study.title} ... `);
+    const pairs = await study.pairs(options.quick);
+    const compared = options.self ? againstThemselves(pairs) : pairs;
+    const samples = await interleave(sidesOf(compared), { plan: study.plan(options.quick), server });
     process.stderr.write(`${((performance.now() - start) / 1000).toFixed(1)} s\n`);
-    rows.push(
-      ...rowsOf(
-        scenario,
-        opponents.map((opponent) => opponent.name),
-        samples,
-      ),
-    );
+    rows.push(...rowsOf(study, compared, samples));
   }
   return rows;
 }

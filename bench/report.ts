@@ -1,12 +1,14 @@
-import type { Sample, Samples } from "./rounds.ts";
-import type { Scenario } from "./scenario.ts";
+import type { Samples } from "./rounds.ts";
 import { median, quantile } from "./statistics.ts";
+import type { Pair, Sample, Study, Unit } from "./study.ts";
 
-/** One line of the result: ours on some stores against the bare loop. */
+/** One line of the result: ours on some stores against what is bare. */
 export interface Row {
   readonly name: string;
   readonly stores: string;
-  readonly unit: string;
+  /** Where a study measures several things. */
+  readonly variant?: string;
+  readonly unit: Unit;
   readonly better: "lower" | "higher";
   /** Medians of the rounds. */
   readonly ours: number;
@@ -19,7 +21,7 @@ export interface Row {
 export interface DetailedRow {
   readonly row: Row;
   readonly spread: { readonly ours: Range; readonly bare: Range };
-  /** ours / bare of the processor time per turn. */
+  /** ours / bare of the processor time per unit of work. */
   readonly processorRatio: number;
 }
 
@@ -29,23 +31,28 @@ interface Range {
   readonly high: number;
 }
 
-/** The first list of samples is the bare loop's; each of the others becomes a row, in the order of `stores`. */
-export function rowsOf(scenario: Scenario, stores: readonly string[], samples: Samples): readonly DetailedRow[] {
-  const [bareSamples = [], ...others] = samples;
-  const bare = bareSamples.map(({ value }) => value);
-  return others.map((samplesOfOurs, index) => {
+/** A row for each pair, in their order. */
+export function rowsOf(
+  study: Pick<Study, "name" | "unit">,
+  pairs: readonly Pair[],
+  samples: Samples,
+): readonly DetailedRow[] {
+  return pairs.map((pair) => {
+    const [samplesOfOurs = [], samplesOfBare = []] = [samples.get(pair.ours), samples.get(pair.bare)];
     const ours = samplesOfOurs.map(({ value }) => value);
+    const bare = samplesOfBare.map(({ value }) => value);
     const row: Row = {
-      name: scenario.name,
-      stores: stores[index] ?? "",
-      unit: scenario.unit,
-      better: scenario.unit === "turns/s" ? "higher" : "lower",
+      name: study.name,
+      stores: pair.stores,
+      ...(pair.variant === undefined ? {} : { variant: pair.variant }),
+      unit: study.unit,
+      better: study.unit === "turns/s" ? "higher" : "lower",
       ours: median(ours),
       bare: median(bare),
       ratio: median(ours) / median(bare),
     };
     const spread = { ours: rangeOf(ours), bare: rangeOf(bare) };
-    return { row, spread, processorRatio: processorTime(samplesOfOurs) / processorTime(bareSamples) };
+    return { row, spread, processorRatio: processorTime(samplesOfOurs) / processorTime(samplesOfBare) };
   });
 }
 
@@ -64,7 +71,7 @@ export function jsonLine(rows: readonly DetailedRow[]): string {
 export function table(rows: readonly DetailedRow[]): string {
   const head = ["scenario", "stores", "unit", "better", "ours", "± %", "bare", "± %", "ratio", "between", "cpu ratio"];
   const body = rows.map(({ row, spread, processorRatio }) => [
-    row.name,
+    row.variant === undefined ? row.name : `${row.name}, ${row.variant}`,
     row.stores,
     row.unit,
     row.better,
@@ -105,7 +112,7 @@ function rangeOf(values: readonly number[]): Range {
 }
 
 function figure(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value.toFixed(2);
+  return value >= 100 ? value.toFixed(0) : Math.abs(value) >= 1 ? value.toFixed(2) : value.toFixed(3);
 }
 
 /** Half the width of the middle half, in percent of the median. */

@@ -2,6 +2,7 @@ import OpenAI from "openai";
 import type { Contender, Conversation } from "../contender.ts";
 import { instructions, type Scenario } from "../scenario.ts";
 import { type BareTool, type ChatMessage, runLoop } from "./loop.ts";
+import { type Durability, openMessageTable } from "./sqlite-messages.ts";
 import { runStream } from "./stream.ts";
 import { childTool, lookupTool } from "./tools.ts";
 
@@ -30,3 +31,34 @@ export const bare: Contender = {
     return { open, close: async () => undefined };
   },
 };
+
+/** The same, with each message written to a table in a transaction of its own before the loop goes on. */
+export function bareOnSqlite(durability: Durability): Contender {
+  return {
+    name: `bare, ${durability}`,
+    prepare: async (scenario, baseUrl) => {
+      const client = new OpenAI({ apiKey: "none", baseURL: baseUrl });
+      const tools = toolsOf(scenario, client);
+      const table = openMessageTable(durability);
+      let opened = 0;
+      const open = (): Conversation => {
+        const messages: ChatMessage[] = [];
+        const conversation = ++opened;
+        let position = 0;
+        const keep = (message: ChatMessage): void => table.insert(conversation, ++position, message);
+        const add = (message: ChatMessage): void => {
+          messages.push(message);
+          keep(message);
+        };
+        add({ role: "system", content: instructions });
+        return {
+          turn: async (input) => {
+            add({ role: "user", content: input });
+            return await runLoop({ client, model: scenario.model, tools, keep }, messages);
+          },
+        };
+      };
+      return { open, close: async () => table.close() };
+    },
+  };
+}

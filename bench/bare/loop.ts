@@ -12,11 +12,17 @@ export interface BareAgent {
   readonly client: OpenAI;
   readonly model: string;
   readonly tools: readonly BareTool[];
+  /** Told of each message that is appended, in order. */
+  readonly keep?: (message: ChatMessage) => void;
 }
 
 /** The loop that everyone writes first: ask, run the tools, append, ask again, until there is text. It changes `messages`. */
 export async function runLoop(agent: BareAgent, messages: ChatMessage[]): Promise<string> {
   const tools = agent.tools.map((tool) => tool.definition);
+  const append = (...added: ChatMessage[]): void => {
+    messages.push(...added);
+    if (agent.keep !== undefined) added.forEach(agent.keep);
+  };
   for (;;) {
     const completion = await agent.client.chat.completions.create({
       model: agent.model,
@@ -25,10 +31,10 @@ export async function runLoop(agent: BareAgent, messages: ChatMessage[]): Promis
     });
     const message = completion.choices[0]?.message;
     if (message === undefined) throw new Error("The answer has no choice.");
-    messages.push(message);
+    append(message);
     const calls = message.tool_calls ?? [];
     if (calls.length === 0) return message.content ?? "";
-    messages.push(...(await Promise.all(calls.map((call) => runTool(agent.tools, call)))));
+    append(...(await Promise.all(calls.map((call) => runTool(agent.tools, call)))));
   }
 }
 

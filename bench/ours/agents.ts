@@ -5,7 +5,7 @@ import { childInstructions, instructions, lookup, type Scenario } from "../scena
 /** Limits that bind but are never reached, so that each step reserves and settles as it would in earnest. */
 const budget = { maxSteps: 20, maxTokens: 1_000_000 };
 
-const lookupTool = defineTool({
+export const lookupTool = defineTool({
   name: "lookup",
   description: "Looks up the value of a key.",
   parameters: z.object({ key: z.string() }),

@@ -1,41 +1,21 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createRuntime } from "../../src/index.ts";
-import { memoryStores } from "../../src/stores/memory.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
+import type { SqliteOptions } from "../../src/stores/sqlite.ts";
 import type { Contender, Entrant } from "../contender.ts";
 import type { Scenario } from "../scenario.ts";
 import { agentOf } from "./agents.ts";
+import { type OpenStores, openStores, type StoreKind } from "./open-stores.ts";
 
-type RuntimeOptions = Parameters<typeof createRuntime>[0];
 type Runtime = Awaited<ReturnType<typeof createRuntime>>;
 type Agent = Awaited<ReturnType<Runtime["agent"]>>;
 
-export const oursInMemory: Contender = {
-  name: "memory",
-  prepare: (scenario, baseUrl) => entrantOn(memoryStores(), scenario, baseUrl),
-};
+export const oursInMemory: Contender = contenderOn("memory");
+export const oursOnSqlite: Contender = contenderOn("sqlite");
 
-/** On a file of its own in the system's temporary folder, with the default durability. */
-export const oursOnSqlite: Contender = {
-  name: "sqlite",
-  prepare: async (scenario, baseUrl) => {
-    const folder = mkdtempSync(join(tmpdir(), "troupe-bench-"));
-    const remove = (): void => rmSync(folder, { recursive: true, force: true });
-    // Ctrl-C in the middle of a round ends the process without closing the entrant.
-    process.once("exit", remove);
-    const entrant = await entrantOn(sqliteStores(join(folder, "bench.db")), scenario, baseUrl);
-    const close = async (): Promise<void> => {
-      await entrant.close();
-      process.off("exit", remove);
-      remove();
-    };
-    return { ...entrant, close };
-  },
-};
+export function contenderOn(kind: StoreKind, options: SqliteOptions = {}): Contender {
+  return { name: kind, prepare: (scenario, baseUrl) => entrantOn(openStores(kind, options), scenario, baseUrl) };
+}
 
-async function entrantOn(stores: RuntimeOptions["stores"], scenario: Scenario, baseUrl: string): Promise<Entrant> {
+async function entrantOn({ stores, remove }: OpenStores, scenario: Scenario, baseUrl: string): Promise<Entrant> {
   const runtime = await createRuntime({ agents: [agentOf(scenario, baseUrl)], stores });
   const answer = scenario.agent === "streaming" ? streamedAnswer : wholeAnswer;
   let opened = 0;
@@ -44,13 +24,17 @@ async function entrantOn(stores: RuntimeOptions["stores"], scenario: Scenario, b
       opened += 1;
       const agent = await runtime.agent("agent", { agentId: `conversation-${opened}` });
       await agent.start();
-      return { turn: (input) => answer(agent, input) };
+      return { turn: (input) => answer(agent, input), close: () => agent.shutdown() };
     },
-    close: () => runtime.shutdown(),
+    close: async () => {
+      await runtime.shutdown();
+      remove();
+    },
   };
 }
 
-async function wholeAnswer(agent: Agent, input: string): Promise<string> {
+/** Throws unless the turn is completed. */
+export async function wholeAnswer(agent: Agent, input: string): Promise<string> {
   const { status, text, stopReason } = await agent.executeTurn(input).result;
   if (status !== "completed") throw new Error(`A turn ended ${status}, stop reason ${stopReason}.`);
   return text;

@@ -4,11 +4,14 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bare } from "../../bench/bare/index.ts";
 import type { Contender } from "../../bench/contender.ts";
+import { sideOf, studyOf } from "../../bench/conversations.ts";
 import { answerText } from "../../bench/model-answers.ts";
 import { type ModelProcess, startModelProcess } from "../../bench/model-process.ts";
 import { jsonLine, rowsOf, table } from "../../bench/report.ts";
-import { measure } from "../../bench/rounds.ts";
+import { interleave, sidesOf } from "../../bench/rounds.ts";
 import { type Scenario, scenarios } from "../../bench/scenario.ts";
+import { studies } from "../../bench/studies/index.ts";
+import { againstThemselves, type Pair, type Plan, type Side } from "../../bench/study.ts";
 
 let server: ModelProcess;
 
@@ -46,6 +49,12 @@ async function askOnce(): Promise<string> {
   return ((await response.json()) as { choices: [{ message: { content: string } }] }).choices[0].message.content;
 }
 
+async function measure(scenario: Scenario, contenders: readonly Contender[], plan: Plan, conversations = 1) {
+  const sides = contenders.map((each) => sideOf(scenario, each, conversations));
+  const samples = await interleave(sides, { plan, server });
+  return sides.map((side) => samples.get(side) ?? []);
+}
+
 describe("the bare loop", () => {
   const sizes: readonly Scenario[] = [
     tiny("turns-1", { turns: 2 }),
@@ -61,9 +70,8 @@ describe("the bare loop", () => {
   });
 
   test.each(sizes)("does the work of $name", async (scenario) => {
-    const plan = { warmUps: 1, rounds: 2, conversations: 3 };
-    const samples = await measure(scenario, [bare, bare], { plan, server });
-    // `measure` has compared each answer and the number of model calls; what is left is that every round was counted.
+    const samples = await measure(scenario, [bare, bare], { warmUps: 1, rounds: 2 }, 3);
+    // Each answer and the number of model calls were compared; what is left is that every round was counted.
     expect(samples.map((values) => values.length)).toEqual([2, 2]);
     for (const { value, processorMs } of samples.flat()) {
       expect(value).toBeGreaterThan(0);
@@ -74,45 +82,84 @@ describe("the bare loop", () => {
 
 describe("a round", () => {
   const scenario = tiny("turns-1", { turns: 1 });
-  const plan = { warmUps: 0, rounds: 1, conversations: 1 };
+  const plan = { warmUps: 0, rounds: 1 };
 
   test("starts with another contender each time, and closes all at the end", async () => {
     const log: string[] = [];
     const contenders = ["a", "b", "c"].map((name) => contender(name, askOnce, log));
-    await measure(scenario, contenders, { plan: { ...plan, rounds: 3 }, server });
+    await measure(scenario, contenders, { ...plan, rounds: 3 });
     expect(log.join(" ")).toBe("a b c b c a c a b a closed b closed c closed");
   });
 
   test("refuses a wrong answer, and closes all the same", async () => {
     const log: string[] = [];
     const lazy = contender("lazy", async () => "Done, surely.", log);
-    await expect(measure(scenario, [lazy], { plan, server })).rejects.toThrow(
-      /turns-1, lazy: expected the answer .*got/,
-    );
+    await expect(measure(scenario, [lazy], plan)).rejects.toThrow(/turns-1, lazy: expected the answer .*got/);
     expect(log.at(-1)).toBe("lazy closed");
   });
 
   test("refuses a right answer with too few or too many model calls", async () => {
     const clever = contender("clever", async () => answerText);
     const twice = contender("twice", () => askOnce().then(askOnce));
-    await expect(measure(scenario, [clever], { plan, server })).rejects.toThrow(
-      "expected 1 model calls in a sample, counted 0",
-    );
-    await expect(measure(scenario, [twice], { plan, server })).rejects.toThrow("counted 2");
+    await expect(measure(scenario, [clever], plan)).rejects.toThrow("expected 1 model calls in a sample, counted 0");
+    await expect(measure(scenario, [twice], plan)).rejects.toThrow("counted 2");
   });
 });
 
+describe("every study", () => {
+  test.each(studies)("$name compares sides under its own name, each pair in its own row", async ({ name, load }) => {
+    const study = await load();
+    expect(study.name).toBe(name);
+    for (const quick of [true, false]) {
+      expect(study.plan(quick).rounds).toBeGreaterThan(0);
+      const pairs = await study.pairs(quick);
+      for (const { ours, bare: compared } of pairs) expect(ours).not.toBe(compared);
+      const rows = pairs.map(({ stores, variant }) => `${stores} ${variant}`);
+      expect(new Set(rows).size).toBe(rows.length);
+    }
+  });
+});
+
+test("against themselves stands each bare side once, with its variant", async () => {
+  const [object, rows, ours] = ["object", "rows", "ours"].map((name): Side => ({ name, prepare: idleStation }));
+  if (!object || !rows || !ours) throw new Error("three sides");
+  const pairs: Pair[] = [
+    { stores: "memory", variant: "commit", ours, bare: object },
+    { stores: "memory", variant: "share", ours, bare: object },
+    { stores: "sqlite", variant: "commit", ours, bare: rows },
+  ];
+  const alike = againstThemselves(pairs);
+  expect(alike.map((pair) => `${pair.ours.name} : ${pair.bare.name}, ${pair.stores} ${pair.variant}`)).toEqual([
+    "object, again : object, none commit",
+    "rows, again : rows, none commit",
+  ]);
+  expect(sidesOf(alike)).toHaveLength(4);
+  expect(sidesOf(pairs)).toEqual([object, ours, rows]);
+});
+
+async function idleStation() {
+  return { sample: async () => ({ value: 1, processorMs: 1 }), close: async () => undefined };
+}
+
 test("the report gives medians, and their ratio as ours / bare", () => {
-  const samples = [
-    [10, 30, 20],
-    [44, 40, 12],
-  ].map((values) => values.map((value) => ({ value, processorMs: value / 4 })));
-  const rows = rowsOf(tiny("loop-10", {}), ["memory"], samples);
+  const [bareSide, ours] = ["bare", "memory"].map((name): Side => ({ name, prepare: idleStation }));
+  if (!bareSide || !ours) throw new Error("two sides");
+  const samples = new Map(
+    [[bareSide, [10, 30, 20]] as const, [ours, [44, 40, 12]] as const].map(([side, values]) => [
+      side,
+      values.map((value) => ({ value, processorMs: value / 4 })),
+    ]),
+  );
+  const pair: Pair = { stores: "memory", ours, bare: bareSide };
+  const rows = rowsOf(studyOf(tiny("loop-10", {})), [pair], samples);
   expect(JSON.parse(jsonLine(rows))).toEqual({
     scenarios: [{ name: "loop-10", stores: "memory", unit: "ms/turn", better: "lower", ours: 40, bare: 20, ratio: 2 }],
   });
   expect(jsonLine(rows)).not.toContain("\n");
-  expect(rowsOf(tiny("turns-1", {}), ["memory"], samples)[0]?.row.better).toBe("higher");
+  expect(rowsOf(studyOf(tiny("turns-1", {})), [pair], samples)[0]?.row.better).toBe("higher");
+  const shared = rowsOf({ name: "persisted", unit: "ms/turn" }, [{ ...pair, variant: "loop, full" }], samples);
+  expect(JSON.parse(jsonLine(shared)).scenarios[0]).toMatchObject({ name: "persisted", variant: "loop, full" });
+  expect(table(shared)).toContain("persisted, loop, full  memory");
   const [head, line] = table(rows).split("\n");
   expect(head?.split(/\s+/)).toEqual([
     "scenario",
@@ -164,7 +211,7 @@ describe("the command", () => {
     expect(code).toBe(2);
     expect(stdout).toBe("");
     expect(stderr).toContain('--only: there is no scenario "nothing".');
-    for (const { name } of scenarios) expect(stderr).toContain(name);
+    for (const { name } of studies) expect(stderr).toContain(name);
   });
 
   test("ends with one line of JSON", async () => {

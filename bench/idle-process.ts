@@ -1,0 +1,80 @@
+/**
+ * `node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT`: opens so many conversations, lets them rest, closes them,
+ * and prints what they held, as JSON. A process of its own, so that nothing else is in its heap.
+ */
+import type { Contender, Conversation, Entrant } from "./contender.ts";
+import { timed } from "./study.ts";
+
+export type IdleKind = "bare" | "memory" | "sqlite";
+
+/** For one conversation, over the process as it was before the first one; 1 KB is 1,000 bytes. */
+export interface IdleFigures {
+  readonly heapKilobytes: number;
+  readonly rssKilobytes: number;
+  /** What is still in the heap when all are shut down, the runtime being open: in memory the stores' records. */
+  readonly leftKilobytes: number;
+  /** To create and start one. */
+  readonly processorMs: number;
+}
+
+async function contenderOf(kind: string): Promise<Contender> {
+  if (kind === "bare") return (await import("./bare/index.ts")).bare;
+  const { oursInMemory, oursOnSqlite } = await import("./ours/index.ts");
+  return kind === "memory" ? oursInMemory : oursOnSqlite;
+}
+
+/** After garbage is collected; timers and promises that are on their way come to rest first. */
+async function memoryAtRest(): Promise<NodeJS.MemoryUsage> {
+  for (let time = 0; time < 3; time += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    globalThis.gc?.();
+  }
+  return process.memoryUsage();
+}
+
+async function openMany(entrant: Entrant, count: number): Promise<Conversation[]> {
+  const conversations: Conversation[] = [];
+  for (let index = 0; index < count; index += 1) conversations.push(await entrant.open());
+  return conversations;
+}
+
+async function main([kind = "", countText = ""]: readonly string[]): Promise<void> {
+  const count = Number(countText);
+  if (globalThis.gc === undefined || !["bare", "memory", "sqlite"].includes(kind) || !(count >= 1)) {
+    throw new Error("Usage: node --expose-gc bench/idle-process.ts bare|memory|sqlite COUNT");
+  }
+  const contender = await contenderOf(kind);
+  const entrant = await contender.prepare(
+    {
+      name: "idle",
+      title: "",
+      agent: "tools",
+      model: "one",
+      parallel: 1,
+      turns: 0,
+      callsPerTurn: 0,
+      conversations: { full: count, quick: count },
+      unit: "ms/turn",
+    },
+    "http://127.0.0.1:9/v1",
+  );
+  // The code for opening and closing is loaded and compiled before the first look.
+  for (const conversation of await openMany(entrant, 200)) await conversation.close?.();
+  const before = await memoryAtRest();
+  const { result: conversations, processorMs } = await timed(() => openMany(entrant, count));
+  const resting = await memoryAtRest();
+  for (const conversation of conversations) await conversation.close?.();
+  conversations.length = 0;
+  const after = await memoryAtRest();
+  const perAgent = (bytes: number): number => bytes / 1000 / count;
+  const figures: IdleFigures = {
+    heapKilobytes: perAgent(resting.heapUsed - before.heapUsed),
+    rssKilobytes: perAgent(resting.rss - before.rss),
+    leftKilobytes: perAgent(after.heapUsed - before.heapUsed),
+    processorMs: processorMs / count,
+  };
+  await entrant.close();
+  process.stdout.write(`${JSON.stringify(figures)}\n`);
+}
+
+await main(process.argv.slice(2));

@@ -1,0 +1,54 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { IdleFigures, IdleKind } from "../idle-process.ts";
+import type { Pair, Sample, Side, Study } from "../study.ts";
+
+const run = promisify(execFile);
+const program = fileURLToPath(new URL("../idle-process.ts", import.meta.url));
+
+const variants = ["heap", "rss", "heap after shutdown"] as const;
+type Variant = (typeof variants)[number];
+
+/** What an agent costs that is created and started and does nothing, each sample in a new process. */
+export const idle: Study = {
+  name: "idle-10000",
+  title: "memory of 10,000 agents at rest (2,000 with --quick), against as many message arrays of the bare loop",
+  unit: "KB/agent",
+  plan: (quick) => ({ warmUps: 0, rounds: quick ? 1 : 5 }),
+  pairs: async (quick) => {
+    const count = quick ? 2000 : 10_000;
+    const bare = idleSides("bare", count);
+    const stores = (["memory", "sqlite"] as const).map((kind) => ({ kind, sides: idleSides(kind, count) }));
+    return variants.flatMap((variant) =>
+      stores.map(({ kind, sides }): Pair => ({ stores: kind, variant, ours: sides[variant], bare: bare[variant] })),
+    );
+  },
+};
+
+/** One process a round gives the figures of all three: whoever is asked first in a round starts it. */
+export function idleSides(kind: IdleKind, count: number): Readonly<Record<Variant, Side>> {
+  const runs: Promise<IdleFigures>[] = [];
+  const side = (variant: Variant, valueOf: (figures: IdleFigures) => number): Side => ({
+    name: `${kind}, ${variant}`,
+    prepare: async () => {
+      let round = 0;
+      const sample = async (): Promise<Sample> => {
+        const figures = await (runs[round] ??= figuresOf(kind, count));
+        round += 1;
+        return { value: valueOf(figures), processorMs: figures.processorMs };
+      };
+      return { sample, close: async () => undefined };
+    },
+  });
+  return {
+    heap: side("heap", ({ heapKilobytes }) => heapKilobytes),
+    rss: side("rss", ({ rssKilobytes }) => rssKilobytes),
+    "heap after shutdown": side("heap after shutdown", ({ leftKilobytes }) => leftKilobytes),
+  };
+}
+
+async function figuresOf(kind: IdleKind, count: number): Promise<IdleFigures> {
+  const { stdout } = await run(process.execPath, ["--expose-gc", program, kind, String(count)]);
+  return JSON.parse(stdout) as IdleFigures;
+}

@@ -1,0 +1,36 @@
+import { studyOf } from "../conversations.ts";
+import { scenarios } from "../scenario.ts";
+import type { Study } from "../study.ts";
+
+/** A study that is loaded when it is chosen: `--self` of the bare loop needs no runtime. */
+export interface ListedStudy {
+  readonly name: string;
+  readonly load: () => Promise<Study>;
+}
+
+const agents = { full: 8, quick: 4 };
+
+/** Everything that can be measured, in the order of the report. */
+export const studies: readonly ListedStudy[] = [
+  ...scenarios.map((scenario): ListedStudy => ({ name: scenario.name, load: async () => studyOf(scenario) })),
+  { name: "persisted", load: async () => (await import("./persisted.ts")).persisted },
+  { name: "limits-on", load: async () => (await import("./limits-on.ts")).limitsOn },
+  { name: "reserve-settle", load: async () => (await import("./reserve-settle.ts")).reserveSettle },
+  {
+    name: "turn-200",
+    load: async () =>
+      (await import("./late-turn.ts")).lateTurn({ turn: 200, agents, turnsPerSample: 2, withFullHistory: true }),
+  },
+  {
+    name: "turn-5000",
+    load: async () =>
+      (await import("./late-turn.ts")).lateTurn({
+        turn: 5000,
+        agents: { full: 2, quick: 1 },
+        turnsPerSample: 10,
+        withFullHistory: false,
+      }),
+  },
+  { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
+  { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },
+];

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bareOnSqlite } from "../../bench/bare/index.ts";
+import { openMessageTable } from "../../bench/bare/sqlite-messages.ts";
+import { sqliteAccountsSide } from "../../bench/bare/sqlite-accounts.ts";
+import { sideOf } from "../../bench/conversations.ts";
+import { type ModelProcess, startModelProcess } from "../../bench/model-process.ts";
+import { arithmeticSide, commitSide, objectSide } from "../../bench/ours/accounts.ts";
+import { contenderOn } from "../../bench/ours/index.ts";
+import { interleave, sidesOf } from "../../bench/rounds.ts";
+import { type Scenario, scenarios } from "../../bench/scenario.ts";
+import { idleSides } from "../../bench/studies/idle.ts";
+import { lateTurn } from "../../bench/studies/late-turn.ts";
+import { limitsPairs } from "../../bench/studies/limits-on.ts";
+import type { Side } from "../../bench/study.ts";
+
+let server: ModelProcess;
+
+beforeAll(async () => {
+  server = await startModelProcess();
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+/** Names of the sides that did their work; each of them compares its outcome with the expected one and throws otherwise. */
+async function worked(sides: readonly Side[]): Promise<readonly string[]> {
+  const samples = await interleave(sides, { plan: { warmUps: 0, rounds: 2 }, server });
+  return sides
+    .filter((side) => samples.get(side)?.every(({ value }) => Number.isFinite(value)))
+    .map(({ name }) => name);
+}
+
+function loopOfThree(): Scenario {
+  const scenario = scenarios.find(({ name }) => name === "loop-10");
+  if (scenario === undefined) throw new Error("There is no loop-10.");
+  return { ...scenario, model: "loop-3", callsPerTurn: 3 };
+}
+
+describe("at a size that takes no time", () => {
+  test("accounts add up on every side of reserve-settle", async () => {
+    const sides = [
+      objectSide(10),
+      arithmeticSide(10),
+      sqliteAccountsSide(3),
+      ...(["memory", "sqlite"] as const).flatMap((kind) =>
+        [true, false].map((isReserving) => commitSide(kind, { times: 3, isReserving })),
+      ),
+    ];
+    expect(await worked(sides)).toHaveLength(7);
+  });
+
+  test("a turn with all limits ends as one with none", async () => {
+    expect(await worked(sidesOf(limitsPairs(1)))).toHaveLength(8);
+  });
+
+  test("an agent that has taken turns takes more", async () => {
+    const study = lateTurn({ turn: 3, agents: { full: 2, quick: 1 }, turnsPerSample: 2, withFullHistory: true });
+    expect(await worked(sidesOf(await study.pairs(true)))).toEqual([
+      "turn 1, memory, window",
+      "turn 3, memory, window",
+      "turn 1, sqlite, window",
+      "turn 3, sqlite, window",
+      "turn 3, bare",
+      "turn 3, memory",
+      "turn 3, sqlite",
+    ]);
+  });
+
+  test("loops on SQLite do the same work, by hand and ours", async () => {
+    const sides = (["process", "full"] as const).flatMap((durability) =>
+      [bareOnSqlite(durability), contenderOn("sqlite", { durability })].map((one) => sideOf(loopOfThree(), one, 2)),
+    );
+    expect(await worked(sides)).toHaveLength(4);
+  });
+
+  test("conversations at rest are measured in a process of their own, once for all figures of a round", async () => {
+    const { heap, rss } = idleSides("bare", 2000);
+    const samples = await interleave([heap, rss], { plan: { warmUps: 0, rounds: 1 }, server });
+    const [first, second] = [samples.get(heap)?.[0], samples.get(rss)?.[0]];
+    expect(first?.value).toBeGreaterThan(0);
+    expect(first?.value).toBeLessThan(10);
+    // The same process was asked: its processor time is the same to the last digit.
+    expect(second?.processorMs).toBe(first?.processorMs);
+  });
+});
+
+test("a message that was written by hand cannot be written twice in its place", () => {
+  const table = openMessageTable("process");
+  table.insert(1, 1, { role: "user", content: "Go" });
+  table.insert(1, 2, { role: "user", content: "Go" });
+  expect(() => table.insert(1, 2, { role: "user", content: "Again" })).toThrow("UNIQUE");
+  table.close();
+});
