@@ -1,3 +1,4 @@
+import { f15 } from "./faults/f15.ts";
 import { f2 } from "./faults/f2.ts";
 import { f20 } from "./faults/f20.ts";
 import { f21 } from "./faults/f21.ts";
@@ -7,4 +8,4 @@ import { job } from "./faults/job.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
 /** All that can be run by name, in the order of `all`. */
-export const scenarios: readonly ChaosScenario[] = [f2, f20, f21, f22, f31, job];
+export const scenarios: readonly ChaosScenario[] = [f2, f15, f20, f21, f22, f31, job];

@@ -13,7 +13,9 @@ import { ledgerAt } from "./ledger/client.ts";
 import { sidePrefix } from "./model/script.ts";
 
 /** Limits that bind and are not reached, so that every call reserves and settles. */
-const budget = { maxSteps: 12, maxTokens: 2_000_000, maxSeconds: 600 };
+const budget = { maxSteps: 12, maxTokens: 2_000_000, maxSeconds: 600, maxCost: 100 };
+/** Whole micro-dollars a token, so that nothing is rounded. */
+export const price = { inputPerMillion: 1, outputPerMillion: 4 };
 /** Where the keys of hooks begin in the ledger. */
 export const hookPrefix = "hook:";
 
@@ -26,6 +28,7 @@ export function chaosTeam(ledgerOrigin: string, baseURL: string): AgentDefinitio
     model: openaiModel(name, { apiKey: "none", baseURL }),
     instructions: `You are the ${name} of a chaos run.`,
     budget,
+    price,
     maxModelAttempts: 5,
   });
   const noteHook = async (name: string, turnId: string, step: number): Promise<void> => {

@@ -4,18 +4,19 @@ import { journalViolations } from "../checks/journal-checks.ts";
 import { modelViolations, repeatedRequests } from "../checks/model-checks.ts";
 import { prefixViolations, spawnViolations } from "../checks/prefix-checks.ts";
 import { restViolations } from "../checks/rest-checks.ts";
+import { billedBelow, spendingViolations } from "../checks/spending-checks.ts";
 import { type AgentEvidence, evidenceOf, type TreeEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { LineReader } from "../line-log.ts";
-import type { ModelCallLine } from "../model/script.ts";
-import { hookPrefix } from "../worker-agents.ts";
+import type { BilledCallLine } from "../model/script.ts";
+import { hookPrefix, price } from "../worker-agents.ts";
 import { type Fault, runWorker, stuckOf, type WorkerEnd } from "../worker-process.ts";
 
 /** What all rounds share. */
 export interface Stage {
   readonly folder: string;
   readonly ledger: { readonly address: string; readonly log: LineReader<Attempt> };
-  readonly model: { readonly address: string; readonly log: LineReader<ModelCallLine> };
+  readonly model: { readonly address: string; readonly log: LineReader<BilledCallLine> };
 }
 
 export interface RoundPlan {
@@ -33,6 +34,8 @@ export interface RoundResult {
   /** Turns of all agents, and how many of them completed. */
   readonly turns: number;
   readonly completed: number;
+  /** Calls whose end nobody knows, settled in full. */
+  readonly unconfirmed: number;
   /** Milliseconds from the last process' first statement until its agents were taken up, and until its turns had ended. */
   readonly takenUpMs: number | undefined;
   readonly recoveredMs: number | undefined;
@@ -65,10 +68,16 @@ export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResu
     deaths,
     turns: Math.max(1, ends.length),
     completed: ends.filter(({ outcome }) => outcome === "completed").length,
+    unconfirmed: unconfirmedIn(trees),
     takenUpMs: deaths > 0 && up?.type === "up" ? up.milliseconds : undefined,
     recoveredMs: deaths > 0 ? end?.milliseconds : undefined,
     violations: labelled,
   };
+}
+
+function unconfirmedIn(trees: readonly TreeEvidence[]): number {
+  const entries = trees.flatMap(({ agents }) => agents.flatMap((agent) => agent.entries));
+  return entries.filter((entry) => "settlement" in entry && entry.settlement?.unconfirmed === true).length;
 }
 
 const isTurnEnd = (entry: AgentEvidence["entries"][number]) => entry.type === "turn.ended";
@@ -99,6 +108,7 @@ function auditEnd({ ledger, model }: Stage, tree: TreeEvidence): string[] {
   return [
     ...restViolations(tree),
     ...spawnViolations(tree),
+    ...spendingViolations(tree, billedBelow(tree.rootAgentId, requests, price)),
     ...tree.agents.flatMap((agent) => [
       ...journalViolations(agent),
       ...effectViolations(agent, attempts),

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type FaultPointName, faultPointNames, pointsElsewhere } from "../fault-point-names.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import { LineReader } from "../line-log.ts";
-import type { ModelCallLine } from "../model/script.ts";
+import type { BilledCallLine } from "../model/script.ts";
 import { startServer } from "../processes.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
@@ -28,13 +28,18 @@ export const f2: ChaosScenario = {
     "SIGKILL at each fault point; keyed calls have one effect, once calls at most one, nothing committed is repeated",
   run: (options) =>
     runFaults(
+      "F2",
       options,
       faultPointNames.filter((name) => !pointsElsewhere.has(name)),
     ),
 };
 
 /** The same at some of the fault points. */
-export async function runFaults(options: ChaosOptions, names: readonly FaultPointName[]): Promise<ChaosReport> {
+export async function runFaults(
+  scenario: string,
+  options: ChaosOptions,
+  names: readonly FaultPointName[],
+): Promise<ChaosReport> {
   const { folder, seed } = options;
   const ledgerLog = join(folder, "ledger.jsonl");
   const modelLog = join(folder, "model.jsonl");
@@ -43,14 +48,14 @@ export async function runFaults(options: ChaosOptions, names: readonly FaultPoin
   const stage: Stage = {
     folder,
     ledger: { address: ledger.address, log: new LineReader<Attempt>(ledgerLog) },
-    model: { address: model.address, log: new LineReader<ModelCallLine>(modelLog) },
+    model: { address: model.address, log: new LineReader<BilledCallLine>(modelLog) },
   };
   try {
     const hits = await countHits(stage);
     const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
     const plans = plansOf(names, { rounds, hits, random: seededRandom(seed) });
     const results = await runAll(stage, plans, options);
-    return report(options, plans, results);
+    return report({ name: scenario, seed }, plans, results);
   } finally {
     await ledger.stop();
     await model.stop();
@@ -134,14 +139,18 @@ async function runUntilStruck(stage: Stage, plan: RoundPlan, tries = MOST_TRIES)
   );
 }
 
-function report({ seed }: ChaosOptions, plans: readonly RoundPlan[], results: readonly RoundResult[]): ChaosReport {
+function report(
+  run: { readonly name: string; readonly seed: number },
+  plans: readonly RoundPlan[],
+  results: readonly RoundResult[],
+): ChaosReport {
   const sum = (of: (result: RoundResult) => number): number => results.reduce((total, one) => total + of(one), 0);
   const deathsAt: Record<string, number> = {};
   for (const [index, { faults }] of plans.entries()) {
     for (const { name } of faults.slice(0, results[index]?.deaths)) deathsAt[name] = (deathsAt[name] ?? 0) + 1;
   }
   return reportOf(
-    { name: "F2", seed },
+    run,
     {
       operations: sum(({ turns }) => turns),
       succeeded: sum(({ completed }) => completed),
@@ -151,6 +160,7 @@ function report({ seed }: ChaosOptions, plans: readonly RoundPlan[], results: re
       rounds: results.length,
       deaths: sum(({ deaths }) => deaths),
       deathsAt,
+      unconfirmedCalls: sum(({ unconfirmed }) => unconfirmed),
       takenUpMs: summaryOf(results.flatMap(({ takenUpMs }) => takenUpMs ?? [])),
       recoveredMs: summaryOf(results.flatMap(({ recoveredMs }) => recoveredMs ?? [])),
     },

@@ -37,6 +37,19 @@ export interface ModelCallLine {
   readonly isLegal: boolean;
 }
 
+/** A request as it is logged: with what it costs, whoever lives to hear the answer. */
+export interface BilledCallLine extends ModelCallLine {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+/** What an answer costs: fewer tokens than any bound that is reserved for it, and other ones for each request. */
+export function billOf(body: WireRequestBody, reply: ServerReply): { inputTokens: number; outputTokens: number } {
+  const said = (reply.text ?? "") + JSON.stringify(reply.toolCalls ?? "");
+  const inputTokens = Math.ceil(JSON.stringify(body.messages).length / 5);
+  return { inputTokens, outputTokens: Math.max(1, Math.ceil(said.length / 3)) };
+}
+
 export function readRequest(body: WireRequestBody, at: number): ModelCallLine {
   const [only] = body.messages;
   if (textIn(only?.content).startsWith(sidePrefix)) {

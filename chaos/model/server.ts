@@ -7,7 +7,7 @@ import { startModelServer } from "../../test/support/model-server.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { openLineWriter } from "../line-log.ts";
 import { fractionOf } from "../seeded-random.ts";
-import { answerTo, readRequest } from "./script.ts";
+import { answerTo, type BilledCallLine, billOf, readRequest } from "./script.ts";
 
 /** Longest time to an answer, in milliseconds. */
 const SLOWEST_ANSWER_MS = 12;
@@ -18,9 +18,12 @@ const log = openLineWriter(path, { sync: false });
 
 const server = await startModelServer((body) => {
   const call = readRequest(body, Date.now());
-  log.append(call);
+  const answer = answerTo(call);
+  const usage = billOf(body, answer);
+  const line: BilledCallLine = { ...call, ...usage };
+  log.append(line);
   const delayUntil = delay(fractionOf(`${call.task}:${call.step}`) * SLOWEST_ANSWER_MS);
-  return { ...answerTo(call), delayUntil };
+  return { ...answer, usage, delayUntil };
 });
 endWithParent();
 process.stdout.write(`${server.baseURL}\n`);

@@ -10,7 +10,7 @@ it("F2, a short form: processes killed after an effect, a result and a commit ar
 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "troupe-f2-"));
   const options = { seed: 1, short: true, rounds: 1, folder, progress: () => undefined };
-  const report = await runFaults(options, ["tool.effect", "model.result", "commit.after"]);
+  const report = await runFaults("F2", options, ["tool.effect", "model.result", "commit.after"]);
   expect(report.firstViolations).toEqual([]);
   expect(failureOf(report)).toBeUndefined();
   expect(report["deaths"]).toBeGreaterThanOrEqual(3);

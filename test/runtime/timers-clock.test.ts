@@ -25,6 +25,10 @@ async function pass(clock: FakeClock, ms: number): Promise<void> {
   }
 }
 
+async function activeMsOf(runtime: Runtime) {
+  return (await runtime.accounts("t"))[0]?.used.activeMs;
+}
+
 describeRuntimes("a clock that is set (F17)", (stage) => {
   const open = async (script: ModelScript, more: Partial<AgentOptions> = {}) => {
     const runtime = await stage().open({
@@ -34,7 +38,6 @@ describeRuntimes("a clock that is set (F17)", (stage) => {
     await agent.start();
     return { runtime, agent };
   };
-  const activeMsOf = async (runtime: Runtime) => (await runtime.accounts("t"))[0]?.used.activeMs;
 
   it.each([tenMinutes, -tenMinutes])(
     "moves no working time: set by %d ms it cuts neither early nor late",

@@ -28,12 +28,15 @@ function teamOf(gates: readonly Gate<string>[], maxSeconds: number) {
   return defineAgent({ name: "lead", model, tools: [subagent(child)], budget: { maxSeconds } });
 }
 
-describeRuntimes("working time over several agents and processes", (stage) => {
-  const turnAccountOf = async (runtime: Runtime) =>
-    (await runtime.accounts("t")).find(({ turnId }) => turnId === "t#1");
-  const childrenOf = async (runtime: Runtime) =>
-    (await runtime.list()).flatMap(({ agentId }) => (agentId === "t" ? [] : [agentId]));
+async function turnAccountOf(runtime: Runtime) {
+  return (await runtime.accounts("t")).find(({ turnId }) => turnId === "t#1");
+}
 
+async function childrenOf(runtime: Runtime) {
+  return (await runtime.list()).flatMap(({ agentId }) => (agentId === "t" ? [] : [agentId]));
+}
+
+describeRuntimes("working time over several agents and processes", (stage) => {
   it("counts work that overlaps once", async () => {
     const gates = [createGate<string>(), createGate<string>(), createGate<string>()];
     const runtime = await stage().open({ agents: [teamOf(gates, 60)] });
