@@ -57,8 +57,8 @@ export function batchAt(agentId: string, epoch: number, seq: number): { batch: B
   const tokens = 1 + (seq % 7);
   const at = Date.now();
   const accountId = `agent:${agentId}`;
-  const reservation = { accountId, tokens: 0, costMicros: 0, outputTokens: 1 };
-  const settlement = { reservation, tokens, costMicros: tokens, unconfirmed: false };
+  const reservation = { accountId, tokens: 0, costMicros: 0, outputTokens: 1, model: "scripted" };
+  const settlement = { reservation, tokens, costMicros: tokens, usage: null, unconfirmed: false };
   const moves: BudgetMove[] = [{ type: "settle", settlement }];
   const message: Message = {
     role: "assistant",

@@ -15,7 +15,7 @@ import type { Host } from "./host.ts";
 /** What a model call asks its accounts for, before it is made. */
 export async function reservationAskOf(
   host: Host,
-  call: { readonly key: string; readonly accountId: string; readonly opensStep: boolean },
+  call: Pick<ReservationAsk, "key" | "accountId" | "opensStep" | "finalAnswer">,
   model: LanguageModel,
   request: ModelRequest,
 ): Promise<ReservationAsk> {
@@ -31,6 +31,7 @@ export async function reservationAskOf(
     outputTokens,
     minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
     price: definition.price,
+    model: model.name,
   };
 }
 
@@ -55,13 +56,15 @@ export function settlementOf(reservation: Reservation, usage: Usage, price: Pric
     reservation,
     tokens: usage.inputTokens + usage.outputTokens,
     costMicros: costOf(usage, price) ?? 0,
+    usage,
     unconfirmed: false,
   };
 }
 
 /** The settlement of a call nobody knows the end of: all that was reserved counts as used. */
 export function unconfirmedSettlement(reservation: Reservation): Settlement {
-  return { reservation, tokens: reservation.tokens, costMicros: reservation.costMicros, unconfirmed: true };
+  const { tokens, costMicros } = reservation;
+  return { reservation, tokens, costMicros, usage: null, unconfirmed: true };
 }
 
 /**
@@ -84,7 +87,7 @@ export function billOf(
 
 /** The settlement of a call that surely never reached the provider. */
 function emptySettlement(reservation: Reservation): Settlement {
-  return { reservation, tokens: 0, costMicros: 0, unconfirmed: false };
+  return { reservation, tokens: 0, costMicros: 0, usage: null, unconfirmed: false };
 }
 
 /** Micro-dollars; null when the price is not known. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Amounts, amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
 import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
+import { type ModelUse, modelUseSchema } from "./model-use.ts";
 
 /**
  * One node in the tree of accounts (design, Budgets). A turn has an account; an agent has one when it holds a budget
@@ -11,6 +12,7 @@ import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
  * 2. At rest (no call in flight below) `reserved` is zero and `activeCount` is zero.
  * 3. `activeSince` is a number exactly while `activeCount` is above zero.
  * 4. `activeCount` is the number of accounts, of this one and those below it, whose `isActive` is true.
+ * 5. Input and output tokens of all `models` are `used.tokens`, their cost is `used.costMicros`.
  */
 export const accountSchema = z.object({
   id: z.string(),
@@ -22,6 +24,8 @@ export const accountSchema = z.object({
   reserved: reservedAmountsSchema,
   /** The part of `used` whose real amount nobody knows: a call that was in flight when its process died. */
   unconfirmed: reservedAmountsSchema,
+  /** What settled calls have used, by the name of the model that was asked for. */
+  models: z.record(z.string(), modelUseSchema),
   /** Whether its own holder works now. */
   isActive: z.boolean(),
   activeCount: z.number().int().nonnegative(),
@@ -41,12 +45,15 @@ export interface NewAccount {
   readonly limits: Limits;
 }
 
+const noModels: Readonly<Record<string, ModelUse>> = Object.freeze({});
+
 export function openAccount(account: NewAccount): Account {
   return {
     ...account,
     used: noAmounts,
     reserved: nothingReserved,
     unconfirmed: nothingReserved,
+    models: noModels,
     isActive: false,
     activeCount: 0,
     activeSince: null,

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { type Account, usedAt } from "./account.ts";
+import type { ReservedAmounts } from "./amounts.ts";
 import { type LimitName, reachedLimit } from "./limits.ts";
+import { type MetLimit, metLimit } from "./met-limit.ts";
 import { costBound, outputWithin, priceSchema } from "./price.ts";
 
 /** What a model call asks for before it is made. */
@@ -20,11 +22,12 @@ export const reservationAskSchema = z.object({
   price: priceSchema.nullable(),
   /** Whether this attempt opens a step; retries and metered side calls do not. */
   opensStep: z.boolean(),
+  /** The model's name, under which the accounts keep what is used. */
+  model: z.string(),
+  /** Whether the reservation should say that it is the last one. Absent: no. */
+  finalAnswer: z.boolean().optional(),
 });
 export type ReservationAsk = z.infer<typeof reservationAskSchema>;
-
-/** `wallNow`: by which deadlines are told, where the clock was set and shows another time than work is counted by. */
-type TimedAsk = ReservationAsk & { readonly wallNow?: number };
 
 export const reservationSchema = z.object({
   accountId: z.string(),
@@ -34,17 +37,26 @@ export const reservationSchema = z.object({
   outputTokens: z.number().int().positive(),
   /** Whether a limit on tokens or cost stands behind it, so that the provider has to be told the bound. Absent: no. */
   isBound: z.boolean().optional(),
+  model: z.string(),
+  /**
+   * Whether another call after it might not be granted: where this one uses all that it may, some account of the chain has
+   * no room left for the same prompt with the least output, or no step. Only where it was asked for. Absent: no.
+   */
+  isLast: z.boolean().optional(),
+  /** Whether nobody knows what the call costs. Absent: its price is known. */
+  isUnpriced: z.boolean().optional(),
 });
 export type Reservation = z.infer<typeof reservationSchema>;
 
 export type ReserveOutcome =
-  | { readonly granted: true; readonly reservation: Reservation; readonly accounts: readonly Account[] }
   | {
-      readonly granted: false;
-      readonly reason: "budget" | "mustWait" | "unpriced";
-      readonly accountId: string;
-      readonly limit: LimitName;
-    };
+      readonly granted: true;
+      readonly reservation: Reservation;
+      readonly accounts: readonly Account[];
+      /** The limit for which the reservation is the last one, without this call's own tokens and cost. */
+      readonly last?: MetLimit;
+    }
+  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
 
 export const DEFAULT_OUTPUT_TOKENS = 4096;
 export const MINIMUM_OUTPUT_TOKENS = 256;
@@ -54,50 +66,99 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
  * Exhausted (`budget`): used + prompt + minimum output is over a limit. `mustWait`: only others' reservations stand in
  * the way. `unpriced`: a limit on cost binds, and nobody knows what the call costs. The output is clamped below what
  * was asked only to what the limits themselves leave.
+ * Deadlines are told by `wallNow`, working time by `now`.
  */
-export function reserve(chain: readonly Account[], asked: TimedAsk, now: number): ReserveOutcome {
+export function reserve(
+  chain: readonly Account[],
+  asked: ReservationAsk,
+  now: number,
+  wallNow: number = now,
+): ReserveOutcome {
   const isStrict = chain.some(({ limits }) => limits.strict === true);
   const ask = isStrict ? { ...asked, promptTokens: Math.max(asked.promptTokens, asked.promptBound) } : asked;
   let outputTokens = ask.outputTokens;
   const rooms: Room[] = [];
   for (const account of chain) {
-    const limit = blockedBy(account, ask, now);
-    if (limit) return { granted: false, reason: "budget", accountId: account.id, limit };
-    if (account.limits.maxCostMicros !== undefined && !ask.price) {
-      return { granted: false, reason: "unpriced", accountId: account.id, limit: "maxCostMicros" };
-    }
+    const exhausted = exhaustedOn(account, ask, { now, wallNow });
+    if (exhausted) return exhausted;
     for (const room of outputRooms(account, ask)) {
-      const { accountId, limit, alone } = room;
-      if (alone < ask.minimumOutputTokens) return { granted: false, reason: "budget", accountId, limit };
-      outputTokens = Math.min(outputTokens, alone);
+      outputTokens = Math.min(outputTokens, room.alone);
       rooms.push(room);
     }
   }
   const tooSmall = rooms.find((room) => room.now < outputTokens);
-  if (tooSmall) {
-    return { granted: false, reason: "mustWait", accountId: tooSmall.accountId, limit: tooSmall.limit };
-  }
+  if (tooSmall) return { granted: false, reason: "mustWait", ...tooSmall.met };
   const costMicros = ask.price ? costBound(ask.price, ask.promptTokens, outputTokens) : 0;
   const tokens = ask.promptTokens + outputTokens;
+  const accounts = chain.map((account) => withReservation(account, ask, tokens, costMicros));
+  const last = ask.finalAnswer === true ? lastFor(accounts, ask, { tokens, costMicros }) : undefined;
+  const { accountId, model } = ask;
+  const isBound = rooms.length > 0;
+  const unpriced = ask.price ? {} : { isUnpriced: true };
   return {
     granted: true,
-    reservation: { accountId: ask.accountId, tokens, costMicros, outputTokens, isBound: rooms.length > 0 },
-    accounts: chain.map((account) => withReservation(account, ask, tokens, costMicros)),
+    reservation: {
+      accountId,
+      model,
+      tokens,
+      costMicros,
+      outputTokens,
+      isBound,
+      ...unpriced,
+      ...(last ? { isLast: true } : {}),
+    },
+    accounts,
+    ...(last ? { last } : {}),
   };
 }
 
-function blockedBy(account: Account, ask: TimedAsk, now: number): LimitName | undefined {
+type Exhausted = Extract<ReserveOutcome, { granted: false }>;
+
+interface Times {
+  readonly now: number;
+  readonly wallNow: number;
+}
+
+/** Why this account does not let the call be made, were nothing reserved on it. */
+function exhaustedOn(account: Account, ask: ReservationAsk, times: Times): Exhausted | undefined {
+  const { id: accountId, limits, used } = account;
+  const limit = blockedBy(account, ask, times);
+  if (limit) return { granted: false, reason: "budget", ...metLimit(account, limit, times.now, times.wallNow) };
+  if (limits.maxCostMicros !== undefined && !ask.price) {
+    const max = limits.maxCostMicros;
+    return { granted: false, reason: "unpriced", accountId, limit: "maxCostMicros", used: used.costMicros, max };
+  }
+  const tooSmall = outputRooms(account, ask).find(({ alone }) => alone < ask.minimumOutputTokens);
+  return tooSmall && { granted: false, reason: "budget", ...tooSmall.met };
+}
+
+/**
+ * The limit for which the same prompt with the least output would be refused once this call has used all it may. What others
+ * have reserved does not count: a call waits for it.
+ */
+function lastFor(after: readonly Account[], ask: ReservationAsk, worst: ReservedAmounts): MetLimit | undefined {
+  const next = { ...ask, opensStep: true };
+  for (const account of after) {
+    const { tokens, costMicros } = account.used;
+    const used = { ...account.used, tokens: tokens + worst.tokens, costMicros: costMicros + worst.costMicros };
+    const { maxActiveMs: _work, deadlineAt: _end, ...limits } = account.limits;
+    const exhausted = exhaustedOn({ ...account, limits, used }, next, { now: 0, wallNow: 0 });
+    if (exhausted) return metLimit(account, exhausted.limit, 0);
+  }
+  return undefined;
+}
+
+function blockedBy(account: Account, ask: ReservationAsk, { now, wallNow }: Times): LimitName | undefined {
   const own = account.agentId === ask.agentId;
   const { maxTokens: _tokens, maxCostMicros: _cost, ...gates } = account.limits;
   const { maxToolCalls: _calls, maxTreeToolCalls: _treeCalls, ...relevant } = gates;
   if (!ask.opensStep || !own) delete relevant.maxSteps;
   if (!ask.opensStep) delete relevant.maxTreeSteps;
-  return reachedLimit(relevant, usedAt(account, now), ask.wallNow ?? now);
+  return reachedLimit(relevant, usedAt(account, now), wallNow);
 }
 
 interface Room {
-  readonly accountId: string;
-  readonly limit: LimitName;
+  readonly met: MetLimit;
   /** Output tokens that fit now; below `alone` exactly where others' reservations stand in the way. */
   readonly now: number;
   /** Output tokens that would fit were nothing else reserved. */
@@ -109,13 +170,15 @@ function outputRooms(account: Account, ask: ReservationAsk): Room[] {
   const { id: accountId, limits, used, reserved } = account;
   if (limits.maxTokens !== undefined) {
     const alone = limits.maxTokens - used.tokens - ask.promptTokens;
-    rooms.push({ accountId, limit: "maxTokens", alone, now: alone - reserved.tokens });
+    const met = { accountId, limit: "maxTokens", used: used.tokens, max: limits.maxTokens } as const;
+    rooms.push({ met, alone, now: alone - reserved.tokens });
   }
   if (limits.maxCostMicros !== undefined && ask.price) {
     const free = limits.maxCostMicros - used.costMicros;
     const alone = outputWithin(ask.price, ask.promptTokens, free);
     const now = outputWithin(ask.price, ask.promptTokens, free - reserved.costMicros);
-    rooms.push({ accountId, limit: "maxCostMicros", alone, now });
+    const met = { accountId, limit: "maxCostMicros", used: used.costMicros, max: limits.maxCostMicros } as const;
+    rooms.push({ met, alone, now });
   }
   return rooms;
 }

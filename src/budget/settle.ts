@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { Account } from "./account.ts";
-import type { LimitName, Limits } from "./limits.ts";
+import type { LimitName } from "./limits.ts";
+import { type MetLimit, metLimit } from "./met-limit.ts";
+import { addModelUse, type ModelUse, noModelUse, settledUsageSchema } from "./model-use.ts";
 import { reservationSchema } from "./reserve.ts";
 
 /** The end of one reservation: what was really used takes its place. */
@@ -8,17 +10,15 @@ export const settlementSchema = z.object({
   reservation: reservationSchema,
   tokens: z.number().int().nonnegative(),
   costMicros: z.number().int().nonnegative(),
+  /** What `tokens` are made of: the provider's report, or what was counted here. Null: nobody knows, or there are none. */
+  usage: settledUsageSchema.nullable(),
   /** True when nobody knows the real amount, so the whole reservation counts as used. */
   unconfirmed: z.boolean(),
 });
 export type Settlement = z.infer<typeof settlementSchema>;
 
-export interface BudgetWarning {
-  readonly accountId: string;
-  readonly limit: LimitName;
-  readonly used: number;
-  readonly max: number;
-}
+/** Four fifths of a limit are used. */
+export type BudgetWarning = MetLimit;
 
 /** The share of a limit at which its warning is given. */
 export const WARNING_SHARE = 0.8;
@@ -26,6 +26,8 @@ export const WARNING_SHARE = 0.8;
 /** Settles on every account of the chain; what the provider reports counts, also when it is more than was reserved (F16). */
 export function settle(chain: readonly Account[], settlement: Settlement): Account[] {
   const { reservation, tokens, costMicros, unconfirmed } = settlement;
+  const { model } = reservation;
+  const use = modelUseOf(settlement);
   return chain.map((account) => ({
     ...account,
     used: {
@@ -43,24 +45,45 @@ export function settle(chain: readonly Account[], settlement: Settlement): Accou
           costMicros: account.unconfirmed.costMicros + costMicros,
         }
       : account.unconfirmed,
+    models: use ? { ...account.models, [model]: addModelUse(useOf(account, model), use) } : account.models,
   }));
+}
+
+function useOf({ models }: Account, model: string): ModelUse {
+  return (Object.hasOwn(models, model) ? models[model] : undefined) ?? noModelUse;
+}
+
+/** The settled call as a model's use; undefined when it cost nothing. What nobody knows is counted as it was reserved. */
+export function modelUseOf({ reservation, tokens, costMicros, usage, unconfirmed }: Settlement): ModelUse | undefined {
+  if (usage === null && tokens === 0 && costMicros === 0 && !unconfirmed) return undefined;
+  const outputTokens = usage?.outputTokens ?? Math.min(tokens, reservation.outputTokens);
+  return {
+    calls: 1,
+    inputTokens: tokens - outputTokens,
+    outputTokens,
+    cachedInputTokens: usage?.cachedInputTokens ?? 0,
+    reasoningTokens: usage?.reasoningTokens ?? 0,
+    costMicros,
+    estimatedCalls: usage?.estimated === true ? 1 : 0,
+    unconfirmedCalls: unconfirmed ? 1 : 0,
+    unpricedCalls: reservation.isUnpriced === true ? 1 : 0,
+  };
 }
 
 /** Counts one tool call on the chain, or names the account and limit that forbid it. */
 export function countToolCall(
   chain: readonly Account[],
   agentId: string,
-):
-  | { readonly granted: true; readonly accounts: Account[] }
-  | { readonly granted: false; readonly accountId: string; readonly limit: LimitName } {
+  now: number,
+): { readonly granted: true; readonly accounts: Account[] } | ({ readonly granted: false } & MetLimit) {
   for (const account of chain) {
     const { limits, used } = account;
     const own = account.agentId === agentId;
     if (own && limits.maxToolCalls !== undefined && used.toolCalls >= limits.maxToolCalls) {
-      return { granted: false, accountId: account.id, limit: "maxToolCalls" };
+      return { granted: false, ...metLimit(account, "maxToolCalls", now) };
     }
     if (limits.maxTreeToolCalls !== undefined && used.treeToolCalls >= limits.maxTreeToolCalls) {
-      return { granted: false, accountId: account.id, limit: "maxTreeToolCalls" };
+      return { granted: false, ...metLimit(account, "maxTreeToolCalls", now) };
     }
   }
   return {
@@ -109,28 +132,31 @@ export function activeUntil(account: Account): number | undefined {
   return account.activeSince + Math.max(0, account.limits.maxActiveMs - account.used.activeMs);
 }
 
-const watched: readonly (readonly [LimitName, keyof Account["used"]])[] = [
-  ["maxSteps", "steps"],
-  ["maxTreeSteps", "treeSteps"],
-  ["maxTokens", "tokens"],
-  ["maxCostMicros", "costMicros"],
-  ["maxActiveMs", "activeMs"],
-];
+const watched = [
+  "maxSteps",
+  "maxTreeSteps",
+  "maxToolCalls",
+  "maxTreeToolCalls",
+  "maxTokens",
+  "maxCostMicros",
+  "maxActiveMs",
+] as const satisfies readonly LimitName[];
 
-/** Limits of this account that passed 80 % and were not warned of yet; the returned account remembers them. */
-export function newWarnings(account: Account): { readonly account: Account; readonly warnings: BudgetWarning[] } {
-  if (!hasWatchedLimit(account.limits)) return { account, warnings: [] };
+/**
+ * Limits of this account that passed 80 % at `now` and were not warned of yet; the returned account remembers them. Work
+ * that goes on counts as far as it has come.
+ */
+export function newWarnings(
+  account: Account,
+  now: number,
+): { readonly account: Account; readonly warnings: BudgetWarning[] } {
   const warnings: BudgetWarning[] = [];
-  for (const [limit, amount] of watched) {
+  for (const limit of watched) {
     const max = account.limits[limit];
     if (max === undefined || max === 0 || account.warned.includes(limit)) continue;
-    const used = account.used[amount];
-    if (used >= max * WARNING_SHARE) warnings.push({ accountId: account.id, limit, used, max });
+    const met = metLimit(account, limit, now);
+    if (met.used >= max * WARNING_SHARE) warnings.push(met);
   }
   if (warnings.length === 0) return { account, warnings };
   return { account: { ...account, warned: [...account.warned, ...warnings.map((one) => one.limit)] }, warnings };
-}
-
-function hasWatchedLimit(limits: Limits): boolean {
-  return watched.some(([limit]) => limits[limit] !== undefined);
 }

@@ -49,7 +49,11 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   const timers = [...alarms, ...requests.timers];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
-  tables.putHead(batch.key, { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open }, outcome);
+  tables.putHead(
+    batch.key,
+    { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open },
+    outcome,
+  );
   return outcome;
 }
 
@@ -85,10 +89,18 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
     }
     const judgement = judge(entry, ledger, batch.key.agentId);
     if (!judgement.granted) {
-      const { reason, accountId, limit } = judgement;
+      const { reason, accountId, limit, used, max } = judgement;
       const message = reason === "unpriced" && "model" in entry ? unpriced(entry.model, accountId) : undefined;
       const holder = holderOfAccount(tables, record, accountId);
-      return refusal(entry, { reason, accountId, limit, holder, ...(message === undefined ? {} : { message }) });
+      return refusal(entry, {
+        reason,
+        accountId,
+        limit,
+        used,
+        max,
+        holder,
+        ...(message === undefined ? {} : { message }),
+      });
     }
     if (entry.type === "child.spawned") spawn(tables, orderOf(batch, entry.seq), ledger, posted);
     if (entry.type === "model.requested" || entry.type === "generate.requested") {
@@ -110,7 +122,7 @@ function unpriced(model: string, accountId: string): string {
 
 function refusal(
   intent: Intent,
-  why: Pick<Refusal, "reason" | "accountId" | "limit" | "holder" | "agentId" | "message">,
+  why: Pick<Refusal, "reason" | "accountId" | "limit" | "used" | "max" | "holder" | "agentId" | "message">,
 ): Refusal {
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;

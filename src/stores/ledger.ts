@@ -4,7 +4,7 @@ import {
   type BudgetWarning,
   countActivity,
   countToolCall,
-  type LimitName,
+  type MetLimit,
   type NewAccount,
   newWarnings,
   openAccount,
@@ -22,12 +22,7 @@ import type { Tables } from "./tables.ts";
 
 export type Judgement =
   | { readonly granted: true; readonly reservation: Reservation | null }
-  | {
-      readonly granted: false;
-      readonly reason: "budget" | "mustWait" | "unpriced";
-      readonly accountId: string;
-      readonly limit: LimitName;
-    };
+  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
 
 /**
  * The accounts as one batch sees them.
@@ -70,7 +65,7 @@ export class Ledger {
   }
 
   reserve(ask: ReservationAsk): Judgement {
-    const outcome = reserve(this.#chain(ask.accountId), { ...ask, wallNow: this.#wallNow }, this.#now);
+    const outcome = reserve(this.#chain(ask.accountId), ask, this.#now, this.#wallNow);
     if (outcome.granted) {
       this.#putAll(outcome.accounts);
       return { granted: true, reservation: outcome.reservation };
@@ -80,7 +75,7 @@ export class Ledger {
   }
 
   countToolCall(accountId: string, agentId: string): Judgement {
-    const outcome = countToolCall(this.#chain(accountId), agentId);
+    const outcome = countToolCall(this.#chain(accountId), agentId, this.#now);
     if (!outcome.granted) return { ...outcome, reason: "budget" };
     this.#putAll(outcome.accounts);
     return { granted: true, reservation: null };
@@ -95,7 +90,7 @@ export class Ledger {
       const current = this.#current.get(id);
       if (!current) continue;
       const stored = this.#stored.get(id);
-      const noted = newWarnings(current);
+      const noted = newWarnings(current, this.#now);
       warnings.push(...noted.warnings);
       let { account } = noted;
       if (stored && account.waiters.length > 0 && isFreer(account, stored)) {
@@ -109,7 +104,11 @@ export class Ledger {
   }
 
   #wake(account: Account): string[] {
-    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${account.id}:${randomUUID()}`, at: this.#wallNow };
+    const item: InboxItem = {
+      kind: "budget.freed",
+      key: `budget.freed:${account.id}:${randomUUID()}`,
+      at: this.#wallNow,
+    };
     for (const agentId of account.waiters) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);
     return account.waiters;
   }

@@ -16,6 +16,7 @@ export function ask(changes: Partial<ReservationAsk> = {}): ReservationAsk {
     minimumOutputTokens: 256,
     price: null,
     opensStep: true,
+    model: "m",
     ...changes,
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { costBound, outputWithin, reserve, settle } from "../../src/budget/index.ts";
+import { type Budget, costBound, outputWithin, type ReservationAsk, reserve, settle } from "../../src/budget/index.ts";
 import { account, ask } from "./budget-fixtures.ts";
 
 const price = { inputPerMillion: 2, outputPerMillion: 10 };
@@ -39,6 +39,8 @@ describe("a reservation", () => {
       reason: "budget",
       accountId: "a",
       limit: "maxTokens",
+      used: 0,
+      max: 355,
     });
   });
 
@@ -52,8 +54,15 @@ describe("a reservation", () => {
     const first = reserve([account({ maxTokens: 900 })], ask(), 0);
     if (!first.granted) throw new Error("there is room for one");
     const second = reserve(first.accounts, ask(), 0);
-    expect(second).toEqual({ granted: false, reason: "mustWait", accountId: "a", limit: "maxTokens" });
-    const settlement = { reservation: first.reservation, tokens: 100, costMicros: 0, unconfirmed: false };
+    expect(second).toEqual({
+      granted: false,
+      reason: "mustWait",
+      accountId: "a",
+      limit: "maxTokens",
+      used: 0,
+      max: 900,
+    });
+    const settlement = { reservation: first.reservation, tokens: 100, costMicros: 0, usage: null, unconfirmed: false };
     expect(reserve(settle(first.accounts, settlement), ask(), 0)).toMatchObject({ reservation: { outputTokens: 400 } });
   });
 
@@ -90,6 +99,46 @@ describe("a reservation", () => {
     expect(reserve([working], ask(), 1999)).toMatchObject({ granted: true });
     expect(reserve([working], ask(), 2000)).toMatchObject({ granted: false, limit: "maxActiveMs" });
     expect(reserve([account({ deadline: 50 })], ask(), 50)).toMatchObject({ granted: false, limit: "deadlineAt" });
+  });
+});
+
+describe("a reservation that is asked to tell whether it is the last", () => {
+  const isLast = (budget: Budget, changes: Partial<ReservationAsk> = {}, chain = [account(budget)]): boolean => {
+    const outcome = reserve(chain, ask({ finalAnswer: true, ...changes }), 0);
+    if (!outcome.granted) throw new Error("it has to be granted");
+    return outcome.reservation.isLast === true;
+  };
+
+  test("is the last of its agent's steps, and of its tree's", () => {
+    expect(isLast({ maxSteps: 2 })).toBe(false);
+    expect(isLast({ maxSteps: 1 })).toBe(true);
+    const boss = account({ maxSteps: 1 }, { id: "root", agentId: "boss" });
+    expect(isLast({}, {}, [account(), boss])).toBe(false);
+    const strict = account({ maxTreeSteps: 1 }, { id: "root", agentId: "boss" });
+    expect(isLast({}, {}, [account(), strict])).toBe(true);
+  });
+
+  test("is the last as well where it is another attempt of the last step", () => {
+    const used = { ...account().used, steps: 1, treeSteps: 1 };
+    expect(isLast({}, { opensStep: false }, [{ ...account({ maxSteps: 1 }), used }])).toBe(true);
+  });
+
+  test("is the last where its worst case leaves too little for the same prompt with the least output", () => {
+    // 500 now, at most; 100 and 256 then.
+    expect(isLast({ maxTokens: 856 })).toBe(false);
+    expect(isLast({ maxTokens: 855 })).toBe(true);
+    // 4,200 micro-dollars now, 2,760 then.
+    expect(isLast({ maxCost: 0.00696 }, { price })).toBe(false);
+    expect(isLast({ maxCost: 0.006959 }, { price })).toBe(true);
+  });
+
+  test("is not made the last by what others have reserved, which the next call would wait for", () => {
+    const busy = { ...account({ maxTokens: 1400 }), reserved: { tokens: 900, costMicros: 0 } };
+    expect(isLast({}, {}, [busy])).toBe(false);
+  });
+
+  test("does not tell where it was not asked", () => {
+    expect(isLast({ maxSteps: 1 }, { finalAnswer: false })).toBe(false);
   });
 });
 

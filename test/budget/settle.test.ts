@@ -5,17 +5,24 @@ import {
   countActivity,
   countToolCall,
   newWarnings,
+  noModelUse,
   settle,
   usedAt,
 } from "../../src/budget/index.ts";
 import { account } from "./budget-fixtures.ts";
 
-const reservation = { accountId: "a", tokens: 500, costMicros: 90, outputTokens: 400 };
+const reservation = { accountId: "a", tokens: 500, costMicros: 90, outputTokens: 400, model: "m" };
 const reserved = { ...account(), reserved: { tokens: 700, costMicros: 100 } };
 
 describe("a settlement", () => {
   test("gives the reservation back and counts what was used, on the whole chain", () => {
-    const chain = settle([reserved, reserved], { reservation, tokens: 120, costMicros: 30, unconfirmed: false });
+    const chain = settle([reserved, reserved], {
+      reservation,
+      tokens: 120,
+      costMicros: 30,
+      usage: null,
+      unconfirmed: false,
+    });
     for (const settled of chain) {
       expect(settled).toMatchObject({
         reserved: { tokens: 200, costMicros: 10 },
@@ -26,19 +33,57 @@ describe("a settlement", () => {
   });
 
   test("of an unknown amount is used in full and remembered as unconfirmed", () => {
-    const [settled] = settle([reserved], { reservation, tokens: 500, costMicros: 90, unconfirmed: true });
+    const [settled] = settle([reserved], { reservation, tokens: 500, costMicros: 90, usage: null, unconfirmed: true });
     expect(settled).toMatchObject({ used: { tokens: 500 }, unconfirmed: { tokens: 500, costMicros: 90 } });
   });
 
   test("of more than was reserved is counted as it is", () => {
-    const [settled] = settle([reserved], { reservation, tokens: 9000, costMicros: 900, unconfirmed: false });
+    const [settled] = settle([reserved], {
+      reservation,
+      tokens: 9000,
+      costMicros: 900,
+      usage: null,
+      unconfirmed: false,
+    });
     expect(settled).toMatchObject({ used: { tokens: 9000, costMicros: 900 }, reserved: { tokens: 200 } });
+  });
+});
+
+describe("the use of models", () => {
+  const usage = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 40, reasoningTokens: 5 };
+
+  test("is kept by name on every account of the chain: calls, tokens of each kind, cost", () => {
+    const ofAnother = { ...reservation, model: "other" };
+    const first = settle([reserved, reserved], { reservation, tokens: 120, costMicros: 30, usage, unconfirmed: false });
+    const estimated = { inputTokens: 7, outputTokens: 3, estimated: true };
+    const second = settle(first, { reservation, tokens: 10, costMicros: 1, usage: estimated, unconfirmed: false });
+    const third = settle(second, { reservation: ofAnother, tokens: 120, costMicros: 0, usage, unconfirmed: false });
+    for (const { models } of third) {
+      expect(models).toEqual({
+        m: { ...noModelUse, ...usage, calls: 2, inputTokens: 107, outputTokens: 23, costMicros: 31, estimatedCalls: 1 },
+        other: { ...noModelUse, ...usage, calls: 1 },
+      });
+    }
+  });
+
+  test("counts a call of unknown end as it was reserved, and one that was refused not at all", () => {
+    const [lost] = settle([reserved], { reservation, tokens: 500, costMicros: 90, usage: null, unconfirmed: true });
+    const counted = { calls: 1, inputTokens: 100, outputTokens: 400, costMicros: 90, unconfirmedCalls: 1 };
+    expect(lost?.models).toEqual({ m: { ...noModelUse, ...counted } });
+    const [none] = settle([reserved], { reservation, tokens: 0, costMicros: 0, usage: null, unconfirmed: false });
+    expect(none?.models).toEqual({});
+  });
+
+  test("of a name that every object has is kept as well", () => {
+    const odd = { ...reservation, model: "constructor" };
+    const [settled] = settle([reserved], { reservation: odd, tokens: 120, costMicros: 0, usage, unconfirmed: false });
+    expect(settled?.models).toEqual({ constructor: { ...noModelUse, ...usage, calls: 1 } });
   });
 });
 
 describe("a tool call", () => {
   test("counts for its own agent and in every tree above", () => {
-    const outcome = countToolCall([account(), account({}, { id: "root", agentId: "boss" })], "agent");
+    const outcome = countToolCall([account(), account({}, { id: "root", agentId: "boss" })], "agent", 0);
     expect(outcome).toMatchObject({
       granted: true,
       accounts: [{ used: { toolCalls: 1, treeToolCalls: 1 } }, { used: { toolCalls: 0, treeToolCalls: 1 } }],
@@ -47,10 +92,10 @@ describe("a tool call", () => {
 
   test("over a limit is refused, and the account that forbids it is named", () => {
     const boss = account({ maxTreeToolCalls: 0 }, { id: "root", agentId: "boss" });
-    const refused = { granted: false, accountId: "root", limit: "maxTreeToolCalls" };
-    expect(countToolCall([account(), boss], "agent")).toEqual(refused);
-    expect(countToolCall([account({ maxToolCalls: 0 })], "agent")).toMatchObject({ limit: "maxToolCalls" });
-    expect(countToolCall([account({ maxToolCalls: 0 })], "another")).toMatchObject({ granted: true });
+    const refused = { granted: false, accountId: "root", limit: "maxTreeToolCalls", used: 0, max: 0 };
+    expect(countToolCall([account(), boss], "agent", 0)).toEqual(refused);
+    expect(countToolCall([account({ maxToolCalls: 0 })], "agent", 0)).toMatchObject({ limit: "maxToolCalls" });
+    expect(countToolCall([account({ maxToolCalls: 0 })], "another", 0)).toMatchObject({ granted: true });
   });
 });
 
@@ -112,13 +157,28 @@ function at(tokens: number): Account {
 
 describe("a warning", () => {
   test("is given at 80 %, and remembered", () => {
-    expect(newWarnings(at(799)).warnings).toEqual([]);
-    const { account: warned, warnings } = newWarnings(at(800));
+    expect(newWarnings(at(799), 0).warnings).toEqual([]);
+    const { account: warned, warnings } = newWarnings(at(800), 0);
     expect(warnings).toEqual([{ accountId: "a", limit: "maxTokens", used: 800, max: 1000 }]);
-    expect(newWarnings({ ...warned, used: { ...warned.used, tokens: 990 } }).warnings).toEqual([]);
+    expect(newWarnings({ ...warned, used: { ...warned.used, tokens: 990 } }, 0).warnings).toEqual([]);
+  });
+
+  test("is given for tool calls, of the agent and of its tree", () => {
+    const used = { ...account().used, toolCalls: 4, treeToolCalls: 8 };
+    const busy = { ...account({ maxToolCalls: 5, maxTreeToolCalls: 10 }), used };
+    expect(newWarnings(busy, 0).warnings).toEqual([
+      { accountId: "a", limit: "maxToolCalls", used: 4, max: 5 },
+      { accountId: "a", limit: "maxTreeToolCalls", used: 8, max: 10 },
+    ]);
+  });
+
+  test("is given for working time while the work goes on", () => {
+    const working = { ...account({ maxSeconds: 10 }), activeCount: 1, activeSince: 1000 };
+    expect(newWarnings(working, 8999).warnings).toEqual([]);
+    expect(newWarnings(working, 9000).warnings).toMatchObject([{ limit: "maxActiveMs", used: 8000, max: 10_000 }]);
   });
 
   test("is not given for a limit of 0, where there is nothing to use", () => {
-    expect(newWarnings(account({ maxTokens: 0, maxSteps: 0 })).warnings).toEqual([]);
+    expect(newWarnings(account({ maxTokens: 0, maxSteps: 0 }), 0).warnings).toEqual([]);
   });
 });

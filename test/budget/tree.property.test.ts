@@ -91,6 +91,7 @@ function settlementOf(
     reservation,
     tokens: Math.floor(reservation.tokens * part),
     costMicros: Math.floor(reservation.costMicros * part),
+    usage: null,
     unconfirmed,
   };
 }
@@ -108,6 +109,7 @@ function askOf(tree: Tree, { who, promptTokens, outputTokens, price, opensStep }
     minimumOutputTokens,
     price,
     opensStep,
+    model: "m",
   };
 }
 

@@ -30,6 +30,7 @@ export function askOf(changes: Partial<ReservationAsk> = {}): ReservationAsk {
     minimumOutputTokens: 256,
     price: null,
     opensStep: true,
+    model: "m",
     ...changes,
   };
 }
@@ -81,6 +82,6 @@ export function settled(
   reservation: Settlement["reservation"],
   changes: Partial<Settlement> = {},
 ): { entries: MakeEntry[]; moves: Batch["moves"] } {
-  const settlement = { reservation, tokens: 120, costMicros: 0, unconfirmed: false, ...changes };
+  const settlement = { reservation, tokens: 120, costMicros: 0, usage: null, unconfirmed: false, ...changes };
   return { entries: [note("answered")], moves: [{ type: "settle", settlement }] };
 }

@@ -54,7 +54,7 @@ export function commitContract(subject: () => Stores): void {
   test("a batch that fails leaves nothing of itself (invariant 2)", async () => {
     const owner = await openAgent(subject());
     const before = await shown(subject());
-    const unpayable = { ...settled({ accountId: "none", tokens: 1, costMicros: 0, outputTokens: 1 }) };
+    const unpayable = { ...settled({ accountId: "none", tokens: 1, costMicros: 0, outputTokens: 1, model: "m" }) };
     await expect(owner.commit({ ...everything, ...unpayable })).rejects.toThrow(InvariantError);
     const toNobody = { ...post("lost"), agentId: "nobody" };
     await expect(owner.commit({ ...everything, posts: [post("freed"), toNobody] })).rejects.toThrow(InvariantError);

@@ -8,9 +8,9 @@ export function callIdAt(index: number, step = 1): string {
   return `${turnId}:${step}:${index}`;
 }
 
-export const reservation = { accountId, tokens: 300, costMicros: 0, outputTokens: 256 };
-const settlement = { reservation, tokens: 20, costMicros: 0, unconfirmed: false };
+export const reservation = { accountId, tokens: 300, costMicros: 0, outputTokens: 256, model: "scripted" };
 const usage = { inputTokens: 15, outputTokens: 5 };
+const settlement = { reservation, tokens: 20, costMicros: 0, usage, unconfirmed: false };
 export const failure = { code: "broken", message: "it broke", retryable: false };
 
 /** The bodies as they stand in a journal: counted from seq 1, one millisecond apart, under epoch 1. */
@@ -54,6 +54,7 @@ export function modelRequested(step = 1, attempt = 1): Body<"model.requested"> {
     minimumOutputTokens: 256,
     price: null,
     opensStep: attempt === 1,
+    model: "scripted",
   };
   return {
     type: "model.requested",
