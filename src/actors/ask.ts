@@ -1,4 +1,5 @@
 import {
+  bindingOf,
   costOf as pricedCost,
   DEFAULT_OUTPUT_TOKENS,
   MINIMUM_OUTPUT_TOKENS,
@@ -8,39 +9,52 @@ import {
   type Settlement,
 } from "../budget/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
-import type { LanguageModel } from "../model/index.ts";
-import type { ModelRequest, Usage } from "../state/index.ts";
+import { examplePrice } from "../model/index.ts";
+import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
 import type { Host } from "./host.ts";
+import { measurePrompt } from "./measure-prompt.ts";
 
-/** What a model call asks its accounts for, before it is made. */
+export interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
+  readonly turn: TurnState;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What a model call asks its accounts for, before it is made.
+ * Throws `InvalidInputError` where a limit on cost binds and nobody knows what the model costs.
+ */
 export async function reservationAskOf(
   host: Host,
-  call: Pick<ReservationAsk, "key" | "accountId" | "opensStep" | "finalAnswer">,
-  model: LanguageModel,
   request: ModelRequest,
+  { turn, signal, ...call }: Asking,
 ): Promise<ReservationAsk> {
   const { definition, identity } = host;
+  const { turnId, accountId } = turn;
+  const binding = bindingOf(turn.limits, identity.binding);
   const outputTokens = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
-  const counted = model.countPromptTokens(request);
-  const promptTokens = typeof counted === "number" ? counted : await counted;
+  const price = await priceFor(host, binding.cost);
+  const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, signal });
   return {
     ...call,
+    ...prompt,
+    accountId,
     agentId: identity.agentId,
-    promptTokens,
-    promptBound: model.boundPromptTokens?.(request) ?? promptTokens,
     outputTokens,
     minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
-    price: definition.price,
-    model: model.name,
+    price,
+    model: definition.model.name,
   };
 }
 
-/** Refuses a call whose price nobody knows where a limit on cost binds (design, Budgets). */
-export function assertPriced(host: Host, limitsCost: boolean): void {
-  const { definition } = host;
-  if (!limitsCost || definition.price) return;
+/** The definition's price, or what the runtime knows; null: unknown, which is refused where a limit on cost binds. */
+async function priceFor({ definition, prices, clock }: Host, binds: boolean): Promise<Price | null> {
+  const { model } = definition;
+  const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
+  if (price || !binds) return price;
   throw new InvalidInputError(
-    `the price of model "${definition.model.name}" is not known, and maxCost is set: give agent "${definition.name}" a price, for instance price: { inputPerMillion: 0.25, outputPerMillion: 2 }`,
+    `the price of model "${model.name}" is not known (provider "${model.provider}"), and maxCost is set: give one with ` +
+      `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or to agent "${definition.name}" alone with ` +
+      `defineAgent({ price: ${examplePrice} }), in dollars per million tokens`,
   );
 }
 
@@ -81,7 +95,8 @@ export function billOf(
     return { usage: null, settlement: emptySettlement(reservation) };
   }
   if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };
-  const usage: Usage = { inputTokens: promptTokens, outputTokens: known.partialOutputTokens, estimated: true };
+  const inputTokens = known.partialInputTokens ?? promptTokens;
+  const usage: Usage = { inputTokens, outputTokens: known.partialOutputTokens, estimated: true };
   return { usage, settlement: settlementOf(reservation, usage, price) };
 }
 

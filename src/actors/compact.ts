@@ -11,11 +11,11 @@ import type { EntryOf, Message, TurnState } from "../state/index.ts";
 import { tooLong } from "./compaction-limit.ts";
 import { storedErrorOf } from "./effect.ts";
 import { generateFor } from "./generate.ts";
-import { isWarnedOf } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
 import { patchesOf } from "./prompt.ts";
 import { contextPercentOf } from "./trace.ts";
+import { appendWarnings } from "./warnings.ts";
 
 /**
  * Keeps the conversation within what the model can take: warns where the definition only has a limit, compacts where it has
@@ -103,10 +103,8 @@ function wasTooLong(host: Host, turn: TurnState): boolean {
 }
 
 function warnOnce(host: Host, turnId: string, messages: number, maxMessages: number): void {
-  const code = "messages_limit";
-  if (isWarnedOf(host, turnId, code)) return;
   const message = `the conversation has ${messages} messages, the limit is ${maxMessages}; set autoCompact to compact it`;
-  host.append({ type: "warning", turnId, code, message });
+  appendWarnings(host, turnId, [{ code: "messages_limit", message }]);
 }
 
 function summaryMessage(host: Host, turnId: string, step: number, run: string, summary: string): Message {

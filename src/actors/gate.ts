@@ -4,10 +4,11 @@ import { createDraft } from "../hooks/index.ts";
 import type { CallState, EntryOf, Json, StopSignal } from "../state/index.ts";
 import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments } from "./call-request.ts";
 import { storedErrorOf } from "./effect.ts";
-import { appendWarnings, hookContextOf, type Warning } from "./hook-run.ts";
+import { hookContextOf } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { stopSignalOf } from "./stop-signal.ts";
 import { runContextOf } from "./tool-run.ts";
+import { appendWarnings, type Warning } from "./warnings.ts";
 
 type Gate = Omit<EntryOf<"call.gated">, "seq" | "at" | "epoch">;
 type Verdict = Pick<Gate, "verdict" | "message"> & Partial<Pick<Gate, "arguments" | "needsApproval">>;

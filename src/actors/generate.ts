@@ -3,15 +3,7 @@ import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
-import {
-  assertPriced,
-  billOf,
-  boundedRequest,
-  costOf,
-  reservationAskOf,
-  settlementOf,
-  unconfirmedSettlement,
-} from "./ask.ts";
+import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { onLive } from "./on-live.ts";
@@ -62,15 +54,15 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
 
 async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   const { promptHash, request, signal } = side;
-  const { model, price } = owner.definition;
+  const { model } = owner.definition;
   const { ask, reservation } = await reserved(owner, side);
   faultPoint("generate.intent");
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
     const response = await model.generate(boundedRequest(request, asked, reservation), { signal });
     faultPoint("generate.effect");
-    const settlement = settlementOf(reservation, response.usage, price);
-    const costMicros = costOf(response.usage, price);
+    const settlement = settlementOf(reservation, response.usage, ask.price);
+    const costMicros = costOf(response.usage, ask.price);
     await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement });
     faultPoint("generate.result");
     return response;
@@ -91,9 +83,8 @@ function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; r
       const turn = host.turn(turnId);
       if (turn?.execution.status !== "in_progress") throw new TurnInterruptedError(`turn ${turnId} is over`);
       const { model } = host.definition;
-      assertPriced(host, turn.limits.maxCostMicros !== undefined);
       const key = `${turnId}:${run}:${index}`;
-      const ask = await reservationAskOf(host, { key, accountId: turn.accountId, opensStep: false }, model, request);
+      const ask = await reservationAskOf(host, request, { turn, key, opensStep: false, signal });
       signal.throwIfAborted();
       const { entry } = await host.propose({
         type: "generate.requested",

@@ -9,6 +9,7 @@ import { metadataOf } from "./model-outcome.ts";
 import { runAgentOf } from "./run-agent.ts";
 import { stopSignalOf } from "./stop-signal.ts";
 import { contextPercentOf, traceOf } from "./trace.ts";
+import { appendWarnings, isWarnedOf, type Warning } from "./warnings.ts";
 
 /** One run of a hook. */
 export interface HookRun {
@@ -18,11 +19,6 @@ export interface HookRun {
   readonly run: string;
   /** What it warns of; journalled with what it changed. */
   readonly warnings: Warning[];
-}
-
-export interface Warning {
-  readonly code: string;
-  readonly message: string;
 }
 
 /** What a hook knows of its run. */
@@ -49,17 +45,6 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
       return true;
     },
   };
-}
-
-/** Whether this turn has warned of it. */
-export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
-  return host.memory(turnId).entries.some((entry) => entry.type === "warning" && entry.code === code);
-}
-
-export function appendWarnings(host: Host, turnId: string, warnings: readonly Warning[]): void {
-  for (const { code, message } of warnings) {
-    if (!isWarnedOf(host, turnId, code)) host.append({ type: "warning", turnId, code, message });
-  }
 }
 
 /** The hooks of one name, at one place of a turn. */

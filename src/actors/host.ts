@@ -1,5 +1,6 @@
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
+import type { PriceBook } from "../model/index.ts";
 import type {
   AgentIdentity,
   AgentRequest,
@@ -15,6 +16,7 @@ import type {
 } from "../state/index.ts";
 import type { BudgetMove, NewArtifact, Post } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
+import type { PromptMemory } from "./prompt-memory.ts";
 
 /** What goes to the store together with a fact. */
 export interface FactParts {
@@ -65,6 +67,8 @@ export interface Host {
   readonly definition: AgentDefinition;
   readonly epoch: number;
   readonly clock: Clock;
+  /** What models cost of which the definition does not tell it. */
+  readonly prices: Pick<PriceBook, "priceOf">;
   /** A number in [0, 1), for jitter. */
   random(): number;
   /** Whether a pause was asked for and has not been confirmed yet. */
@@ -105,6 +109,8 @@ export interface Host {
     takeDropped(requestKey: string): boolean;
     /** The version that the commit gave an artifact; to be asked after `committed()`. */
     versionOf(artifactId: string): number;
+    /** What is known of the last prompt that was answered. */
+    readonly prompts: PromptMemory;
   };
   /**
    * What is out in the world under this key. It belongs to the process, not to the activation: an agent that was

@@ -3,6 +3,7 @@ export { outputOf } from "./check-output.ts";
 export { bindHost, storedErrorOf } from "./effect.ts";
 export type { FactParts, Host, Proposed, SpawnRequest, TurnMemory } from "./host.ts";
 export { requestKeyOf } from "./model-outcome.ts";
+export { PromptMemory } from "./prompt-memory.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";
 export { worldKeyOf } from "./run-tool.ts";
 export { percentOfWindow, traceEntriesOf } from "./trace.ts";

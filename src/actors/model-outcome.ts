@@ -7,11 +7,13 @@ import {
   type ModelResponse,
   type OpenRequest,
   type TurnState,
+  type Usage,
 } from "../state/index.ts";
 import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compaction-limit.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
+import { appendWarnings } from "./warnings.ts";
 
 /** The owner that made this call is gone, and with it the knowledge whether it was answered (design, Budgets). */
 export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
@@ -86,6 +88,16 @@ export function respond(
       moves: [{ type: "settle", settlement }],
     },
   );
+  noteUsage(host, granted, response.usage);
+}
+
+/** The provider's own count of this prompt is where the next one's begins; what it got wrong is warned of, once a turn. */
+function noteUsage(host: Host, granted: EntryOf<"model.requested">, usage: Usage): void {
+  const { turnId, messageId, reservation } = granted;
+  // The last call of a budget is sent without tools: its prompt was not the one that was measured.
+  const isMeasured = usage.estimated !== true && reservation?.isLast !== true;
+  if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
+  if (usage.note !== undefined) appendWarnings(host, turnId, [{ code: "usage_not_true", message: usage.note }]);
 }
 
 /** Row S4: what a message that a step adds carries. */

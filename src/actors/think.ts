@@ -3,7 +3,7 @@ import { AgentStopError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { ModelDelta } from "../model/index.ts";
 import { type EntryOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
-import { assertPriced, boundedRequest, reservationAskOf } from "./ask.ts";
+import { boundedRequest, reservationAskOf } from "./ask.ts";
 import { compactIfDue } from "./compact.ts";
 import { effectActor } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
@@ -100,17 +100,10 @@ async function requestCall(
   signal: AbortSignal,
 ): Promise<EntryOf<"model.requested"> | undefined> {
   const { definition } = host;
-  assertPriced(host, turn.limits.maxCostMicros !== undefined);
   const retries = turn.attempt > 0;
   const step = nextStep(turn);
   const messageId = `${turn.turnId}:${step}`;
-  const { accountId } = turn;
-  const ask = await reservationAskOf(
-    host,
-    { key: messageId, accountId, opensStep: !retries },
-    definition.model,
-    request,
-  );
+  const ask = await reservationAskOf(host, request, { turn, key: messageId, opensStep: !retries, signal });
   // The turn was ended while tokens were counted: what were granted now nobody would give back.
   if (signal.aborted) return undefined;
   const outcome = await host.propose({
@@ -122,7 +115,7 @@ async function requestCall(
     promptHash: promptHashOf(request.messages),
     messageId,
     ask,
-    price: definition.price,
+    price: ask.price,
     reservation: null,
   });
   return outcome.granted ? outcome.entry : undefined;

@@ -4,6 +4,7 @@ import { limitsOf } from "../budget/index.ts";
 import { fullHistory } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { registerHooks } from "../hooks/index.ts";
+import { checkedPrice } from "../model/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import { createToolRegistry, internalTools, type RegisteredTool, type ToolRegistry } from "../tools/index.ts";
 import { autoCompactOf } from "./auto-compact.ts";
@@ -47,7 +48,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     responseFormat: answers ?? options.responseFormat,
     maxModelAttempts: atLeastOne(name, "maxModelAttempts", options.maxModelAttempts) ?? 3,
     maxConsecutiveToolFailures: atLeastOne(name, "maxConsecutiveToolFailures", options.maxConsecutiveToolFailures) ?? 3,
-    price: options.price ?? null,
+    price: options.price === undefined ? null : checkedPrice(`agent "${name}": price`, options.price),
     maxMessages: atLeastOne(name, "maxMessages", options.maxMessages),
     history,
     autoCompact: autoCompactOf(name, options.autoCompact),

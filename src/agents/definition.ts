@@ -72,7 +72,7 @@ export interface AgentOptions {
   readonly maxModelAttempts?: number | undefined;
   /** Rounds in a row in which every call failed, after which the turn fails. Default 3 (row L13). */
   readonly maxConsecutiveToolFailures?: number | undefined;
-  /** Dollars per million tokens; needed where `maxCost` binds. */
+  /** Dollars per million tokens; wins over the runtime's `prices` and those that are built in. */
   readonly price?: Price | undefined;
   /** What the model sees of the conversation. Default `fullHistory()`: everything since the last compaction. */
   readonly history?: HistoryCompiler | undefined;

@@ -105,3 +105,8 @@ export function bindingOf(limits: Limits, above: Binding = nothingBinds): Bindin
     strict: above.strict || limits.strict === true,
   };
 }
+
+/** The part of an agent's record that says what binds on it; it says nothing where nothing does. */
+export function bindingField(binding: Binding): { readonly binding?: Binding } {
+  return binding.tokens || binding.cost || binding.strict ? { binding } : {};
+}

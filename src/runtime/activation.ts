@@ -56,7 +56,7 @@ export class Activation extends LiveView implements Host {
   #lost: LeaseLostError | undefined;
 
   constructor(start: ActivationStart, around: Surroundings<Activation>) {
-    super();
+    super(around.prices);
     const { key, record, definition, epoch, snapshot } = start;
     this.key = key;
     this.identity = record;

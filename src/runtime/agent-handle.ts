@@ -80,7 +80,7 @@ export class AgentHandle implements Agent {
   async #openTurn(input: Content | null, options: TurnOptions): Promise<string> {
     const { auth, budget, ifBusy, signal } = options;
     assertInput(input);
-    const limits = budget ? limitsOf(budget) : null;
+    const limits = budget === undefined ? null : limitsOf(budget, this.#core.clock.now());
     this.#core.assertOpen();
     const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
     if (isAsleep) throw this.#notStarted();

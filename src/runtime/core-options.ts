@@ -1,5 +1,6 @@
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
+import type { PriceBook } from "../model/index.ts";
 import type { RuntimeOptions } from "./types.ts";
 import type { UnsavedTrees } from "./unsaved-trees.ts";
 
@@ -9,5 +10,6 @@ export interface CoreOptions extends RuntimeOptions {
   readonly tenant: string;
   readonly clock: Clock;
   readonly leaseMs: number;
+  readonly priceBook: PriceBook;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
 }

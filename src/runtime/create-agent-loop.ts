@@ -2,11 +2,13 @@ import type { AgentDefinition } from "../agents/index.ts";
 import { collectDefinitions } from "../agents/index.ts";
 import { assertId, type Clock, createId, systemClock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { PriceBook } from "../model/index.ts";
 import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, turnIdOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
 import type { Decide } from "./request-types.ts";
+import { refuseBackground } from "./refuse-background.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
@@ -50,6 +52,8 @@ export interface AgentLoop {
  */
 export function createAgentLoop(definition: AgentDefinition): AgentLoop {
   const definitions = collectDefinitions([definition]);
+  refuseBackground(definition, "the stateless loop");
+  const priceBook = new PriceBook();
   return {
     executeTurn(messages, context = {}) {
       const { contextId = createId(), clock = systemClock, ...options } = context;
@@ -61,6 +65,7 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
         clock,
         leaseMs: DEFAULT_LEASE_MS,
         definitions,
+        priceBook,
       });
       let added = noMessages;
       const open = async (): Promise<string> => {

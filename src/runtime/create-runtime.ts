@@ -1,7 +1,8 @@
 import { type AgentDefinition, collectDefinitions } from "../agents/index.ts";
 import { assertId, createId, systemClock } from "../base/index.ts";
-import { agentAccountId, limitsOf } from "../budget/index.ts";
+import { agentAccountId, bindingField, bindingOf, limitsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
+import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
@@ -27,6 +28,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
   const { tenant = DEFAULT_TENANT, clock = systemClock, leaseMs = DEFAULT_LEASE_MS } = options;
   assertId("tenant", tenant);
+  const priceBook = new PriceBook(options.prices, { searchesAlways: options.showCosts === true });
   const durable = options.stores ?? memoryStores();
   const copies = projectionDesk(options, { stores: durable, tenant, clock });
   const stores = unsavedTrees(durable, {
@@ -36,7 +38,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose: copies && (() => copies.close()),
   });
   const definitions = collectDefinitions(options.agents);
-  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions });
+  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, priceBook });
   await core.start();
   if (copies) core.onForeignWrite(() => copies.lookAtAll(core.live.all().map(({ identity }) => identity)));
   let overview: Overview | undefined;
@@ -80,11 +82,12 @@ async function openAgent(core: RuntimeCore, name: string, options: AgentStartOpt
   }
   const agentId = options.agentId ?? createId();
   assertId("agentId", agentId);
-  const accountId = options.budget ? agentAccountId(agentId) : null;
+  const limits = limitsOf(options.budget);
+  const accountId = options.budget === undefined ? null : agentAccountId(agentId);
   if (options.autoSave === false) await core.stores.hold(core.keyOf(agentId));
   const { ownerId = null, sessionId = null, metadata = {} } = options;
-  const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, accountId };
-  const limits = limitsOf(options.budget);
+  const bound = { accountId, ...bindingField(bindingOf(limits)) };
+  const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, ...bound };
   const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
   const { record } = await core.stores.createAgent(identity, account);
   if (record.definition.name !== name) {

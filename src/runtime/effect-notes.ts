@@ -1,7 +1,9 @@
+import { PromptMemory } from "../actors/index.ts";
 import type { Entry } from "../state/index.ts";
 
 /** What effects of one live agent leave for one another, beside the journal; it is of no use to the next owner. */
 export class EffectNotes {
+  readonly prompts = new PromptMemory();
   readonly #cuts = new Map<string, number>();
   readonly #dropped = new Set<string>();
   readonly #versions = new Map<string, number>();

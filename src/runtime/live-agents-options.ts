@@ -1,6 +1,7 @@
 import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
+import type { PriceBook } from "../model/index.ts";
 import type { EntryOf, Timer } from "../state/index.ts";
 import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
@@ -12,6 +13,7 @@ export interface LiveAgentsOptions {
   readonly stores: Stores;
   readonly tenant: string;
   readonly clock: Clock;
+  readonly prices: PriceBook;
   readonly random: () => number;
   readonly leaseMs: number;
   readonly process: ProcessIdentity;

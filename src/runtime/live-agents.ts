@@ -43,9 +43,10 @@ export class LiveAgents implements Attended {
     this.#options = options;
     this.#inboxes = new InboxIntake(options.stores, this.#children);
     this.#committer = new Committer(options.stores, options.clock, options.random);
-    const { clock, random, bus, auth } = options;
+    const { clock, prices, random, bus, auth } = options;
     this.#around = {
       clock,
+      prices,
       committer: this.#committer,
       random,
       inspect: options.onInspect,

@@ -1,10 +1,17 @@
 import type { TurnMemory } from "../actors/index.ts";
+import type { PriceBook } from "../model/index.ts";
 import type { CallState, Entry, Lifecycle, Message, TurnState } from "../state/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
 import type { Conversation } from "./conversation.ts";
 
 /** A live agent as it can be read: where its machines stand, and what their ids stand for. */
 export abstract class LiveView {
+  readonly prices: PriceBook;
+
+  constructor(prices: PriceBook) {
+    this.prices = prices;
+  }
+
   protected abstract readonly actors: ActorTree;
   abstract readonly conversation: Conversation;
 

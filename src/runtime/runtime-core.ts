@@ -69,17 +69,13 @@ export class RuntimeCore implements TurnSource {
       mayDecide: options.mayDecide,
       notify: (agentIds) => this.live.notify(agentIds),
     });
-    this.#turns = new TurnWatch({
-      stores,
-      tenant,
-      closed: this.closed,
-      isLocal: (turnId) => this.isLocal(turnId),
-    });
+    this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
       stores,
       tenant,
       clock,
+      prices: options.priceBook,
       random: options.random ?? Math.random,
       leaseMs,
       process: currentProcess(this.#processId),

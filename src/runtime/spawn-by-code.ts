@@ -1,6 +1,6 @@
 import { type AgentDefinition, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
-import { agentAccountId, limitsOf } from "../budget/index.ts";
+import { agentAccountId, bindingField, bindingOf, limitsOf } from "../budget/index.ts";
 import { NotFoundError, PolicyRefusedError } from "../errors/index.ts";
 import { type AgentRecord, childIdOf } from "../state/index.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
@@ -25,6 +25,7 @@ export async function createChild(
   }
   const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
   const accountId = agentAccountId(agentId);
+  const limits = limitsOf(options.budget);
   const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
   const { record } = await core.stores.createAgent(
     {
@@ -42,12 +43,13 @@ export async function createChild(
       createdAt: core.clock.now(),
       accountId,
       parentAccountId,
+      ...bindingField(bindingOf(limits, parent.binding)),
       ...grantOf({ definition, policy: {} }, parent.deniedTools),
       maxDepth,
       turnLimits: null,
       metadata: {},
     },
-    { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits: limitsOf(options.budget) },
+    { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
   );
   return { record, isNew: record.nextTurnNumber === 1 };
 }

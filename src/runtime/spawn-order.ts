@@ -1,7 +1,7 @@
 import type { SpawnRequest } from "../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
-import { agentAccountId, turnAccountId } from "../budget/index.ts";
+import { agentAccountId, bindingField, bindingOf, turnAccountId } from "../budget/index.ts";
 import {
   type AgentIdentity,
   childIdOf,
@@ -72,6 +72,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
     createdAt: now,
     accountId,
     parentAccountId: body.accountId,
+    ...bindingField(bindingOf(tool.limits, bindingOf(parent.turn(turnId)?.limits ?? {}, identity.binding))),
     ...grantOf(tool, identity.deniedTools),
     maxDepth: Math.min(identity.maxDepth, tool.policy.maxDepth ?? DEFAULT_MAX_DEPTH),
     turnLimits: null,

@@ -1,6 +1,7 @@
 import type { InspectionEvent } from "xstate";
 import type { Host } from "../actors/index.ts";
 import type { Clock } from "../base/index.ts";
+import type { PriceBook } from "../model/index.ts";
 import type { AgentIdentity, TroupeEventBody } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
@@ -10,6 +11,7 @@ import type { World } from "./world.ts";
 /** What a live agent needs of the process it lives in. */
 export interface Surroundings<Live extends Host = Host> {
   readonly clock: Clock;
+  readonly prices: PriceBook;
   readonly committer: Committer;
   random(): number;
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;

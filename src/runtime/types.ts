@@ -2,6 +2,7 @@ import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { Account, Budget } from "../budget/index.ts";
+import type { PriceTable } from "../model/index.ts";
 import type {
   AgentRecord,
   AgentRequest,
@@ -37,6 +38,16 @@ export interface RuntimeOptions {
   readonly stores?: Stores | undefined;
   /** Stores of your own that are given copies of messages, artifacts and states, after the commit (row L11). */
   readonly projections?: Projections | undefined;
+  /**
+   * Prices in dollars per million tokens, by model name or `provider/name`. A definition's own `price` wins over them, and they
+   * win over the public prices that are built in. What they hold is checked at once.
+   */
+  readonly prices?: PriceTable | undefined;
+  /**
+   * Tells costs in results, events and traces also where no `maxCost` binds, by the built-in prices, which are loaded for it
+   * (20 MB). A cost that is not known is null, never 0. Default false: then costs come from `price` and `prices` alone.
+   */
+  readonly showCosts?: boolean | undefined;
   /** Part of every key. Default `default`. */
   readonly tenant?: string | undefined;
   readonly clock?: Clock | undefined;

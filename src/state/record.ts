@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { limitsSchema } from "../budget/index.ts";
+import { bindingSchema, limitsSchema } from "../budget/index.ts";
 import { definitionRefSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
@@ -63,6 +63,8 @@ export const agentIdentitySchema = z.object({
   accountId: z.string().nullable(),
   /** Account above its own: the parent's turn. */
   parentAccountId: z.string().nullable(),
+  /** What binds on the accounts above those of its turns. Absent: nothing. */
+  binding: bindingSchema.optional(),
   /** Names of the tools it may use; null: all its definition has. Never more than the parent granted (row S8). */
   grantedTools: z.array(z.string()).nullable(),
   /** Names of tools that policies above it withhold: nothing below it is granted them either. Absent: none. */

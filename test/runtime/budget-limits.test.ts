@@ -45,7 +45,7 @@ describeRuntimes("limits of one agent", (stage) => {
     { limit: "maxTreeSteps", budget: { maxTreeSteps: 4 }, calls: 4, stopReason: "steps_limit" },
     { limit: "maxToolCalls", budget: { maxToolCalls: 2 }, calls: 3, stopReason: "steps_limit" },
     { limit: "maxTreeToolCalls", budget: { maxTreeToolCalls: 1 }, calls: 2, stopReason: "steps_limit" },
-    { limit: "maxTokens", budget: { maxTokens: 800 }, calls: 4, stopReason: "token_limit" },
+    { limit: "maxTokens", budget: { maxTokens: 850 }, calls: 4, stopReason: "token_limit" },
     { limit: "maxCostMicros", budget: { maxCost: 0.0045 }, calls: 4, stopReason: "cost_limit" },
   ])(
     "F27: $limit ends a model that always calls a tool, naming the account",
@@ -135,7 +135,7 @@ describeRuntimes("limits of one agent", (stage) => {
     const seen: unknown[] = [];
     const { runtime, agent } = await started(
       [
-        { toolCalls: [{ name: "step" }], usage: { inputTokens: 850, outputTokens: 0 } },
+        { toolCalls: [{ name: "step" }], usage: { inputTokens: 10, outputTokens: 840 } },
         { toolCalls: [{ name: "step" }], usage: { inputTokens: 10, outputTokens: 0 } },
         { text: "the end", usage: { inputTokens: 10, outputTokens: 7_200 } },
       ],
