@@ -1,11 +1,14 @@
+import { children } from "./faults/children.ts";
 import { f15 } from "./faults/f15.ts";
 import { f2 } from "./faults/f2.ts";
 import { f20 } from "./faults/f20.ts";
 import { f21 } from "./faults/f21.ts";
 import { f22 } from "./faults/f22.ts";
+import { f27 } from "./faults/f27.ts";
 import { f31 } from "./faults/f31.ts";
 import { job } from "./faults/job.ts";
+import { nine } from "./faults/nine.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
 /** All that can be run by name, in the order of `all`. */
-export const scenarios: readonly ChaosScenario[] = [f2, f15, f20, f21, f22, f31, job];
+export const scenarios: readonly ChaosScenario[] = [f2, f15, f20, f21, f22, f27, f31, nine, children, job];

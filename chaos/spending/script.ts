@@ -1,0 +1,41 @@
+import type { ServerReply, WireRequestBody } from "../../test/support/model-server.ts";
+import { type BilledCallLine, readRequest, taskPrefix } from "../model/script.ts";
+import { fractionOf } from "../seeded-random.ts";
+
+/** A request in the log of the spending server. */
+export interface SpendingLine extends BilledCallLine {
+  /** Requests that were open when it came, itself included. */
+  readonly atOnce: number;
+}
+
+/** Fewest and most tokens of an answer, unless the request allows fewer. */
+const OUTPUT_TOKENS = [60, 400] as const;
+
+/**
+ * What the models of the spending scenarios answer; their names say it. `fan:N` asks for N children and then answers,
+ * `steps:N` asks for a tool until its N-th answer, `endless` for ever, and `endless-fan` for a child besides, each third time.
+ */
+export function spendingAnswer(body: WireRequestBody, at: number): { reply: ServerReply; line: BilledCallLine } {
+  const call = readRequest(body, at);
+  const { model, task, step } = call;
+  const toolCalls = callsOf(model, task, step);
+  const reply: ServerReply = { text: `DONE ${task}`, ...(toolCalls.length > 0 ? { toolCalls } : {}) };
+  const [least, most] = OUTPUT_TOKENS;
+  const wished = Math.round(least + fractionOf(`${task}:${step}`) * (most - least));
+  // What is said costs about a token for four characters; a reasoning model bills more than that, and none bills less.
+  const said = Math.ceil(JSON.stringify(reply).length / 4);
+  const outputTokens = Math.min(Math.max(wished, said), Number(body["max_completion_tokens"] ?? Infinity));
+  const usage = { inputTokens: Math.ceil(JSON.stringify(body.messages).length / 5), outputTokens };
+  return { reply: { ...reply, usage }, line: { ...call, ...usage } };
+}
+
+function callsOf(model: string, task: string, step: number) {
+  const [kind, count = 0] = [model.split(":")[0], Number(model.split(":")[1])];
+  const look = { name: "look", arguments: {} };
+  const child = (index: number) => ({ name: "child", arguments: { input: `${taskPrefix}${task}/${step}.${index}` } });
+  if (kind === "fan" && step === 1) return Array.from({ length: count }, (_, index) => child(index));
+  if (kind === "steps" && step < count) return [look];
+  if (kind === "endless") return [look];
+  if (kind === "endless-fan") return step % 3 === 1 ? [look, child(1)] : [look];
+  return [];
+}
