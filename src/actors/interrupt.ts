@@ -81,10 +81,15 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
 }
 
 function settleInterrupted(host: Host, call: CallState, signal: StopSignal | undefined): void {
-  const why = wordsOf(signal);
+  const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : wordsOf(signal);
   const ranOnce = call.startedEpoch !== null && call.gate?.effect === "once" && call.childId === null;
   const result = ranOnce ? unknownResult(call.name, why) : errorResult(why, "interrupted", "interrupted");
   settleCall(host, call, result, { posts: abortOfChild(host, call, signal), isUnreviewed: true });
+}
+
+/** A call of an answer that came when the turn had been stopped already has no machine. */
+function isUnbegun(host: Host, { turnId, callId }: CallState): boolean {
+  return host.call(turnId, callId) === undefined;
 }
 
 function wordsOf(signal: StopSignal | undefined): string {

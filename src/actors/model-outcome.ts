@@ -12,6 +12,7 @@ import {
 import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compaction-limit.ts";
 import { storedErrorOf } from "./effect.ts";
+import { lastCallSignal } from "./last-call.ts";
 import type { Host } from "./host.ts";
 import { appendWarnings } from "./warnings.ts";
 
@@ -52,6 +53,12 @@ export function respond(
   const isInternal = (name: string): boolean => host.definition.tools.get(name)?.kind === "internal";
   const settlement = settlementOf(reservation, response.usage, price);
   const isFinal = calls.length === 0;
+  const costMicros = costOf(response.usage, price);
+  // Before the answer, so that its calls are never begun.
+  if (granted.last && !isFinal) {
+    const signal = lastCallSignal(granted.last, response.usage, costMicros);
+    host.append({ type: "stop.signalled", turnId, signal });
+  }
   host.append(
     {
       type: "model.responded",
@@ -67,7 +74,7 @@ export function respond(
         ...(isInternal(name) ? { internal: true as const } : {}),
       })),
       usage: response.usage,
-      costMicros: costOf(response.usage, price),
+      costMicros,
       finishReason: response.finishReason,
       durationMs: Math.max(0, Math.round(durationMs)),
       settlement,

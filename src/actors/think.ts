@@ -8,6 +8,7 @@ import { compactIfDue } from "./compact.ts";
 import { effectActor } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
+import { asLastCall, finalAnswerOf, withNote } from "./last-call.ts";
 import { abandonRequest, dropAttempt, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
 import { assembleRequest, promptHashOf } from "./prompt.ts";
 import { stopSignalOf } from "./stop-signal.ts";
@@ -103,7 +104,8 @@ async function requestCall(
   const retries = turn.attempt > 0;
   const step = nextStep(turn);
   const messageId = `${turn.turnId}:${step}`;
-  const ask = await reservationAskOf(host, request, { turn, key: messageId, opensStep: !retries, signal });
+  const asking = { turn, key: messageId, opensStep: !retries, signal };
+  const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
   // The turn was ended while tokens were counted: what were granted now nobody would give back.
   if (signal.aborted) return undefined;
   const outcome = await host.propose({
@@ -114,7 +116,7 @@ async function requestCall(
     model: definition.model.name,
     promptHash: promptHashOf(request.messages),
     messageId,
-    ask,
+    ask: withNote(ask),
     price: ask.price,
     reservation: null,
   });
@@ -139,7 +141,8 @@ async function attempt(
   const noteCut = (): void => (listening ? host.notes.noteCut(key, received) : undefined);
   signal.addEventListener("abort", noteCut, { once: true });
   try {
-    const bounded = boundedRequest(request, definition.maxOutputTokens, reservation);
+    const sent = granted.last ? asLastCall(request) : request;
+    const bounded = boundedRequest(sent, definition.maxOutputTokens, reservation);
     const onDelta = (delta: ModelDelta): void => {
       received += Buffer.byteLength(delta.text);
       host.emit(turnId, step, { type: delta.type === "text" ? "text.delta" : "reasoning.delta", text: delta.text });

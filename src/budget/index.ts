@@ -7,3 +7,5 @@ export * from "./price.ts";
 export * from "./read-budget.ts";
 export * from "./reserve.ts";
 export * from "./settle.ts";
+export * from "./spending.ts";
+export * from "./turn-flags.ts";

@@ -1,6 +1,6 @@
 import { type AgentDefinition, collectDefinitions } from "../agents/index.ts";
 import { assertId, createId, systemClock } from "../base/index.ts";
-import { agentAccountId, bindingField, bindingOf, limitsOf } from "../budget/index.ts";
+import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, DEFAULT_TENANT, rootOf } from "../state/index.ts";
@@ -86,7 +86,7 @@ async function openAgent(core: RuntimeCore, name: string, options: AgentStartOpt
   const accountId = options.budget === undefined ? null : agentAccountId(agentId);
   if (options.autoSave === false) await core.stores.hold(core.keyOf(agentId));
   const { ownerId = null, sessionId = null, metadata = {} } = options;
-  const bound = { accountId, ...bindingField(bindingOf(limits)) };
+  const bound = { accountId, turnLimits: turnFlagsOf(limits), ...bindingField(bindingOf(limits)) };
   const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, ...bound };
   const account = accountId === null ? null : { id: accountId, agentId, turnId: null, parentId: null, limits };
   const { record } = await core.stores.createAgent(identity, account);

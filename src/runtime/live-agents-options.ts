@@ -2,6 +2,7 @@ import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { PriceBook } from "../model/index.ts";
+import type { Account } from "../budget/index.ts";
 import type { EntryOf, Timer } from "../state/index.ts";
 import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
@@ -26,7 +27,8 @@ export interface LiveAgentsOptions {
   onTimers(timers: readonly Timer[]): void;
   onActivated(activation: Activation): void;
   onCommitted(activation: Activation, outcome: Committed): void;
-  onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void;
+  /** With the accounts that its commit changed, where they are known. */
+  onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void;
   onRest(activation: Activation): void;
   onResumed(activation: Activation): void;
 }

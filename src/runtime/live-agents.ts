@@ -221,12 +221,12 @@ export class LiveAgents implements Attended {
       if (entry.type === "agent.paused") this.#options.onRest(activation);
       if (entry.type === "agent.resumed") this.#options.onResumed(activation);
     }
-    if (ended) this.#afterTurn(activation, ended);
+    if (ended) this.#afterTurn(activation, ended, outcome.accounts);
     else if (this.#options.restoreAfterCommit && outcome.entries.length > 0) this.#restore(activation);
   }
 
-  #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">): void {
-    this.#options.onTurnEnded(activation, ended);
+  #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">, accounts: Committed["accounts"]): void {
+    this.#options.onTurnEnded(activation, ended, accounts ?? []);
     const isChild = activation.identity.parentAgentId !== null;
     const rest = isChild ? this.#attendance.rest(activation) : this.intake(activation);
     this.#attendance.watch(activation.key.agentId, rest);

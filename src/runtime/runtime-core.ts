@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import { createDeferred, type Deferred } from "../base/index.ts";
+import type { Account } from "../budget/index.ts";
 import { InvalidInputError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
 import { currentProcess } from "../stores/index.ts";
@@ -18,7 +19,7 @@ import { requestsBelow } from "./rest-watch.ts";
 import { SpawnTrees } from "./spawn-trees.ts";
 import { StoreClock } from "./store-clock.ts";
 import type { TurnSource } from "./turn-handle.ts";
-import { turnResultOf } from "./turn-results.ts";
+import { resultAtEnd } from "./turn-results.ts";
 import type { TurnRest, TurnResult } from "./turn-types.ts";
 import { TurnWatch } from "./turn-watch.ts";
 import type { UnsavedTrees } from "./unsaved-trees.ts";
@@ -89,7 +90,7 @@ export class RuntimeCore implements TurnSource {
       onCommitted: (activation) => {
         if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
       },
-      onTurnEnded: (activation, entry) => this.#onTurnEnded(activation, entry),
+      onTurnEnded: (activation, entry, accounts) => this.#onTurnEnded(activation, entry, accounts),
       onRest: (activation) => this.#onRest(activation),
       // Whoever waits for the pause waits no longer: it was taken back.
       onResumed: ({ key }) => this.#resolvePause(key.agentId),
@@ -197,14 +198,14 @@ export class RuntimeCore implements TurnSource {
     await waiter.promise;
   }
 
-  #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">): void {
-    const { turnId, outputMessageId } = entry;
+  #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {
+    const { turnId } = entry;
     this.auth.forget(turnId);
     this.#resolvePause(activation.key.agentId);
     if (!this.#turns.isAwaited(turnId)) return;
-    const text = outputMessageId === null ? "" : activation.conversation.text(outputMessageId);
-    const { entries } = activation.memory(turnId);
-    this.#turns.ended(turnResultOf(entry, activation.turn(turnId)?.execution ?? null, text, entries));
+    const result = resultAtEnd(activation, entry, accounts);
+    if (result) this.#turns.ended(result);
+    else this.#turns.lookForAll();
   }
 
   #onRest(activation: Activation): void {

@@ -1,6 +1,6 @@
 import { type AgentDefinition, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
-import { agentAccountId, bindingField, bindingOf, limitsOf } from "../budget/index.ts";
+import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { NotFoundError, PolicyRefusedError } from "../errors/index.ts";
 import { type AgentRecord, childIdOf } from "../state/index.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
@@ -46,7 +46,7 @@ export async function createChild(
       ...bindingField(bindingOf(limits, parent.binding)),
       ...grantOf({ definition, policy: {} }, parent.deniedTools),
       maxDepth,
-      turnLimits: null,
+      turnLimits: turnFlagsOf(limits),
       metadata: {},
     },
     { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },

@@ -1,7 +1,7 @@
 import type { SpawnRequest } from "../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
-import { agentAccountId, bindingField, bindingOf, turnAccountId } from "../budget/index.ts";
+import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../budget/index.ts";
 import {
   type AgentIdentity,
   childIdOf,
@@ -75,7 +75,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
     ...bindingField(bindingOf(tool.limits, bindingOf(parent.turn(turnId)?.limits ?? {}, identity.binding))),
     ...grantOf(tool, identity.deniedTools),
     maxDepth: Math.min(identity.maxDepth, tool.policy.maxDepth ?? DEFAULT_MAX_DEPTH),
-    turnLimits: null,
+    turnLimits: turnFlagsOf(tool.limits),
     metadata: {},
   };
   return {

@@ -1,4 +1,5 @@
 import { outputOf } from "../actors/index.ts";
+import { type Account, turnAccountId } from "../budget/index.ts";
 import {
   agentOfAccount,
   agentOfTurn,
@@ -8,12 +9,16 @@ import {
   errorsOf,
   foldTurn,
   type Message,
+  rootOf,
   type StopSignal,
+  signalOfLimit,
   startTurn,
   type TurnState,
   textOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
+import type { LiveView } from "./live-view.ts";
+import { turnSpending } from "./turn-spending.ts";
 import type { LimitStop, TurnResult } from "./turn-types.ts";
 
 /** The result of a turn from its last entry, its execution, and the text of its answer. */
@@ -21,7 +26,7 @@ export function turnResultOf(
   entry: EntryOf<"turn.ended">,
   execution: ExecutionState | null,
   text: string,
-  entries: readonly Entry[],
+  { entries, account }: { readonly entries: readonly Entry[]; readonly account: Account | undefined },
 ): TurnResult {
   const output = entry.outcome === "completed" ? outputOf(entries) : undefined;
   const { turnId, outcome, stopReason, signal, usage, costMicros, steps, toolCalls, error } = entry;
@@ -33,8 +38,10 @@ export function turnResultOf(
     stopReason,
     signal,
     stop: signal && limitStopOf(signal),
+    finalAnswer: outcome === "completed" ? lastCallOf(entries) : null,
     usage,
     cost: costMicros === null ? null : costMicros / 1_000_000,
+    spent: turnSpending(entries, account),
     steps,
     toolCalls,
     error,
@@ -42,6 +49,28 @@ export function turnResultOf(
     execution,
     ...(output === undefined ? {} : { output }),
   };
+}
+
+/** The same of a turn that has just ended here; undefined where its commit does not tell how its account stands. */
+export function resultAtEnd(
+  live: LiveView,
+  entry: EntryOf<"turn.ended">,
+  accounts: readonly Account[],
+): TurnResult | undefined {
+  const { turnId, outputMessageId } = entry;
+  const account = accounts.find(({ id }) => id === turnAccountId(turnId));
+  if (!account) return undefined;
+  const text = outputMessageId === null ? "" : live.conversation.text(outputMessageId);
+  const { entries } = live.memory(turnId);
+  return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
+}
+
+/** The limit for which the turn's last call was made without tools; null where it had room for more. */
+function lastCallOf(entries: readonly Entry[]): LimitStop | null {
+  const last = entries.findLast((entry) => entry.type === "model.requested");
+  if (last?.type !== "model.requested" || !last.last) return null;
+  const { limit, accountId } = last.last;
+  return limitStopOf(signalOfLimit(limit, accountId, last.last));
 }
 
 /** The limit behind a signal; null when something else raised it. */
@@ -70,5 +99,7 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   if (!ended) return undefined;
   const id = ended.outputMessageId;
   const [message]: (Message | undefined)[] = id === null ? [] : await stores.messagesById(key, [id]);
-  return turnResultOf(ended, turn?.execution ?? null, textOf(message?.content ?? ""), entries);
+  const accounts = await stores.accounts(tenant, rootOf(key.agentId));
+  const account = accounts.find(({ id: accountId }) => accountId === turnAccountId(turnId));
+  return turnResultOf(ended, turn?.execution ?? null, textOf(message?.content ?? ""), { entries, account });
 }

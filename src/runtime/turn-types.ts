@@ -12,6 +12,7 @@ import type {
   Usage,
 } from "../state/index.ts";
 import type { Auth } from "../tools/index.ts";
+import type { TurnSpending } from "./turn-spending.ts";
 
 export interface TurnOptions {
   readonly auth?: Auth | undefined;
@@ -52,10 +53,17 @@ export interface TurnResult {
   readonly signal: StopSignal | null;
   /** The limit that stopped it; null where none did. */
   readonly stop: LimitStop | null;
+  /**
+   * The limit that left no further call, so that the answer was asked for without tools (`finalAnswer` of a budget); null
+   * where the turn came to its end by itself.
+   */
+  readonly finalAnswer: LimitStop | null;
   /** Tokens of the agent's own model calls. */
   readonly usage: Usage;
   /** Dollars of the agent's own model calls; null when a price is not known. */
   readonly cost: number | null;
+  /** What it spent: the agent's own part, that of its whole tree, and the latter by model. */
+  readonly spent: TurnSpending;
   readonly steps: number;
   readonly toolCalls: number;
   readonly error: StoredError | null;

@@ -1,7 +1,7 @@
 import type { Entry, EntryOf } from "./entry.ts";
 import type { TroupeEvent, TroupeEventBody } from "./event.ts";
 import type { TextLookup } from "./react-inputs.ts";
-import { warningText } from "./limit-reached.ts";
+import { limitText, warningText } from "./limit-reached.ts";
 import type { AgentIdentity } from "./record.ts";
 import type { StopSignal } from "./stop.ts";
 import { signalOfLimit } from "./stop-signals.ts";
@@ -137,9 +137,12 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
 }
 
 function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
-  if (entry.attempt > 1) return [];
-  const started: TroupeEventBody = { type: "step.started", model: entry.model };
-  return entry.step > 1 ? [{ type: "step.completed" }, started] : [started];
+  const { attempt, step, model, last } = entry;
+  const said = last && `the last permitted model call, without tools: ${limitText(last.limit, last.accountId, last)}`;
+  const told: TroupeEventBody[] = said === undefined ? [] : [{ type: "warning", code: "last_call", message: said }];
+  if (attempt > 1) return told;
+  const started: TroupeEventBody = { type: "step.started", model };
+  return step > 1 ? [{ type: "step.completed" }, started, ...told] : [started, ...told];
 }
 
 function settledEvent(entry: EntryOf<"tool.settled">): TroupeEventBody {

@@ -1,6 +1,7 @@
 export * from "./json.ts";
 export * from "./message.ts";
 export * from "./model-call.ts";
+export { type LastCall } from "./model-entries.ts";
 export * from "./entry.ts";
 export * from "./entry-parts.ts";
 export * from "./execution.ts";

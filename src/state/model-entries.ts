@@ -1,8 +1,25 @@
 import { z } from "zod";
-import { priceSchema, reservationAskSchema, reservationSchema, settlementSchema } from "../budget/index.ts";
+import {
+  limitNameSchema,
+  priceSchema,
+  reservationAskSchema,
+  reservationSchema,
+  settlementSchema,
+} from "../budget/index.ts";
 import { ofStep } from "./entry-envelope.ts";
 import { storedErrorSchema } from "./execution.ts";
+import { accountHolderSchema } from "./limit-reached.ts";
 import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
+
+/** The limit that leaves one last call; `used` is without what that call itself takes of tokens or cost. */
+export const lastCallSchema = z.object({
+  accountId: z.string(),
+  limit: limitNameSchema,
+  used: z.number(),
+  max: z.number(),
+  holder: accountHolderSchema.optional(),
+});
+export type LastCall = z.infer<typeof lastCallSchema>;
 
 export const modelEntrySchemas = [
   z.object({
@@ -17,6 +34,8 @@ export const modelEntrySchemas = [
     price: priceSchema.nullable(),
     /** Filled in by the commit that grants it. */
     reservation: reservationSchema.nullable(),
+    /** The limit that leaves no further call after it: it is made without tools. Filled in by the commit. */
+    last: lastCallSchema.optional(),
   }),
   z.object({
     type: z.literal("model.responded"),

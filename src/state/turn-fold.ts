@@ -121,6 +121,7 @@ function requested(turn: TurnState, entry: EntryOf<"model.requested">): TurnStat
     step,
     attempt,
     retryAt: null,
+    isLastCall: entry.last !== undefined,
     openRequest: { step, attempt, epoch, at, model, messageId, ordinal: turn.react.ordinal, reservation },
   };
 }
@@ -175,6 +176,8 @@ export function nextMove(turn: TurnState): NextMove {
   const hasCalls = effects.runTools.length > 0 || turn.openCallIds.length > 0;
   // A turn without a message of its own (row L5) continues the conversation: its first call is due all the same.
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
+  // Not even a hook that asks to go on has them run: the model was told that there are no tools.
+  if (hasCalls && turn.isLastCall) return "finish";
   // A call that has no answer yet is still due, whatever the ReAct core knows of why it was made.
   if (shouldStop(continuation, hasCalls || effects.callLlm || turn.attempt > 0)) return "finish";
   if (hasCalls) return "runTools";

@@ -55,6 +55,8 @@ export const turnStateSchema = z.object({
   /** Attempts made of this step's model call. */
   attempt: z.number().int().nonnegative(),
   retryAt: z.number().int().nullable(),
+  /** Whether its budget allows no further call: the calls of its answer are not run. */
+  isLastCall: z.boolean(),
   openRequest: openRequestSchema.nullable(),
   openGenerates: z.array(openGenerateSchema),
   /** Calls of this round without a result. */
@@ -105,6 +107,7 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
     step: 0,
     attempt: 0,
     retryAt: null,
+    isLastCall: false,
     openRequest: null,
     openGenerates: [],
     openCallIds: [],

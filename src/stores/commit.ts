@@ -41,7 +41,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   }
   if (batch.owned || batch.closedTurnId !== null) tables.putAgent(nextRecord(record, batch));
   const requests = changeRequests(tables, batch, head.openRequests);
-  const { warnings: reached, posted: woken, timers: alarms } = ledger.flush();
+  const { warnings: reached, posted: woken, timers: alarms, accounts } = ledger.flush();
   const warnings = reached.map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
   for (const agentId of woken) posted.add(agentId);
 
@@ -54,7 +54,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open },
     outcome,
   );
-  return outcome;
+  return { ...outcome, accounts };
 }
 
 function nextRecord(record: AgentRecord, batch: Batch): AgentRecord {
@@ -104,7 +104,9 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
     }
     if (entry.type === "child.spawned") spawn(tables, orderOf(batch, entry.seq), ledger, posted);
     if (entry.type === "model.requested" || entry.type === "generate.requested") {
-      return { ...entry, reservation: judgement.reservation };
+      const { reservation, last } = judgement;
+      const holder = last && holderOfAccount(tables, record, last.accountId);
+      return { ...entry, reservation, ...(last ? { last: { ...last, holder } } : {}) };
     }
     return entry;
   });

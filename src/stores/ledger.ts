@@ -21,7 +21,7 @@ import type { Moment } from "./moment.ts";
 import type { Tables } from "./tables.ts";
 
 export type Judgement =
-  | { readonly granted: true; readonly reservation: Reservation | null }
+  | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
   | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
 
 /**
@@ -68,7 +68,8 @@ export class Ledger {
     const outcome = reserve(this.#chain(ask.accountId), ask, this.#now, this.#wallNow);
     if (outcome.granted) {
       this.#putAll(outcome.accounts);
-      return { granted: true, reservation: outcome.reservation };
+      const { reservation, last } = outcome;
+      return { granted: true, reservation, ...(last ? { last } : {}) };
     }
     if (outcome.reason === "mustWait") this.#wait(outcome.accountId, ask.agentId);
     return outcome;
@@ -82,7 +83,8 @@ export class Ledger {
   }
 
   /** Writes the changed accounts, sets their timers, and wakes those who waited for room that is now free. */
-  flush(): { warnings: BudgetWarning[]; posted: string[]; timers: Timer[] } {
+  flush(): { warnings: BudgetWarning[]; posted: string[]; timers: Timer[]; accounts: Account[] } {
+    const accounts: Account[] = [];
     const warnings: BudgetWarning[] = [];
     const posted: string[] = [];
     const timers: Timer[] = [];
@@ -98,9 +100,10 @@ export class Ledger {
         account = { ...account, waiters: [] };
       }
       this.#tables.putAccount(this.#key.tenant, this.#rootAgentId, account);
+      accounts.push(account);
       timers.push(...changeTimers(this.#tables, this.#key.tenant, stored, account));
     }
-    return { warnings, posted, timers };
+    return { warnings, posted, timers, accounts };
   }
 
   #wake(account: Account): string[] {

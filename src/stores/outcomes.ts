@@ -1,4 +1,4 @@
-import type { BudgetWarning } from "../budget/index.ts";
+import type { Account, BudgetWarning } from "../budget/index.ts";
 import type { AccountHolder, AgentRecord, AgentRequest, Entry, InboxItem, Lifecycle, Timer } from "../state/index.ts";
 
 export interface Committed {
@@ -14,6 +14,8 @@ export interface Committed {
   readonly posted: readonly string[];
   /** Timers this commit set, so that whoever holds the clock need not look. */
   readonly timers: readonly Timer[];
+  /** The accounts that it changed, as they now stand. Absent where a batch is answered again. */
+  readonly accounts?: readonly Account[];
 }
 
 /** The lease is lost or the journal has moved on: the caller owns nothing any more and discards its actors. */

@@ -1,0 +1,58 @@
+import type { Account } from "./account.ts";
+import { addModelUse, type ModelUse, noModelUse } from "./model-use.ts";
+
+/** What calls have used, by the name of the model that was asked for. */
+export type UseByModel = Readonly<Record<string, ModelUse>>;
+
+/** What one agent has spent over its turns. */
+export interface AgentSpending {
+  /** By its own calls. */
+  readonly own: UseByModel;
+  /** By them and those of all subagents whose spending counts on its accounts. */
+  readonly tree: UseByModel;
+}
+
+/** The sum over all models. */
+export function totalUse(models: UseByModel): ModelUse {
+  return Object.values(models).reduce(addModelUse, noModelUse);
+}
+
+export function addUse(one: UseByModel, other: UseByModel): UseByModel {
+  return combined(one, other, addModelUse);
+}
+
+/**
+ * The spending of each agent, from the accounts of its tree. An account counts all that is spent below it: an agent's own
+ * part is what is left when that of its children is taken away.
+ */
+export function spendingByAgent(accounts: readonly Account[]): ReadonlyMap<string, AgentSpending> {
+  const holders = new Map(accounts.map(({ id, agentId }) => [id, agentId]));
+  const trees = new Map<string, UseByModel>();
+  const below = new Map<string, UseByModel>();
+  for (const { agentId, parentId, models } of accounts) {
+    const holder = parentId === null ? undefined : holders.get(parentId);
+    // A turn under its agent's lifetime account is in that one's figures.
+    if (holder === agentId) continue;
+    trees.set(agentId, addUse(trees.get(agentId) ?? {}, models));
+    if (holder !== undefined) below.set(holder, addUse(below.get(holder) ?? {}, models));
+  }
+  return new Map(
+    [...trees].map(([agentId, tree]) => [agentId, { tree, own: combined(tree, below.get(agentId) ?? {}, less) }]),
+  );
+}
+
+function combined(one: UseByModel, other: UseByModel, join: (left: ModelUse, right: ModelUse) => ModelUse): UseByModel {
+  const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+  const pairs = [...names].map((name) => [name, join(useOf(one, name), useOf(other, name))] as const);
+  return Object.fromEntries(pairs.filter(([, use]) => use.calls > 0));
+}
+
+function useOf(models: UseByModel, name: string): ModelUse {
+  return (Object.hasOwn(models, name) ? models[name] : undefined) ?? noModelUse;
+}
+
+/** Each amount of the first less that of the second, never below zero. */
+function less(one: ModelUse, other: ModelUse): ModelUse {
+  const parts = Object.entries(one) as [keyof ModelUse, number][];
+  return Object.fromEntries(parts.map(([name, amount]) => [name, Math.max(0, amount - other[name])])) as ModelUse;
+}
