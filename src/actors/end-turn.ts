@@ -1,7 +1,6 @@
 import { faultPoint } from "../base/index.ts";
 import {
   costOfExecution,
-  type EntryOf,
   errorsOf,
   type Lifecycle,
   type Message,
@@ -15,8 +14,8 @@ import {
   usageOf,
   wasForceStopped,
 } from "../state/index.ts";
-import type { Post } from "../stores/index.ts";
 import { effectActor } from "./effect.ts";
+import { backgroundMoves, endPosts, wakingAfter } from "./end-posts.ts";
 import { releaseHeld } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { abortPost, settleOpenGenerates } from "./interrupt.ts";
@@ -33,6 +32,7 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", async
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
+  const [first, ...others] = wakingAfter(turn, { stopReason });
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
   host.append(
     {
@@ -49,18 +49,21 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", async
       costMicros: costOfExecution(turn.execution),
       error,
       lifecycle: lifecycleAfter(host, outcome),
+      ...(first ? { waking: [first, ...others] } : {}),
     },
     {
       messages: closing ? [closing] : [],
       posts: [
         ...turn.openChildIds.map((childId) => abortPost(host, childId, signal ?? undefined)),
-        ...resultPost(host, turn, {
+        ...endPosts(host, turn, {
           outcome,
           stopReason,
           text: outcome === "failed" ? (error?.message ?? text) : text,
           error,
         }),
       ],
+      moves: backgroundMoves(turn),
+      wake: first && { childId: first.childId, actorId: first.actorId },
     },
   );
   faultPoint("turn.result");
@@ -110,29 +113,4 @@ function closingMessage(
     origin: "runtime",
     metadata: metadataOf(host, turn.turnId, Math.max(1, turn.step), false),
   };
-}
-
-function resultPost(
-  host: Host,
-  turn: TurnState,
-  end: Pick<EntryOf<"child.ended">, "outcome" | "stopReason" | "text" | "error">,
-): Post[] {
-  const { parentAgentId, parentTurnId, parentStep, parentCallId, agentId } = host.identity;
-  if (parentAgentId === null || parentTurnId === null || parentStep === null) return [];
-  return [
-    {
-      agentId: parentAgentId,
-      item: {
-        kind: "child.ended",
-        key: `child.ended:${turn.turnId}`,
-        at: host.clock.now(),
-        parentTurnId,
-        step: parentStep,
-        callId: parentCallId,
-        childId: agentId,
-        childTurnId: turn.turnId,
-        ...end,
-      },
-    },
-  ];
 }

@@ -6,6 +6,7 @@ import { redactError } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import type { Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
+import { reportMessage } from "./report.ts";
 import { runAgentOf } from "./run-agent.ts";
 import { stopSignalOf } from "./stop-signal.ts";
 import { contextPercentOf, traceOf } from "./trace.ts";
@@ -158,18 +159,21 @@ function messageOf(
   return { id: messageId, role, content, createdAt: host.clock.now(), origin: `hook:${plugin}`, metadata };
 }
 
-/** Lets messages into history that waited for the results of a round (requirements, before_tools hooks). */
+/**
+ * Lets messages into history that waited: those of hooks for the results of a round (requirements, before_tools hooks),
+ * reports of children in the background for the next model call.
+ */
 export function releaseHeld(host: Host, turnId: string): void {
   const held = host.turn(turnId)?.heldMessageIds ?? [];
   if (held.length === 0) return;
-  const messages = host
-    .memory(turnId)
-    .entries.flatMap((entry) =>
-      entry.type === "hook.applied"
-        ? (entry.patch.held ?? [])
-            .filter(({ messageId }) => held.includes(messageId))
-            .map((message) => messageOf(host, turnId, entry.step, entry.plugin, message))
-        : [],
-    );
+  const step = Math.max(1, host.turn(turnId)?.step ?? 1);
+  const messages = host.memory(turnId).entries.flatMap((entry) => {
+    if (entry.type === "child.reported")
+      return held.includes(entry.messageId) ? [reportMessage(host, entry, step)] : [];
+    if (entry.type !== "hook.applied") return [];
+    return (entry.patch.held ?? [])
+      .filter(({ messageId }) => held.includes(messageId))
+      .map((message) => messageOf(host, turnId, entry.step, entry.plugin, message));
+  });
   host.append({ type: "messages.released", turnId, messageIds: messages.map(({ id }) => id) }, { messages });
 }

@@ -11,10 +11,12 @@ import type {
   IntentBody,
   Message,
   Refusal,
+  Timer,
   TroupeEventBody,
+  TurnOutcome,
   TurnState,
 } from "../state/index.ts";
-import type { BudgetMove, NewArtifact, Post } from "../stores/index.ts";
+import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 import type { PromptMemory } from "./prompt-memory.ts";
 
@@ -28,6 +30,10 @@ export interface FactParts {
   readonly requests?: readonly AgentRequest[] | undefined;
   /** Requests that the turn goes on without. */
   readonly closedRequests?: readonly string[] | undefined;
+  readonly timers?: readonly Timer[] | undefined;
+  readonly clearedTimers?: readonly string[] | undefined;
+  /** A turn to be started if none is open afterwards. */
+  readonly wake?: WakeOrder | undefined;
 }
 
 export type Granted<Type extends IntentBody["type"]> = { readonly granted: true; readonly entry: EntryOf<Type> };
@@ -50,8 +56,38 @@ export interface SpawnRequest {
   readonly callId: string | null;
   /** Names the child within its call or turn: the same key is the same child. */
   readonly key: string;
-  readonly tool: Pick<SubagentTool, "definition" | "limits" | "policy">;
+  readonly tool: Pick<SubagentTool, "definition" | "limits" | "policy" | "background">;
   readonly input: string;
+}
+
+/** How a child has ended. */
+export type ChildEnd = Pick<EntryOf<"child.ended">, "outcome" | "stopReason" | "text">;
+
+/** A child in the background as the stores have it. */
+export interface BackgroundChild {
+  readonly childId: string;
+  /** Name of its definition. */
+  readonly name: string;
+  readonly state: "running" | "waiting" | "paused" | TurnOutcome;
+  /** Model calls that it has made itself. */
+  readonly steps: number;
+  /** Used by it and all below it. */
+  readonly tokens: number;
+  readonly costMicros: number;
+  /** Since it was started, or until it ended. */
+  readonly elapsedMs: number;
+}
+
+/** This agent's children in the background. */
+export interface BackgroundDesk {
+  /** Those whose end has not been reported. */
+  running(): readonly { readonly childId: string; readonly name: string }[];
+  /** All that the agent ever had. */
+  list(): Promise<readonly BackgroundChild[]>;
+  /** Undefined while it runs. */
+  endOf(childId: string): Promise<ChildEnd | undefined>;
+  /** Ends it and all below it; false when nothing was open there. */
+  cancel(childId: string, reason: string): Promise<boolean>;
 }
 
 /**
@@ -131,6 +167,7 @@ export interface Host {
   freed(refusal: Refusal, run: string): Promise<void>;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
   confirmPause(): void;
+  readonly background: BackgroundDesk;
   /** Where a child of this turn stands; settles when it has ended. */
   child(turnId: string, childId: string): SpawnedChild["result"];
 }

@@ -1,7 +1,16 @@
 export { hashOfArguments } from "./call-request.ts";
 export { outputOf } from "./check-output.ts";
 export { bindHost, storedErrorOf } from "./effect.ts";
-export type { FactParts, Host, Proposed, SpawnRequest, TurnMemory } from "./host.ts";
+export type {
+  BackgroundChild,
+  BackgroundDesk,
+  FactParts,
+  Host,
+  Proposed,
+  SpawnRequest,
+  TurnMemory,
+} from "./host.ts";
+export { reportIdOf, reportMessage } from "./report.ts";
 export { requestKeyOf } from "./model-outcome.ts";
 export { PromptMemory } from "./prompt-memory.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";

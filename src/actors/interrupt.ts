@@ -16,6 +16,8 @@ import { effectActor } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { requestKeyOf } from "./model-outcome.ts";
 import { errorResult, settleCall, unknownResult } from "./settle-call.ts";
+import { resultOfSpawn } from "./settle-child.ts";
+import { waitTimerId } from "./wait-for-reports.ts";
 
 /**
  * Gives everything that is open an outcome, so that the turn can end with a legal history: the request in flight, metered
@@ -83,8 +85,12 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
 function settleInterrupted(host: Host, call: CallState, signal: StopSignal | undefined): void {
   const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : wordsOf(signal);
   const ranOnce = call.startedEpoch !== null && call.gate?.effect === "once" && call.childId === null;
+  // One in the background is there, and goes on.
+  const spawned = resultOfSpawn(call);
+  if (spawned) return settleCall(host, call, spawned, { isUnreviewed: true });
+  const clearedTimers = call.wait ? [waitTimerId(call.callId)] : [];
   const result = ranOnce ? unknownResult(call.name, why) : errorResult(why, "interrupted", "interrupted");
-  settleCall(host, call, result, { posts: abortOfChild(host, call, signal), isUnreviewed: true });
+  settleCall(host, call, result, { posts: abortOfChild(host, call, signal), isUnreviewed: true, clearedTimers });
 }
 
 /** A call of an answer that came when the turn had been stopped already has no machine. */

@@ -1,6 +1,7 @@
 import { faultPoint } from "../base/index.ts";
 import { type CallState, foldCall } from "../state/index.ts";
 import { grantedTool } from "./call-request.ts";
+import { runControlTool } from "./control-tools.ts";
 import { effectActor } from "./effect.ts";
 import { gateCall } from "./gate.ts";
 import type { Host } from "./host.ts";
@@ -31,6 +32,7 @@ export const performCall = effectActor<CallInput>("performCall", async (host, { 
   if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool, signal))) return;
   if (signal.aborted) return;
   if (tool.kind === "internal") runInternalTool(host, decided, tool);
+  else if (tool.kind === "control") await runControlTool(host, decided, tool, signal);
   else if (tool.kind === "subagent") await spawnSubagent(host, decided, tool, signal);
   else if (tool.kind === "function") await runTool(host, decided, tool, signal);
 });

@@ -8,8 +8,9 @@ import { performCall } from "./perform-call.ts";
 import { receive } from "./receive.ts";
 import { reviewCall } from "./review-call.ts";
 import { settleRound } from "./settle-round.ts";
-import { settleChild } from "./spawn-subagent.ts";
+import { settleChild } from "./settle-child.ts";
 import { think } from "./think.ts";
+import { settleWait } from "./wait-for-reports.ts";
 
 const confirmPause = effectActor<undefined>("confirmPause", async (host, _input, signal) => {
   await host.quiet();
@@ -19,7 +20,9 @@ const confirmPause = effectActor<undefined>("confirmPause", async (host, _input,
 /**
  * The machines with their effects in place, made once for all agents: providing per agent halves the speed.
  */
-export const liveToolCallMachine = toolCallMachine.provide({ actors: { performCall, settleChild, reviewCall } });
+export const liveToolCallMachine = toolCallMachine.provide({
+  actors: { performCall, settleChild, settleWait, reviewCall },
+});
 
 export const liveTurnMachine = turnMachine.provide({
   actors: {

@@ -2,6 +2,7 @@ import { abortable, backoffDelay, combineSignals, faultPoint } from "../base/ind
 import { AgentStopError, ToolNotStartedError } from "../errors/index.ts";
 import { type CallState, type Entry, foldCall, signalOfLimit } from "../state/index.ts";
 import {
+  AwaitedChild,
   type Reconciliation,
   type Redact,
   type RenderedOutput,
@@ -10,6 +11,7 @@ import {
   revocable,
   type Tool,
 } from "../tools/index.ts";
+import { awaitChild } from "./await-child.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { type CallResult, errorResult, resultOfOutput, settleCall, unknownResult } from "./settle-call.ts";
@@ -37,7 +39,7 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
       if (!started || signal.aborted) return;
       takesUp = false;
       const result = await attempt(host, started, tool, signal);
-      if (signal.aborted) return;
+      if (signal.aborted || "isAwaiting" in result) return;
       if ("outcome" in result) {
         settleCall(host, started, result);
         faultPoint("tool.result");
@@ -50,8 +52,11 @@ export async function runTool(host: Host, call: CallState, tool: Tool<never>, si
   }
 }
 
-/** The end of one attempt: the call's result, or the entry that says when the next one may begin. */
-type AttemptEnd = CallResult | { readonly retrying: Entry };
+/**
+ * The end of one attempt: the call's result, or the entry that says when the next one may begin; or a child has the result,
+ * and the call waits for it.
+ */
+type AttemptEnd = CallResult | { readonly retrying: Entry } | { readonly isAwaiting: true };
 
 /** Commits the intent and gives the call as it then stands; undefined when it was refused. */
 async function start(
@@ -97,6 +102,11 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
       execute(host, call, tool, worldSignal),
     );
     faultPoint("tool.effect");
+    if (output instanceof AwaitedChild) {
+      const result = awaitChild(host, call, output) ?? ({ isAwaiting: true } as const);
+      faultPoint("child.awaited");
+      return result;
+    }
     return resultOfOutput(host, call, output, tool.maxOutputCharacters);
   } catch (error) {
     if (signal.aborted) throw error;
@@ -105,7 +115,12 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
 }
 
 /** The tool's own code, with its time-out; its run context is gone afterwards (row H6). */
-async function execute(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<RenderedOutput> {
+async function execute(
+  host: Host,
+  call: CallState,
+  tool: Tool<never>,
+  signal: AbortSignal,
+): Promise<RenderedOutput | AwaitedChild> {
   const timed = combineSignals([signal]);
   const cancel = host.clock.setDelay(tool.timeoutMs, () => {
     timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
@@ -133,9 +148,10 @@ function hiding(host: Host, call: CallState, redact: Redact): Redact {
 }
 
 /** What a tool gives or throws, as text, without the secrets that it was called with (S13). */
-async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput> {
+async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput | AwaitedChild> {
   try {
-    return renderOutput(await work(), redact);
+    const value = await work();
+    return value instanceof AwaitedChild ? value : renderOutput(value, redact);
   } catch (error) {
     throw redactError(error, redact);
   }

@@ -18,6 +18,8 @@ export interface CallResult {
 interface SettleParts extends FactParts {
   /** No hook gets to see it: the turn is being ended. */
   readonly isUnreviewed?: boolean | undefined;
+  /** Messages of reports that the result holds. */
+  readonly reports?: readonly string[] | undefined;
 }
 
 /** Gives a call its one result: the entry, and the message that answers it. */
@@ -46,6 +48,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       error: error ?? null,
       artifactId: artifact?.artifactId ?? null,
       ...(!parts.isUnreviewed && isReviewDue(host, turnId, outcome) ? { reviewDue: true } : {}),
+      ...(parts.reports && parts.reports.length > 0 ? { reports: [...parts.reports] } : {}),
     },
     {
       ...parts,

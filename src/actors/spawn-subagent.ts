@@ -1,9 +1,9 @@
 import { DEFAULT_MAX_DEPTH, type SubagentTool } from "../agents/index.ts";
 import { abortable, faultPoint } from "../base/index.ts";
 import { type CallState, signalOfLimit } from "../state/index.ts";
-import { effectActor, storedErrorOf } from "./effect.ts";
+import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
-import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
+import { errorResult, settleCall } from "./settle-call.ts";
 
 /** Asks for the child of a call to be brought into being; granted, the call awaits it and this effect is over. */
 export async function spawnSubagent(
@@ -14,7 +14,7 @@ export async function spawnSubagent(
 ): Promise<void> {
   const { turnId, step, callId } = call;
   const { maxConcurrent } = tool.policy;
-  while (maxConcurrent !== undefined) {
+  while (maxConcurrent !== undefined && !tool.background) {
     const atWork = atWorkOf(host, turnId, tool);
     if (atWork.length < maxConcurrent) break;
     await abortable(Promise.race(atWork.map((childId) => host.child(turnId, childId))), signal);
@@ -42,12 +42,23 @@ export async function spawnSubagent(
 export function policyRefusal(
   host: Host,
   turnId: string,
-  tool: Pick<SubagentTool, "definition" | "policy">,
+  tool: Pick<SubagentTool, "definition" | "policy" | "background">,
 ): string | undefined {
   const { policy, definition } = tool;
   const depth = host.identity.depth + 1;
   const maxDepth = Math.min(host.identity.maxDepth, policy.maxDepth ?? DEFAULT_MAX_DEPTH);
   if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
+  const { maxConcurrent } = policy;
+  if (tool.background && maxConcurrent !== undefined) {
+    // Calls of one round are begun before the first of them is granted.
+    const coming = host
+      .undelivered()
+      .filter((entry) => entry.type === "child.spawned" && entry.definition.name === definition.name);
+    const running = coming.length + host.background.running().filter(({ name }) => name === definition.name).length;
+    if (running >= maxConcurrent) {
+      return `${running} subagents "${definition.name}" work in the background already; the policy allows ${maxConcurrent} at a time. Wait for one with subagent_wait, or end one with subagent_cancel.`;
+    }
+  }
   if (policy.maxChildren === undefined) return undefined;
   const spawned = spawnedOf(host, turnId, definition.name).length;
   if (spawned < policy.maxChildren) return undefined;
@@ -75,24 +86,4 @@ function atWorkOf(host: Host, turnId: string, { definition }: SubagentTool): str
     if (entry.type === "child.ended") ended.add(entry.childId);
   }
   return spawned.filter((childId) => !ended.has(childId));
-}
-
-/** The end of a child becomes the result of the call that spawned it. */
-export const settleChild = effectActor<{ readonly turnId: string; readonly callId: string }>(
-  "settleChild",
-  (host, { turnId, callId }) => {
-    const call = host.call(turnId, callId);
-    if (!call?.childResult || call.outcome !== null) return;
-    settleCall(host, call, resultOfChild(call.childResult));
-    faultPoint("child.result");
-  },
-);
-
-function resultOfChild({ outcome, stopReason, text }: NonNullable<CallState["childResult"]>): CallResult {
-  if (outcome === "completed") return { outcome: "success", text };
-  if (outcome === "stopped") {
-    const note = `The subagent was stopped (${stopReason}) before it had finished. What it has: ${text}`;
-    return { outcome: "success", text: note };
-  }
-  return errorResult(`The subagent failed: ${text}`, "subagent_failed");
 }

@@ -31,6 +31,8 @@ export const think = effectActor<{ readonly turnId: string }>("think", async (ho
     const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
     if (!(await compacts(host, turnId, signal))) return;
+    // What has come meanwhile is seen by this call.
+    releaseHeld(host, turnId);
     const request = assembleRequest(host, turnOf(host, turnId));
     const granted = await requestCall(host, turnOf(host, turnId), request, signal);
     if (!granted || signal.aborted) return;

@@ -3,6 +3,7 @@ import { type Budget, limitsOf } from "../budget/index.ts";
 import { InvalidInputError, PolicyRefusedError } from "../errors/index.ts";
 import type { CallState } from "../state/index.ts";
 import type { RunContext, SpawnedChild } from "../tools/index.ts";
+import { awaitedChildOf } from "./await-child.ts";
 import { generateFor } from "./generate.ts";
 import type { Host } from "./host.ts";
 import { onLive } from "./on-live.ts";
@@ -53,6 +54,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     },
     spawn: async (definition, input, options) =>
       await onLive(host, (live) => spawnByCode(live, call, definition as AgentDefinition, input, options)),
+    await: (child, options) => awaitedChildOf(host, turnId, child, options),
   };
 }
 
@@ -69,7 +71,7 @@ async function spawnByCode(
       'spawn() needs a key that names the child within this call, for instance { key: "summary" }',
     );
   }
-  const tool = { definition, limits: limitsOf((options.budget ?? {}) as Budget), policy: {} };
+  const tool = { definition, limits: limitsOf((options.budget ?? {}) as Budget), policy: {}, background: null };
   const forbidden = policyRefusal(host, call.turnId, tool);
   if (forbidden) throw new PolicyRefusedError(forbidden);
   const { turnId, step, callId } = call;

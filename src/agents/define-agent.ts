@@ -6,7 +6,13 @@ import { InvalidInputError } from "../errors/index.ts";
 import { registerHooks } from "../hooks/index.ts";
 import { checkedPrice } from "../model/index.ts";
 import type { JsonObject } from "../state/index.ts";
-import { createToolRegistry, internalTools, type RegisteredTool, type ToolRegistry } from "../tools/index.ts";
+import {
+  controlTools,
+  createToolRegistry,
+  internalTools,
+  type RegisteredTool,
+  type ToolRegistry,
+} from "../tools/index.ts";
 import { autoCompactOf } from "./auto-compact.ts";
 import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
 import { modelOf } from "./model-by-name.ts";
@@ -25,9 +31,13 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   const model = modelOf(name, options.model);
   const history = options.history ?? fullHistory();
   const plugins = options.plugins ?? [];
-  const tools = createToolRegistry([
+  const given = [
     ...(options.tools ?? []),
     ...plugins.flatMap(({ name: plugin, tools: own = [] }) => own.map((tool) => toolOfPlugin(plugin, tool))),
+  ];
+  const tools = createToolRegistry([
+    ...given,
+    ...(given.some(isBackground) ? controlTools : []),
     ...(history.internalTools ? internalTools : []),
   ]);
   const grantedTools = tools.tools.map(({ name, kind, effect }) => ({ name, kind, effect }));
@@ -55,6 +65,11 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     output,
     ref: { name, hash: shortHash(stableStringify(describe(options, { model, tools, history, output }))) },
   });
+}
+
+/** Whether the tool starts agents that go on by themselves. */
+export function isBackground(tool: AgentTool): boolean {
+  return tool.kind === "subagent" && tool.background !== null;
 }
 
 /** A plugin brings tools of any kind; what is none is told at once. */

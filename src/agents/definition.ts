@@ -3,8 +3,8 @@ import type { Budget, Limits, Price } from "../budget/index.ts";
 import type { HistoryCompiler } from "../context/index.ts";
 import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";
-import type { DefinitionRef, GrantedTool, Json, JsonObject, ResponseFormat } from "../state/index.ts";
-import type { ClientTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
+import type { Background, DefinitionRef, GrantedTool, Json, JsonObject, ResponseFormat } from "../state/index.ts";
+import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
 import type { AutoCompact, AutoCompactOptions } from "./auto-compact.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
@@ -14,7 +14,10 @@ export interface SubagentPolicy {
   readonly maxDepth?: number | undefined;
   /** Children of one turn that this tool may spawn in all. Default: unlimited. */
   readonly maxChildren?: number | undefined;
-  /** Children of one turn that this tool runs at a time, at least 1; the others wait in line. Default: unlimited. */
+  /**
+   * Children of one turn that this tool runs at a time, at least 1; the others wait in line. Of those in the background: of
+   * the agent, and one more is refused. Default: unlimited.
+   */
   readonly maxConcurrent?: number | undefined;
   /** Names of tools the child may use; never more than its definition has. Default: all of them. */
   readonly allowedTools?: readonly string[] | undefined;
@@ -32,13 +35,15 @@ export interface SubagentTool {
   readonly definition: AgentDefinition;
   readonly limits: Limits;
   readonly policy: SubagentPolicy;
+  /** How its children go on by themselves; null: the call waits for them. */
+  readonly background: Background | null;
   readonly parse: (argumentsText: string) => ParsedArguments;
   /** The child's prompt. */
   readonly inputOf: (args: Json) => string;
 }
 
 /** A tool of any kind, as an agent has it. */
-export type AgentTool = Tool<never> | SubagentTool | ClientTool | InternalTool;
+export type AgentTool = Tool<never> | SubagentTool | ClientTool | InternalTool | ControlTool;
 
 /** What a function for instructions knows; its result is journalled once per turn. */
 export interface InstructionsContext {

@@ -1,5 +1,5 @@
 export { type AutoCompact, type AutoCompactOptions } from "./auto-compact.ts";
-export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent } from "./define-agent.ts";
+export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent, isBackground } from "./define-agent.ts";
 export type {
   AgentDefinition,
   AgentOptions,

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { type Budget, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { Json } from "../state/index.ts";
+import type { Background, Json } from "../state/index.ts";
 import { defineTool } from "../tools/index.ts";
-import type { AgentDefinition, SubagentPolicy, SubagentTool } from "./definition.ts";
+import type { AgentDefinition, AgentTool, SubagentPolicy, SubagentTool } from "./definition.ts";
 
 export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
@@ -16,6 +16,16 @@ export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** Limits of the child's whole life, in addition to those of its definition's turns and of all its ancestors. */
   readonly budget?: Budget | undefined;
   readonly policy?: SubagentPolicy | undefined;
+  /**
+   * `await`: the call waits for the child, and the child's answer is its result. `background`: the call gives the child's
+   * id at once; the child goes on by itself, also after the turn, and its end is reported to the agent. Default `await`.
+   */
+  readonly mode?: "await" | "background" | undefined;
+  /**
+   * What the end of a child in the background does while no turn is open, or none makes a further model call. `keep`: the
+   * next turn sees it. `wake`: the agent starts a turn by itself. Default `keep`.
+   */
+  readonly onEnd?: "keep" | "wake" | undefined;
 }
 
 export const DEFAULT_MAX_DEPTH = 3;
@@ -28,8 +38,8 @@ export function subagent<Schema extends z.ZodObject = z.ZodObject>(
   const name = options.name ?? definition.name;
   const parameters =
     options.parameters ?? z.object({ input: z.string().describe("What the subagent is asked to do.") });
-  const description =
-    options.description ?? `Delegates a task to the subagent "${definition.name}" and returns its final answer.`;
+  const background = backgroundOf(name, options);
+  const description = options.description ?? describe(definition.name, background);
   const shape = defineTool({ name, description, parameters, execute: () => undefined });
   const policy = options.policy ?? {};
   if (policy.maxConcurrent === 0) {
@@ -60,9 +70,29 @@ export function subagent<Schema extends z.ZodObject = z.ZodObject>(
     definition,
     limits: limitsOf(options.budget),
     policy,
+    background,
     parse: (text: string) => shape.parse(text),
     inputOf: render ?? defaultInput,
   });
+}
+
+function backgroundOf(name: string, { mode = "await", onEnd }: SubagentOptions): Background | null {
+  if (mode !== "await" && mode !== "background") {
+    throw new InvalidInputError(`subagent "${name}": mode is ${JSON.stringify(mode)}; use "await" or "background"`);
+  }
+  if (onEnd !== undefined && onEnd !== "keep" && onEnd !== "wake") {
+    throw new InvalidInputError(`subagent "${name}": onEnd is ${JSON.stringify(onEnd)}; use "keep" or "wake"`);
+  }
+  if (mode === "background") return { onEnd: onEnd ?? "keep" };
+  if (onEnd === undefined) return null;
+  throw new InvalidInputError(
+    `subagent "${name}": onEnd is for children in the background; add mode: "background", or leave it out`,
+  );
+}
+
+function describe(name: string, background: Background | null): string {
+  if (!background) return `Delegates a task to the subagent "${name}" and returns its final answer.`;
+  return `Starts the subagent "${name}" on a task in the background and returns its id at once. Its final answer reaches you later by itself; go on with other work meanwhile.`;
 }
 
 function defaultInput(args: Json): string {
@@ -86,11 +116,15 @@ export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">, denie
   const { allowedTools, deniedTools = [] } = tool.policy;
   const { tools } = tool.definition.tools;
   const names = tools.map(({ name }) => name);
-  // Tools on the agent's own context reach nothing outside it: they are withheld only where they are named.
+  // Tools on the agent's own context and subagents reach nothing else: they are withheld only where they are named.
   const withheld = tools.flatMap(({ name, kind }) =>
-    !allowedTools || kind === "internal" || allowedTools.includes(name) ? [] : [name],
+    !allowedTools || isOwnTool(kind) || allowedTools.includes(name) ? [] : [name],
   );
   const denied = new Set([...deniedAbove, ...deniedTools, ...withheld]);
   if (denied.size === 0) return { grantedTools: null };
   return { grantedTools: names.filter((name) => !denied.has(name)), deniedTools: [...denied] };
+}
+
+function isOwnTool(kind: AgentTool["kind"]): boolean {
+  return kind === "internal" || kind === "control";
 }

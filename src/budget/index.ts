@@ -3,6 +3,7 @@ export * from "./amounts.ts";
 export * from "./limits.ts";
 export * from "./met-limit.ts";
 export * from "./model-use.ts";
+export * from "./move-account.ts";
 export * from "./price.ts";
 export * from "./read-budget.ts";
 export * from "./reserve.ts";

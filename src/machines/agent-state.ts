@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Entry, Lifecycle } from "../state/index.ts";
+import { type Entry, type Lifecycle, wakingReportSchema } from "../state/index.ts";
 
 /** What the agent machine keeps: ids and counters only. */
 export const agentContextSchema = z.object({
@@ -8,6 +8,10 @@ export const agentContextSchema = z.object({
   /** The newest turn, open or ended. */
   lastTurnId: z.string().nullable(),
   openChildIds: z.array(z.string()),
+  /** Children in the background whose end has not been reported, by the name of their definition; they outlast the turn. */
+  background: z.array(z.object({ childId: z.string(), name: z.string() })),
+  /** Reports since the last turn that call for one. */
+  waking: z.array(wakingReportSchema),
   waitsForBudget: z.boolean(),
   openRequestIds: z.array(z.string()),
   /** Where what the model sees of the conversation begins; null: at its first message. */
@@ -22,6 +26,8 @@ export const newAgentContext: AgentContext = Object.freeze({
   openTurnId: null,
   lastTurnId: null,
   openChildIds: [],
+  background: [],
+  waking: [],
   waitsForBudget: false,
   openRequestIds: [],
   compaction: null,
@@ -36,6 +42,7 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
         openTurnId: entry.turnId,
         lastTurnId: entry.turnId,
         openChildIds: [],
+        waking: [],
         openRequestIds: [],
         waitsForBudget: false,
       };
@@ -45,6 +52,7 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
         openTurnId: null,
         turnCount: entry.number,
         openChildIds: [],
+        waking: entry.waking ?? [],
         openRequestIds: [],
         waitsForBudget: false,
       };
@@ -59,9 +67,23 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
     case "conversation.cleared":
       return { ...context, compaction: null };
     case "child.spawned":
+      if (entry.background) {
+        const child = { childId: entry.childId, name: entry.definition.name };
+        return { ...context, background: [...context.background, child] };
+      }
       return { ...context, openChildIds: [...context.openChildIds, entry.childId] };
     case "child.ended":
       return { ...context, openChildIds: context.openChildIds.filter((id) => id !== entry.childId) };
+    case "child.reported": {
+      const { childId, messageId, actorId } = entry;
+      const background = context.background.filter((child) => child.childId !== childId);
+      const isForTurn = entry.wakes && entry.turnId === undefined;
+      return {
+        ...context,
+        background,
+        waking: isForTurn ? [...context.waking, { childId, messageId, actorId }] : context.waking,
+      };
+    }
     case "intent.refused":
       return entry.reason === "mustWait" ? { ...context, waitsForBudget: true } : context;
     case "budget.freed":

@@ -1,5 +1,5 @@
 import { assign, fromCallback, setup } from "xstate";
-import { type CallState, declareCall, type Entry, foldCall } from "../state/index.ts";
+import { type CallState, declareCall, type Entry, foldCall, isItsChild, isWaitOver } from "../state/index.ts";
 import { onEveryEntry } from "./entry-families.ts";
 
 /** What the effect actor of a call is started with. */
@@ -12,8 +12,8 @@ const vacant = fromCallback<Entry, CallEffectInput>(() => undefined);
 
 /**
  * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, `awaitingChild` for a subagent,
- * `awaitingDecision` for a person, a client tool or credentials, `held` while paused, `reviewing` while hooks look at the
- * result. One effect actor lives through declared, gated, queued and running: when it is started again after
+ * `awaitingReports` for subagents in the background, `awaitingDecision` for a person, a client tool or credentials, `held`
+ * while paused, `reviewing` while hooks look at the result. One effect actor lives through declared, gated, queued and running: when it is started again after
  * a restart it reads from the fold how far the call had come.
  */
 export const toolCallMachine = setup({
@@ -25,8 +25,10 @@ export const toolCallMachine = setup({
   actors: {
     /** Gates the call, waits for its slot, asks for it to be granted, runs it, appends its result. */
     performCall: vacant,
-    /** Turns the end of a child into the call's result. */
+    /** Turns the end of a child into the call's result; of one in the background, its beginning. */
     settleChild: vacant,
+    /** Turns what children in the background have come to into the call's result. */
+    settleWait: vacant,
     /** Runs the hooks that look at the result. */
     reviewCall: vacant,
   },
@@ -34,6 +36,9 @@ export const toolCallMachine = setup({
   guards: {
     isUnknown: ({ event }) => event.type === "tool.settled" && event.outcome === "outcome_unknown",
     isReviewed: ({ event }) => event.type === "tool.settled" && event.reviewDue === true,
+    isItsChild: ({ context, event }) => event.type === "child.ended" && isItsChild(context, event),
+    isBackground: ({ event }) => event.type === "child.spawned" && event.background !== undefined,
+    endsWait: ({ context, event }) => isWaitOver(foldCall(context, event)),
     wasUnknown: ({ context }) => context.outcome === "outcome_unknown",
     isHeld: ({ event }) =>
       event.type === "intent.refused" && event.intent !== "generate.requested" && event.reason === "paused",
@@ -50,7 +55,7 @@ export const toolCallMachine = setup({
       { target: ".settled", actions: "record" },
     ],
     // A child can end before the answer of the commit that spawned it has been taken in.
-    "child.ended": { target: ".settlingChild", actions: "record" },
+    "child.ended": [{ guard: "isItsChild", target: ".settlingChild", actions: "record" }, { actions: "record" }],
   },
   states: {
     performing: {
@@ -63,7 +68,12 @@ export const toolCallMachine = setup({
         queued: { on: { "tool.started": { target: "running", actions: "record" } } },
       },
       on: {
-        "child.spawned": { target: "awaitingChild", actions: "record" },
+        "child.spawned": [
+          { guard: "isBackground", target: "settlingChild", actions: "record" },
+          { target: "awaitingChild", actions: "record" },
+        ],
+        "child.awaited": { target: "awaitingChild", actions: "record" },
+        "call.waiting": { target: "awaitingReports", actions: "record" },
         "request.opened": { target: "awaitingDecision", actions: "record" },
         "intent.refused": [{ guard: "isHeld", target: "held", actions: "record" }, { actions: "record" }],
       },
@@ -71,10 +81,19 @@ export const toolCallMachine = setup({
     // Only a gated call proposes an intent that a pause can hold.
     held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
     awaitingChild: {},
+    awaitingReports: {
+      on: {
+        "child.reported": [{ guard: "endsWait", target: "settlingWait", actions: "record" }, { actions: "record" }],
+        "call.expired": { target: "settlingWait", actions: "record" },
+      },
+    },
     // The decision enters the fold, and the call goes on from where it stood when it was asked for.
     awaitingDecision: { on: { "request.decided": { target: "performing.gated", actions: "record" } } },
     settlingChild: {
       invoke: { src: "settleChild", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+    },
+    settlingWait: {
+      invoke: { src: "settleWait", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
     },
     reviewing: {
       invoke: { src: "reviewCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },

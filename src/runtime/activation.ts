@@ -25,6 +25,7 @@ import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 import type { ActivationStart } from "./activation-start.ts";
 import { Activity } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
+import { backgroundDesk } from "./background-desk.ts";
 import { Conversation } from "./conversation.ts";
 import { EffectNotes } from "./effect-notes.ts";
 import { JournalWriter } from "./journal-writer.ts";
@@ -47,6 +48,7 @@ export class Activation extends LiveView implements Host {
   readonly writer: JournalWriter;
   readonly conversation: Conversation;
   readonly world: Host["world"];
+  readonly background: Host["background"];
   readonly #around: Surroundings<Activation>;
   protected readonly actors: ActorTree;
   readonly notes = new EffectNotes();
@@ -67,6 +69,7 @@ export class Activation extends LiveView implements Host {
       run: (worldKey, signal, start) => around.world.run(worldKey, signal, () => this.isLost, start),
       has: (worldKey) => around.world.has(worldKey),
     };
+    this.background = backgroundDesk(this, around);
     this.#around = around;
     this.#owned = ownedFieldsOf(record);
     this.conversation = new Conversation(start.history, start.turnEntries);

@@ -9,7 +9,7 @@ import {
 import { holdProcess } from "../base/index.ts";
 import { agentHears, lifecycleOf, turnHears } from "../machines/index.ts";
 import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState } from "../state/index.ts";
-import { checkpointOf, hears } from "./rebuild.ts";
+import { checkpointOf, concernsCalls } from "./rebuild.ts";
 
 export interface ActorTreeStart {
   readonly agentId: string;
@@ -96,7 +96,7 @@ export class ActorTree {
 
   deliver(entry: Entry): void {
     const { turnId, callId } = addressOf(entry);
-    const broadcast = entry.type === "agent.resumed" && turnId !== null ? (this.turn(turnId)?.openCallIds ?? []) : [];
+    const broadcast = concernsCalls(entry) && turnId !== null ? (this.turn(turnId)?.openCallIds ?? []) : [];
     if (agentHears(entry)) {
       this.#root.send(entry);
       this.#holdWhileBusy();
@@ -106,7 +106,7 @@ export class ActorTree {
     if (turnHears(entry)) turn?.send(entry);
     if (entry.type === "turn.ended" && turn) this.#lastTurn = turn.getSnapshot().context;
     if (callId !== null) this.#call(turnId, callId)?.send(entry);
-    for (const id of broadcast) if (hears(id, entry)) this.#call(turnId, id)?.send(entry);
+    for (const id of broadcast) this.#call(turnId, id)?.send(entry);
   }
 
   #turn(turnId: string) {

@@ -57,8 +57,8 @@ export class Attendance {
     if (live) return await this.#agents.intake(live);
     const activation = await this.#agents.activateUnlessShutDown(key);
     if (!activation) return;
-    const isIdleChild = activation.identity.parentAgentId !== null && activation.openTurnId === null;
-    if (isIdleChild) await this.rest(activation);
+    // It was taken up only for what came: nobody holds it, and no turn is open.
+    if (activation.openTurnId === null) await this.rest(activation);
   }
 
   #keyOf(agentId: string): AgentKey {

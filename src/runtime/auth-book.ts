@@ -1,5 +1,5 @@
 import { createRedactor } from "../base/index.ts";
-import { type AgentIdentity, agentOfTurn, type TurnState } from "../state/index.ts";
+import { type AgentIdentity, agentOfTurn, type TurnState, turnIdOf } from "../state/index.ts";
 import { type Auth, concealCredentials } from "../tools/index.ts";
 import type { AuthRequest, RuntimeOptions } from "./types.ts";
 
@@ -36,7 +36,12 @@ export class AuthBook {
     this.#byTurn.set(turnId, concealCredentials(auth));
   }
 
-  forget(turnId: string): void {
+  /** The turn has ended; children that go on without it, in their first turns, keep what it ran with. */
+  forget(turnId: string, heirs: readonly string[] = []): void {
+    const auth = heirs.length > 0 ? this.of(turnId) : undefined;
+    for (const heir of auth ? heirs.map((childId) => turnIdOf(childId, 1)) : []) {
+      if (auth && !this.#byTurn.has(heir)) this.#byTurn.set(heir, auth);
+    }
     this.#byTurn.delete(turnId);
   }
 

@@ -8,6 +8,7 @@ import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
 import type { Decide } from "./request-types.ts";
+import { refuseBackground } from "./refuse-background.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
@@ -51,6 +52,7 @@ export interface AgentLoop {
  */
 export function createAgentLoop(definition: AgentDefinition): AgentLoop {
   const definitions = collectDefinitions([definition]);
+  refuseBackground(definition, "the stateless loop");
   const priceBook = new PriceBook();
   return {
     executeTurn(messages, context = {}) {

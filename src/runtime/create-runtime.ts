@@ -1,12 +1,13 @@
-import { type AgentDefinition, collectDefinitions } from "../agents/index.ts";
+import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
 import { assertId, createId, systemClock } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
-import { type AgentIdentity, DEFAULT_TENANT, rootOf } from "../state/index.ts";
+import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { followTree } from "./follow.ts";
+import { refuseBackground } from "./refuse-background.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
 import { RuntimeCore } from "./runtime-core.ts";
@@ -84,7 +85,10 @@ async function openAgent(core: RuntimeCore, name: string, options: AgentStartOpt
   assertId("agentId", agentId);
   const limits = limitsOf(options.budget);
   const accountId = options.budget === undefined ? null : agentAccountId(agentId);
-  if (options.autoSave === false) await core.stores.hold(core.keyOf(agentId));
+  if (options.autoSave === false) {
+    refuseBackground(definition, "autoSave: false");
+    await core.stores.hold(core.keyOf(agentId));
+  }
   const { ownerId = null, sessionId = null, metadata = {} } = options;
   const bound = { accountId, turnLimits: turnFlagsOf(limits), ...bindingField(bindingOf(limits)) };
   const identity = { ...rootIdentity(core, definition, agentId), ownerId, sessionId, metadata, ...bound };
@@ -139,15 +143,23 @@ function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe():
   return { unsubscribe: stop };
 }
 
-/** Takes up every agent with an open turn that nobody living owns. */
+/** Whether it has an open turn, or ends of children in the background that have not reached it. */
+async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, definition }: AgentRecord) {
+  const known = core.definitions.get(definition.name);
+  if (openTurnId !== null || status === "shutdown" || !known?.tools.tools.some(isBackground)) {
+    return openTurnId !== null && known !== undefined;
+  }
+  return (await core.stores.inbox(core.keyOf(agentId))).length > 0;
+}
+
+/** Takes up every unfinished agent that nobody living owns. */
 async function recover(core: RuntimeCore, copies: ProjectionDesk | undefined): Promise<string[]> {
   const taken: string[] = [];
   for (let after: string | undefined; ; ) {
     const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
     copies?.lookAtAll(page);
-    for (const { agentId, openTurnId, definition } of page) {
-      const isConcerned = openTurnId !== null && core.definitions.has(definition.name);
-      if (isConcerned && (await core.live.rescue(agentId))) taken.push(agentId);
+    for (const record of page) {
+      if ((await isUnfinished(core, record)) && (await core.live.rescue(record.agentId))) taken.push(record.agentId);
     }
     after = page.at(-1)?.agentId;
     if (page.length < 500 || after === undefined) break;

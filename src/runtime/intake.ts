@@ -1,15 +1,8 @@
 import { turnAccountId } from "../budget/index.ts";
 import { hookCountsOf } from "../hooks/index.ts";
-import {
-  type InboxItem,
-  type Message,
-  numberOfTurn,
-  type StopSignal,
-  signalOfLimit,
-  type Timer,
-  type TurnItem,
-} from "../state/index.ts";
+import { type InboxItem, type Message, numberOfTurn, type StopSignal, type TurnItem } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
+import { takeReport } from "./take-report.ts";
 
 /**
  * Takes inbox items into the journal. An item is acknowledged by the batch that holds what became of it, so that it is
@@ -22,6 +15,10 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       break;
     case "child.ended":
       takeChildEnded(activation, item);
+      break;
+    case "child.reported":
+      if (isAsleep(activation)) return false;
+      takeReport(activation, item);
       break;
     case "pause":
       if (isAsleep(activation)) return false;
@@ -49,7 +46,7 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
 }
 
 function beginTurn(activation: Activation, item: TurnItem): boolean {
-  const { lifecycle, definition, identity, clock } = activation;
+  const { lifecycle, definition, identity, clock, waking } = activation;
   if (activation.openTurnId !== null || (lifecycle !== "ready" && lifecycle !== "failed")) return false;
   const { turnId, number, actorId } = item;
   const message: Message | undefined =
@@ -78,6 +75,9 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       hooks: hookCountsOf(definition.hooks),
       ...(definition.output ? { checksOutput: true } : {}),
       ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
+      ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),
+      // One that was started for them has done what they call for.
+      ...(item.wokenBy === undefined && waking.length > 0 ? { waking: [...waking] } : {}),
     },
     {
       messages: message ? [message] : [],
@@ -88,7 +88,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
             id: accountId,
             agentId: identity.agentId,
             turnId,
-            parentId: identity.accountId ?? identity.parentAccountId,
+            parentId: item.parentAccountId ?? identity.accountId ?? identity.parentAccountId,
             limits,
           },
         },
@@ -100,7 +100,18 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
 
 function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind: "child.ended" }>): void {
   if (activation.openTurnId !== item.parentTurnId) return;
-  const { parentTurnId: turnId, step, callId, childId, childTurnId, outcome, stopReason, text, error } = item;
+  const {
+    parentTurnId: turnId,
+    step,
+    callId,
+    childId,
+    childTurnId,
+    outcome,
+    stopReason,
+    text,
+    error,
+    leavesWork,
+  } = item;
   activation.append({
     type: "child.ended",
     turnId,
@@ -112,6 +123,7 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
     stopReason,
     text,
     error,
+    ...(leavesWork ? { leavesWork } : {}),
   });
 }
 
@@ -187,17 +199,4 @@ function isHeld(activation: Activation): boolean {
   const last = activation.undelivered().findLast(({ type }) => type === "agent.pausing" || type === "agent.resumed");
   if (last) return last.type === "agent.pausing";
   return activation.lifecycle === "paused" || activation.isPausing;
-}
-
-/** A limit on time has run out. */
-export function takeTimer(activation: Activation, timer: Extract<Timer, { kind: "limit" }>): void {
-  const turnId = activation.openTurnId;
-  const { accountId, limit, id } = timer;
-  const concerned =
-    turnId !== null && (accountId === turnAccountId(turnId) || accountId === activation.identity.accountId);
-  if (concerned) {
-    const holder = { name: activation.definition.name, kinship: "own" } as const;
-    activation.append({ type: "timer.due", turnId, timerId: id, signal: signalOfLimit(limit, accountId, { holder }) });
-  }
-  activation.writer.clearTimer(id);
 }

@@ -1,8 +1,8 @@
 import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
-import type { PriceBook } from "../model/index.ts";
 import type { Account } from "../budget/index.ts";
+import type { PriceBook } from "../model/index.ts";
 import type { EntryOf, Timer } from "../state/index.ts";
 import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";

@@ -1,6 +1,6 @@
 import type { Host } from "../actors/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
-import { type AgentKey, type EntryOf, type InboxItem, keyText, type Message, type Timer } from "../state/index.ts";
+import { type AgentKey, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import { createSlots, type Slots } from "../tools/index.ts";
 import { Activation } from "./activation.ts";
@@ -8,11 +8,12 @@ import { Attendance, type Attended } from "./attendance.ts";
 import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
 import { InboxIntake } from "./inbox-intake.ts";
-import { pauseAgent, takeTimer } from "./intake.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
 import { Succession } from "./succession.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { takeTimer } from "./take-timer.ts";
 import { takeUp } from "./take-up.ts";
+import { wakeUp } from "./wake-up.ts";
 import { World } from "./world.ts";
 
 /**
@@ -47,6 +48,8 @@ export class LiveAgents implements Attended {
     this.#around = {
       clock,
       prices,
+      stores: options.stores,
+      notify: (agentIds) => this.notify(agentIds),
       committer: this.#committer,
       random,
       inspect: options.onInspect,
@@ -128,18 +131,12 @@ export class LiveAgents implements Attended {
     }
     await this.intake(activation);
     // Children that lived in a process that is gone have nobody else to take them up.
-    this.notify(activation.openChildIds);
+    this.notify([...activation.openChildIds, ...activation.backgroundChildren.map(({ childId }) => childId)]);
     return activation;
   }
 
   /** Brings a created or shut down agent to `ready`, or `paused`; a new one may be given a conversation to begin with. */
-  wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
-    const { lifecycle, definition, identity } = activation;
-    if (lifecycle !== "created" && lifecycle !== "shutdown") return;
-    activation.append({ type: "agent.starting" });
-    activation.append({ type: "agent.started", definition: definition.ref }, { messages: conversation });
-    if (identity.pause) pauseAgent(activation, identity.pause.by);
-  }
+  readonly wakeUp = wakeUp;
 
   /** Takes in what the inbox holds. */
   async intake(activation: Activation): Promise<void> {
@@ -149,8 +146,9 @@ export class LiveAgents implements Attended {
   take(activation: Activation, item: InboxItem): void {
     this.#inboxes.take(activation, item);
   }
-  takeTimer(activation: Activation, timer: Extract<Timer, { kind: "limit" }>): void {
-    takeTimer(activation, timer);
+
+  async takeTimer(activation: Activation, timer: Exclude<Timer, { kind: "request" }>): Promise<void> {
+    this.notify(await takeTimer(this.#options.stores, activation, timer));
   }
 
   notify(agentIds: readonly string[]): void {
@@ -176,7 +174,8 @@ export class LiveAgents implements Attended {
   /** As `leave`, unless the inbox holds something new: then false, and the agent lives on. */
   async release(activation: Activation): Promise<boolean> {
     if (!(await this.#settle(activation))) return true;
-    const released = await this.#options.stores.release(activation.key, activation.epoch);
+    const { key, epoch, openTurnId } = activation;
+    const released = openTurnId === null && (await this.#options.stores.release(key, epoch));
     if (released) this.#stop(activation);
     return released;
   }

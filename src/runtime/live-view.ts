@@ -1,6 +1,6 @@
 import type { TurnMemory } from "../actors/index.ts";
 import type { PriceBook } from "../model/index.ts";
-import type { CallState, Entry, Lifecycle, Message, TurnState } from "../state/index.ts";
+import type { CallState, Entry, Lifecycle, Message, TurnState, WakingReport } from "../state/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
 import type { Conversation } from "./conversation.ts";
 
@@ -29,6 +29,16 @@ export abstract class LiveView {
 
   get openChildIds(): readonly string[] {
     return this.actors.context.openChildIds;
+  }
+
+  /** Children that go on by themselves, and whose end has not been reported. */
+  get backgroundChildren() {
+    return this.actors.context.background;
+  }
+
+  /** Reports since the last turn that call for one. */
+  get waking(): readonly WakingReport[] {
+    return this.actors.context.waking;
   }
 
   get turnEntries(): readonly Entry[] {

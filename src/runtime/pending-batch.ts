@@ -1,7 +1,7 @@
 import type { FactParts } from "../actors/index.ts";
 import { createId } from "../base/index.ts";
-import type { AgentKey, AgentRequest, Entry, Message, OwnedFields } from "../state/index.ts";
-import type { Batch, BudgetMove, NewArtifact, Post, SpawnOrder } from "../stores/index.ts";
+import type { AgentKey, AgentRequest, Entry, Message, OwnedFields, Timer } from "../state/index.ts";
+import type { Batch, BudgetMove, NewArtifact, Post, SpawnOrder, WakeOrder } from "../stores/index.ts";
 
 /** What has been appended since the last batch was taken. */
 export class PendingBatch {
@@ -12,7 +12,9 @@ export class PendingBatch {
   readonly spawns: SpawnOrder[] = [];
   readonly posts: Post[] = [];
   readonly acknowledged: string[] = [];
+  readonly timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
+  wake: WakeOrder | undefined;
   readonly requests: AgentRequest[] = [];
   readonly closedRequests: string[] = [];
   cleared: Batch["cleared"] = null;
@@ -32,11 +34,14 @@ export class PendingBatch {
     if (parts.posts) this.posts.push(...parts.posts);
     if (parts.requests) this.requests.push(...parts.requests);
     if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
+    if (parts.timers) this.timers.push(...parts.timers);
+    if (parts.clearedTimers) this.clearedTimers.push(...parts.clearedTimers);
+    this.wake ??= parts.wake;
   }
 
   toBatch(key: AgentKey, epoch: number, expectedSeq: number): Batch {
     const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
-    const { acknowledged, clearedTimers, requests, closedRequests, cleared } = this;
+    const { acknowledged, timers, clearedTimers, wake, requests, closedRequests, cleared } = this;
     return {
       id: createId(),
       key,
@@ -54,7 +59,9 @@ export class PendingBatch {
       spawns,
       posts,
       acknowledged,
+      ...(timers.length > 0 ? { timers } : {}),
       clearedTimers,
+      ...(wake ? { wake } : {}),
     };
   }
 }

@@ -103,9 +103,15 @@ export class MachineFold {
   }
 }
 
-/** An entry is heard by every machine on its address; the end of a pause by everything below as well. */
+/** An entry is heard by every machine on its address; one that any call of the turn may wait for, by all of them. */
 export function hears(callId: string, entry: Entry): boolean {
-  return entry.type === "agent.resumed" || addressOf(entry).callId === callId;
+  return concernsCalls(entry) || addressOf(entry).callId === callId;
+}
+
+/** The end of a pause, of a child that code has spawned, of one in the background: they name no call. */
+export function concernsCalls(entry: Entry): boolean {
+  if (entry.type === "child.ended") return entry.callId === undefined;
+  return entry.type === "agent.resumed" || entry.type === "child.reported";
 }
 
 interface PersistedNode {

@@ -1,4 +1,4 @@
-import { turnAccountId } from "../budget/index.ts";
+import { type Account, agentAccountId, turnAccountId } from "../budget/index.ts";
 import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 
@@ -16,8 +16,8 @@ export async function requestsAtRest(
   // The rest is read whole, which takes the longer the more agents the tree has had.
   if (requests.length === 0) return undefined;
   const accounts = await stores.accounts(tenant, rootAgentId);
-  if (accounts.find(({ id }) => id === turnAccountId(turnId))?.activeCount !== 0) return undefined;
   const agents = await agentsOf(stores, tenant, rootAgentId);
+  if (activeBelow(turnId, accounts, agents) !== 0) return undefined;
   const own = requests.filter((request) => isOfTurn(request.turnId, turnId, agents));
   return own.length === 0 || (await isSomethingUnheard(stores, agents)) ? undefined : own;
 }
@@ -26,9 +26,26 @@ async function isSomethingUnheard(stores: Stores, agents: Agents): Promise<boole
   for (const { tenant, agentId, openTurnId } of agents.values()) {
     if (openTurnId === null) continue;
     const items = await stores.inbox({ tenant, agentId });
-    if (items.some(({ kind }) => kind === "decision" || kind === "child.ended")) return true;
+    if (items.some(({ kind }) => kind === "decision" || kind === "child.ended" || kind === "child.reported"))
+      return true;
   }
   return false;
+}
+
+/** How many work for the turn: children in the background count on its account as well, and it does not wait for them. */
+function activeBelow(turnId: string, accounts: readonly Account[], agents: Agents): number | undefined {
+  const byId = new Map(accounts.map((account) => [account.id, account]));
+  const isUnder = (id: string | null): boolean => {
+    for (let at = id; at !== null; at = byId.get(at)?.parentId ?? null) if (at === turnAccountId(turnId)) return true;
+    return false;
+  };
+  let active = byId.get(turnAccountId(turnId))?.activeCount;
+  for (const { background, agentId, parentTurnId } of agents.values()) {
+    const account = byId.get(agentAccountId(agentId));
+    if (!background || !account || active === undefined || parentTurnId === null) continue;
+    if (isOfTurn(parentTurnId, turnId, agents) && isUnder(account.id)) active -= account.activeCount;
+  }
+  return active;
 }
 
 /** Open requests of an agent and of everything below it. */
@@ -59,10 +76,12 @@ function isOfAgent(agentId: string, above: string, agents: Agents): boolean {
   return false;
 }
 
-/** Whether a turn is another one, or belongs to an agent that was spawned under it. */
+/** Whether a turn is another one, or belongs to an agent that was spawned under it and that it waits for. */
 function isOfTurn(turnId: string, above: string, agents: Agents): boolean {
-  for (let at: string | null = turnId; at !== null; at = agents.get(agentOfTurn(at))?.parentTurnId ?? null) {
+  for (let at: string | null = turnId; at !== null; ) {
     if (at === above) return true;
+    const agent: AgentRecord | undefined = agents.get(agentOfTurn(at));
+    at = agent && !agent.background ? agent.parentTurnId : null;
   }
   return false;
 }

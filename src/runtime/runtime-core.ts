@@ -200,7 +200,7 @@ export class RuntimeCore implements TurnSource {
 
   #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {
     const { turnId } = entry;
-    this.auth.forget(turnId);
+    this.auth.forget(turnId, activation.turn(turnId)?.backgroundIds);
     this.#resolvePause(activation.key.agentId);
     if (!this.#turns.isAwaited(turnId)) return;
     const result = resultAtEnd(activation, entry, accounts);

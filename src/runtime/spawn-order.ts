@@ -36,6 +36,7 @@ export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnB
     childTurnId: turnIdOf(childId, 1),
     definition: tool.definition.ref,
     accountId: turnAccountId(turnId),
+    ...(tool.background ? { background: tool.background } : {}),
   };
 }
 
@@ -65,6 +66,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
     parentTurnId: turnId,
     parentStep: step,
     parentCallId: callId,
+    ...(tool.background ? { background: tool.background } : {}),
     depth: depth + 1,
     definition: tool.definition.ref,
     ownerId,

@@ -3,7 +3,7 @@ import type { Host } from "../actors/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { PriceBook } from "../model/index.ts";
 import type { AgentIdentity, TroupeEventBody } from "../state/index.ts";
-import type { Committed } from "../stores/index.ts";
+import type { Committed, Stores } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 import type { Committer } from "./committer.ts";
 import type { World } from "./world.ts";
@@ -12,6 +12,9 @@ import type { World } from "./world.ts";
 export interface Surroundings<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
+  readonly stores: Stores;
+  /** Somebody posted to these agents. */
+  notify(agentIds: readonly string[]): void;
   readonly committer: Committer;
   random(): number;
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;

@@ -68,6 +68,7 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
       return;
     }
     case "child.ended":
+    case "child.reported":
     case "budget.freed":
       // Only owners post these, and the owner is here.
       return;

@@ -8,6 +8,7 @@ import {
   hookNameSchema,
   hookPatchSchema,
   turnOutcomeSchema,
+  wakingReportSchema,
 } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
@@ -70,6 +71,10 @@ export const turnEntrySchemas = [
     checksOutput: z.boolean().optional(),
     /** Messages of the conversation that the model sees at first; absent: its history compiler has no window. */
     contextWindowSize: z.number().int().positive().optional(),
+    /** The child whose end the agent started the turn for by itself. */
+    wokenBy: z.string().optional(),
+    /** Reports that came before it and call for a turn, if this one makes no model call that sees them. */
+    waking: z.array(wakingReportSchema).optional(),
   }),
   z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: z.string() }),
   z.object({
@@ -146,5 +151,7 @@ export const turnEntrySchemas = [
     costMicros: z.number().int().nonnegative().nullable(),
     error: storedErrorSchema.nullable(),
     lifecycle: lifecycleSchema,
+    /** Reports that no model call has seen, and that call for a turn. */
+    waking: z.array(wakingReportSchema).optional(),
   }),
 ] as const;

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { limitNameSchema } from "../budget/index.ts";
-import { ofCall, ofStep } from "./entry-envelope.ts";
+import { envelope, ofCall, ofStep } from "./entry-envelope.ts";
 import {
+  backgroundSchema,
   definitionRefSchema,
   gateVerdictSchema,
   refusalReasonSchema,
@@ -57,6 +58,8 @@ export const callEntrySchemas = [
     artifactId: z.string().nullable(),
     /** Hooks look at it next: `afterEachTool`, and `onError` when it failed. */
     reviewDue: z.boolean().optional(),
+    /** Messages of reports that this result holds: they enter history in no other way. */
+    reports: z.array(z.string()).optional(),
   }),
   z.object({ type: z.literal("call.reviewed"), ...ofCall }),
   z.object({
@@ -102,6 +105,8 @@ export const callEntrySchemas = [
     childTurnId: z.string(),
     definition: definitionRefSchema,
     accountId: z.string(),
+    /** It goes on when the turn ends; the call does not wait for it. */
+    background: backgroundSchema.optional(),
   }),
   z.object({
     type: z.literal("child.ended"),
@@ -113,7 +118,48 @@ export const callEntrySchemas = [
     stopReason: stopReasonSchema,
     text: z.string(),
     error: storedErrorSchema.nullable(),
+    leavesWork: z.boolean().optional(),
   }),
+  /** A tool has left its result to a child that its code spawned. */
+  z.object({
+    type: z.literal("child.awaited"),
+    ...ofCall,
+    childId: z.string(),
+    /** What comes before the child's answer in the result. */
+    prefix: z.string().optional(),
+  }),
+  /** The end of a child in the background has reached its parent, in a turn or between two. */
+  z.object({
+    type: z.literal("child.reported"),
+    ...envelope,
+    turnId: z.string().optional(),
+    childId: z.string(),
+    childTurnId: z.string(),
+    name: z.string(),
+    outcome: turnOutcomeSchema,
+    stopReason: stopReasonSchema,
+    text: z.string(),
+    error: storedErrorSchema.nullable(),
+    /** The message that tells the model of it: in history at once between turns, within one before the next model call. */
+    messageId: z.string(),
+    actorId: z.string().nullable(),
+    /** It calls for a turn, if no model call of an open one sees it. */
+    wakes: z.boolean(),
+    leavesWork: z.boolean().optional(),
+  }),
+  /** A call waits for children in the background. */
+  z.object({
+    type: z.literal("call.waiting"),
+    ...ofCall,
+    childIds: z.array(z.string()),
+    /** Those of them that have not ended. */
+    openIds: z.array(z.string()),
+    /** How many of them have to end. */
+    for: z.enum(["all", "any"]),
+    /** When it waits no longer, in milliseconds since the epoch; null: it waits until they end. */
+    until: z.number().int().nullable(),
+  }),
+  z.object({ type: z.literal("call.expired"), ...ofCall }),
   z.object({
     type: z.literal("artifact.saved"),
     ...ofStep,

@@ -33,6 +33,14 @@ export const callStateSchema = z.object({
   retryAt: z.number().int().nullable(),
   childId: z.string().nullable(),
   childResult: z.object({ outcome: z.string(), stopReason: z.string(), text: z.string() }).nullable(),
+  /** Its child goes on by itself: the child's id is the result. */
+  isBackground: z.boolean(),
+  /** What comes before the answer of the child that a tool has left its result to. */
+  prefix: z.string().nullable(),
+  /** Children in the background that it waits for: all that were named, and those that have not ended. */
+  wait: z
+    .object({ childIds: z.array(z.string()), openIds: z.array(z.string()), for: z.enum(["all", "any"]) })
+    .nullable(),
   /** Why its intent was refused, until it is asked again. */
   refusal: z.object({ reason: z.string(), accountId: z.string().nullable(), limit: z.string().nullable() }).nullable(),
   /** Requests that were opened for it. */
@@ -66,6 +74,9 @@ export function declareCall(callId: string, name: string): CallState {
     retryAt: null,
     childId: null,
     childResult: null,
+    isBackground: false,
+    prefix: null,
+    wait: null,
     refusal: null,
     requests: 0,
     openRequest: null,
@@ -100,9 +111,25 @@ export function foldCall(call: CallState, entry: Entry): CallState {
     case "tool.retrying":
       return { ...call, startedEpoch: null, retryAt: entry.retryAt };
     case "child.spawned":
-      return { ...call, childId: entry.childId, startedAt: entry.at, refusal: null };
+      return {
+        ...call,
+        childId: entry.childId,
+        isBackground: entry.background !== undefined,
+        startedAt: entry.at,
+        refusal: null,
+      };
     case "child.ended":
+      if (!isItsChild(call, entry)) return call;
       return { ...call, childResult: { outcome: entry.outcome, stopReason: entry.stopReason, text: entry.text } };
+    case "child.awaited":
+      return { ...call, childId: entry.childId, prefix: entry.prefix ?? null, startedEpoch: null };
+    case "call.waiting": {
+      const { childIds, openIds } = entry;
+      return { ...call, wait: { childIds, openIds, for: entry.for }, startedEpoch: null };
+    }
+    case "child.reported":
+      if (!call.wait?.openIds.includes(entry.childId)) return call;
+      return { ...call, wait: { ...call.wait, openIds: call.wait.openIds.filter((id) => id !== entry.childId) } };
     case "intent.refused": {
       if (entry.intent === "generate.requested") return call;
       const { reason, accountId = null, limit = null } = entry;
@@ -137,6 +164,17 @@ export function foldCall(call: CallState, entry: Entry): CallState {
     default:
       return call;
   }
+}
+
+/** Whether the end is that of the child which the call has spawned, or has left its result to. */
+export function isItsChild(call: CallState, { callId, childId }: EntryOf<"child.ended">): boolean {
+  return call.outcome === null && (callId === call.callId || childId === call.childId);
+}
+
+/** Whether the call waits for no more children; it may not have waited at all. */
+export function isWaitOver({ wait }: CallState): boolean {
+  if (!wait) return true;
+  return wait.for === "any" ? wait.openIds.length < wait.childIds.length : wait.openIds.length === 0;
 }
 
 function decided(call: CallState, entry: EntryOf<"request.decided">): CallState {

@@ -3,10 +3,10 @@ import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /**
- * Who runs a tool: our own code, an agent, the runtime on the agent's own context (row R6), or whoever called the agent
- * (`client`: the turn waits for the answer).
+ * Who runs a tool: our own code, an agent, the runtime on the agent's own context (row R6), whoever called the agent
+ * (`client`: the turn waits for the answer), or the runtime on the agent's own subagents (`control`).
  */
-export const toolKindSchema = z.enum(["function", "subagent", "internal", "client"]);
+export const toolKindSchema = z.enum(["function", "subagent", "internal", "client", "control"]);
 export type ToolKind = z.infer<typeof toolKindSchema>;
 
 /** What a tool does to the world, and so whether it may be repeated (design, Tool effects). Journalled with each turn. */
@@ -98,6 +98,18 @@ export const noHooks: HookCounts = Object.freeze({
 /** Why an intent was not granted. */
 export const refusalReasonSchema = z.enum(["budget", "mustWait", "unpriced", "paused", "aborted"]);
 export type RefusalReason = z.infer<typeof refusalReasonSchema>;
+
+/** A child that goes on by itself, and what its end calls for: it is kept for the next turn, or a turn is started for it. */
+export const backgroundSchema = z.object({ onEnd: z.enum(["keep", "wake"]) });
+export type Background = z.infer<typeof backgroundSchema>;
+
+/** The report of a child's end that no model call has seen, and that calls for a turn. */
+export const wakingReportSchema = z.object({
+  childId: z.string(),
+  messageId: z.string(),
+  actorId: z.string().nullable(),
+});
+export type WakingReport = z.infer<typeof wakingReportSchema>;
 
 export const gateVerdictSchema = z.enum(["allowed", "denied", "invalid", "not_found", "failed"]);
 export type GateVerdict = z.infer<typeof gateVerdictSchema>;

@@ -127,11 +127,14 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     callId: z.string().nullable(),
     childId: z.string(),
     definition: z.string(),
+    /** `background`: it goes on when the turn has ended. */
+    mode: z.enum(["await", "background"]),
   }),
   z.object({
     type: z.literal("subagent.ended"),
     ...common,
     childId: z.string(),
+    mode: z.enum(["await", "background"]),
     outcome: z.string(),
     stopReason: stopReasonSchema,
   }),

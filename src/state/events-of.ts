@@ -99,10 +99,13 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
           callId: entry.callId ?? null,
           childId: entry.childId,
           definition: entry.definition.name,
+          mode: entry.background ? "background" : "await",
         },
       ];
     case "child.ended":
-      return [{ type: "subagent.ended", childId: entry.childId, outcome: entry.outcome, stopReason: entry.stopReason }];
+      return [endedEvent(entry, "await")];
+    case "child.reported":
+      return [endedEvent(entry, "background")];
     case "artifact.saved": {
       const { artifactId, name, version = 1, contentType, size } = entry;
       return [{ type: "artifact.saved", artifactId, name, version, contentType, size }];
@@ -149,6 +152,13 @@ function settledEvent(entry: EntryOf<"tool.settled">): TroupeEventBody {
   const { callId, name, outcome, durationMs, error } = entry;
   if (outcome === "success") return { type: "tool.completed", callId, name, durationMs };
   return { type: "tool.failed", callId, name, outcome, durationMs, error };
+}
+
+function endedEvent(
+  { childId, outcome, stopReason }: EntryOf<"child.ended" | "child.reported">,
+  mode: "await" | "background",
+): TroupeEventBody {
+  return { type: "subagent.ended", childId, mode, outcome, stopReason };
 }
 
 function refusalEvents(entry: EntryOf<"intent.refused">): TroupeEventBody[] {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { limitsSchema } from "../budget/index.ts";
-import { turnOutcomeSchema } from "./entry-parts.ts";
+import { backgroundSchema, turnOutcomeSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
 import { decisionSchema } from "./request.ts";
@@ -18,6 +18,10 @@ export const turnItemSchema = z.object({
   input: contentSchema.nullable(),
   actorId: z.string().nullable(),
   limits: limitsSchema.nullable(),
+  /** The child whose end the turn was started for; absent: somebody asked for it. */
+  wokenBy: z.string().optional(),
+  /** Account above the turn's own, where it is not the agent's. */
+  parentAccountId: z.string().optional(),
 });
 export type TurnItem = z.infer<typeof turnItemSchema>;
 
@@ -33,12 +37,33 @@ export const childEndedItemSchema = z.object({
   stopReason: stopReasonSchema,
   text: z.string(),
   error: storedErrorSchema.nullable(),
+  /** Children of its own go on in the background. */
+  leavesWork: z.boolean().optional(),
 });
 export type ChildEndedItem = z.infer<typeof childEndedItemSchema>;
+
+/** The end of a child that went on in the background. */
+export const childReportedItemSchema = z.object({
+  kind: z.literal("child.reported"),
+  ...item,
+  childId: z.string(),
+  childTurnId: z.string(),
+  /** Name of its definition. */
+  name: z.string(),
+  onEnd: backgroundSchema.shape.onEnd,
+  actorId: z.string().nullable(),
+  outcome: turnOutcomeSchema,
+  stopReason: stopReasonSchema,
+  text: z.string(),
+  error: storedErrorSchema.nullable(),
+  leavesWork: z.boolean().optional(),
+});
+export type ChildReportedItem = z.infer<typeof childReportedItemSchema>;
 
 export const inboxItemSchema = z.discriminatedUnion("kind", [
   turnItemSchema,
   childEndedItemSchema,
+  childReportedItemSchema,
   z.object({ kind: z.literal("pause"), ...item, by: z.string(), now: z.boolean().optional() }),
   z.object({ kind: z.literal("resume"), ...item, by: z.string() }),
   z.object({
@@ -77,5 +102,7 @@ export const timerSchema = z.discriminatedUnion("kind", [
   }),
   /** A request to a person expires. */
   z.object({ kind: z.literal("request"), ...alarm, requestId: z.string() }),
+  /** A call that waits for children in the background waits no longer. */
+  z.object({ kind: z.literal("wait"), ...alarm, turnId: z.string(), callId: z.string() }),
 ]);
 export type Timer = z.infer<typeof timerSchema>;

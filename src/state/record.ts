@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { bindingSchema, limitsSchema } from "../budget/index.ts";
-import { definitionRefSchema } from "./entry-parts.ts";
+import { backgroundSchema, definitionRefSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./lifecycle.ts";
@@ -54,6 +54,8 @@ export const agentIdentitySchema = z.object({
   /** The parent's step and call that wait for it; null when code spawned it. */
   parentStep: z.number().int().nullable(),
   parentCallId: z.string().nullable(),
+  /** It goes on when the turn that spawned it ends, and its end is reported to the agent. Absent: it belongs to that turn. */
+  background: backgroundSchema.optional(),
   depth: z.number().int().nonnegative(),
   definition: definitionRefSchema,
   ownerId: z.string().nullable(),

@@ -86,6 +86,9 @@ function count(turn: TurnState, entry: Entry): TurnState {
     case "tool.settled":
       return settledCall(turn, entry);
     case "child.spawned":
+      if (entry.background) {
+        return { ...turn, backgroundIds: [...turn.backgroundIds, entry.childId], toolCalls: turn.toolCalls + 1 };
+      }
       return {
         ...turn,
         openChildIds: [...turn.openChildIds, entry.childId],
@@ -96,8 +99,14 @@ function count(turn: TurnState, entry: Entry): TurnState {
       return {
         ...turn,
         openChildIds: turn.openChildIds.filter((id) => id !== entry.childId),
+        leavingIds: entry.leavesWork ? [...turn.leavingIds, entry.childId] : turn.leavingIds,
         waitingCallIds: turn.waitingCallIds.filter((id) => id !== entry.callId),
       };
+    case "child.reported":
+      return reported(turn, entry);
+    case "child.awaited":
+    case "call.waiting":
+      return { ...turn, waitingCallIds: [...turn.waitingCallIds, entry.callId] };
     case "tool.started":
       return entry.attempt === 1 ? { ...turn, toolCalls: turn.toolCalls + 1 } : turn;
     default:
@@ -123,6 +132,21 @@ function requested(turn: TurnState, entry: EntryOf<"model.requested">): TurnStat
     retryAt: null,
     isLastCall: entry.last !== undefined,
     openRequest: { step, attempt, epoch, at, model, messageId, ordinal: turn.react.ordinal, reservation },
+    // What is not in history yet was not in the prompt.
+    waking: turn.waking.filter((report) => turn.heldMessageIds.includes(report.messageId)),
+  };
+}
+
+/** It waits, as hooks' messages do, until history may be added to: before the next model call, or at the turn's end. */
+function reported(turn: TurnState, entry: EntryOf<"child.reported">): TurnState {
+  const { childId, messageId, actorId } = entry;
+  const isOwn = turn.backgroundIds.includes(childId);
+  return {
+    ...turn,
+    backgroundIds: isOwn ? turn.backgroundIds.filter((id) => id !== childId) : turn.backgroundIds,
+    leavingIds: isOwn && entry.leavesWork ? [...turn.leavingIds, childId] : turn.leavingIds,
+    heldMessageIds: [...turn.heldMessageIds, messageId],
+    waking: entry.wakes ? [...turn.waking, { childId, messageId, actorId }] : turn.waking,
   };
 }
 
@@ -150,6 +174,9 @@ function settledCall(turn: TurnState, entry: EntryOf<"tool.settled">): TurnState
     openCallIds: turn.openCallIds.filter((id) => id !== callId),
     unreviewedCallIds: entry.reviewDue ? [...turn.unreviewedCallIds, callId] : turn.unreviewedCallIds,
     waitingCallIds: isWaiting ? turn.waitingCallIds.filter((id) => id !== callId) : turn.waitingCallIds,
+    heldMessageIds: entry.reports
+      ? turn.heldMessageIds.filter((id) => !entry.reports?.includes(id))
+      : turn.heldMessageIds,
     openRequestIds: turn.openRequestIds.filter((id) => callOfRequest(id) !== callId),
     roundFailures: turn.roundFailures + (entry.outcome === "success" ? 0 : 1),
   };

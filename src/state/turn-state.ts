@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { limitsSchema, reservationSchema } from "../budget/index.ts";
 import type { EntryOf } from "./entry.ts";
-import { hookCountsSchema } from "./entry-parts.ts";
+import { hookCountsSchema, wakingReportSchema } from "./entry-parts.ts";
 import { executionStateSchema, freshExecution } from "./execution.ts";
 import { initialAgentState, reactStateSchema } from "./react/index.ts";
 
@@ -83,6 +83,12 @@ export const turnStateSchema = z.object({
   hasInstructions: z.boolean(),
   /** Children that were spawned and have not ended. */
   openChildIds: z.array(z.string()),
+  /** Children that it has spawned in the background, and whose end has not been reported. */
+  backgroundIds: z.array(z.string()),
+  /** Children that have ended while some of theirs go on in the background. */
+  leavingIds: z.array(z.string()),
+  /** Reports that call for a turn, and that no model call has seen. */
+  waking: z.array(wakingReportSchema),
   toolCalls: z.number().int().nonnegative(),
   outputMessageId: z.string().nullable(),
 });
@@ -124,6 +130,9 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
     compactions: 0,
     hasInstructions: false,
     openChildIds: [],
+    backgroundIds: [],
+    leavingIds: [],
+    waking: entry.waking ?? [],
     toolCalls: 0,
     outputMessageId: null,
   };

@@ -8,6 +8,7 @@ import type {
   InboxItem,
   Message,
   OwnedFields,
+  Timer,
   TurnItem,
 } from "../state/index.ts";
 
@@ -16,7 +17,9 @@ export type BudgetMove =
   | { readonly type: "open"; readonly account: NewAccount }
   | { readonly type: "settle"; readonly settlement: Settlement }
   /** Whether the account's own holder works now; told again, it changes nothing. */
-  | { readonly type: "activity"; readonly accountId: string; readonly isActive: boolean };
+  | { readonly type: "activity"; readonly accountId: string; readonly isActive: boolean }
+  /** The turn of the account ends while these accounts under it go on: they share what it has left. */
+  | { readonly type: "background"; readonly accountId: string; readonly childAccountIds: readonly string[] };
 
 /** An artifact as it is handed in: the commit gives its version. */
 export type NewArtifact = Omit<Artifact, "version">;
@@ -28,6 +31,13 @@ export interface SpawnOrder {
   readonly identity: AgentIdentity;
   readonly account: NewAccount;
   readonly turn: TurnItem;
+}
+
+/** Why an agent starts a turn by itself, if none is open when the batch has been applied. */
+export interface WakeOrder {
+  /** The child whose end calls for it; the turn spends from what the turn that started the child had left. */
+  readonly childId: string;
+  readonly actorId: string | null;
 }
 
 /** An item for another agent of the same tree. */
@@ -70,5 +80,8 @@ export interface Batch {
   readonly posts: readonly Post[];
   /** Keys of inbox items that these entries have taken in. */
   readonly acknowledged: readonly string[];
+  /** Absent: none. */
+  readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers: readonly string[];
+  readonly wake?: WakeOrder | undefined;
 }

@@ -9,6 +9,7 @@ import type { Moment } from "./moment.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeRequests } from "./requests.ts";
 import type { Tables } from "./tables.ts";
+import { wake } from "./wake.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. Throwing undoes it; every other way out is an
@@ -36,17 +37,21 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
 
   tables.removeFromInbox(batch.key, batch.acknowledged);
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
+  for (const timer of batch.timers ?? []) tables.setTimer(timer);
   for (const post of batch.posts) {
-    if (tables.addToInbox({ tenant: batch.key.tenant, agentId: post.agentId }, post.item)) posted.add(post.agentId);
+    const to = { tenant: batch.key.tenant, agentId: post.agentId };
+    // One that was shut down finds it at its next start.
+    if (tables.addToInbox(to, post.item) && tables.agent(to)?.status !== "shutdown") posted.add(post.agentId);
   }
   if (batch.owned || batch.closedTurnId !== null) tables.putAgent(nextRecord(record, batch));
   const requests = changeRequests(tables, batch, head.openRequests);
   const { warnings: reached, posted: woken, timers: alarms, accounts } = ledger.flush();
   const warnings = reached.map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
   for (const agentId of woken) posted.add(agentId);
+  if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
 
   const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
-  const timers = [...alarms, ...requests.timers];
+  const timers = [...alarms, ...requests.timers, ...(batch.timers ?? [])];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
   tables.putHead(

@@ -6,6 +6,7 @@ import {
   countToolCall,
   type MetLimit,
   type NewAccount,
+  moveToBackground,
   newWarnings,
   openAccount,
   type Reservation,
@@ -42,6 +43,8 @@ export class Ledger {
   readonly #stored = new Map<string, Account>();
   readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
+  /** Accounts from under which others were moved. */
+  readonly #left = new Set<string>();
 
   constructor(tables: Tables, key: AgentKey, rootAgentId: string, { now, steady }: Moment) {
     this.#tables = tables;
@@ -61,7 +64,19 @@ export class Ledger {
     if (move.type === "settle") {
       return this.#putAll(settle(this.#chain(move.settlement.reservation.accountId), move.settlement));
     }
+    if (move.type === "background") return this.#moveToBackground(move.accountId, move.childAccountIds);
     this.#putAll(countActivity(this.#chain(move.accountId), move.isActive, this.#now));
+  }
+
+  #moveToBackground(accountId: string, childAccountIds: readonly string[]): void {
+    const turn = this.#find(accountId);
+    const children = childAccountIds.flatMap((id) => this.#find(id) ?? []).filter((one) => one.parentId === accountId);
+    if (!turn || children.length === 0) return;
+    const above = turn.parentId === null ? undefined : this.#find(turn.parentId);
+    const { turn: rest, background, children: moved } = moveToBackground(turn, children, above, this.#now);
+    this.#putAll([rest, ...(background ? [background] : []), ...moved]);
+    // Whoever waits here may have been moved: it asks again where it is now.
+    this.#left.add(accountId);
   }
 
   reserve(ask: ReservationAsk): Judgement {
@@ -95,7 +110,7 @@ export class Ledger {
       const noted = newWarnings(current, this.#now);
       warnings.push(...noted.warnings);
       let { account } = noted;
-      if (stored && account.waiters.length > 0 && isFreer(account, stored)) {
+      if (stored && account.waiters.length > 0 && (this.#left.has(id) || isFreer(account, stored))) {
         posted.push(...this.#wake(account));
         account = { ...account, waiters: [] };
       }

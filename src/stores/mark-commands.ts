@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { AgentKey, AgentRecord, InboxItem } from "../state/index.ts";
+import { abortSpenders } from "./abort-spenders.ts";
 import type { MarkOutcome } from "./outcomes.ts";
 import type { AbortCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
@@ -42,9 +43,10 @@ export interface MarkedAbort extends AbortCommand {
 
 /** With a turn: that turn and what works below it. Without: whatever is open on the agent and on all below it. */
 export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: number): MarkOutcome {
+  const { by, reason, stopReason, accountId } = command;
+  if (accountId !== undefined) return abortSpenders(tables, key, { ...command, accountId }, now);
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
-  const { by, reason, stopReason } = command;
   const turnId = command.turnId ?? record.openTurnId;
   const isNew = turnId === null || record.abort?.turnId !== turnId;
   const itemKey = `abort:${key.agentId}:${turnId ?? "*"}`;
@@ -89,7 +91,7 @@ function switchKey(kind: "pause" | "resume", key: AgentKey): string {
 
 /**
  * Posts to the agent and to every descendant that is not shut down, where `itemFor` has something for it; with a turn,
- * only to descendants that belong to that turn. One that is shut down may still have live children.
+ * only to descendants that belong to that turn, which those in the background do not. One that is shut down may still have live children.
  */
 function postToTree(
   tables: Tables,
@@ -103,7 +105,8 @@ function postToTree(
     const item = at.status === "shutdown" ? undefined : itemFor(at);
     if (item && tables.addToInbox(key, item)) posted.push(at.agentId);
     for (const child of tables.childrenOf(key)) {
-      if (belongsToTurn === null || child.parentTurnId === belongsToTurn) visit(child, null);
+      const isBound = child.parentTurnId === belongsToTurn && !child.background;
+      if (belongsToTurn === null || isBound) visit(child, null);
     }
   };
   visit(record, turnId);

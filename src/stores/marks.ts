@@ -21,7 +21,8 @@ export function standingMark(tables: Tables, record: AgentRecord, ofTurnId: stri
     const { abort, agentId } = at;
     if (abort && abort.turnId === turnId) aborted = { reason: "aborted", agentId, message: abort.reason };
     if (at.pause) paused ??= { reason: "paused", agentId };
-    turnId = at.parentTurnId;
+    // One in the background outlasts the turn above: what ends that turn does not end it.
+    turnId = at.background ? null : at.parentTurnId;
     at = at.parentAgentId === null ? undefined : tables.agent({ tenant: at.tenant, agentId: at.parentAgentId });
   }
   return aborted ?? paused;

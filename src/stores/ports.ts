@@ -37,6 +37,11 @@ export interface TurnCommand {
 
 export interface AbortCommand {
   readonly turnId: string | null;
+  /**
+   * Only what spends under this account of the agent and does not belong to its open turn: children in the background, and
+   * what they have started. Absent: as `turnId` says.
+   */
+  readonly accountId?: string | undefined;
   readonly by: string;
   readonly reason: string;
   readonly stopReason: StopReason;

@@ -1,6 +1,15 @@
 export { type AskUserOptions, askUser, type UserQuestion } from "./ask-user.ts";
 export { type Auth, concealCredentials } from "./auth.ts";
+export { AwaitedChild } from "./awaited-child.ts";
 export { answerText, type ClientTool, type ClientToolDefinition, clientTool } from "./client-tool.ts";
+export {
+  type ControlTool,
+  type ControlToolName,
+  cancelArgumentsSchema,
+  controlTools,
+  statusArgumentsSchema,
+  waitArgumentsSchema,
+} from "./control-tools.ts";
 export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
 export {
   type InternalTool,
@@ -16,6 +25,7 @@ export { createToolRegistry, type RegisteredTool, type ToolRegistry } from "./re
 export { type RevocableRun, revocable } from "./revocable.ts";
 export type {
   ArtifactInput,
+  AwaitOptions,
   GenerateInput,
   PreviousTool,
   RunAgent,

@@ -49,14 +49,16 @@ export function createToolRegistry<Member extends RegisteredTool>(tools: readonl
 
 function sameName(name: string, one: string, other: string): InvalidInputError {
   const details = { tool: name };
-  if (one === other || (one !== "internal" && other !== "internal")) {
+  const owned = [one, other].find((kind) => kind === "internal" || kind === "control");
+  if (one === other || owned === undefined) {
     const kinds = `(a ${one} and a ${other})`;
     return new InvalidInputError(`Two tools are named "${name}" ${kinds}. Give each tool of an agent its own name.`, {
       details,
     });
   }
+  const matter = owned === "internal" ? "own history" : "subagents in the background";
   return new InvalidInputError(
-    `A tool is named "${name}", which is the name of a tool that the runtime gives this agent for its own history. Give yours another name.`,
+    `A tool is named "${name}", which is the name of a tool that the runtime gives this agent for its ${matter}. Give yours another name.`,
     { details },
   );
 }

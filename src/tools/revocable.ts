@@ -45,6 +45,7 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value): 
   const generate: RunContext["generate"] = (request) => live().generate(conceal(request));
   const saveArtifact: RunContext["saveArtifact"] = (artifact) => live().saveArtifact(conceal(artifact));
   const spawn: RunContext["spawn"] = (definition, input, options) => live().spawn(definition, conceal(input), options);
+  const awaitChild: RunContext["await"] = (child, options) => live().await(child, conceal(options));
   return {
     get agent() {
       return live().agent;
@@ -96,6 +97,9 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value): 
     },
     get spawn() {
       return live() && spawn;
+    },
+    get await() {
+      return live() && awaitChild;
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { Content, Json, ModelResponse, TraceEntry } from "../state/index.ts";
 import type { Auth } from "./auth.ts";
+import type { AwaitedChild } from "./awaited-child.ts";
 
 /** The agent for which a tool runs. */
 export interface RunAgent {
@@ -57,6 +58,11 @@ export interface SpawnedChild {
   readonly result: Promise<{ readonly status: string; readonly text: string }>;
 }
 
+export interface AwaitOptions {
+  /** What comes before the child's answer in the call's result, for instance a heading. */
+  readonly prefix?: string | undefined;
+}
+
 /**
  * What a tool sees of the run that called it (row H6). It is valid during the call only: afterwards every access
  * throws `InvalidInputError`. The runtime implements it.
@@ -89,4 +95,10 @@ export interface RunContext {
   readonly saveArtifact: (artifact: ArtifactInput) => Promise<SavedArtifact>;
   /** Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. */
   readonly spawn: (definition: unknown, input: string, options: SpawnOptions) => Promise<SpawnedChild>;
+  /**
+   * To be returned by the tool: `return run.await(child)`. The tool's code is over then; its call waits for the child, through
+   * restarts and without holding a slot, and the child's answer is the call's result. Throws `InvalidInputError` for a child
+   * that this turn has not spawned.
+   */
+  readonly await: (child: Pick<SpawnedChild, "agentId">, options?: AwaitOptions) => AwaitedChild;
 }

@@ -198,6 +198,43 @@ export function childEnded(index = 0, step = 1): Body<"child.ended"> {
   };
 }
 
+/** A call's child that goes on by itself. */
+export function backgroundSpawned(index = 0): Body<"child.spawned"> {
+  return { ...childSpawned(index), background: { onEnd: "keep" } };
+}
+
+export function childAwaited(index = 0): Body<"child.awaited"> {
+  return { type: "child.awaited", turnId, step: 1, callId: callIdAt(index), childId: `desk~${index}` };
+}
+
+/** The end of a child in the background, in the turn or, with `turnId` left out, between two. */
+export function childReported(index = 0, parts: Parts<"child.reported"> = {}): Body<"child.reported"> {
+  return {
+    type: "child.reported",
+    turnId,
+    childId: `desk~${index}`,
+    childTurnId: `desk~${index}#1`,
+    name: "reader",
+    outcome: "completed",
+    stopReason: "completed",
+    text: "read",
+    error: null,
+    messageId: `desk~${index}#1:report`,
+    actorId: null,
+    wakes: false,
+    ...parts,
+  };
+}
+
+/** Waits for so many children, all of them or any. */
+export function callWaiting(children: number, wanted: "all" | "any" = "all"): Body<"call.waiting"> {
+  const childIds = Array.from({ length: children }, (_, index) => `desk~${index}`);
+  const callId = callIdAt(0);
+  return { type: "call.waiting", turnId, step: 1, callId, childIds, openIds: childIds, for: wanted, until: 9_000 };
+}
+
+export const callExpired: Body<"call.expired"> = { type: "call.expired", turnId, step: 1, callId: callIdAt(0) };
+
 export function refused(
   reason: EntryOf<"intent.refused">["reason"],
   intent: EntryOf<"intent.refused">["intent"] = "model.requested",

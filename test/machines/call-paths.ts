@@ -1,9 +1,14 @@
 import { toolCallMachine } from "../../src/machines/index.ts";
 import { type CallState, declareCall, type Entry, verdictsOf } from "../../src/state/index.ts";
 import {
+  backgroundSpawned,
+  callExpired,
   callGated,
   callIdAt,
+  callWaiting,
+  childAwaited,
   childEnded,
+  childReported,
   childSpawned,
   journalOf,
   refused,
@@ -38,7 +43,14 @@ export function callPaths(): Path[] {
     toolRetrying(),
     toolStarted(0, 1, 2),
     childSpawned(),
+    backgroundSpawned(),
     childEnded(),
+    childAwaited(),
+    callWaiting(2, "all"),
+    callWaiting(2, "any"),
+    childReported(0),
+    childReported(1),
+    callExpired,
     refused("paused", "tool.started", { callId }),
     refused("budget", "tool.started", { callId }),
     resumed,
@@ -62,7 +74,7 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
   const { decision, openRequest } = call;
   if (call.outcome !== null) return isLegalReview(call, entry);
   const mayGoOn = decision === null || decision.verdict === "approved" || decision.verdict === "provided";
-  const isFree = call.startedEpoch === null && !call.childId && openRequest === null && mayGoOn;
+  const isFree = call.startedEpoch === null && !call.childId && !call.wait && openRequest === null && mayGoOn;
   const isAllowed = call.gate?.verdict === "allowed" && isFree;
   switch (entry.type) {
     case "call.gated":
@@ -80,7 +92,14 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
     case "child.spawned":
       return isAllowed && call.attempt === 0;
     case "child.ended":
-      return call.childId !== null && call.childResult === null;
+      return call.childId !== null && call.childResult === null && !call.isBackground;
+    case "child.awaited":
+    case "call.waiting":
+      return call.startedEpoch !== null;
+    case "child.reported":
+      return call.wait?.openIds.includes(entry.childId) ?? false;
+    case "call.expired":
+      return call.wait !== null && call.wait.openIds.length > 0;
     case "intent.refused":
       return isAllowed && call.refusal === null;
     case "hook.applied":

@@ -28,6 +28,7 @@ export const recordedCallMachine = toolCallMachine.provide({
   actors: {
     performCall: recorder<CallEffectInput>("performCall"),
     settleChild: recorder<CallEffectInput>("settleChild"),
+    settleWait: recorder<CallEffectInput>("settleWait"),
     reviewCall: recorder<CallEffectInput>("reviewCall"),
   },
 });

@@ -76,7 +76,7 @@ const toolCall = {
   paths: callPaths(),
   start: startCall,
   ends: ["settled", "outcomeUnknown"],
-  waits: ["held", "awaitingChild", "awaitingDecision"],
+  waits: ["held", "awaitingChild", "awaitingReports", "awaitingDecision"],
 };
 
 test.each([

@@ -13,6 +13,7 @@ import {
 import {
   at,
   budgetFreed,
+  childReported,
   failure,
   hookApplied,
   journalOf,
@@ -57,6 +58,7 @@ export const plainTurn: TurnPlan = {
     refused("paused"),
     budgetFreed,
     resumed,
+    childReported(0, { wakes: true }),
   ],
 };
 
@@ -150,6 +152,8 @@ function isLegal({ value, context }: Explored, entry: Entry): boolean {
       return turn.unreviewedCallIds.includes(entry.callId);
     case "intent.refused":
       return assembles;
+    case "child.reported":
+      return turn.heldMessageIds.length === 0 && state !== "receiving" && turn.step < 2;
     case "stop.signalled":
     case "effect.failed":
       return signal === undefined;
@@ -205,11 +209,11 @@ function outcomeOf(reason: StopReason | undefined): TurnOutcome {
 /** What the turn's way depends on; ordinals and times grow for ever and are left out. */
 function keyOf({ value, context }: Explored): unknown {
   const { step, attempt, retryAt, openRequest, appliedHooks, execution, react, ...turn } = context as TurnState;
-  const { openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions } = turn;
+  const { openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions, heldMessageIds } = turn;
   const { stopSignals, isContinuationRequested } = execution.continuation;
   const signals = stopSignals.map(({ reason }) => reason).sort();
   return [
     [value, step, attempt, retryAt, openRequest !== null, appliedHooks, signals, isContinuationRequested],
-    [openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions, effectsAt(react).callLlm],
+    [openCallIds, unreviewedCallIds, outputFits, outputRepairs, compactions, effectsAt(react).callLlm, heldMessageIds],
   ];
 }

@@ -73,7 +73,12 @@ export function leadAndReader(): TroupeEvent[] {
   say(lead, 0, { type: "turn.started", number: 1, prompt: "Compare the papers" });
   say(lead, 1, { type: "step.started", model: "gpt-5" }, 1);
   say(lead, 100, { ...answer, toolCalls: 1 }, 1);
-  say(lead, 2, { type: "subagent.spawned", callId: spawningCall, childId: "desk~1234abcd", definition: "reader" }, 1);
+  say(
+    lead,
+    2,
+    { type: "subagent.spawned", callId: spawningCall, childId: "desk~1234abcd", definition: "reader", mode: "await" },
+    1,
+  );
   say(reader, 1, { type: "turn.started", number: 1, prompt: "paper A" });
   say(reader, 0, { type: "step.started", model: "gpt-5-mini" }, 1);
   say(reader, 10, { type: "step.restarted", attempt: 2, error: failure, retryAt: clock.at + 50 }, 1);
@@ -88,7 +93,7 @@ export function leadAndReader(): TroupeEvent[] {
   );
   say(reader, 5, { type: "turn.completed", ...end, text: "A says yes", costMicros: null });
   const ended = { childId: "desk~1234abcd", outcome: "completed", stopReason: "completed" } as const;
-  say(lead, 1, { type: "subagent.ended", ...ended }, 1);
+  say(lead, 1, { type: "subagent.ended", mode: "await", ...ended }, 1);
   say(lead, 1, { type: "tool.completed", callId: "desk#1:1:0", name: "reader", durationMs: 190 }, 1);
   say(lead, 8, { type: "turn.completed", ...end });
   return events;

@@ -167,7 +167,7 @@ describe("what has no start of its own", () => {
     );
     const operations = operationsOf([
       begun,
-      desk.tell({ type: "subagent.spawned", callId: null, childId: "desk~1", definition: "reader" }, 1),
+      desk.tell({ type: "subagent.spawned", callId: null, childId: "desk~1", definition: "reader", mode: "await" }, 1),
       child.tell({ type: "turn.started", number: 1, prompt: "" }),
     ]);
     expect(operations.at(-1)).toMatchObject({ key: "desk~1#1", parent: "desk#1" });

@@ -34,6 +34,7 @@ const cases: readonly (readonly [TroupeEvent, string])[] = [
       callId: "ask-mibodu#1:1:0",
       childId: "ask-mibodu~3fa9c1d2",
       definition: "reader",
+      mode: "await",
     }),
     "asks reader ~3fa9c1",
   ],

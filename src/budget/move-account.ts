@@ -1,0 +1,114 @@
+import { type Account, openAccount, usedAt } from "./account.ts";
+import type { Limits } from "./limits.ts";
+
+/** Account that the children share which go on in the background when their turn has ended. */
+export function backgroundAccountId(turnId: string): string {
+  return `background:${turnId}`;
+}
+
+/** The accounts after a move. */
+export interface AccountMove {
+  /** The turn's account, without what was moved. */
+  readonly turn: Account;
+  /** The new account between the moved ones and what is above the turn's; undefined where it would hold nobody back. */
+  readonly background: Account | undefined;
+  /** The moved accounts, under it. */
+  readonly children: readonly Account[];
+}
+
+/**
+ * The turn of `turn` ends while these accounts right under it go on: they get an account of their own beside it, with what
+ * the turn has left as its limits. What they have reserved and who of them works leaves the turn's account with them; what
+ * is above both stays as it is. `above` is the account above the turn's, if there is one.
+ *
+ * Nobody gains room: what is used and reserved on the turn's account and on the new one together is never more than the
+ * turn's limits allowed, in whatever order calls are settled later (properties in the tests).
+ */
+export function moveToBackground(
+  turn: Account,
+  children: readonly Account[],
+  above: Account | undefined,
+  now: number,
+): AccountMove {
+  const moved = children.reduce(
+    (sum, { reserved, activeCount }) => ({
+      tokens: sum.tokens + reserved.tokens,
+      costMicros: sum.costMicros + reserved.costMicros,
+      activeCount: sum.activeCount + activeCount,
+    }),
+    { tokens: 0, costMicros: 0, activeCount: 0 },
+  );
+  const reserved = {
+    tokens: Math.max(0, turn.reserved.tokens - moved.tokens),
+    costMicros: Math.max(0, turn.reserved.costMicros - moved.costMicros),
+  };
+  const left = limitsLeft({ ...turn, reserved }, now);
+  const rest = withFewerActive({ ...turn, reserved }, moved.activeCount, now);
+  if (isImplied(left, turn, above, now)) {
+    return { turn: rest, background: undefined, children: under(children, turn.parentId) };
+  }
+  const opened = openAccount({
+    id: backgroundAccountId(turn.turnId ?? turn.id),
+    agentId: turn.agentId,
+    turnId: turn.turnId,
+    parentId: turn.parentId,
+    limits: left,
+  });
+  const background: Account = {
+    ...opened,
+    reserved: { tokens: moved.tokens, costMicros: moved.costMicros },
+    activeCount: moved.activeCount,
+    activeSince: moved.activeCount > 0 ? now : null,
+  };
+  return { turn: rest, background, children: under(children, background.id) };
+}
+
+function under(children: readonly Account[], parentId: string | null): Account[] {
+  return children.map((child) => ({ ...child, parentId }));
+}
+
+/** What is neither used nor reserved by those that stay. A deadline, and how limits are held, are the same for all. */
+function limitsLeft(account: Account, now: number): Limits {
+  const { limits, reserved } = account;
+  const used = usedAt(account, now);
+  const left = (max: number, gone: number): number => Math.max(0, max - gone);
+  const { maxSteps, maxTreeSteps, maxToolCalls, maxTreeToolCalls, maxTokens, maxCostMicros, maxActiveMs, ...others } =
+    limits;
+  return {
+    ...others,
+    ...(maxSteps === undefined ? {} : { maxSteps: left(maxSteps, used.steps) }),
+    ...(maxTreeSteps === undefined ? {} : { maxTreeSteps: left(maxTreeSteps, used.treeSteps) }),
+    ...(maxToolCalls === undefined ? {} : { maxToolCalls: left(maxToolCalls, used.toolCalls) }),
+    ...(maxTreeToolCalls === undefined ? {} : { maxTreeToolCalls: left(maxTreeToolCalls, used.treeToolCalls) }),
+    ...(maxTokens === undefined ? {} : { maxTokens: left(maxTokens, used.tokens + reserved.tokens) }),
+    ...(maxCostMicros === undefined
+      ? {}
+      : { maxCostMicros: left(maxCostMicros, used.costMicros + reserved.costMicros) }),
+    ...(maxActiveMs === undefined ? {} : { maxActiveMs: left(maxActiveMs, used.activeMs) }),
+  };
+}
+
+function withFewerActive(account: Account, fewer: number, now: number): Account {
+  const activeCount = Math.max(0, account.activeCount - fewer);
+  if (account.activeSince === null || activeCount > 0) return { ...account, activeCount };
+  return { ...account, activeCount, activeSince: null, used: usedAt(account, now) };
+}
+
+/**
+ * Whether the account above leaves no more than this on any limit, so that limits of their own would hold nobody back. So it
+ * is where a turn that was started for a child's end leaves children behind: the line of accounts does not grow.
+ */
+function isImplied(left: Limits, turn: Account, above: Account | undefined, now: number): boolean {
+  const { deadlineAt, strict, finalAnswer, ...amounts } = left;
+  if (!above) return Object.keys(left).length === 0;
+  const { limits } = above;
+  if ((strict && !limits.strict) || (finalAnswer && !limits.finalAnswer)) return false;
+  if (deadlineAt !== undefined && (limits.deadlineAt === undefined || limits.deadlineAt > deadlineAt)) return false;
+  // What others have reserved there may come free again.
+  const leftAbove = limitsLeft({ ...above, reserved: { tokens: 0, costMicros: 0 } }, now);
+  return (Object.keys(amounts) as (keyof typeof amounts)[]).every((name) => {
+    const isOwn = name === "maxSteps" || name === "maxToolCalls";
+    if (isOwn && above.agentId !== turn.agentId) return false;
+    return (leftAbove[name] ?? Number.POSITIVE_INFINITY) <= (amounts[name] ?? 0);
+  });
+}

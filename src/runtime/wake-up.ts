@@ -1,0 +1,12 @@
+import type { Message } from "../state/index.ts";
+import type { Activation } from "./activation.ts";
+import { pauseAgent } from "./intake.ts";
+
+/** Brings a created or shut down agent to `ready`, or to `paused` where it is held; any other is left as it is. */
+export function wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
+  const { lifecycle, definition, identity } = activation;
+  if (lifecycle !== "created" && lifecycle !== "shutdown") return;
+  activation.append({ type: "agent.starting" });
+  activation.append({ type: "agent.started", definition: definition.ref }, { messages: conversation });
+  if (identity.pause) pauseAgent(activation, identity.pause.by);
+}
