@@ -30,7 +30,8 @@ const step = (ran: string[] = []) =>
   });
 const usage = { inputTokens: 100, outputTokens: 50 };
 /** Calls the tool while it has one, and answers where it has none. */
-const diligent: ModelScript = ({ tools }) => (tools ? { ...calling("step"), usage } : { text: "what I have", usage });
+const diligent: ModelScript = ({ tools }) =>
+  tools ? { toolCalls: [{ name: "step" }], usage } : { text: "what I have", usage };
 const stubborn: ModelScript = () => ({ text: "still at it", toolCalls: [{ name: "step" }], usage });
 
 describeRuntimes("a budget with finalAnswer", (stage) => {
