@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type Amounts, amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
 import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
 import { type ModelUse, modelUseSchema } from "./model-use.ts";
+import { waiterSchema } from "./waiter.ts";
 
 /**
  * One node in the tree of accounts (design, Budgets). A turn has an account; an agent has one when it holds a budget
@@ -32,8 +33,11 @@ export const accountSchema = z.object({
   activeSince: z.number().int().nullable(),
   /** Limits for which the warning at 80 % was given. */
   warned: z.array(limitNameSchema),
-  /** Agents that wait for others' reservations here. */
-  waiters: z.array(z.string()),
+  /**
+   * Calls that wait for others' reservations, here or below, in the order of their first asks. Kept on the account at the
+   * top, so that there is one order for all accounts under it.
+   */
+  waiters: z.array(waiterSchema),
 });
 export type Account = z.infer<typeof accountSchema>;
 

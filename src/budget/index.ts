@@ -10,3 +10,6 @@ export * from "./reserve.ts";
 export * from "./settle.ts";
 export * from "./spending.ts";
 export * from "./turn-flags.ts";
+export * from "./waiter.ts";
+export * from "./waiting-line.ts";
+export * from "./wake-next.ts";

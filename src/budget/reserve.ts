@@ -4,6 +4,7 @@ import type { ReservedAmounts } from "./amounts.ts";
 import { type LimitName, reachedLimit } from "./limits.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
 import { costBound, outputWithin, priceSchema } from "./price.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** What a model call asks for before it is made. */
 export const reservationAskSchema = z.object({
@@ -48,15 +49,22 @@ export const reservationSchema = z.object({
 });
 export type Reservation = z.infer<typeof reservationSchema>;
 
+/** How much a call takes, and what stands in its way. */
+export interface Wish extends Pick<Waiter, "most" | "least" | "blockedOn"> {}
+
 export type ReserveOutcome =
   | {
       readonly granted: true;
+      readonly wish: Wish;
       readonly reservation: Reservation;
       readonly accounts: readonly Account[];
       /** The limit for which the reservation is the last one, without this call's own tokens and cost. */
       readonly last?: MetLimit;
     }
-  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
+  | ({ readonly granted: false; readonly reason: "mustWait"; readonly wish: Wish } & MetLimit)
+  | Exhausted;
+
+type Exhausted = { readonly granted: false; readonly reason: "budget" | "unpriced" } & MetLimit;
 
 export const DEFAULT_OUTPUT_TOKENS = 4096;
 export const MINIMUM_OUTPUT_TOKENS = 256;
@@ -86,10 +94,12 @@ export function reserve(
       rooms.push(room);
     }
   }
-  const tooSmall = rooms.find((room) => room.now < outputTokens);
-  if (tooSmall) return { granted: false, reason: "mustWait", ...tooSmall.met };
-  const costMicros = ask.price ? costBound(ask.price, ask.promptTokens, outputTokens) : 0;
-  const tokens = ask.promptTokens + outputTokens;
+  const tooSmall = rooms.filter((room) => room.now < outputTokens);
+  const most = boundsOf(ask, outputTokens);
+  const least = boundsOf(ask, Math.min(outputTokens, ask.minimumOutputTokens));
+  const wish = { most, least, blockedOn: [...new Set(tooSmall.map(({ met }) => met.accountId))] };
+  if (tooSmall[0]) return { granted: false, reason: "mustWait", wish, ...tooSmall[0].met };
+  const { tokens, costMicros } = most;
   const accounts = chain.map((account) => withReservation(account, ask, tokens, costMicros));
   const last = ask.finalAnswer === true ? lastFor(accounts, ask, { tokens, costMicros }) : undefined;
   const { accountId, model } = ask;
@@ -107,12 +117,16 @@ export function reserve(
       ...unpriced,
       ...(last ? { isLast: true } : {}),
     },
+    wish,
     accounts,
     ...(last ? { last } : {}),
   };
 }
 
-type Exhausted = Extract<ReserveOutcome, { granted: false }>;
+function boundsOf({ price, promptTokens }: ReservationAsk, outputTokens: number): ReservedAmounts {
+  const costMicros = price ? costBound(price, promptTokens, outputTokens) : 0;
+  return { tokens: promptTokens + outputTokens, costMicros };
+}
 
 interface Times {
   readonly now: number;

@@ -3,6 +3,7 @@ import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Re
 import { holderOfAccount } from "./account-holder.ts";
 import { saveArtifacts, withVersions } from "./artifact-versions.ts";
 import type { Batch, SpawnOrder } from "./batch.ts";
+import { endWaits, forgetSideCalls } from "./end-waits.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
 import { standingMark } from "./marks.ts";
 import type { Moment } from "./moment.ts";
@@ -28,12 +29,14 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
   checkOrder(batch);
 
-  const ledger = new Ledger(tables, batch.key, record.rootAgentId, moment);
+  const ledger = new Ledger(tables, batch, record.rootAgentId, moment);
   for (const move of batch.moves) ledger.apply(move);
   const posted = new Set<string>();
   if (batch.cleared !== null) tables.clearMessages(batch.key);
   if (batch.cleared === "all") tables.clearArtifacts(batch.key);
   const entries = withVersions(judgeAll(tables, batch, record, ledger, posted), saveArtifacts(tables, batch));
+
+  endWaits(batch, record, ledger);
 
   tables.removeFromInbox(batch.key, batch.acknowledged);
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
@@ -118,6 +121,7 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
 }
 
 function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
+  if (intent.type === "model.requested") forgetSideCalls(intent.ask, ledger);
   if (intent.type === "model.requested" || intent.type === "generate.requested") return ledger.reserve(intent.ask);
   if (intent.type === "tool.started" && intent.attempt > 1) return { granted: true, reservation: null };
   return ledger.countToolCall(intent.accountId, agentId);

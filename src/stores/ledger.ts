@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import {
   type Account,
   type BudgetWarning,
@@ -11,13 +10,16 @@ import {
   openAccount,
   type Reservation,
   type ReservationAsk,
-  reserve,
+  reserveInTurn,
   settle,
+  type Waiter,
+  wakeNext,
+  withoutWaiters,
 } from "../budget/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
-import type { BudgetMove } from "./batch.ts";
+import type { Batch, BudgetMove } from "./batch.ts";
 import type { Moment } from "./moment.ts";
 import type { Tables } from "./tables.ts";
 
@@ -32,6 +34,7 @@ export type Judgement =
  * Invariants
  * 1. Every account is read at most once and written at most once per batch.
  * 2. A change reaches the account and all above it, or none.
+ * 3. Whoever waits and may be granted by what the batch has changed is told by it (`wakeNext`).
  */
 export class Ledger {
   readonly #tables: Tables;
@@ -43,12 +46,16 @@ export class Ledger {
   readonly #stored = new Map<string, Account>();
   readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
-  /** Accounts from under which others were moved. */
-  readonly #left = new Set<string>();
+  /** Accounts at the top of trees in which somebody who waits may be granted now. */
+  readonly #freed = new Set<string>();
+  /** The same where all who wait have to ask again, because accounts were moved. */
+  readonly #disbanded = new Set<string>();
+  readonly #batchId: string;
 
-  constructor(tables: Tables, key: AgentKey, rootAgentId: string, { now, steady }: Moment) {
+  constructor(tables: Tables, { id, key }: Pick<Batch, "id" | "key">, rootAgentId: string, { now, steady }: Moment) {
     this.#tables = tables;
     this.#key = key;
+    this.#batchId = id;
     this.#rootAgentId = rootAgentId;
     this.#now = steady;
     this.#wallNow = now;
@@ -62,32 +69,46 @@ export class Ledger {
   apply(move: BudgetMove): void {
     if (move.type === "open") return this.open(move.account);
     if (move.type === "settle") {
-      return this.#putAll(settle(this.#chain(move.settlement.reservation.accountId), move.settlement));
+      const chain = this.#chain(move.settlement.reservation.accountId);
+      this.#mayWake(chain);
+      return this.#putAll(settle(chain, move.settlement));
     }
     if (move.type === "background") return this.#moveToBackground(move.accountId, move.childAccountIds);
     this.#putAll(countActivity(this.#chain(move.accountId), move.isActive, this.#now));
   }
 
   #moveToBackground(accountId: string, childAccountIds: readonly string[]): void {
-    const turn = this.#find(accountId);
+    const chain = this.#find(accountId) ? this.#chain(accountId) : [];
+    const [turn, above] = chain;
     const children = childAccountIds.flatMap((id) => this.#find(id) ?? []).filter((one) => one.parentId === accountId);
     if (!turn || children.length === 0) return;
-    const above = turn.parentId === null ? undefined : this.#find(turn.parentId);
     const { turn: rest, background, children: moved } = moveToBackground(turn, children, above, this.#now);
     this.#putAll([rest, ...(background ? [background] : []), ...moved]);
-    // Whoever waits here may have been moved: it asks again where it is now.
-    this.#left.add(accountId);
+    // Whoever waits may have been moved: it asks again where it is now.
+    const top = chain.at(-1);
+    if (top) this.#disbanded.add(top.id);
   }
 
   reserve(ask: ReservationAsk): Judgement {
-    const outcome = reserve(this.#chain(ask.accountId), ask, this.#now, this.#wallNow);
-    if (outcome.granted) {
-      this.#putAll(outcome.accounts);
-      const { reservation, last } = outcome;
-      return { granted: true, reservation, ...(last ? { last } : {}) };
-    }
-    if (outcome.reason === "mustWait") this.#wait(outcome.accountId, ask.agentId);
-    return outcome;
+    const chain = this.#chain(ask.accountId);
+    const find = (id: string): Account | undefined => this.#find(id);
+    const { outcome, accounts, mayWake } = reserveInTurn(chain, ask, find, this.#now, this.#wallNow);
+    this.#putAll(accounts);
+    if (mayWake) this.#mayWake(chain);
+    if (!outcome.granted) return outcome;
+    const { reservation, last } = outcome;
+    return { granted: true, reservation, ...(last ? { last } : {}) };
+  }
+
+  /** Takes those out of the line who wait on the account's tree and match; they are not told. */
+  leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
+    if (!this.#find(accountId)) return;
+    const chain = this.#chain(accountId);
+    const top = chain.at(-1);
+    const rest = top && withoutWaiters(top, isGone);
+    if (!rest || rest === top) return;
+    this.#put(rest);
+    this.#mayWake(chain);
   }
 
   countToolCall(accountId: string, agentId: string): Judgement {
@@ -101,19 +122,14 @@ export class Ledger {
   flush(): { warnings: BudgetWarning[]; posted: string[]; timers: Timer[]; accounts: Account[] } {
     const accounts: Account[] = [];
     const warnings: BudgetWarning[] = [];
-    const posted: string[] = [];
     const timers: Timer[] = [];
+    const posted = [...this.#freed, ...this.#disbanded].flatMap((topId) => this.#wake(topId));
     for (const id of this.#changed) {
       const current = this.#current.get(id);
       if (!current) continue;
       const stored = this.#stored.get(id);
-      const noted = newWarnings(current, this.#now);
-      warnings.push(...noted.warnings);
-      let { account } = noted;
-      if (stored && account.waiters.length > 0 && (this.#left.has(id) || isFreer(account, stored))) {
-        posted.push(...this.#wake(account));
-        account = { ...account, waiters: [] };
-      }
+      const { account, warnings: reached } = newWarnings(current, this.#now);
+      warnings.push(...reached);
       this.#tables.putAccount(this.#key.tenant, this.#rootAgentId, account);
       accounts.push(account);
       timers.push(...changeTimers(this.#tables, this.#key.tenant, stored, account));
@@ -121,21 +137,21 @@ export class Ledger {
     return { warnings, posted, timers, accounts };
   }
 
-  #wake(account: Account): string[] {
-    const item: InboxItem = {
-      kind: "budget.freed",
-      key: `budget.freed:${account.id}:${randomUUID()}`,
-      at: this.#wallNow,
-    };
-    for (const agentId of account.waiters) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);
-    return account.waiters;
+  #mayWake(chain: readonly Account[]): void {
+    const top = chain.at(-1);
+    if (top) this.#freed.add(top.id);
   }
 
-  #wait(accountId: string, agentId: string): void {
-    const account = this.#find(accountId);
-    if (account && !account.waiters.includes(agentId)) {
-      this.#put({ ...account, waiters: [...account.waiters, agentId] });
-    }
+  #wake(topId: string): string[] {
+    const top = this.#find(topId);
+    if (!top || top.waiters.length === 0) return [];
+    const { waiters, agentIds } = this.#disbanded.has(topId)
+      ? { waiters: [], agentIds: [...new Set(top.waiters.map(({ agentId }) => agentId))] }
+      : wakeNext(top.waiters, (id) => this.#find(id), this.#wallNow);
+    if (agentIds.length > 0 || waiters.length < top.waiters.length) this.#put({ ...top, waiters: [...waiters] });
+    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${this.#batchId}`, at: this.#wallNow };
+    for (const agentId of agentIds) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);
+    return [...agentIds];
   }
 
   #find(id: string): Account | undefined {
@@ -169,9 +185,4 @@ export class Ledger {
   #putAll(accounts: readonly Account[]): void {
     for (const account of accounts) this.#put(account);
   }
-}
-
-/** Whether less is set aside than before, so that who waits may ask again. */
-function isFreer(account: Account, stored: Account): boolean {
-  return account.reserved.tokens < stored.reserved.tokens || account.reserved.costMicros < stored.reserved.costMicros;
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { AgentKey, AgentRecord, InboxItem } from "../state/index.ts";
 import { abortSpenders } from "./abort-spenders.ts";
+import { endWaitsOf } from "./end-waits.ts";
 import type { MarkOutcome } from "./outcomes.ts";
 import type { AbortCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
@@ -24,7 +25,9 @@ export function pause(
   if (!record.pause) tables.putAgent({ ...record, pause: { by, at: now } });
   const hurry = isHurried ? { now: true } : {};
   const item: InboxItem = { kind: "pause", key: switchKey("pause", key), at: now, by, ...hurry };
-  return { type: "marked", posted: postToTree(tables, record, () => item) };
+  const held = postToTree(tables, record, () => item);
+  const records = held.flatMap((agentId) => tables.agent({ tenant: key.tenant, agentId }) ?? []);
+  return { type: "marked", posted: [...held, ...endWaitsOf(tables, records, item.key, now)] };
 }
 
 export function resume(tables: Tables, key: AgentKey, by: string, now: number): MarkOutcome {

@@ -54,7 +54,7 @@ describe("a reservation", () => {
     const first = reserve([account({ maxTokens: 900 })], ask(), 0);
     if (!first.granted) throw new Error("there is room for one");
     const second = reserve(first.accounts, ask(), 0);
-    expect(second).toEqual({
+    expect(second).toMatchObject({
       granted: false,
       reason: "mustWait",
       accountId: "a",
