@@ -42,9 +42,9 @@ export function moveToBackground(
     tokens: Math.max(0, turn.reserved.tokens - moved.tokens),
     costMicros: Math.max(0, turn.reserved.costMicros - moved.costMicros),
   };
-  const left = limitsLeft({ ...turn, reserved }, now);
+  const limits = limitsLeft({ ...turn, reserved }, now);
   const rest = withFewerActive({ ...turn, reserved }, moved.activeCount, now);
-  if (isImplied(left, turn, above, now)) {
+  if (isImplied(limits, turn, above, now)) {
     return { turn: rest, background: undefined, children: under(children, turn.parentId) };
   }
   const opened = openAccount({
@@ -52,7 +52,7 @@ export function moveToBackground(
     agentId: turn.agentId,
     turnId: turn.turnId,
     parentId: turn.parentId,
-    limits: left,
+    limits,
   });
   const background: Account = {
     ...opened,
@@ -67,11 +67,14 @@ function under(children: readonly Account[], parentId: string | null): Account[]
   return children.map((child) => ({ ...child, parentId }));
 }
 
+function left(max: number, gone: number): number {
+  return Math.max(0, max - gone);
+}
+
 /** What is neither used nor reserved by those that stay. A deadline, and how limits are held, are the same for all. */
 function limitsLeft(account: Account, now: number): Limits {
   const { limits, reserved } = account;
   const used = usedAt(account, now);
-  const left = (max: number, gone: number): number => Math.max(0, max - gone);
   const { maxSteps, maxTreeSteps, maxToolCalls, maxTreeToolCalls, maxTokens, maxCostMicros, maxActiveMs, ...others } =
     limits;
   return {
@@ -98,9 +101,9 @@ function withFewerActive(account: Account, fewer: number, now: number): Account 
  * Whether the account above leaves no more than this on any limit, so that limits of their own would hold nobody back. So it
  * is where a turn that was started for a child's end leaves children behind: the line of accounts does not grow.
  */
-function isImplied(left: Limits, turn: Account, above: Account | undefined, now: number): boolean {
-  const { deadlineAt, strict, finalAnswer, ...amounts } = left;
-  if (!above) return Object.keys(left).length === 0;
+function isImplied(own: Limits, turn: Account, above: Account | undefined, now: number): boolean {
+  const { deadlineAt, strict, finalAnswer, ...amounts } = own;
+  if (!above) return Object.keys(own).length === 0;
   const { limits } = above;
   if ((strict && !limits.strict) || (finalAnswer && !limits.finalAnswer)) return false;
   if (deadlineAt !== undefined && (limits.deadlineAt === undefined || limits.deadlineAt > deadlineAt)) return false;

@@ -77,17 +77,18 @@ export class AgentHandle implements Agent {
     return new TurnHandle(this.#core, this.agentId, this.#openTurn(input, options));
   }
 
-  async #openTurn(input: Content | null, options: TurnOptions): Promise<string> {
+  async #openTurn(input: Content | null, options: TurnOptions, isFirst = false): Promise<string> {
     const { auth, budget, ifBusy, signal } = options;
     assertInput(input);
     const limits = budget === undefined ? null : limitsOf(budget, this.#core.clock.now());
     this.#core.assertOpen();
     const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
     if (isAsleep) throw this.#notStarted();
-    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy: ifBusy ?? "refuse" } as const;
+    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy: ifBusy ?? "refuse", isFirst } as const;
     const outcome = await this.#core.stores.openTurn(this.#key, command, this.#core.clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
     if (outcome.type === "refused") throw this.#notStarted();
+    if (outcome.type === "given") return outcome.turnId;
     if (outcome.type === "busy") {
       throw new AgentBusyError(
         `agent "${this.agentId}" is busy with turn ${outcome.openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
@@ -220,10 +221,10 @@ export class AgentHandle implements Agent {
   }
 
   async spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent> {
-    const { record, isNew } = await createChild(this.#core, this.#record, definition, options);
+    const record = await createChild(this.#core, this.#record, definition, options);
     const agent = new AgentHandle(this.#core, record);
     await agent.start();
-    const turn = isNew ? agent.executeTurn(input) : agent.turn(turnIdOf(record.agentId, 1));
+    const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn(input, {}, true));
     await turn.id;
     return { agent, turn };
   }

@@ -6,13 +6,13 @@ import { type AgentRecord, childIdOf } from "../state/index.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import type { SpawnAgentOptions } from "./types.ts";
 
-/** Creates the child that code asks for; the same key is the same child, and it is new until it has been given its turn. */
+/** Creates the child that code asks for; the same key is the same child. */
 export async function createChild(
   core: RuntimeCore,
   parent: AgentRecord,
   definition: AgentDefinition,
   options: SpawnAgentOptions,
-): Promise<{ readonly record: AgentRecord; readonly isNew: boolean }> {
+): Promise<AgentRecord> {
   const depth = parent.depth + 1;
   const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
   if (depth > maxDepth) {
@@ -51,5 +51,5 @@ export async function createChild(
     },
     { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
   );
-  return { record, isNew: record.nextTurnNumber === 1 };
+  return record;
 }

@@ -38,6 +38,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   if (!found) return { type: "notFound" };
   if (found.status === "created" || found.status === "shutdown") return { type: "refused", status: found.status };
   const { openTurnId } = found;
+  if (command.isFirst && found.nextTurnNumber > 1) return { type: "given", turnId: turnIdOf(key.agentId, 1) };
   if (openTurnId !== null && command.ifBusy === "refuse") return { type: "busy", openTurnId };
   const isSuperseding = openTurnId !== null && command.ifBusy === "supersede";
   const aborted = isSuperseding ? supersede(tables, key, openTurnId, command.actorId, now) : [];

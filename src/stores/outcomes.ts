@@ -56,6 +56,8 @@ export type OpenTurnOutcome =
       /** The agent itself, and whoever else was aborted with the turn that this one supersedes. */
       readonly posted: readonly string[];
     }
+  /** The agent has had its first turn, and this was to be it. */
+  | { readonly type: "given"; readonly turnId: string }
   | { readonly type: "busy"; readonly openTurnId: string }
   | { readonly type: "refused"; readonly status: Lifecycle }
   | { readonly type: "notFound" };

@@ -33,6 +33,8 @@ export interface TurnCommand {
    * already. `supersede`: the same, and the open turn is aborted, with all that works below it.
    */
   readonly ifBusy: "refuse" | "queue" | "supersede";
+  /** It is the agent's first turn, or none: given twice, it is opened once. */
+  readonly isFirst?: boolean | undefined;
 }
 
 export interface AbortCommand {

@@ -89,18 +89,19 @@ test("nobody gains room by a move, and what is reserved and who works is counted
   expect(wakes).toBeGreaterThan(150);
 });
 
+const spent = (changes: Partial<Account>): Account => ({
+  ...account(
+    { maxTokens: 1_000, maxSeconds: 60, maxSteps: 5, maxToolCalls: 9 },
+    { id: "turn:desk#1", turnId: "desk#1" },
+  ),
+  ...changes,
+});
+const child = (changes: Partial<Account> = {}): Account => ({
+  ...account({}, { id: "agent:desk~0", agentId: "desk~0", parentId: "turn:desk#1" }),
+  ...changes,
+});
+
 describe("what a turn leaves to its children in the background", () => {
-  const spent = (changes: Partial<Account>): Account => ({
-    ...account(
-      { maxTokens: 1_000, maxSeconds: 60, maxSteps: 5, maxToolCalls: 9 },
-      { id: "turn:desk#1", turnId: "desk#1" },
-    ),
-    ...changes,
-  });
-  const child = (changes: Partial<Account> = {}): Account => ({
-    ...account({}, { id: "agent:desk~0", agentId: "desk~0", parentId: "turn:desk#1" }),
-    ...changes,
-  });
   const used = { ...account().used, tokens: 300, steps: 2, toolCalls: 1, activeMs: 10_000 };
 
   test("its limits less what is used, and less what those that stay have reserved", () => {
