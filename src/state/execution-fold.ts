@@ -1,3 +1,4 @@
+import type { Settlement } from "../budget/index.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import type { AgentStep, ExecutionState, StoredError, ToolExecution } from "./execution.ts";
 import { addUsage, type Usage } from "./model-call.ts";
@@ -24,9 +25,9 @@ export function foldExecution(
     case "model.failed":
       return failedAttempt(execution, entry);
     case "generate.failed":
-      return withUsage(execution, entry.usage, entry.settlement.costMicros);
+      return withUsage(execution, entry.usage, settledCost(entry.settlement));
     case "generate.responded":
-      return withUsage(execution, entry.response.usage, entry.costMicros ?? 0);
+      return withUsage(execution, entry.response.usage, entry.costMicros);
     case "tool.started":
     case "child.spawned":
       return onCall(execution, entry.callId, (call) => ({ ...call, startedAt: call.startedAt ?? entry.at }));
@@ -139,7 +140,7 @@ function misfit(execution: ExecutionState, entry: EntryOf<"output.checked">): Ex
 }
 
 function failedAttempt(execution: ExecutionState, entry: EntryOf<"model.failed">): ExecutionState {
-  const billed = withUsage(execution, entry.usage, entry.settlement?.costMicros ?? 0);
+  const billed = withUsage(execution, entry.usage, settledCost(entry.settlement));
   if (entry.retryAt !== null) return billed;
   const failed = onStep(billed, (step) => ({ ...step, errors: [...step.errors, entry.error] }));
   if (failed.continuation.stopSignals.length > 0 && entry.error.code === "turn_interrupted") return failed;
@@ -151,12 +152,19 @@ function withError(execution: ExecutionState, error: StoredError): ExecutionStat
   return signalled({ ...execution, errors }, { reason: "error", message: error.message, source: "runtime" });
 }
 
-function withUsage(execution: ExecutionState, usage: Usage | null, costMicros: number): ExecutionState {
+/** Null: something was used, and nobody knows its price. */
+function settledCost(settlement: Settlement | null): number | null {
+  if (!settlement) return 0;
+  return settlement.reservation.isUnpriced === true && settlement.tokens > 0 ? null : settlement.costMicros;
+}
+
+function withUsage(execution: ExecutionState, usage: Usage | null, costMicros: number | null): ExecutionState {
   if (!usage && costMicros === 0) return execution;
   return {
     ...execution,
     failedUsage: usage ? addUsage(execution.failedUsage, usage) : execution.failedUsage,
-    failedCostMicros: execution.failedCostMicros + costMicros,
+    failedCostMicros:
+      execution.failedCostMicros === null || costMicros === null ? null : execution.failedCostMicros + costMicros,
   };
 }
 

@@ -90,7 +90,8 @@ export const executionStateSchema = z.object({
   currentStep: agentStepSchema.nullable(),
   /** Usage of attempts that gave no answer (cut, failed): billed all the same. */
   failedUsage: usageSchema.nullable(),
-  failedCostMicros: z.number().int().nonnegative(),
+  /** Null: the price of one of them is unknown. */
+  failedCostMicros: z.number().int().nonnegative().nullable(),
   /** Errors that belong to no step. */
   errors: z.array(storedErrorSchema),
 });
@@ -141,6 +142,7 @@ export function usageOf(execution: ExecutionState): Usage {
 /** Micro-dollars of the turn; null when the price of any call is unknown. */
 export function costOfExecution(execution: ExecutionState): number | null {
   let total = execution.failedCostMicros;
+  if (total === null) return null;
   for (const step of stepsOf(execution)) {
     if (!step.inference) continue;
     if (step.inference.costMicros === null) return null;

@@ -182,6 +182,16 @@ describeRuntimes("limits of one agent", (stage) => {
     expect(await result).toMatchObject({ status: "stopped", stopReason: "time_limit", signal: { limit } });
   });
 
+  it("a turn is refused with a budget that cannot be meant, before anything is stored of it", async () => {
+    const { agent } = await started("done", {});
+    const now = stage().clock.now();
+    const budgets = [{ deadline: now - 1 }, { deadline: Math.floor(now / 1_000) }, { maxToken: 5 }, null, 0];
+    for (const budget of budgets) {
+      await expect(agent.executeTurn("go", { budget: budget as Budget }).result).rejects.toThrow(/^budget/);
+    }
+    expect(await agent.executeTurn("go").result).toMatchObject({ turnId: "worker-1#1", status: "completed" });
+  });
+
   it("an unknown price under a limit on cost is refused with words that name the model", async () => {
     const { agent, model } = await started("never", { budget: { maxCost: 1 } });
     const result = await agent.executeTurn("go").result;
