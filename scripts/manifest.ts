@@ -4,6 +4,7 @@ import { repositoryRoot } from "./run-command.ts";
 
 /** Heavy modules that load where they are used: neither `import "troupe"` nor its static imports bring them in. */
 export const lazyModules: readonly string[] = [
+  "@pydantic/genai-prices",
   "@opentelemetry/api",
   "ajv",
   "ajv-formats",
