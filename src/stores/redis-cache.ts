@@ -1,0 +1,66 @@
+import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
+
+/** Members of a collection and the version they had. */
+export interface SeenMembers {
+  readonly version: string;
+  readonly value: unknown;
+}
+
+/**
+ * What this process has seen of one tree.
+ * Owns: rows and collections with the versions they had. Does not own: whether they are still that; each transaction has
+ * that validated.
+ */
+export class TreeCache {
+  readonly #rows = new Map<string, SeenRow>();
+  readonly #collections = new Map<string, SeenMembers>();
+  /** Whether all rows were here at one moment: then one that is not here was not there. */
+  #isComplete = false;
+
+  get size(): number {
+    return this.#rows.size + this.#collections.size;
+  }
+
+  row(field: string): SeenRow | undefined {
+    return this.#rows.get(field) ?? (this.#isComplete ? absentRow : undefined);
+  }
+
+  collection(field: string): SeenMembers | undefined {
+    return this.#collections.get(field);
+  }
+
+  /** A row as it is stored, undefined for none; or the version of a collection. */
+  note(field: string, stored: string | undefined): void {
+    const row = stored === undefined ? absentRow : seenRow(stored);
+    if (!isCollection(field)) this.#rows.set(field, row);
+    else if (this.#collections.get(field)?.version !== row.version) this.#collections.delete(field);
+  }
+
+  noteAll(rows: ReadonlyMap<string, string>): void {
+    for (const [field, stored] of rows) this.note(field, stored);
+    this.#isComplete = true;
+  }
+
+  putRow(field: string, row: SeenRow): void {
+    this.#rows.set(field, row);
+  }
+
+  putMembers(field: string, members: SeenMembers): void {
+    this.#collections.set(field, members);
+  }
+
+  forgetMembers(field: string): void {
+    this.#collections.delete(field);
+  }
+
+  clear(): void {
+    this.#rows.clear();
+    this.#collections.clear();
+    this.#isComplete = false;
+  }
+}
+
+/** The first letters of `fields` for the versions of collections. */
+function isCollection(field: string): boolean {
+  return field.startsWith("k:") || field.startsWith("f:") || field.startsWith("n:");
+}

@@ -1,0 +1,159 @@
+import { randomUUID } from "node:crypto";
+import { InvariantError } from "../errors/index.ts";
+import type { LocalDatabase, LocalTables } from "./local-tables.ts";
+import { AboutTree } from "./redis-agents.ts";
+import { RedisConnection } from "./redis-connection.ts";
+import { RedisForeignWrites } from "./redis-foreign-writes.ts";
+import { RedisHints } from "./redis-hints.ts";
+import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { RedisLists } from "./redis-lists.ts";
+import type { CheckedOptions } from "./redis-options.ts";
+import { ReadSession } from "./redis-read-session.ts";
+import { RedisReader } from "./redis-reader.ts";
+import { rowKinds } from "./redis-rows.ts";
+import { Missing } from "./redis-answers.ts";
+import type { TreeSession } from "./redis-session.ts";
+import { type LineContext, TreeLine } from "./redis-tree-line.ts";
+import { RedisTrees } from "./redis-trees.ts";
+
+/** Rows of all trees that are kept in this process, about; what is past that is read anew when it is needed. */
+const CACHED_ROWS = 50_000;
+/** How many pieces of work come between two looks at how much is kept. */
+const WORKS_BETWEEN_LOOKS = 256;
+/** Stands for no time at all. */
+export const NEVER = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Trees in Redis, shared with other processes.
+ * Owns: which transaction line a piece of work belongs to, and the caches' size. Does not own: rows, transactions.
+ *
+ * Invariants
+ * 1. A piece of work that writes is about one tree, and the works of a tree in this process take effect in the order in
+ *    which they were called.
+ * 2. What is only read is read anew.
+ */
+export class RedisDatabase implements LocalDatabase {
+  readonly #connection: RedisConnection;
+  readonly #keys: RedisKeys;
+  readonly #reader: RedisReader;
+  readonly #tables: RedisTrees;
+  readonly #context: LineContext;
+  readonly #foreignWrites: RedisForeignWrites;
+  readonly #lines = new Map<string, TreeLine>();
+  #works = 0;
+  #isClosed = false;
+
+  constructor(options: CheckedOptions) {
+    const owner = randomUUID();
+    this.#connection = new RedisConnection(options);
+    this.#keys = new RedisKeys(options.prefix);
+    this.#reader = new RedisReader(this.#connection);
+    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, (tree) => this.#correctTimers(tree));
+    this.#tables = new RedisTrees(this.#keys, this.#reader, lists);
+    const channel = this.#keys.channel();
+    this.#context = { connection: this.#connection, hints: new RedisHints(this.#connection), owner, channel };
+    this.#foreignWrites = new RedisForeignWrites(this.#connection, channel, owner);
+  }
+
+  get tables(): LocalTables {
+    return this.#tables;
+  }
+
+  /** `finish` gets the tree's cursor before the work: new rows have the ones after it. */
+  write<T>(work: () => T, finish: (result: T, cursorBefore: number) => T = (result) => result): Promise<T> {
+    const done = Promise.withResolvers<T>();
+    try {
+      if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
+      this.#lineOf(this.#treeOf(work)).add({
+        run: (session) => this.#tables.over(session, work),
+        resolve: (result, cursorBefore) => done.resolve(finish(result as T, cursorBefore)),
+        reject: done.reject,
+      });
+    } catch (error) {
+      done.reject(error);
+    }
+    return done.promise;
+  }
+
+  /** Each piece of work is a part of its own: those that come together share a transaction. */
+  part<T>(work: () => T): T {
+    return work();
+  }
+
+  isFatal(error: unknown): boolean {
+    return error instanceof Missing;
+  }
+
+  async read<T>(work: () => T): Promise<T> {
+    if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
+    const session = new ReadSession();
+    for (;;) {
+      try {
+        return this.#tables.over(session, work);
+      } catch (error) {
+        if (!(error instanceof Missing)) throw error;
+        session.answers.set(error.key, await error.load());
+      }
+    }
+  }
+
+  onForeignWrite(listener: () => void): () => void {
+    return this.#foreignWrites.listen(listener);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#foreignWrites.close();
+    await Promise.all([...this.#lines.values()].map((line) => line.idle()));
+    await this.#connection.close();
+  }
+
+  /** Which tree a piece of work is about: the first one that it asks for. */
+  #treeOf(work: () => unknown): TreeKeys {
+    try {
+      this.#tables.over("finding out", work);
+    } catch (error) {
+      if (error instanceof AboutTree) return error.tree;
+      throw error;
+    }
+    throw new InvariantError("a piece of work that is about no tree was to be written");
+  }
+
+  #lineOf(tree: TreeKeys): TreeLine {
+    this.#works += 1;
+    if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
+    const line = this.#lines.get(tree.tag) ?? new TreeLine(tree, this.#context);
+    // Those that were used last are last.
+    this.#lines.delete(tree.tag);
+    this.#lines.set(tree.tag, line);
+    return line;
+  }
+
+  #forgetSome(): void {
+    let size = 0;
+    for (const line of this.#lines.values()) size += line.cache.size;
+    for (const [tag, line] of this.#lines) {
+      if (size <= CACHED_ROWS) return;
+      if (!line.isIdle) continue;
+      size -= line.cache.size;
+      this.#lines.delete(tag);
+    }
+  }
+
+  /** Makes the list of timers tell when the tree's first one is due, now that it told otherwise. */
+  #correctTimers(tree: TreeKeys): Promise<void> {
+    const keys = this.#keys.hints("timers", tree.partition);
+    const work = (session: TreeSession): void => {
+      session.alone();
+      const first = session.firstDue(() => this.#reader.lowestScore(tree.due));
+      const score = first === "" ? undefined : Number(first);
+      // Written also when it is the same: whoever is about to set an earlier one has to tell the list again.
+      session.put(rowKinds.timersFrom, score ?? NEVER);
+      session.tell({ kind: "look", keys, member: tree.tag, score });
+    };
+    const done = Promise.withResolvers<void>();
+    this.#lineOf(tree).add({ run: work, resolve: () => done.resolve(), reject: done.reject });
+    return done.promise;
+  }
+}

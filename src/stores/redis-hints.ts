@@ -1,0 +1,52 @@
+import type { RedisConnection } from "./redis-connection.ts";
+import type { HintKeys } from "./redis-keys.ts";
+import { correctHintScript, hintScript } from "./redis-scripts.ts";
+import type { HintWrite } from "./redis-session.ts";
+import { textsOf } from "./redis-replies.ts";
+
+export interface ToldHints {
+  /** By the clock of Redis, in ms; empty where nothing was told. */
+  readonly at: string;
+  /** For each "look", in order: when its member was told of last. */
+  readonly stamps: readonly string[];
+}
+
+/**
+ * The lists over trees.
+ * Owns: how they are written. Does not own: the truth, which is in the trees.
+ *
+ * Invariants
+ * 1. A list may name what is not there (any more); it never lacks what is: it is written before the tree is changed.
+ * 2. A member is corrected only after its tree was changed, so that whoever told of it before has to tell again.
+ */
+export class RedisHints {
+  readonly #connection: RedisConnection;
+
+  constructor(connection: RedisConnection) {
+    this.#connection = connection;
+  }
+
+  /** All of one tree. */
+  async tell(hints: readonly HintWrite[]): Promise<ToldHints> {
+    if (hints.length === 0) return { at: "", stamps: [] };
+    const keys: string[] = [];
+    const numberOf = (key: string): number => {
+      const known = keys.indexOf(key);
+      return known < 0 ? keys.push(key) : known + 1;
+    };
+    const args = hints.flatMap(({ kind, keys: { list, stamps }, member, score }) => [
+      kind,
+      numberOf(list),
+      numberOf(stamps),
+      member,
+      score ?? "",
+    ]);
+    const [at = "", ...stamps] = textsOf(await this.#connection.script(hintScript, keys, args));
+    return { at, stamps };
+  }
+
+  /** `score` undefined: takes the member out. */
+  async correct({ list, stamps }: HintKeys, member: string, seen: string, score?: number): Promise<void> {
+    await this.#connection.script(correctHintScript, [list, stamps], [member, seen, score ?? ""]);
+  }
+}

@@ -1,0 +1,129 @@
+import { InvalidInputError } from "../errors/index.ts";
+import { rootOf } from "../state/index.ts";
+import { wellFormed } from "./stored-json.ts";
+
+/** What of an agent lies under a key of its own. */
+export type AgentPart = "inbox" | "children" | "artifacts" | "contents" | "messages" | "order" | "index";
+
+/** Parts of the trees for which there are lists over all of them; fixed, because the keys depend on it. */
+export const PARTITIONS = 16;
+
+/** Lists over trees: agents by their ids, requests by their opening, those of them that are open, trees by their timers. */
+export type HintList = "agents" | "requests" | "open" | "timers";
+
+export interface HintKeys {
+  readonly list: string;
+  readonly stamps: string;
+}
+
+/** All keys of one tree lie in one slot of a cluster: they share the part in braces, and nothing else has it (row S7). */
+export interface TreeKeys {
+  readonly tag: string;
+  /** Which of the lists over trees name this one. */
+  readonly partition: number;
+  /** Records, heads, accounts, requests and the versions of collections, each as `version|json`. */
+  readonly rows: string;
+  /** The version and the cursor that were given last. */
+  readonly meta: string;
+  readonly journal: string;
+  readonly lock: string;
+  /** Ids of the agents, and of the accounts, in the order in which they were made. */
+  readonly agents: string;
+  readonly accounts: string;
+  /** By the time of their opening. */
+  readonly requests: string;
+  readonly timers: string;
+  /** Timers by the time they are due. */
+  readonly due: string;
+  readonly projections: string;
+  receipt(owner: string): string;
+  ofAgent(part: AgentPart, agentId: string): string;
+}
+
+/** The names of everything in Redis. Ids may hold any characters: no two different ones come to one key. */
+export class RedisKeys {
+  readonly #prefix: string;
+
+  /** Throws `InvalidInputError` for a prefix that would take the place of the trees' own hash tags. */
+  constructor(prefix: string) {
+    if (/[{}]/.test(prefix)) {
+      throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
+    }
+    this.#prefix = wellFormed(prefix, "prefix");
+  }
+
+  /** An agent's id names its root, and so its tree. */
+  treeOf(tenant: string, agentId: string): TreeKeys {
+    const root = rootOf(wellFormed(agentId, "agent id"));
+    // No character of these has a meaning in a key, and the slash is in neither.
+    return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${encodeURIComponent(root)}`);
+  }
+
+  /** A tree as it is named in the lists over trees. */
+  ofTag(tag: string): TreeKeys {
+    return this.#group(tag);
+  }
+
+  /** The processes, kept like a tree. */
+  processes(): TreeKeys {
+    return this.#group("processes");
+  }
+
+  /** A list over trees: in the order of names, or of scores. Each has a hash of when a member was told of last. */
+  hints(list: HintList, partition: number, tenant = ""): HintKeys {
+    const key = `${this.#prefix}{hints-${partition}}:${list}:${wellFormed(tenant, "tenant")}`;
+    return { list: key, stamps: `${this.#prefix}{hints-${partition}}:${list}-told:${tenant}` };
+  }
+
+  channel(): string {
+    return `${this.#prefix}writes`;
+  }
+
+  #group(tag: string): TreeKeys {
+    const base = `${this.#prefix}{${tag}}:`;
+    return {
+      tag,
+      partition: hashOf(tag) % PARTITIONS,
+      rows: `${base}rows`,
+      meta: `${base}meta`,
+      journal: `${base}journal`,
+      lock: `${base}lock`,
+      agents: `${base}agents`,
+      accounts: `${base}accounts`,
+      requests: `${base}requests`,
+      timers: `${base}timers`,
+      due: `${base}due`,
+      projections: `${base}projections`,
+      receipt: (owner) => `${base}receipt:${owner}`,
+      ofAgent: (part, agentId) => `${base}${part}:${wellFormed(agentId, "agent id")}`,
+    };
+  }
+}
+
+/** Names of rows in a tree's hash. The first letter tells the kind. */
+export const fields = {
+  record: (agentId: string): string => `a:${wellFormed(agentId, "agent id")}`,
+  head: (agentId: string): string => `h:${wellFormed(agentId, "agent id")}`,
+  account: (accountId: string): string => `$:${wellFormed(accountId, "account id")}`,
+  request: (agentId: string, requestId: string): string => `r:${pairOf(agentId, requestId)}`,
+  process: (processId: string): string => `p:${wellFormed(processId, "process id")}`,
+  /** Versions of collections. */
+  children: (agentId: string): string => `k:${wellFormed(agentId, "agent id")}`,
+  artifacts: (agentId: string): string => `f:${wellFormed(agentId, "agent id")}`,
+  accounts: "n:accounts",
+  processes: "n:processes",
+  /** No timer of the tree is due before this; the list of timers over trees knows of it. */
+  timersFrom: "t:",
+} as const;
+
+/** An id of something that belongs to an agent, as one text. The length tells where the first ends. */
+export function pairOf(agentId: string, id: string): string {
+  return `${agentId.length}:${wellFormed(agentId, "agent id")}${wellFormed(id, "id")}`;
+}
+
+/** FNV-1a, 32 bits. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash;
+}

@@ -1,0 +1,160 @@
+import type { AgentRecord, AgentRequest, Timer } from "../state/index.ts";
+import { isDue, type Moment } from "./moment.ts";
+import type { AgentFilter, RequestFilter } from "./ports.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import { type HintList, PARTITIONS, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { collected, compareMembers, type Member, merged, type Source } from "./redis-merge.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { rowKinds } from "./redis-rows.ts";
+import { requestMember } from "./redis-tables.ts";
+
+const PAGE = 200;
+/** Stale names of trees that one look at the next timer puts right, at most. */
+const CORRECTIONS = 200;
+
+const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
+
+/** Questions over all trees, answered by the lists, and each answer looked up in its tree: the lists may be behind. */
+export class RedisLists {
+  readonly #connection: RedisConnection;
+  readonly #keys: RedisKeys;
+  readonly #reader: RedisReader;
+  readonly #correctTimers: (tree: TreeKeys) => Promise<void>;
+
+  /** `correctTimers`: a transaction that tells the list when the tree's first timer is due. */
+  constructor(
+    connection: RedisConnection,
+    keys: RedisKeys,
+    reader: RedisReader,
+    correctTimers: (tree: TreeKeys) => Promise<void>,
+  ) {
+    this.#connection = connection;
+    this.#keys = keys;
+    this.#reader = reader;
+    this.#correctTimers = correctTimers;
+  }
+
+  async agents(filter: AgentFilter, limit: number): Promise<AgentRecord[]> {
+    const { tenant, rootAgentId, after } = filter;
+    if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit);
+    const sources = partitions.map((partition) => this.#byName(this.#keys.hints("agents", partition, tenant).list));
+    const start = after === undefined ? undefined : { member: after, score: 0 };
+    return collected(merged(sources, start), limit, async (members) => {
+      const records = await Promise.all(
+        members.map(({ member: id }) => this.#reader.row(this.#keys.treeOf(tenant, id), rowKinds.record(tenant, id))),
+      );
+      return records.flatMap((record) => (record && isWanted(record, filter) ? record : []));
+    });
+  }
+
+  async requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): Promise<AgentRequest[]> {
+    const { tenant, rootAgentId, agentId, status } = filter;
+    const inTree = agentId ?? rootAgentId;
+    const list: HintList = status === "open" ? "open" : "requests";
+    const lists =
+      inTree === undefined
+        ? partitions.map((partition) => this.#keys.hints(list, partition, tenant).list)
+        : [this.#keys.treeOf(tenant, inTree).requests];
+    const start = after && { member: requestMember(after), score: after.openedAt };
+    const members = merged(
+      lists.map((key) => this.#byScore(key)),
+      start,
+    );
+    return collected(members, limit, async (piece) => {
+      const found = await Promise.all(
+        piece.map(async ({ member }) => {
+          const [requestId = "", ofAgent = ""] = JSON.parse(member) as readonly string[];
+          return this.#reader.row(this.#keys.treeOf(tenant, ofAgent), rowKinds.request(ofAgent, requestId));
+        }),
+      );
+      return found.flatMap((request) => (request && isAsked(request, filter) ? request : []));
+    });
+  }
+
+  async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {
+    // Where the two times differ, one that seems due may not be.
+    const until = Math.max(moment.now, moment.steady);
+    const sources = partitions.map((partition) => this.#byScore(this.#keys.hints("timers", partition).list, until));
+    const due = await collected(merged(sources, undefined), limit, async (members) => {
+      const found = await Promise.all(members.map((member) => this.#dueOfTree(member, until)));
+      return found.flat().filter((timer) => isDue(timer, moment));
+    });
+    return due.sort((a, b) => a.dueAt - b.dueAt);
+  }
+
+  async nextTimerAt(): Promise<number | undefined> {
+    for (let corrections = 0; ; corrections += 1) {
+      const firsts = await Promise.all(partitions.map((partition) => this.#firstTimer(partition)));
+      const first = firsts.flatMap((one) => one ?? []).sort(compareMembers)[0];
+      if (!first) return undefined;
+      const tree = this.#keys.ofTag(first.member);
+      const score = await this.#reader.lowestScore(tree.due);
+      // Too early does no harm: nothing is due then.
+      if (score === String(first.score) || corrections === CORRECTIONS) return first.score;
+      await this.#correctTimers(tree);
+    }
+  }
+
+  async #dueOfTree({ member, score }: Member, until: number): Promise<Timer[]> {
+    const tree = this.#keys.ofTag(member);
+    const timers = await this.#reader.timersUntil(tree, until);
+    if (timers[0]?.dueAt !== score) await this.#correctTimers(tree);
+    return timers;
+  }
+
+  async #firstTimer(partition: number): Promise<Member | undefined> {
+    const { list } = this.#keys.hints("timers", partition);
+    const [member, score] = await this.#connection.run((client) => client.zrange(list, "0", "0", "WITHSCORES"));
+    return member === undefined ? undefined : { member, score: Number(score) };
+  }
+
+  async #agentsOfTree(filter: AgentFilter, rootAgentId: string, limit: number): Promise<AgentRecord[]> {
+    const { tenant, after } = filter;
+    const tree = this.#keys.treeOf(tenant, rootAgentId);
+    const ids = (await this.#reader.list(tree.agents)).filter((id) => after === undefined || id > after).sort();
+    const records = await this.#reader.rows(
+      tree,
+      ids.map((id) => rowKinds.record(tenant, id)),
+    );
+    return records.filter((record) => isWanted(record, filter)).slice(0, limit);
+  }
+
+  #byName(key: string): Source {
+    return async (after) => {
+      const from = after === undefined ? "-" : `(${after.member}`;
+      const names = await this.#connection.run((client) => client.zrangebylex(key, from, "+", "LIMIT", 0, PAGE));
+      return names.map((member) => ({ member, score: 0 }));
+    };
+  }
+
+  #byScore(key: string, until: number | string = "+inf"): Source {
+    return async (after) => {
+      // Others of the same score may come before it.
+      for (let offset = 0; ; offset += PAGE) {
+        const from = after?.score ?? "-inf";
+        const page = await this.#connection.run((client) =>
+          client.zrangebyscore(key, from, until, "WITHSCORES", "LIMIT", offset, PAGE),
+        );
+        const members: Member[] = [];
+        for (let at = 0; at < page.length; at += 2)
+          members.push({ member: page[at] ?? "", score: Number(page[at + 1]) });
+        const later = after ? members.filter((member) => compareMembers(member, after) > 0) : members;
+        if (later.length > 0 || members.length < PAGE) return later;
+      }
+    };
+  }
+}
+
+function isWanted(record: AgentRecord, { rootAgentId, sessionId, ownerId, rootsOnly }: AgentFilter): boolean {
+  if (rootAgentId !== undefined && record.rootAgentId !== rootAgentId) return false;
+  if (sessionId !== undefined && record.sessionId !== sessionId) return false;
+  if (ownerId !== undefined && record.ownerId !== ownerId) return false;
+  return !rootsOnly || record.parentAgentId === null;
+}
+
+function isAsked(request: AgentRequest, { rootAgentId, agentId, turnId, status }: RequestFilter): boolean {
+  if (rootAgentId !== undefined && request.rootAgentId !== rootAgentId) return false;
+  if (agentId !== undefined && request.agentId !== agentId) return false;
+  if (turnId !== undefined && request.turnId !== turnId) return false;
+  return status === undefined || request.status === status;
+}

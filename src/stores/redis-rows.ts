@@ -1,0 +1,154 @@
+import { z } from "zod";
+import { type Account, accountSchema, limitNameSchema } from "../budget/index.ts";
+import { CorruptRecordError } from "../errors/index.ts";
+import {
+  accountHolderSchema,
+  type AgentRecord,
+  type AgentRequest,
+  agentRecordSchema,
+  agentRequestSchema,
+  timerSchema,
+} from "../state/index.ts";
+import type { Committed } from "./outcomes.ts";
+import { fields } from "./redis-keys.ts";
+import { parsed } from "./stored-json.ts";
+import { freshHead, type Head, type ProcessRow } from "./tables.ts";
+
+/** A row of a tree as it was seen last. */
+export interface SeenRow {
+  /** Empty where the row is absent. */
+  readonly version: string;
+  readonly text: string | undefined;
+  /** What the text says, once somebody asked. */
+  value?: unknown;
+}
+
+export const absentRow: SeenRow = Object.freeze({ version: "", text: undefined });
+
+/** A kind of row: its name in the tree's hash, and how its text is read. */
+export interface RowKind<T> {
+  readonly field: string;
+  readonly what: string;
+  parse(text: string, where: string): T;
+}
+
+/** As the scripts see it. What is no row at all is found out by whoever reads its text. */
+export function seenRow(stored: string): SeenRow {
+  const [start = "", version = ""] = /^(\d+)\|/.exec(stored) ?? [];
+  return { version, text: stored.slice(start.length) };
+}
+
+export function valueOf<T>(row: SeenRow, kind: RowKind<T>, key: string): T | undefined {
+  if (row.text === undefined) return undefined;
+  row.value ??= kind.parse(row.text, `${kind.what} (${kind.field} of ${key})`);
+  return row.value as T;
+}
+
+const storedOutcomeSchema = z.object({
+  /** False for a batch without entries. */
+  hasRow: z.boolean(),
+  warnings: z.array(
+    z.object({
+      accountId: z.string(),
+      limit: limitNameSchema,
+      used: z.number(),
+      max: z.number(),
+      holder: accountHolderSchema.optional(),
+    }),
+  ),
+  posted: z.array(z.string()),
+  timers: z.array(timerSchema),
+});
+/** An outcome without its entries, which the journal holds. */
+export type StoredOutcome = z.infer<typeof storedOutcomeSchema>;
+
+export const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], timers: [] };
+
+const headRowSchema = z.object({
+  epoch: z.int(),
+  holder: z.string().nullable(),
+  seq: z.int(),
+  at: z.number(),
+  sign: z.number(),
+  batchId: z.string().nullable(),
+  openRequests: z.int(),
+  /** Ids of the open requests. */
+  open: z.array(z.string()),
+  /** Absent for what most batches are answered. */
+  outcome: storedOutcomeSchema.optional(),
+});
+/** The head with what changes together with it. */
+export interface HeadRow {
+  readonly head: Head;
+  readonly open: readonly string[];
+  readonly outcome: StoredOutcome | undefined;
+}
+
+export const freshHeadRow: HeadRow = { head: freshHead, open: [], outcome: undefined };
+
+export function headText({ head, open, outcome }: HeadRow): string {
+  return JSON.stringify({ ...head, open, outcome });
+}
+
+export function storedOutcome({ cursor, warnings, posted, timers }: Committed): StoredOutcome | undefined {
+  const hasRow = cursor !== 0;
+  const isPlain = hasRow && warnings.length === 0 && posted.length === 0 && timers.length === 0;
+  return isPlain ? undefined : { hasRow, warnings: [...warnings], posted: [...posted], timers: [...timers] };
+}
+
+const processRowSchema = z.object({
+  processId: z.string(),
+  pid: z.int(),
+  bootId: z.string(),
+  startTime: z.string().nullable(),
+  heartbeatAt: z.number(),
+  clockOffset: z.number(),
+});
+
+export const rowKinds = {
+  record: (tenant: string, agentId: string): RowKind<AgentRecord> => ({
+    field: fields.record(agentId),
+    what: `the record of agent ${agentId}`,
+    parse: (text, where) => {
+      const record = parsed(agentRecordSchema, text, where);
+      if (record.agentId === agentId && record.tenant === tenant) return record;
+      throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
+    },
+  }),
+  head: (agentId: string): RowKind<HeadRow> => ({
+    field: fields.head(agentId),
+    what: `the head of agent ${agentId}`,
+    parse: (text, where) => {
+      const { open, outcome, ...head } = parsed(headRowSchema, text, where);
+      return { head, open, outcome };
+    },
+  }),
+  account: (accountId: string): RowKind<Account> => ({
+    field: fields.account(accountId),
+    what: `account ${accountId}`,
+    parse: (text, where) => {
+      const account = parsed(accountSchema, text, where);
+      if (account.id === accountId) return account;
+      throw new CorruptRecordError(`${where} holds account ${account.id}; it is left as it is`);
+    },
+  }),
+  request: (agentId: string, requestId: string): RowKind<AgentRequest> => ({
+    field: fields.request(agentId, requestId),
+    what: `request ${requestId}`,
+    parse: (text, where) => {
+      const request = parsed(agentRequestSchema, text, where);
+      if (request.requestId === requestId && request.agentId === agentId) return request;
+      throw new CorruptRecordError(`${where} holds request ${request.requestId}; it is left as it is`);
+    },
+  }),
+  process: (processId: string): RowKind<ProcessRow> => ({
+    field: fields.process(processId),
+    what: `process ${processId}`,
+    parse: (text, where) => parsed(processRowSchema, text, where),
+  }),
+  timersFrom: {
+    field: fields.timersFrom,
+    what: "the time of the first timer",
+    parse: (text, where) => parsed(z.number(), text, where),
+  } satisfies RowKind<number>,
+} as const;

@@ -1,0 +1,216 @@
+import { createHash } from "node:crypto";
+
+/** A piece of Lua that Redis runs as one step. */
+export interface Script {
+  readonly name: string;
+  readonly text: string;
+  readonly sha: string;
+}
+
+function script(name: string, text: string): Script {
+  return { name, text, sha: createHash("sha1").update(text).digest("hex") };
+}
+
+/** How long hints over trees count as just written, in milliseconds. */
+export const HINTS_LAST_MS = 60_000;
+/** How long the answer to a transaction is kept, for the case that it is asked again, in milliseconds. */
+const RECEIPT_MS = 600_000;
+
+/**
+ * Validates what a transaction has read of one tree, then writes what it changes.
+ * KEYS rows, meta, journal, lock, receipt, and the keys that are named by their number below
+ * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its hints were written
+ *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 count of checks,
+ *      checks: kind, number of key, name, expected
+ *        row: version of a row, "" for none; in: whether a hash has a field; size: of a hash;
+ *        first: lowest score of a sorted set, "" for none; tree: version of the whole tree
+ *      operations: name, count of arguments, arguments; see below
+ * Gives {"done", version, cursor before}, or, with nothing written: {"changed", kind, key, name, value, ...} for each
+ *      check that failed, {"locked"} while another process has the tree to itself, {"late"} when the hints are too old.
+ */
+export const applyScript = script(
+  "apply",
+  `
+local rows, meta, journal = KEYS[1], KEYS[2], KEYS[3]
+if ARGV[3] == '1' then
+  local receipt = redis.call('GET', KEYS[5])
+  if receipt then
+    local id, version, cursor = string.match(receipt, '^(%S+) (%S+) (%S+)$')
+    if id == ARGV[1] then return {'done', version, cursor} end
+  end
+end
+local holder = redis.call('GET', KEYS[4])
+if holder and holder ~= ARGV[2] then return {'locked'} end
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${HINTS_LAST_MS} then return {'late'} end
+
+local found = {
+  row = function(_, name) return redis.call('HGET', rows, name) or '' end,
+  ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
+  size = function(key) return tostring(redis.call('HLEN', key)) end,
+  first = function(key) return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or '' end,
+  tree = function() return redis.call('HGET', meta, 'v') or '' end,
+}
+local at = 8
+local changed = {'changed'}
+for _ = 1, tonumber(ARGV[7]) do
+  local kind, key, name, expected = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local value = found[kind](KEYS[tonumber(key)], name)
+  local is = kind == 'row' and (string.match(value, '^(%d+)|') or '') or value
+  if is ~= expected then
+    for _, part in ipairs({kind, key, name, value}) do changed[#changed + 1] = part end
+  end
+  at = at + 4
+end
+if #changed > 1 then return changed end
+
+local before = redis.call('HGET', meta, 'c') or '0'
+local cursor = tonumber(before)
+local last = redis.call('HGET', meta, 'v') or '0'
+if at > #ARGV then return {'done', last, before} end
+local version = string.format('%.0f', math.max(tonumber(last) + 1, micros))
+redis.call('HSET', meta, 'v', version)
+
+local function whole(number) return string.format('%.0f', number) end
+local operations = {
+  row = function(a) redis.call('HSET', rows, a[1], version .. '|' .. a[2]) end,
+  gone = function(a) redis.call('HDEL', rows, a[1]) end,
+  push = function(a) redis.call('RPUSH', KEYS[tonumber(a[1])], a[2]) end,
+  put = function(a) redis.call('HSET', KEYS[tonumber(a[1])], a[2], a[3]) end,
+  item = function(a)
+    local ordinal = redis.call('HINCRBY', meta, 'o', 1)
+    redis.call('HSET', KEYS[tonumber(a[1])], a[2], whole(ordinal) .. '|' .. a[3])
+  end,
+  take = function(a) redis.call('HDEL', KEYS[tonumber(a[1])], a[2]) end,
+  place = function(a) redis.call('ZADD', KEYS[tonumber(a[1])], a[3], a[2]) end,
+  unplace = function(a) redis.call('ZREM', KEYS[tonumber(a[1])], a[2]) end,
+  drop = function(a) redis.call('DEL', KEYS[tonumber(a[1])]) end,
+  highest = function(a)
+    local key = KEYS[tonumber(a[1])]
+    if tonumber(a[3]) > tonumber(redis.call('HGET', key, a[2]) or '0') then redis.call('HSET', key, a[2], a[3]) end
+  end,
+  entries = function(a)
+    cursor = a[2] == '' and cursor + 1 or tonumber(a[2])
+    redis.call('XADD', journal, whole(cursor) .. '-0', 'a', a[4], 'v', a[5], 'e', a[6])
+    redis.call('ZADD', KEYS[tonumber(a[1])], a[3], whole(cursor))
+  end,
+  message = function(a)
+    if redis.call('HSETNX', KEYS[tonumber(a[1])], a[3], whole(cursor) .. '|' .. a[4]) == 1 then
+      redis.call('RPUSH', KEYS[tonumber(a[2])], a[3])
+    end
+  end,
+}
+while at <= #ARGV do
+  local count = tonumber(ARGV[at + 1])
+  operations[ARGV[at]]({unpack(ARGV, at + 2, at + 1 + count)})
+  at = at + 2 + count
+end
+if cursor > tonumber(before) then redis.call('HSET', meta, 'c', whole(cursor)) end
+redis.call('SET', KEYS[5], ARGV[1] .. ' ' .. version .. ' ' .. before, 'PX', ${RECEIPT_MS})
+if ARGV[6] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
+return {'done', version, before}
+`,
+);
+
+/**
+ * Reads rows of a tree: all of them where they are few.
+ * KEYS rows. ARGV 1 how many are few, then names.
+ * Gives {"all", name, row, ...} or {"some", row or nil for each name}.
+ */
+export const rowsScript = script(
+  "rows",
+  `
+if redis.call('HLEN', KEYS[1]) <= tonumber(ARGV[1]) then
+  local all = redis.call('HGETALL', KEYS[1])
+  table.insert(all, 1, 'all')
+  return all
+end
+local some = {'some'}
+for at = 2, #ARGV do some[at] = redis.call('HGET', KEYS[1], ARGV[at]) end
+return some
+`,
+);
+
+/**
+ * Reads a collection with the version it has.
+ * KEYS rows, the collection. ARGV 1 name of the version's row, 2 HGETALL or LRANGE.
+ * Gives {version row or nil, members}.
+ */
+export const collectionScript = script(
+  "collection",
+  `
+local members
+if ARGV[2] == 'LRANGE' then members = redis.call('LRANGE', KEYS[2], 0, -1)
+else members = redis.call('HGETALL', KEYS[2]) end
+return {redis.call('HGET', KEYS[1], ARGV[1]), members}
+`,
+);
+
+/**
+ * Reads a page of one agent's rows of the journal.
+ * KEYS journal, index of the agent. ARGV 1 lowest seq that a row must reach, 2 how many rows at most.
+ * Gives {{seq of its last entry, stream entry or nil}, ...}.
+ */
+export const agentRowsScript = script(
+  "agent-rows",
+  `
+local index = redis.call('ZRANGEBYSCORE', KEYS[2], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
+local page = {}
+for at = 1, #index, 2 do
+  local id = index[at] .. '-0'
+  page[#page + 1] = {index[at + 1], redis.call('XRANGE', KEYS[1], id, id)[1] or false}
+end
+return page
+`,
+);
+
+/**
+ * Notes in the lists over trees what a transaction is about to write.
+ * KEYS the lists and the hashes of when each member was told of, all of one partition.
+ * ARGV operations: kind, number of list, number of hash, member, score
+ *   name: a member among others in the order of their names; at: a member at a score; from: a member at the lowest score
+ *   that was told since it was corrected; look: changes nothing
+ * Gives {the time in ms, for each "look" when the member was told of last or ""}.
+ */
+export const hintScript = script(
+  "hint",
+  `
+local time = redis.call('TIME')
+local stamp = string.format('%.0f', time[1] * 1000000 + time[2])
+local answer = {string.format('%.0f', math.floor(stamp / 1000))}
+for at = 1, #ARGV, 5 do
+  local kind, list, stamps = ARGV[at], KEYS[tonumber(ARGV[at + 1])], KEYS[tonumber(ARGV[at + 2])]
+  local member, score = ARGV[at + 3], ARGV[at + 4]
+  if kind == 'look' then answer[#answer + 1] = redis.call('HGET', stamps, member) or ''
+  else
+    if kind == 'name' then redis.call('ZADD', list, 0, member)
+    elseif kind == 'at' then redis.call('ZADD', list, score, member)
+    else redis.call('ZADD', list, 'LT', score, member) end
+    redis.call('HSET', stamps, member, stamp)
+  end
+end
+return answer
+`,
+);
+
+/**
+ * Corrects a hint after its tree was changed, unless somebody has told of the member again meanwhile.
+ * KEYS list, stamps. ARGV 1 member, 2 when it was told of last, seen before the tree was changed, 3 score to set, "" to
+ * take the member out.
+ */
+export const correctHintScript = script(
+  "correct-hint",
+  `
+if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
+if ARGV[3] ~= '' then return redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1]) end
+redis.call('HDEL', KEYS[2], ARGV[1])
+return redis.call('ZREM', KEYS[1], ARGV[1])
+`,
+);
+
+/** Gives a lock back, if it is still one's own. KEYS lock. ARGV 1 who holds it. */
+export const unlockScript = script(
+  "unlock",
+  `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
+);

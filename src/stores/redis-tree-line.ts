@@ -1,0 +1,231 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { backoffDelay } from "../base/index.ts";
+import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
+import { TreeCache } from "./redis-cache.ts";
+import { evaluate, type RedisConnection } from "./redis-connection.ts";
+import type { RedisHints, ToldHints } from "./redis-hints.ts";
+import type { TreeKeys } from "./redis-keys.ts";
+import { textsOf } from "./redis-replies.ts";
+import { applyScript, rowsScript, unlockScript } from "./redis-scripts.ts";
+import { Answers, Missing, NotTogether } from "./redis-answers.ts";
+import { TreeSession } from "./redis-session.ts";
+import { type Applied, appliedOf, encoded, keep, learn } from "./redis-transaction.ts";
+
+/** A piece of work that waits for its tree. */
+export interface WaitingWork {
+  /** Runs it over a session; what it throws is its own failure, unless it is one of the session's signals. */
+  readonly run: (session: TreeSession) => unknown;
+  /** Its result, with what the script gave. */
+  readonly resolve: (result: unknown, cursorBefore: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface LineContext {
+  readonly connection: RedisConnection;
+  readonly hints: RedisHints;
+  /** Tells this process' changes from others'. */
+  readonly owner: string;
+  readonly channel: string;
+  /** Called after the tree was changed from here. */
+  readonly onChanged?: (session: TreeSession) => void;
+}
+
+interface Outcome {
+  readonly work: WaitingWork;
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+/** Pieces of work that share one script, so that it stays short. */
+const GROUP = 64;
+/** A tree of so few rows is read as a whole. */
+const FEW_ROWS = 256;
+/** How often a group may find that others were faster, until it asks for the tree to itself. */
+const FAIR_ATTEMPTS = 4;
+const LOCK_MS = 2000;
+const pauses = { baseMs: 2, capMs: 40 };
+
+/**
+ * The transactions of one tree, one group after the other.
+ * Owns: their order in this process, the cache, running again. Does not own: what they do.
+ *
+ * Invariants
+ * 1. A group is answered only after everything it has read was validated and everything it writes was written, in one step.
+ * 2. A group that others were faster than runs again with what they wrote; after some tries it has the tree to itself.
+ * 3. After a failure of which nobody knows whether it came before or after the step, nothing of the cache is believed.
+ */
+export class TreeLine {
+  readonly tree: TreeKeys;
+  readonly cache = new TreeCache();
+  readonly #context: LineContext;
+  #waiting: WaitingWork[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(tree: TreeKeys, context: LineContext) {
+    this.tree = tree;
+    this.#context = context;
+  }
+
+  get isIdle(): boolean {
+    return this.#running === undefined;
+  }
+
+  /** Resolves when nothing waits any more. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  add(work: WaitingWork): void {
+    this.#waiting.push(work);
+    this.#running ??= this.#runAll();
+  }
+
+  async #runAll(): Promise<void> {
+    // Whatever else this moment brings joins the first group.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.slice(0, GROUP);
+      let settled = group.length;
+      try {
+        settled = await this.#runGroup(group);
+      } catch (error) {
+        this.cache.clear();
+        for (const work of group) work.reject(error);
+      }
+      this.#waiting = this.#waiting.slice(settled);
+    }
+    this.#running = undefined;
+  }
+
+  /** Settles some from the beginning of the group, at least one; gives how many. */
+  async #runGroup(group: readonly WaitingWork[]): Promise<number> {
+    const { connection } = this.#context;
+    const end = performance.now() + connection.timeoutMs;
+    const answers = new Answers();
+    let isLocked = false;
+    try {
+      for (let failures = 0; ; ) {
+        const session = new TreeSession(this.tree, this.cache, answers);
+        const { outcomes, missing } = workOff(group, session);
+        if (missing.length > 0) await this.#load(missing, answers);
+        else {
+          const applied = await this.#apply(session);
+          if (applied.type === "done") {
+            for (const outcome of outcomes) settle(outcome, applied.cursor);
+            return outcomes.length;
+          }
+          failures += 1;
+          if (applied.type === "changed") learn(session, this.cache, applied.facts);
+          if (failures >= FAIR_ATTEMPTS && !isLocked) isLocked = await this.#lock();
+          if (failures > 1) await delay(1 + backoffDelay(failures, Math.random(), pauses));
+        }
+        if (performance.now() > end) throw this.#gaveUp();
+      }
+    } finally {
+      if (isLocked) connection.script(unlockScript, [this.tree.lock], [this.#context.owner]).catch(() => undefined);
+    }
+  }
+
+  async #apply(session: TreeSession): Promise<Applied> {
+    const { connection, hints, owner, channel } = this.#context;
+    const told = await hints.tell(session.hints);
+    const isNews = session.written.size > 0 || session.operations.some(([name]) => name !== "highest");
+    const message = isNews ? `${owner} ${this.tree.tag}` : "";
+    const transaction = encoded(session, { id: randomUUID(), owner, hintsAt: told.at, channel, message });
+    if (!transaction) return { type: "done", version: "", cursor: 0 };
+    const { keys, before, after } = transaction;
+    const answer = await connection.run((client, repeat) =>
+      evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]),
+    );
+    const applied = appliedOf(answer, keys);
+    if (applied.type === "done") {
+      keep(session, this.cache, applied.version);
+      this.#correct(session, told);
+      if (isNews) this.#context.onChanged?.(session);
+    }
+    return applied;
+  }
+
+  /** One that stays as it was when this fails is passed over by readers. */
+  #correct(session: TreeSession, { stamps }: ToldHints): void {
+    const looks = session.hints.filter(({ kind }) => kind === "look");
+    const { hints } = this.#context;
+    for (const [index, { keys, member, score }] of looks.entries()) {
+      hints.correct(keys, member, stamps[index] ?? "", score).catch(() => undefined);
+    }
+  }
+
+  async #load(missing: readonly Missing[], answers: Answers): Promise<void> {
+    const rows = new Set<string>();
+    const others = new Map<string, Missing>();
+    for (const one of missing) {
+      if (one.rows.length === 0) others.set(one.key, one);
+      for (const name of one.rows) rows.add(name);
+    }
+    const loads = [...others.values()].map(async ({ key, load }) => answers.set(key, await load()));
+    if (rows.size > 0) loads.push(this.loadRows([...rows]));
+    await Promise.all(loads);
+  }
+
+  /** Takes rows into the cache; all of the tree, where they are few. */
+  async loadRows(names: readonly string[]): Promise<void> {
+    const { rows } = this.tree;
+    const answer = await this.#context.connection.script(rowsScript, [rows], [FEW_ROWS, ...names]);
+    if (!Array.isArray(answer)) return;
+    const [kind, ...values]: unknown[] = answer;
+    if (kind === "all") {
+      const texts = textsOf(values);
+      const all = new Map<string, string>();
+      for (let at = 0; at < texts.length; at += 2) all.set(texts[at] ?? "", texts[at + 1] ?? "");
+      this.cache.noteAll(all);
+      return;
+    }
+    for (const [index, name] of names.entries()) {
+      const value = values[index];
+      this.cache.note(name, typeof value === "string" ? value : undefined);
+    }
+  }
+
+  async #lock(): Promise<boolean> {
+    const { connection, owner } = this.#context;
+    const answer = await connection.run((client) => client.set(this.tree.lock, owner, "PX", LOCK_MS, "NX"));
+    return answer === "OK";
+  }
+
+  #gaveUp(): StoreUnavailableError {
+    const { timeoutMs } = this.#context.connection;
+    return new StoreUnavailableError(
+      `the tree ${this.tree.tag} was changed by others again and again for ${timeoutMs} ms; nothing was written`,
+      { details: { code: "CONTENDED" } },
+    );
+  }
+}
+
+/** Runs the works one after the other, as far as they can be told together. */
+function workOff(
+  group: readonly WaitingWork[],
+  session: TreeSession,
+): { readonly outcomes: readonly Outcome[]; readonly missing: readonly Missing[] } {
+  const outcomes: Outcome[] = [];
+  const missing: Missing[] = [];
+  for (const work of group) {
+    if (!session.isOpen) break;
+    try {
+      outcomes.push({ work, result: session.run(() => work.run(session)) });
+    } catch (error) {
+      if (error instanceof Missing) missing.push(error);
+      else if (error instanceof NotTogether) {
+        if (outcomes.length + missing.length === 0)
+          throw new InvariantError(`a piece of work does not go with itself: ${error.why}`);
+        break;
+      } else outcomes.push({ work, error });
+    }
+  }
+  return { outcomes, missing };
+}
+
+function settle({ work, result, error }: Outcome, cursorBefore: number): void {
+  if (error === undefined) work.resolve(result, cursorBefore);
+  else work.reject(error);
+}

@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { storesContract } from "../contracts/stores.contract.ts";
+import { RedisCluster } from "../support/redis-cluster.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { storesOn } from "../support/redis-stores.ts";
+
+describe.skipIf(!redisProgram)("one server", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterAll(() => server.stop());
+
+  storesContract("Redis", () => storesOn(server));
+});
+
+describe.skipIf(!redisProgram)("a cluster of three", () => {
+  let cluster: RedisCluster;
+  beforeAll(async () => {
+    cluster = await RedisCluster.start();
+  });
+  afterAll(() => cluster.stop());
+
+  storesContract("Redis cluster", () => storesOn(cluster));
+});

@@ -1,0 +1,121 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { Redis } from "ioredis";
+import { findRedis, type RedisProgram } from "./redis-program.ts";
+
+/** The program of these tests; undefined where they have to be skipped. */
+export const redisProgram: RedisProgram | undefined = await findRedis();
+
+export interface RedisServerOptions {
+  /** Further settings, as on the command line: `["--maxmemory", "20mb"]`. */
+  readonly settings?: readonly string[];
+  /** False: keeps no log of its writes. By default every write is in the log before it is answered, and outlives a kill. */
+  readonly isLogged?: boolean;
+}
+
+const READY_MS = 20_000;
+/** In memory where the system has such a folder: a kill is no power cut, and nothing waits for a disk. */
+const place = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+/** Ends the server with the process that started it, however that ends; where the system has it. */
+const parentDeathSignal = existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : [];
+
+/** A Redis server of a test's own, on loopback, on a port of its own, with a folder of its own. */
+export class RedisServer {
+  readonly port: number;
+  readonly #folder: string;
+  readonly #program: RedisProgram;
+  readonly #settings: readonly string[];
+  #process: ChildProcess | undefined;
+
+  private constructor(port: number, program: RedisProgram, options: RedisServerOptions) {
+    this.port = port;
+    this.#program = program;
+    this.#folder = mkdtempSync(join(place, "troupe-redis-server-"));
+    const { isLogged = true, settings = [] } = options;
+    const log = isLogged ? ["--appendonly", "yes", "--appendfsync", "always"] : ["--appendonly", "no"];
+    this.#settings = ["--save", "", ...log, ...settings];
+  }
+
+  static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
+    if (!redisProgram) throw new Error("there is no redis-server here; the test should have been skipped");
+    for (let attempt = 1; ; attempt += 1) {
+      const server = new RedisServer(await freePort(), redisProgram, options);
+      try {
+        await server.launch();
+        return server;
+      } catch (error) {
+        await server.stop();
+        // Somebody else may have taken the port in between.
+        if (attempt === 5) throw error;
+      }
+    }
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** Starts the process, also again after `kill`, and waits until it answers. */
+  async launch(): Promise<void> {
+    const settings = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#folder, ...this.#settings];
+    const [program = "", ...args] = [...parentDeathSignal, this.#program.path, ...settings];
+    const child = spawn(program, args, { stdio: "ignore", env: { ...process.env, ...this.#program.environment } });
+    this.#process = child;
+    process.once("exit", () => child.kill("SIGKILL"));
+    const client = this.client();
+    try {
+      const end = performance.now() + READY_MS;
+      while ((await client.ping().catch(() => undefined)) !== "PONG") {
+        if (child.exitCode !== null) throw new Error(`redis-server ended with code ${child.exitCode}`);
+        if (performance.now() > end) throw new Error(`redis-server did not answer within ${READY_MS} ms`);
+        await delay(10);
+      }
+    } finally {
+      client.disconnect();
+    }
+  }
+
+  /** A connection for looking and meddling; the test ends it. */
+  client(): Redis {
+    const client = new Redis(this.port, "127.0.0.1", { maxRetriesPerRequest: 0, retryStrategy: () => 20 });
+    client.on("error", () => undefined);
+    return client;
+  }
+
+  /** As a crash: nothing is written down any more. */
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  freeze(): void {
+    this.#process?.kill("SIGSTOP");
+  }
+
+  thaw(): void {
+    this.#process?.kill("SIGCONT");
+  }
+
+  async stop(): Promise<void> {
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+/** Below the ports whose bus port, which is 10,000 higher, would be none. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    await new Promise((resolve) => server.close(resolve));
+    if (address !== null && typeof address === "object" && address.port < 55_000) return address.port;
+  }
+}
