@@ -40,6 +40,7 @@ Examples:
   $ npx troupe run ./my-agent.ts "Summarise the news"
   $ npx troupe run ./my-agent.ts "And in one sentence?" --agent-id run-mibodu
   $ npx troupe run ./team.ts "Compare both" --agent lead --json
+  $ npx troupe run ./team.ts "Compare both" --max-cost 0.50 --deadline 15m
 
 The file exports a definition made by defineAgent, as default or as "agent", or several as "agents".
 
@@ -105,14 +106,17 @@ Examples:
   $ npx troupe show ask-mibodu
   $ npx troupe show ask-mibodu~3fa9c1 --full
   $ npx troupe show ask-mibodu --json
+  $ npx troupe show --budget
 `;
 
 export const resume = `
 Examples:
   $ npx troupe resume
   $ npx troupe resume ask-mibodu
+  $ npx troupe resume run-mibodu --max-tokens 50000
   $ npx troupe resume desk-7 --store ./jobs.db --agents ./my-agent.ts
 
+An agent whose turn was stopped by a limit goes on from there with a new budget; the limits of an open turn stay as they are.
 Questions and agents started with "run" are found by themselves; for others name the file with --agents.
 
 ${exitCodes}

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { nonEmpty, wholeNumber } from "./arguments.ts";
+import { addBudgetOptions } from "./budget-options.ts";
 import { type CliContext, processContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
 import type { AskOptions } from "./commands/ask.ts";
@@ -69,13 +70,14 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       const { askCommand } = await import("./commands/ask.ts");
       done(await askCommand(context, options));
     });
-  program
+  const run = program
     .command("run")
     .description("Run one turn of an agent that a file defines.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .argument("<input>", "what to tell the agent", nonEmpty)
     .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "which definition, where the file exports several", nonEmpty)
+    .option("--agent <name>", "which definition, where the file exports several", nonEmpty);
+  addBudgetOptions(run)
     .addOption(storeOption())
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -95,12 +97,13 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
 }
 
 function addChatCommand(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
-  program
+  const chat = program
     .command("chat")
     .description("Talk with an agent that a file defines, over as many turns as you like.")
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
-    .option("--agent <name>", "which definition, where the file exports several", nonEmpty)
+    .option("--agent <name>", "which definition, where the file exports several", nonEmpty);
+  addBudgetOptions(chat)
     .addOption(storeOption())
     .option("--inspect", inspectHelp)
     .addHelpText("after", helpTexts.chat)
@@ -133,20 +136,24 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   program
     .command("show")
     .description("Show an agent: its tree, accounts, trace and history. Another process may run it meanwhile.")
-    .argument("<agentId>", "its id, or the start of it")
+    .argument("[agentId]", "its id, or the start of it (default, with --budget: the newest)")
     .addOption(storeOption())
     .option("--json", "print all of it as one line of JSON")
     .option("--full", "cut nothing")
+    .option("--budget", "only who may spend what: each account with its limits, what is used, reserved, unconfirmed")
     .addHelpText("after", helpTexts.show)
-    .action(async (agentId: string, options: ShowOptions) => {
+    .action(async (agentId: string | undefined, options: ShowOptions) => {
       const { showCommand } = await import("./commands/show.ts");
       done(await showCommand(context, agentId, options));
     });
-  program
+  const resume = program
     .command("resume")
-    .description("Carry on an agent, or all that are unfinished and that nobody runs.")
+    .description(
+      "Carry on an agent, or all that are unfinished and that nobody runs; one that a limit stopped, with a new budget.",
+    )
     .argument("[agentId]", "its id, or the start of it (default: all)")
-    .addOption(agentsOption())
+    .addOption(agentsOption());
+  addBudgetOptions(resume)
     .addOption(storeOption())
     .addOption(jsonOption())
     .addOption(quietOption())

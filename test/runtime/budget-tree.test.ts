@@ -96,7 +96,7 @@ describeRuntimes("budgets of a tree", (stage) => {
       calls: eight.slice(0, 1),
     });
     await agent.executeTurn("go").result;
-    expect((await toolTextsOf(agent))[0]).toMatch(/stopped \(token_limit\).*account agent:root-1~/);
+    expect((await toolTextsOf(agent))[0]).toMatch(/stopped \(token_limit\).*child, its whole life: /);
     const [spawned] = await entriesOfType(stage().look(), "root-1", "child.spawned");
     const life = (await runtime.accounts("root-1")).find(({ id }) => id === `agent:${spawned?.childId}`);
     expect(life).toMatchObject({ parentId: "turn:root-1#1", used: { tokens: 0 } });

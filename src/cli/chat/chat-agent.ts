@@ -1,4 +1,4 @@
-import type { Agent, TurnRest, TurnResult } from "../../runtime/index.ts";
+import type { Agent, LimitStop, TurnRest, TurnResult } from "../../runtime/index.ts";
 import type { AgentRequest } from "../../state/index.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
 import type { InlineDesk } from "../inline/inline-desk.ts";
@@ -59,7 +59,7 @@ export class ChatAgent {
     }
     const agent = await this.#theAgent();
     await agent.start();
-    const turn = agent.executeTurn(text);
+    const turn = agent.executeTurn(text, { budget: this.#setup.job.budget });
     await this.#follow(agent, await turn.id);
   }
 
@@ -108,6 +108,7 @@ export class ChatAgent {
   #ended(result: TurnResult): void {
     this.#open = undefined;
     this.#lastCode = exitCodeOf(result);
+    if (result.stop) this.#say(wayOnText(result.stop));
   }
 
   async #waits(rest: Extract<TurnRest, { status: "waiting" }>): Promise<void> {
@@ -123,6 +124,12 @@ export class ChatAgent {
     this.#open = { turnId, state: "waiting", requests: rest.requests };
     this.#say(`${formatNumberOf(rest.requests.length, "request")} left open. ${wayOut(this.#open)}`);
   }
+}
+
+/** Whoever speaks next gives the agent a turn with a budget of its own; its whole life has only one. */
+function wayOnText({ accountId }: LimitStop): string {
+  if (accountId.startsWith("turn:")) return "Say how to go on: the next turn has a budget of its own.";
+  return "The budget of its whole life is used up; no further turn can help. /budget shows it.";
 }
 
 function wayOut({ state }: OpenTurn): string {

@@ -1,9 +1,10 @@
 import type { Runtime } from "../../runtime/index.ts";
-import { DEFAULT_TENANT } from "../../state/index.ts";
+import { readBudgets } from "../job/budget-tree.ts";
+import { findAgent } from "../job/roots.ts";
 import { readStory } from "../job/story.ts";
 import { allRequests, placedRequests } from "../requests/all-requests.ts";
+import { budgetLines } from "../view/budget-lines.ts";
 import { requestTable } from "../view/request-lines.ts";
-import { accountLines } from "../view/story-lines.ts";
 import { summaryLines } from "../view/summary.ts";
 
 /** What the commands of a chat show of its tree, as it is stored now. */
@@ -13,8 +14,9 @@ export const chatReports = {
     return summaryLines(agents, { accounts, now: Date.now() });
   },
 
-  async budget(runtime: Runtime, rootAgentId: string): Promise<string[]> {
-    return accountLines(await runtime.stores.accounts(DEFAULT_TENANT, rootAgentId), Date.now());
+  async budget(runtime: Runtime, rootAgentId: string, width: number): Promise<string[]> {
+    const tree = await readBudgets(runtime.stores, await findAgent(runtime.stores, rootAgentId));
+    return budgetLines({ ...tree, now: Date.now(), width });
   },
 
   async requests(runtime: Runtime, rootAgentId: string): Promise<string[]> {

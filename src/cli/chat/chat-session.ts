@@ -5,6 +5,7 @@ import { type Conversation, InlineDesk } from "../inline/inline-desk.ts";
 import { type LineRead, type NextOptions, ReadlineInput } from "../inline/line-input.ts";
 import { userName } from "../job/user-name.ts";
 import { waitingLines } from "../view/request-lines.ts";
+import { columnsOf } from "../view/columns.ts";
 import { paintFor } from "../view/styles.ts";
 import { ChatAgent } from "./chat-agent.ts";
 import { type ChatCommand, chatLineOf, helpLines } from "./chat-line.ts";
@@ -146,7 +147,7 @@ export class ChatSession {
   async #report(command: keyof typeof chatReports): Promise<void> {
     const { runtime, job } = this.#setup;
     if (!this.#agent.isThere) return this.say("Nothing has been said yet.");
-    this.#sayAll(await chatReports[command](runtime, job.rootAgentId));
+    this.#sayAll(await chatReports[command](runtime, job.rootAgentId, columnsOf(this.#setup.context)));
   }
 
   #converse(): Conversation {

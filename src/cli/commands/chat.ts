@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { createRuntime } from "../../runtime/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import { ChatInterrupts } from "../chat/chat-interrupts.ts";
 import { ChatSession } from "../chat/chat-session.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -14,7 +15,7 @@ import type { Job } from "../job/job.ts";
 import { keptOpen, openStore, storeWords, withStore } from "../job/open-store.ts";
 import { freshId } from "../job/roots.ts";
 
-export interface ChatOptions {
+export interface ChatOptions extends BudgetOptions {
   readonly store: string;
   readonly agentId?: string | undefined;
   /** Name of the definition, where the file exports several. */
@@ -33,7 +34,11 @@ export async function chatCommand(context: CliContext, file: string, options: Ch
     const metadata: FileJob = { command: "chat", file: work.file, input: "" };
     const words = [file, "--agent-id", rootAgentId, ...(options.agent === undefined ? [] : ["--agent", options.agent])];
     const comeBack = commandLine(context.invocation, "chat", [...words, ...storeWords(options.store)]);
-    const chat = { isKnown: known !== undefined, comeBack, job: { ...job, metadata: known?.metadata ?? metadata } };
+    const chat = {
+      isKnown: known !== undefined,
+      comeBack,
+      job: { ...job, metadata: known?.metadata ?? metadata, budget: budgetOf(options) },
+    };
     return await runChat(context, stores, chat, options);
   });
 }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { DEFAULT_TENANT } from "../../state/index.ts";
+import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
@@ -9,7 +10,7 @@ import { freshId } from "../job/roots.ts";
 import type { JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 
-export interface RunOptions extends JobOptions {
+export interface RunOptions extends JobOptions, BudgetOptions {
   readonly store: string;
   readonly agentId?: string | undefined;
   /** Name of the definition, where the file exports several. */
@@ -30,6 +31,7 @@ export async function runCommand(
     const { store: storePath } = options;
     const place = { rootAgentId, storePath, isResumed: false };
     const job = jobOfFile(context, { file: resolve(context.directory, file), agents, input }, place);
-    return await runJob(context, stores, known === undefined ? job : { ...job, metadata: known.metadata }, options);
+    const metadata = known?.metadata ?? job.metadata;
+    return await runJob(context, stores, { ...job, metadata, budget: budgetOf(options) }, options);
   });
 }

@@ -5,20 +5,27 @@ import { type AgentRecord, DEFAULT_TENANT, type Message, textOf, type TraceEntry
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { type BudgetTree, readBudgets } from "../job/budget-tree.ts";
 import { openExistingStore, withStore } from "../job/open-store.ts";
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { findAgent, isUnfinished } from "../job/roots.ts";
 import { readStory, type Story } from "../job/story.ts";
 import { allRequests, placedRequests } from "../requests/all-requests.ts";
+import { budgetLines } from "../view/budget-lines.ts";
+import { columnsOf } from "../view/columns.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
-import { accountLines, historyLines, traceLines } from "../view/story-lines.ts";
+import { historyLines, traceLines } from "../view/story-lines.ts";
 import { summaryLines } from "../view/summary.ts";
+
+import { assertNamed, showBudgetCommand } from "./show-budget.ts";
 
 export interface ShowOptions {
   readonly store: string;
   readonly json?: boolean | undefined;
   readonly full?: boolean | undefined;
+  /** Only the accounts. */
+  readonly budget?: boolean | undefined;
 }
 
 interface Shown {
@@ -26,6 +33,7 @@ interface Shown {
   readonly owner: Owner | undefined;
   readonly tree: readonly AgentOverview[];
   readonly accounts: readonly Account[];
+  readonly budgets: BudgetTree;
   /** Of the newest turn. */
   readonly trace: readonly TraceEntry[];
   readonly messages: readonly Message[];
@@ -34,10 +42,17 @@ interface Shown {
 }
 
 /** Everything about one agent, read from the store: whoever runs it meanwhile is not disturbed. */
-export async function showCommand({ out }: CliContext, text: string, options: ShowOptions): Promise<ExitCode> {
+export async function showCommand(
+  context: CliContext,
+  text: string | undefined,
+  options: ShowOptions,
+): Promise<ExitCode> {
+  if (options.budget === true) return await showBudgetCommand(context, text, options);
+  assertNamed(text);
+  const { out } = context;
   const shown = await withStore(openExistingStore(options.store), (stores) => gather(stores, text));
   if (options.json === true) out(JSON.stringify(jsonOf(shown)));
-  else linesOf(shown, options.full === true).forEach(out);
+  else linesOf(shown, options.full === true, columnsOf(context)).forEach(out);
   return exitCodes.success;
 }
 
@@ -54,6 +69,7 @@ async function gather(stores: Stores, text: string): Promise<Shown> {
     owner: await ownerOf(stores, key),
     tree,
     accounts: story.accounts,
+    budgets: await readBudgets(stores, record),
     trace: traceOf(story, record.agentId),
     messages: await stores.messages(key),
     requests: await placedRequests(stores, own),
@@ -79,17 +95,16 @@ function traceOf({ rows, messages }: Story, agentId: string): TraceEntry[] {
   return traceEntriesOf(ofTurn, prompt, (id) => messages.get(id));
 }
 
-function linesOf({ record, owner, tree, accounts, trace, messages, requests }: Shown, isFull: boolean): string[] {
+function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
+  const { record, owner, tree, accounts, budgets, trace, messages, requests } = shown;
   const { agentId, definition, status, openTurnId, createdAt, turnCount } = record;
-  const members = new Set(tree.map((agent) => agent.agentId));
-  const ofTree = accounts.filter((account) => members.has(account.agentId));
   const now = Date.now();
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
   const run = owner === undefined ? "nobody runs it now" : `process ${owner.pid} runs it`;
   return [
     `${agentId}: ${definition.name}, ${status}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
     ...section("Tree", summaryLines(tree, { accounts, now })),
-    ...section("Accounts", accountLines(ofTree, now)),
+    ...section("Accounts", budgetLines({ ...budgets, now, width })),
     ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, now, true))),
     ...section("Trace of the newest turn", traceLines(trace, isFull)),
     ...section("History", historyLines(messages, isFull)),

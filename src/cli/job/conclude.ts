@@ -10,6 +10,7 @@ import type { TurnEnd } from "../view/reporter.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { Following, Job } from "./job.ts";
 import { lastEndOf, readStory } from "./story.ts";
+import { wayOnLines } from "./way-on.ts";
 
 /** Shows what came of a job, and gives the exit code. */
 export async function conclude(
@@ -18,14 +19,14 @@ export async function conclude(
   feed: EventFeed,
   rest: TurnRest,
 ): Promise<ExitCode> {
-  const { events, agents, accounts, records } = await readStory(runtime.stores, job.rootAgentId);
+  const { events, agents, accounts, records, rows } = await readStory(runtime.stores, job.rootAgentId);
   for (const event of events) feed.push(event);
   const end = rest.status === "waiting" ? null : (lastEndOf(events, job.rootAgentId) ?? null);
   const isAsking = rest.status === "waiting" && rest.reason === "request";
   const isPaused = records.some(({ agentId, pause }) => agentId === job.rootAgentId && pause !== null);
   const remarks =
     end !== null
-      ? [`Look at it again: ${job.showCommand}`]
+      ? [...wayOnLines(context, job, rows), `Look at it again: ${job.showCommand}`]
       : isAsking
         ? [
             `Waits for somebody: ${formatNumberOf(rest.requests.length, "open request")}.`,
@@ -42,16 +43,17 @@ export async function conclude(
 export async function showEnded(
   context: CliContext,
   stores: Stores,
-  job: Pick<Job, "rootAgentId" | "header" | "showCommand">,
+  job: Pick<Job, "rootAgentId" | "header" | "showCommand" | "storeWords">,
   options: ViewOptions,
 ): Promise<ExitCode> {
-  const { events, agents, accounts } = await readStory(stores, job.rootAgentId);
+  const { events, agents, accounts, rows } = await readStory(stores, job.rootAgentId);
   const end = lastEndOf(events, job.rootAgentId);
   if (end === undefined) throw new NotFoundError(`agent "${job.rootAgentId}" has not ended any turn`);
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts: async () => accounts });
   reporter.begin(job.header);
   reporter.past(events);
-  reporter.end({ end, agents, accounts, now: end.at, remarks: [`Look at it again: ${job.showCommand}`] });
+  const remarks = [...wayOnLines(context, job, rows), `Look at it again: ${job.showCommand}`];
+  reporter.end({ end, agents, accounts, now: end.at, remarks });
   return exitCodeOfEnd(end);
 }
 

@@ -12,7 +12,7 @@ export function endedPlace(
   { invocation }: CliContext,
   { agentId, metadata }: AgentRecord,
   storePath: string,
-): Pick<Job, "rootAgentId" | "header" | "showCommand"> {
+): Pick<Job, "rootAgentId" | "header" | "showCommand" | "storeWords"> {
   const question = askJobOf(metadata)?.question;
   const input = fileJobOf(metadata)?.input;
   const store = storeWords(storePath);
@@ -24,5 +24,6 @@ export function endedPlace(
       `${agentId} has ended before, as kept in ${storePath}:`,
     ],
     showCommand: commandLine(invocation, "show", [agentId, ...store]),
+    storeWords: store,
   };
 }

@@ -44,11 +44,11 @@ export async function followJob(context: CliContext, following: Following): Prom
 }
 
 /** The turn to follow. Which one is open is asked before the agent starts: what was left of it may take no time at all. */
-async function openTurn(agent: Agent, { isResumed, input }: Job): Promise<Turn> {
+async function openTurn(agent: Agent, { isResumed, input, budget }: Job): Promise<Turn> {
   const { openTurnId } = agent.state;
   await agent.start();
   if (isResumed) await agent.resume();
-  return isResumed && openTurnId !== null ? agent.turn(openTurnId) : agent.executeTurn(input);
+  return isResumed && openTurnId !== null ? agent.turn(openTurnId) : agent.executeTurn(input, { budget });
 }
 
 function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: Following): InlineDesk {

@@ -1,4 +1,5 @@
 import type { AgentDefinition } from "../../agents/index.ts";
+import type { Budget } from "../../budget/index.ts";
 import type { Runtime } from "../../runtime/index.ts";
 import type { JsonObject } from "../../state/index.ts";
 import type { ViewOptions } from "../view/create-reporter.ts";
@@ -9,8 +10,10 @@ export interface Job {
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
   readonly rootAgentId: string;
   readonly metadata: JsonObject;
-  /** What to ask when no turn is open. */
-  readonly input: string;
+  /** What to ask when no turn is open; null goes on from what was said. */
+  readonly input: string | null;
+  /** Limits of that turn, in place of the definition's, name by name. */
+  readonly budget?: Budget | undefined;
   /** Whether the agent is there already and its open turn is to be carried on. */
   readonly isResumed: boolean;
   readonly header: readonly string[];

@@ -1,7 +1,5 @@
-import { type Account, type LimitName, usedAt } from "../../budget/index.ts";
 import { type Message, textOf, type TraceEntry } from "../../state/index.ts";
-import { formatCost, formatCount, formatDuration, formatNumberOf, formatOf } from "./format.ts";
-import { type Column, tableLines } from "./table.ts";
+import { formatCost, formatCount, formatDuration, formatNumberOf } from "./format.ts";
 import { oneLine, printable, truncate } from "./text-width.ts";
 
 const shortText = 160;
@@ -55,36 +53,4 @@ function traceText(entry: TraceEntry, isFull: boolean): string {
   }
   const outcome = entry.status === "success" ? "" : ` → ${entry.status}: ${clipped(entry.error ?? "", isFull)}`;
   return `step ${entry.step}: ${entry.name} ${clipped(JSON.stringify(entry.arguments), isFull)}, ${took}${outcome}`;
-}
-
-const accountColumns: readonly Column[] = [
-  { title: "ACCOUNT", maxWidth: 60 },
-  { title: "STEPS", align: "right" },
-  { title: "TOOL CALLS", align: "right" },
-  { title: "TOKENS", align: "right" },
-  { title: "RESERVED", align: "right" },
-  { title: "COST", align: "right" },
-  { title: "WORKING TIME", align: "right" },
-];
-
-/** Accounts with what was used against what is allowed; tokens, cost and time are those of the whole subtree. */
-export function accountLines(accounts: readonly Account[], now: number): string[] {
-  const rows = accounts.map((account) => {
-    const { limits, reserved } = account;
-    const used = usedAt(account, now);
-    const against = (amount: number, limit: LimitName, format: (value: number) => string): string => {
-      const most = limits[limit];
-      return formatOf(format(amount), most === undefined ? undefined : format(most));
-    };
-    return [
-      account.id,
-      against(used.steps, "maxSteps", String),
-      against(used.toolCalls, "maxToolCalls", String),
-      against(used.tokens, "maxTokens", formatCount),
-      reserved.tokens === 0 ? "-" : formatCount(reserved.tokens),
-      against(used.costMicros, "maxCostMicros", formatCost),
-      against(used.activeMs, "maxActiveMs", formatDuration),
-    ];
-  });
-  return tableLines(accountColumns, rows);
 }

@@ -23,6 +23,7 @@ export function tableLines(columns: readonly Column[], rows: readonly (readonly 
 }
 
 function cellText(text: string, { maxWidth }: Column): string {
-  const line = oneLine(text);
+  // What stands before a name is the branch of a tree.
+  const line = `${/^ */u.exec(text)?.[0] ?? ""}${oneLine(text)}`;
   return maxWidth === undefined ? line : truncate(line, maxWidth);
 }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { accountLines, historyLines, traceLines } from "../../../src/cli/view/story-lines.ts";
+import { historyLines, traceLines } from "../../../src/cli/view/story-lines.ts";
 import type { Message, TraceEntry } from "../../../src/state/index.ts";
-import { accountSample, used } from "../support/samples.ts";
 
 const long = Array.from({ length: 14 }, (_, index) => `line ${index} ${"x".repeat(index === 0 ? 300 : 1)}`).join("\n");
 const messages: readonly Message[] = [
@@ -71,19 +70,5 @@ test("a trace counts its times from the start of the turn", () => {
     "    0 ms  turn 1: What is it?",
     "   10 ms  step 1: offline, 653 + 26 tokens, ?, 9 ms, 1 tool call",
     '   20 ms  step 1: read_file {"path":"a.md"}, 3 ms → error: no such file',
-  ]);
-});
-
-test("accounts show what is used, allowed and reserved", () => {
-  const account = accountSample({
-    limits: { maxTokens: 600_000 },
-    used: used({ steps: 3, toolCalls: 6, tokens: 32_000 }),
-    reserved: { tokens: 4_000, costMicros: 0 },
-    activeCount: 1,
-    activeSince: 1_000,
-  });
-  expect(accountLines([account], 3_500)).toEqual([
-    "ACCOUNT            STEPS  TOOL CALLS    TOKENS  RESERVED  COST  WORKING TIME",
-    "turn:ask-mibodu#1      3           6  32k/600k        4k    $0         2.5 s",
   ]);
 });

@@ -1,0 +1,121 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import type { Budget, LimitName } from "../budget/index.ts";
+import { dateOf } from "./date-text.ts";
+
+/** Limits of one turn, as they are given on the command line. */
+export type BudgetOptions = Pick<
+  Budget,
+  "maxSteps" | "maxTokens" | "maxCost" | "maxSeconds" | "maxToolCalls" | "maxTreeSteps" | "maxTreeToolCalls"
+> & { readonly deadline?: Date | undefined };
+
+interface LimitFlag {
+  readonly field: keyof BudgetOptions;
+  readonly limit: LimitName;
+  readonly flag: string;
+  readonly value: string;
+  readonly help: string;
+  readonly parse: (text: string) => number | Date;
+  /** The stored amount as a person types it; absent: it is a moment, which would have passed. */
+  readonly typed?: (max: number) => string;
+}
+
+const count = { value: "<number>", parse: positiveInteger, typed: String } as const;
+
+const limitFlags: readonly LimitFlag[] = [
+  { ...count, field: "maxSteps", limit: "maxSteps", flag: "--max-steps", help: "model calls of the agent itself" },
+  {
+    ...count,
+    field: "maxTokens",
+    limit: "maxTokens",
+    flag: "--max-tokens",
+    help: "tokens in and out, subagents included",
+  },
+  {
+    field: "maxCost",
+    limit: "maxCostMicros",
+    flag: "--max-cost",
+    value: "<dollars>",
+    help: "dollars, subagents included",
+    parse: positiveNumber,
+    typed: (micros) => String(micros / 1_000_000),
+  },
+  {
+    field: "maxSeconds",
+    limit: "maxActiveMs",
+    flag: "--max-seconds",
+    value: "<seconds>",
+    help: "seconds of work; waiting for people does not count",
+    parse: positiveNumber,
+    typed: (milliseconds) => String(milliseconds / 1_000),
+  },
+  {
+    field: "deadline",
+    limit: "deadlineAt",
+    flag: "--deadline",
+    value: "<time>",
+    help: "when all work ends: 2026-11-21T18:00, or 90s, 15m, 2h from now",
+    parse: comingMoment,
+  },
+  {
+    ...count,
+    field: "maxToolCalls",
+    limit: "maxToolCalls",
+    flag: "--max-tool-calls",
+    help: "tool calls of the agent itself",
+  },
+  {
+    ...count,
+    field: "maxTreeSteps",
+    limit: "maxTreeSteps",
+    flag: "--max-tree-steps",
+    help: "model calls, subagents included",
+  },
+  {
+    ...count,
+    field: "maxTreeToolCalls",
+    limit: "maxTreeToolCalls",
+    flag: "--max-tree-tool-calls",
+    help: "tool calls, subagents included",
+  },
+];
+
+/** Adds an option for each limit of a turn. */
+export function addBudgetOptions(command: Command): Command {
+  for (const { flag, value, help, parse } of limitFlags) {
+    command.addOption(new Option(`${flag} ${value}`, `limit of the turn: ${help}`).argParser(parse));
+  }
+  return command;
+}
+
+/** The budget that was given; undefined where none was. */
+export function budgetOf(options: BudgetOptions): Budget | undefined {
+  const given = limitFlags.flatMap(({ field }) => (options[field] === undefined ? [] : [[field, options[field]]]));
+  return given.length === 0 ? undefined : (Object.fromEntries(given) as Budget);
+}
+
+/** The words that give one limit anew, as large as it was: `--max-tokens 50000`. */
+export function limitWords(limit: LimitName, max: number | undefined): readonly string[] {
+  const known = limitFlags.find((one) => one.limit === limit);
+  if (known === undefined) return [];
+  return [known.flag, max === undefined || known.typed === undefined ? "…" : known.typed(Math.max(1, max))];
+}
+
+function positiveInteger(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,15}$/.test(text) && value >= 1) return value;
+  throw new InvalidArgumentError("It takes a whole number of at least 1, in digits.");
+}
+
+function positiveNumber(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,9}(?:\.\d{1,9})?$/.test(text) && value > 0) return value;
+  throw new InvalidArgumentError("It takes a number above 0, in digits: 30, or 0.25.");
+}
+
+function comingMoment(text: string): Date {
+  const date = dateOf(text, Date.now());
+  if (date === undefined)
+    throw new InvalidArgumentError("It takes a time: 2026-11-21T18:00, or 90s, 15m, 2h from now.");
+  if (date.getTime() > Date.now()) return date;
+  throw new InvalidArgumentError(`That is ${date.toISOString()}, which has passed.`);
+}
