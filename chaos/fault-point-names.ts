@@ -19,6 +19,9 @@ export const faultPointNames = [
   "tool.effect",
   "tool.result",
   "reconcile.effect",
+  "child.awaited",
+  "wait.begun",
+  "wait.result",
   "child.intent",
   "child.result",
   "turn.result",
@@ -33,6 +36,9 @@ export const pointsElsewhere: ReadonlySet<string> = new Set([
   "request.opened",
   "compact.effect",
   "compact.result",
+  "child.awaited",
+  "wait.begun",
+  "wait.result",
   "projection.written",
 ]);
 

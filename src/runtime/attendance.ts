@@ -1,4 +1,4 @@
-import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
 import type { AgentKey } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 
@@ -66,7 +66,9 @@ export class Attendance {
   }
 
   #report(agentId: string, error: unknown): void {
-    const isExpected = error instanceof AlreadyOwnedError || error instanceof LeaseLostError || this.#agents.isClosing;
+    // One whose definition is not known here is for a runtime that knows it.
+    const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
+    const isExpected = isOthers || error instanceof LeaseLostError || this.#agents.isClosing;
     if (!isExpected) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
   }
 }

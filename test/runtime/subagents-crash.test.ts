@@ -1,0 +1,203 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
+import { type AgentDefinition, defineAgent, defineTool, type Message, subagent } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { reportsIn, startedIds } from "../support/background.ts";
+import { entriesOf, loopTurns, orderFault } from "../support/journal-probes.ts";
+import { asks } from "../support/leads.ts";
+import { describeRuntimes, type Stage } from "../support/runtimes.ts";
+import { calling, createGate } from "../support/turn-probes.ts";
+
+/** A killed process does nothing any more; here its code would go on, so that it must be kept from the world. */
+interface Life {
+  isOver: boolean;
+}
+
+const never = createDeferred<never>().promise;
+
+interface Plan {
+  readonly onEnd: "keep" | "wake";
+  /** The lead waits for its child before it answers. */
+  readonly waits?: boolean;
+}
+
+/** A lead whose child looks around in the background; what the lead saw of it last is in its answers. */
+function team(life: Life, { onEnd, waits = false }: Plan): AgentDefinition {
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({}),
+    effect: "none",
+    execute: async () => (life.isOver ? await never : "seen"),
+  });
+  const child = scriptedModel(async ({ messages }) => {
+    if (life.isOver) return await never;
+    return messages.at(-1)?.role === "tool" ? "gold" : calling("look");
+  });
+  const worker = defineAgent({ name: "worker", model: child, tools: [look], budget: { maxTokens: 100_000 } });
+  const model = scriptedModel(async ({ messages }) => {
+    if (life.isOver) return await never;
+    const started = startedIds(messages).length;
+    if (started === 0) return calling(asks("worker", "dig"));
+    const waited = messages.filter(({ role }) => role === "tool").length > 1;
+    if (waits && !waited) return calling("subagent_wait");
+    return `told ${timesTold(messages)} times`;
+  });
+  return defineAgent({
+    name: "lead",
+    model,
+    tools: [subagent(worker, { mode: "background", onEnd })],
+    budget: { maxTokens: 1_000_000, maxSeconds: 600 },
+  });
+}
+
+function timesTold(messages: readonly Message[]): number {
+  const results = messages.filter(({ role, content }) => role === "tool" && String(content).includes("gold"));
+  return reportsIn(messages).length + results.length;
+}
+
+/** Kills the first process at the k-th hit of a point and lets another one go on until all is at rest; false: not hit. */
+async function survive(stage: Stage, point: string, hit: number, plan: Plan): Promise<string | undefined> {
+  const agentId = `c-${point}-${hit}`;
+  const life: Life = { isOver: false };
+  const doomed = await stage.openProcess({ agents: [team(life, plan)] });
+  const agent = await doomed.runtime.agent("lead", { agentId });
+  await agent.start();
+  let isStruck = false;
+  const strike = (): void => {
+    isStruck = true;
+    life.isOver = true;
+    doomed.kill();
+  };
+  const disarm = armFaultPoints([{ name: point, hit, action: strike }]);
+  agent.executeTurn("go").result.catch(() => undefined);
+  for (let turn = 0; turn < 4_000 && !isStruck; turn += 1) {
+    if (turn % 50 === 49 && (await isAtRest(stage, agentId, plan))) break;
+    await loopTurns(1);
+  }
+  disarm();
+  if (!isStruck) return undefined;
+  await loopTurns(5);
+  stage.expireLeases();
+  const survivor = await stage.open({ agents: [team({ isOver: false }, plan)] });
+  await (await survivor.find(agentId)).start();
+  await survivor.recover();
+  for (let turn = 0; turn < 4_000; turn += 1) {
+    if (turn % 20 === 19 && (await isAtRest(stage, agentId, plan))) break;
+    await loopTurns(1);
+  }
+  return agentId;
+}
+
+/** Everything has ended, the end of the child has been taken in and, where it calls for a turn, a model call has seen it. */
+async function isAtRest(stage: Stage, agentId: string, { onEnd }: Plan): Promise<boolean> {
+  const stores = stage.look();
+  const agents = await stores.listAgents({ tenant: "default", rootAgentId: agentId });
+  if (agents.length < 2 || agents.some(({ openTurnId }) => openTurnId !== null)) return false;
+  const inboxes = await Promise.all(agents.map((one) => stores.inbox({ tenant: "default", agentId: one.agentId })));
+  if (inboxes.some((items) => items.length > 0)) return false;
+  const entries = await entriesOf(stores, agentId);
+  if (!entries.some(({ type }) => type === "child.reported")) return false;
+  return onEnd === "keep" || (await answersOf(stage, agentId)).at(-1) !== "told 0 times";
+}
+
+async function answersOf(stage: Stage, agentId: string): Promise<string[]> {
+  const messages = await stage.look().messages({ tenant: "default", agentId });
+  return messages.flatMap(({ role, content }) => (role === "assistant" && content !== "" ? [String(content)] : []));
+}
+
+const plans: readonly Plan[] = [{ onEnd: "wake" }, { onEnd: "keep" }, { onEnd: "wake", waits: true }];
+
+describeRuntimes("background children and crashes", (stage) => {
+  const points = [
+    "commit.before",
+    "commit.after",
+    "commit.acknowledged",
+    "model.intent",
+    "model.effect",
+    "model.result",
+    "tool.intent",
+    "tool.effect",
+    "tool.result",
+    "child.intent",
+    "child.result",
+    "wait.begun",
+    "wait.result",
+    "turn.result",
+  ];
+  it.each(
+    points.flatMap((point) =>
+      plans.filter(({ waits }) => waits || !point.startsWith("wait.")).map((plan) => ({ point, plan })),
+    ),
+  )(
+    "at every hit of $point ($plan): told once, at most one turn for it, and all is at rest",
+    async ({ point, plan }) => {
+      let hits = 0;
+      for (let hit = 1; ; hit += 1) {
+        const agentId = await survive(stage(), point, hit, plan);
+        if (agentId === undefined) break;
+        hits = hit;
+        const place = `${point}:${hit}`;
+        const stores = stage().look();
+        const agents = await stores.listAgents({ tenant: "default", rootAgentId: agentId });
+        expect(agents, place).toHaveLength(2);
+        for (const { openTurnId } of agents) expect(openTurnId, place).toBeNull();
+        const entries = await entriesOf(stores, agentId);
+        expect(
+          entries.filter(({ type }) => type === "child.spawned"),
+          place,
+        ).toHaveLength(1);
+        expect(
+          entries.filter(({ type }) => type === "child.reported"),
+          place,
+        ).toHaveLength(1);
+        const turns = entries.filter(({ type }) => type === "turn.started").length;
+        expect(turns, place).toBeLessThanOrEqual(plan.onEnd === "wake" ? 2 : 1);
+        const messages = await stores.messages({ tenant: "default", agentId });
+        expect(orderFault(messages), place).toBeUndefined();
+        expect(timesTold(messages), place).toBe(1);
+        if (plan.onEnd === "wake") expect((await answersOf(stage(), agentId)).at(-1), place).toBe("told 1 times");
+        for (const { reserved, activeCount, waiters } of await stores.accounts("default", agentId)) {
+          expect([reserved.tokens, activeCount, Object.keys(waiters).length], place).toEqual([0, 0, 0]);
+        }
+      }
+    },
+  );
+
+  it("a child that ends in another process, whose parent nobody runs there, is heard of by whoever recovers the parent", async () => {
+    const gate = createGate<string>();
+    const definitions = (isHeld: boolean) => {
+      const model = scriptedModel(() => (isHeld ? gate.pass() : "gold"));
+      const worker = defineAgent({ name: "worker", model });
+      const lead = defineAgent({
+        name: "lead",
+        model: scriptedModel(({ messages }) =>
+          startedIds(messages).length === 0 ? calling(asks("worker", "dig")) : `told ${reportsIn(messages).length}`,
+        ),
+        tools: [subagent(worker, { mode: "background", onEnd: "wake" })],
+      });
+      return { worker, lead };
+    };
+    const doomed = await stage().openProcess({ agents: [definitions(true).lead] });
+    const agent = await doomed.runtime.agent("lead", { agentId: "desk" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    await gate.reached();
+    const [childId = ""] = startedIds(await agent.getMessages());
+    doomed.kill();
+    stage().expireLeases();
+    const elsewhere = await stage().openProcess({ agents: [definitions(false).worker] });
+    await (await elsewhere.runtime.find(childId)).start();
+    await (await elsewhere.runtime.find(childId)).turn(`${childId}#1`).result;
+    expect(await stage().look().inbox({ tenant: "default", agentId: "desk" })).toMatchObject([
+      { kind: "child.reported" },
+    ]);
+    elsewhere.kill();
+    stage().expireLeases();
+    const survivor = await stage().open({ agents: [definitions(false).lead] });
+    expect(await survivor.recover()).toEqual(["desk"]);
+    const recovered = await survivor.find("desk");
+    expect(await recovered.turn("desk#2").result).toMatchObject({ status: "completed", text: "told 1" });
+  });
+});
