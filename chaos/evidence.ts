@@ -52,6 +52,14 @@ export async function treesIn(stores: Stores): Promise<TreeEvidence[]> {
   return await Promise.all(roots.map((root) => treeOf(stores, root, records)));
 }
 
+/** One tree of a store that may be in use. */
+export async function treeIn(stores: Stores, rootAgentId: string): Promise<TreeEvidence> {
+  const records = await stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId, limit: ROWS });
+  const root = records.find(({ agentId }) => agentId === rootAgentId);
+  if (!root) throw new Error(`there is no agent ${rootAgentId}`);
+  return await treeOf(stores, root, records);
+}
+
 async function treeOf(stores: Stores, root: AgentRecord, records: readonly AgentRecord[]): Promise<TreeEvidence> {
   const { tenant, agentId: rootAgentId } = root;
   const own = records.filter((record) => record.rootAgentId === rootAgentId && record.agentId !== rootAgentId);

@@ -8,14 +8,29 @@ export interface SpendingLine extends BilledCallLine {
   readonly atOnce: number;
 }
 
+/** Somebody who waited for an answer that is never sent, and went. */
+export interface GoneLine {
+  readonly task: string;
+  readonly step: number;
+  readonly at: number;
+}
+
+interface Answer {
+  readonly reply: ServerReply;
+  readonly line: BilledCallLine;
+  /** It is never sent. */
+  readonly hangs: boolean;
+}
+
 /** Fewest and most tokens of an answer, unless the request allows fewer. */
 const OUTPUT_TOKENS = [60, 400] as const;
 
 /**
  * What the models of the spending scenarios answer; their names say it. `fan:N` asks for N children and then answers,
  * `steps:N` asks for a tool until its N-th answer, `endless` for ever, and `endless-fan` for a child besides, each third time.
+ * A `leaf` never gets its answer, waits in a tool, or asks for one tool after the other, as its task decides.
  */
-export function spendingAnswer(body: WireRequestBody, at: number): { reply: ServerReply; line: BilledCallLine } {
+export function spendingAnswer(body: WireRequestBody, at: number): Answer {
   const call = readRequest(body, at);
   const { model, task, step } = call;
   const toolCalls = callsOf(model, task, step);
@@ -26,7 +41,8 @@ export function spendingAnswer(body: WireRequestBody, at: number): { reply: Serv
   const said = Math.ceil(JSON.stringify(reply).length / 4);
   const outputTokens = Math.min(Math.max(wished, said), Number(body["max_completion_tokens"] ?? Infinity));
   const usage = { inputTokens: Math.ceil(JSON.stringify(body.messages).length / 5), outputTokens };
-  return { reply: { ...reply, usage }, line: { ...call, ...usage } };
+  const hangs = model === "leaf" && leafKindOf(task) === "hangs";
+  return { reply: { ...reply, usage }, line: { ...call, ...usage }, hangs };
 }
 
 function callsOf(model: string, task: string, step: number) {
@@ -35,7 +51,15 @@ function callsOf(model: string, task: string, step: number) {
   const child = (index: number) => ({ name: "child", arguments: { input: `${taskPrefix}${task}/${step}.${index}` } });
   if (kind === "fan" && step === 1) return Array.from({ length: count }, (_, index) => child(index));
   if (kind === "steps" && step < count) return [look];
+  if (kind === "leaf") return leafKindOf(task) === "waits" ? [{ name: "wait", arguments: {} }] : [look];
   if (kind === "endless") return [look];
   if (kind === "endless-fan") return step % 3 === 1 ? [look, child(1)] : [look];
   return [];
+}
+
+const leafKinds = ["hangs", "waits", "looks"] as const;
+
+/** What a leaf does with its task. */
+export function leafKindOf(task: string): (typeof leafKinds)[number] {
+  return leafKinds[Math.floor(fractionOf(task) * leafKinds.length)] ?? "hangs";
 }

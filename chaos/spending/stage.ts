@@ -2,7 +2,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LineReader } from "../line-log.ts";
 import { jsonLinesOf, type RunEnd, runProcess, startServer } from "../processes.ts";
-import type { SpendingLine } from "./script.ts";
+import type { GoneLine, SpendingLine } from "./script.ts";
 import type { SpendingEnd, SpendingOrders } from "./worker.ts";
 
 /** Longest life of a worker, in milliseconds: a tree that has not ended then is stuck. */
@@ -14,6 +14,8 @@ export interface SpendingStage {
   /** The provider, and all requests that have come to it. */
   readonly model: string;
   readonly log: LineReader<SpendingLine>;
+  /** Those who went before they had their answer. */
+  readonly gone: LineReader<GoneLine>;
 }
 
 /** Runs something with a provider of its own. */
@@ -25,7 +27,8 @@ export async function withProvider<Found>(
   const path = join(folder, "provider.jsonl");
   const server = await startServer("spending/server.ts", [path, String(slowestMs)]);
   try {
-    return await run({ folder, model: server.address, log: new LineReader<SpendingLine>(path) });
+    const [log, gone] = [new LineReader<SpendingLine>(path), new LineReader<GoneLine>(`${path}.gone`)];
+    return await run({ folder, model: server.address, log, gone });
   } finally {
     await server.stop();
   }

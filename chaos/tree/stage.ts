@@ -1,0 +1,111 @@
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type AgentRecord, createRuntime, type Runtime } from "../../src/index.ts";
+import { DEFAULT_TENANT } from "../../src/state/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { LineReader } from "../line-log.ts";
+import { leafKindOf } from "../spending/script.ts";
+import { type SpendingStage, withProvider } from "../spending/stage.ts";
+import { TreeHand } from "./hand.ts";
+import type { ToolLine } from "./worker.ts";
+
+/** A lease that does not run out within a round: who is dead is known by its pid. */
+const LEASE_MS = 30_000;
+/** A tree that does not come to its places within so many milliseconds is stuck. */
+const STUCK_MS = 60_000;
+const LOOK_MS = 10;
+const ROWS = 10_000;
+/** Leaves that take one step after the other leave the machine some time for what is tried. */
+const SLOWEST_ANSWER_MS = 120;
+
+export interface TreeShape {
+  readonly width: number;
+  readonly depth: number;
+}
+
+/** Three processes on one file, and this one, which can run no agent: it looks and commands. */
+export interface TreeStage {
+  readonly provider: SpendingStage;
+  readonly runtime: Runtime;
+  readonly shape: TreeShape;
+  readonly hands: readonly TreeHand[];
+  readonly tools: readonly LineReader<ToolLine>[];
+  /** Takes the place of a hand that was killed. */
+  start(): Promise<TreeHand>;
+}
+
+export async function withTreeStage<Found>(
+  folder: string,
+  shape: TreeShape,
+  run: (stage: TreeStage) => Promise<Found>,
+): Promise<Found> {
+  return await withProvider(folder, SLOWEST_ANSWER_MS, async (provider) => {
+    const store = join(folder, "trees.db");
+    const hands: TreeHand[] = [];
+    const tools: LineReader<ToolLine>[] = [];
+    const start = async (): Promise<TreeHand> => {
+      const log = join(folder, `tools-${hands.length}.jsonl`);
+      const hand = await TreeHand.start({ store, model: provider.model, log, ...shape, leaseMs: LEASE_MS });
+      hands.push(hand);
+      tools.push(new LineReader(log));
+      return hand;
+    };
+    const runtime = await createRuntime({ agents: [], stores: sqliteStores(store), leaseMs: LEASE_MS });
+    try {
+      for (let count = 0; count < 3; count += 1) await start();
+      return await run({ provider, runtime, shape, hands, tools, start });
+    } finally {
+      await Promise.all(hands.map((hand) => hand.kill()));
+      await runtime.shutdown();
+    }
+  });
+}
+
+export function sizeOf({ width, depth }: TreeShape): number {
+  return Array.from({ length: depth + 1 }, (_, level) => width ** level).reduce((sum, count) => sum + count, 0);
+}
+
+export async function recordsOf({ runtime }: TreeStage, rootAgentId: string): Promise<AgentRecord[]> {
+  return await runtime.stores.listAgents({ tenant: DEFAULT_TENANT, rootAgentId, limit: ROWS });
+}
+
+/** Resolves when something is so; throws when it is not after a minute. */
+export async function until(what: string, isSo: () => boolean | Promise<boolean>, limitMs = STUCK_MS): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (!(await isSo())) {
+    if (performance.now() > end) throw new Error(`not within ${limitMs} ms: ${what}`);
+    await delay(LOOK_MS);
+  }
+}
+
+/** Resolves when every leaf of the tree is at its work: `times` is how often each has been sent there. */
+export async function untilAtWork(stage: TreeStage, root: string): Promise<void> {
+  const { provider, shape } = stage;
+  const leaves = shape.width ** shape.depth;
+  await until("all leaves are at work", () => {
+    const tasks = new Set(provider.log.lines().flatMap(({ model, task }) => (model === "leaf" ? [task] : [])));
+    return [...tasks].filter((task) => task.startsWith(`${root}/`)).length >= leaves;
+  });
+}
+
+/** Hands the subtrees below these children of the root over from one process to another. */
+export async function handOver(
+  stage: TreeStage,
+  records: readonly AgentRecord[],
+  children: readonly AgentRecord[],
+  [from, to]: readonly [TreeHand, TreeHand],
+): Promise<void> {
+  const below = (agentId: string): string[] => [
+    agentId,
+    ...records.filter(({ parentAgentId }) => parentAgentId === agentId).flatMap((child) => below(child.agentId)),
+  ];
+  const moved = children.flatMap(({ agentId }) => below(agentId));
+  await from.tell({ type: "drop", agentIds: moved.toReversed() });
+  await to.tell({ type: "take", agentIds: moved });
+}
+
+/** What every leaf does, by its task. */
+export function leavesOf({ provider }: TreeStage, root: string): ReadonlyMap<string, ReturnType<typeof leafKindOf>> {
+  const tasks = provider.log.lines().flatMap(({ model, task }) => (model === "leaf" ? [task] : []));
+  return new Map(tasks.filter((task) => task.startsWith(`${root}/`)).map((task) => [task, leafKindOf(task)]));
+}
