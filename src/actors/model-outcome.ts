@@ -100,9 +100,9 @@ export function respond(
 
 /** The provider's own count of this prompt is where the next one's begins; what it got wrong is warned of, once a turn. */
 function noteUsage(host: Host, granted: EntryOf<"model.requested">, usage: Usage): void {
-  const { turnId, messageId, reservation } = granted;
+  const { turnId, messageId, last } = granted;
   // The last call of a budget is sent without tools: its prompt was not the one that was measured.
-  const isMeasured = usage.estimated !== true && reservation?.isLast !== true;
+  const isMeasured = usage.estimated !== true && last === undefined;
   if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
   if (usage.note !== undefined) appendWarnings(host, turnId, [{ code: "usage_not_true", message: usage.note }]);
 }

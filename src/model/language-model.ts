@@ -24,8 +24,11 @@ export interface LanguageModel {
   /** Tokens that prompt and answer may have together; absent: unknown. */
   readonly contextWindow?: number | undefined;
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse>;
-  /** The prompt's tokens, as close as the adapter can count them: what is reserved before the call. */
+  /**
+   * The prompt's tokens, as close as the adapter can count them: what is reserved before the call where a limit on tokens or cost
+   * binds. `countPromptTokens(request)` of this package counts with a tokenizer.
+   */
   countPromptTokens(request: ModelRequest): number | Promise<number>;
-  /** What the prompt's tokens cannot exceed: reserved where a budget is `strict`. Default: what was counted. */
+  /** What the prompt's tokens cannot exceed, at once: reserved where a budget is `strict`. Default: the bytes of all its texts. */
   boundPromptTokens?(request: ModelRequest): number;
 }
