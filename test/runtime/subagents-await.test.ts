@@ -35,14 +35,14 @@ function delegating(
   });
 }
 
-describeRuntimes("run.await", (stage) => {
-  const leadWith = (tool: Tool<never>, calls = 1): AgentDefinition =>
-    defineAgent({
-      name: "lead",
-      model: scriptedModel(leadScript(Array.from({ length: calls }, () => "delegate"))),
-      tools: [tool],
-    });
+const leadWith = (tool: Tool<never>, calls = 1): AgentDefinition =>
+  defineAgent({
+    name: "lead",
+    model: scriptedModel(leadScript(Array.from({ length: calls }, () => "delegate"))),
+    tools: [tool],
+  });
 
+describeRuntimes("run.await", (stage) => {
   async function started(lead: AgentDefinition, child: AgentDefinition) {
     const runtime = await stage().open({ agents: [lead, child] });
     const agent = await runtime.agent("lead", { agentId: "desk" });

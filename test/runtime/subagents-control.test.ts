@@ -7,6 +7,7 @@ import {
   defineTool,
   subagent,
   UnsupportedError,
+  textOf,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { leadOf, reportsIn, startedIds, worker } from "../support/background.ts";
@@ -33,7 +34,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
         await gate.reached();
         return calling("subagent_status", { name: "subagent_status", arguments: { agentId: "desk~nobody" } });
       }
-      seen.push(...messages.filter(({ role }) => role === "tool").map(({ content }) => String(content)));
+      seen.push(...messages.filter(({ role }) => role === "tool").map(({ content }) => textOf(content)));
       return childId;
     });
     expect(lead.grantedTools).toEqual([
@@ -68,7 +69,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     const child = defineAgent({
       name: "worker",
       model: scriptedModel(async ({ messages }, { signal }) => {
-        const gate = gates.get(String(messages.at(-1)?.content));
+        const gate = gates.get(textOf(messages.at(-1)?.content ?? ""));
         return gate ? await gate.pass(signal) : "nothing";
       }),
     });
@@ -164,7 +165,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     });
     const model = scriptedModel(async ({ messages }) => {
       const ids = startedIds(messages);
-      const last = String(messages.at(-1)?.content);
+      const last = textOf(messages.at(-1)?.content ?? "");
       if (last === "go") return calling(asks("middle", "dig"));
       const cancel = { name: "subagent_cancel", arguments: { agentId: ids[0] ?? "", reason: "not needed" } };
       if (last.startsWith('{"agentId"')) {
@@ -208,7 +209,7 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     const gate = createGate<string>();
     const model = scriptedModel(({ messages }) => {
       const last = messages.at(-1);
-      return last?.role === "tool" ? String(last.content) : calling(asks("worker", "dig"), asks("worker", "dig on"));
+      return last?.role === "tool" ? textOf(last.content) : calling(asks("worker", "dig"), asks("worker", "dig on"));
     });
     const tools = [subagent(worker(gate), { mode: "background", policy: { maxConcurrent: 2 } })];
     const { agent } = await started(defineAgent({ name: "lead", model, tools }));
