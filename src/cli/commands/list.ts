@@ -52,7 +52,10 @@ async function listedIn(stores: Stores): Promise<ListedAgent[]> {
     const owner = await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: root.agentId });
     const subagents = records.filter((record) => record.rootAgentId === root.agentId).length - 1;
     const openRequests = open.filter((request) => request.rootAgentId === root.rootAgentId).length;
-    listed.push({ ...listedAgent(root, owner), subagents, openRequests });
+    // Children in the background outlast the turn of their root.
+    const goesOn = records.some(({ rootAgentId, openTurnId }) => rootAgentId === root.agentId && openTurnId !== null);
+    const own = listedAgent(root, owner);
+    listed.push({ ...own, isUnfinished: own.isUnfinished || goesOn, subagents, openRequests });
   }
   return listed.sort((left, right) => right.createdAt - left.createdAt);
 }

@@ -50,8 +50,8 @@ export function agentCells(agent: AgentOverview, branch: string, { accounts, now
 }
 
 /** `lead ask-mibodu`, `reader ~3fa9c1`. */
-export function agentLabel(agent: Pick<AgentOverview, "agentId" | "name">): string {
-  return `${agent.name} ${shortAgentId(agent.agentId)}`;
+export function agentLabel(agent: Pick<AgentOverview, "agentId" | "name" | "isBackground">): string {
+  return `${agent.name} ${shortAgentId(agent.agentId)}${agent.isBackground ? " (background)" : ""}`;
 }
 
 /** What an agent does, or how it ended, in a few words. */

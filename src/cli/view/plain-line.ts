@@ -30,7 +30,9 @@ export function eventText(event: TroupeEvent): string | undefined {
     case "tool.failed":
       return `${event.name} failed (${event.outcome})${event.error === null ? "" : `: ${oneLine(event.error.message)}`}`;
     case "subagent.spawned":
-      return `asks ${event.definition} ${shortAgentId(event.childId)}`;
+      return event.mode === "background"
+        ? `starts ${event.definition} ${shortAgentId(event.childId)} in the background`
+        : `asks ${event.definition} ${shortAgentId(event.childId)}`;
     case "artifact.saved":
       return `saves ${oneLine(event.name)} (${formatCount(event.size)} bytes)`;
     default:
