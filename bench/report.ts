@@ -1,6 +1,6 @@
 import type { Samples } from "./rounds.ts";
 import { median, quantile } from "./statistics.ts";
-import type { Pair, Sample, Study, Unit } from "./study.ts";
+import type { Pair, Study, Unit } from "./study.ts";
 
 /** One line of the result: ours on some stores against what is bare. */
 export interface Row {
@@ -21,8 +21,8 @@ export interface Row {
 export interface DetailedRow {
   readonly row: Row;
   readonly spread: { readonly ours: Range; readonly bare: Range };
-  /** ours / bare of the processor time per unit of work. */
-  readonly processorRatio: number;
+  /** ours / bare of the processor time per unit of work, by round: the two samples of a round lie next to each other. */
+  readonly processor: { readonly ratio: number; readonly range: Range };
 }
 
 interface Range {
@@ -52,7 +52,10 @@ export function rowsOf(
       ratio: median(ours) / median(bare),
     };
     const spread = { ours: rangeOf(ours), bare: rangeOf(bare) };
-    return { row, spread, processorRatio: processorTime(samplesOfOurs) / processorTime(samplesOfBare) };
+    const ratios = samplesOfOurs.map(
+      ({ processorMs }, round) => processorMs / (samplesOfBare[round]?.processorMs ?? Number.NaN),
+    );
+    return { row, spread, processor: { ratio: median(ratios), range: rangeOf(ratios) } };
   });
 }
 
@@ -69,8 +72,21 @@ export function jsonLine(rows: readonly DetailedRow[]): string {
 
 /** The table for people. */
 export function table(rows: readonly DetailedRow[]): string {
-  const head = ["scenario", "stores", "unit", "better", "ours", "± %", "bare", "± %", "ratio", "between", "cpu ratio"];
-  const body = rows.map(({ row, spread, processorRatio }) => [
+  const head = [
+    "scenario",
+    "stores",
+    "unit",
+    "better",
+    "ours",
+    "± %",
+    "bare",
+    "± %",
+    "ratio",
+    "between",
+    "cpu ratio",
+    "± %",
+  ];
+  const body = rows.map(({ row, spread, processor }) => [
     row.variant === undefined ? row.name : `${row.name}, ${row.variant}`,
     row.stores,
     row.unit,
@@ -81,7 +97,8 @@ export function table(rows: readonly DetailedRow[]): string {
     percent(spread.bare, row.bare),
     row.ratio.toFixed(2),
     `${(spread.ours.low / spread.bare.high).toFixed(2)}-${(spread.ours.high / spread.bare.low).toFixed(2)}`,
-    processorRatio.toFixed(2),
+    processor.ratio.toFixed(2),
+    percent(processor.range, processor.ratio),
   ]);
   const lines = [head, ...body];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
@@ -101,10 +118,6 @@ export function table(rows: readonly DetailedRow[]): string {
 
 function round(value: number, digits: number): number {
   return Number(value.toFixed(digits));
-}
-
-function processorTime(samples: readonly Sample[]): number {
-  return median(samples.map(({ processorMs }) => processorMs));
 }
 
 function rangeOf(values: readonly number[]): Range {
