@@ -1,6 +1,13 @@
 import { shortHash } from "../base/index.ts";
 import { assembleMessages, type CompileInput } from "../context/index.ts";
-import type { EntryOf, HookPatch, Message, ModelRequest, TurnState } from "../state/index.ts";
+import {
+  type EntryOf,
+  type HookPatch,
+  type Message,
+  type ModelRequest,
+  type TurnState,
+  turnIdOf,
+} from "../state/index.ts";
 import { grantedTool } from "./call-request.ts";
 import type { Host } from "./host.ts";
 
@@ -10,7 +17,7 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   const messages = assembleMessages({
     instructions: instructionsOf(host, turn.turnId),
     compiler: definition.history,
-    input: compileInputOf(host, turn),
+    input: { ...compileInputOf(host, turn), ...withoutClosing(host, turn) },
     patches: patchesOf(host, turn),
   });
   const granted = identity.grantedTools;
@@ -22,6 +29,18 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
     ...(definition.temperature === undefined ? {} : { temperature: definition.temperature }),
     ...(definition.responseFormat === undefined ? {} : { responseFormat: definition.responseFormat }),
   };
+}
+
+/**
+ * A turn without input that follows one that was stopped goes on where that one was: what the runtime said of the stop, in
+ * the agent's place, is left out of its prompts.
+ */
+function withoutClosing(host: Host, { turnId, number }: TurnState): { readonly history: readonly Message[] } {
+  const history = host.history();
+  const closingId = `${turnIdOf(host.identity.agentId, number - 1)}:end`;
+  const index = history.findLastIndex(({ id }) => id === closingId);
+  const isContinued = index >= 0 && !history.some(({ id }) => id === `${turnId}:in`);
+  return { history: isContinued ? history.toSpliced(index, 1) : history };
 }
 
 /** What the history compiler chooses from. */

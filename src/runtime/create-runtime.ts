@@ -51,6 +51,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
       if (!overview) {
         const store = createOverview();
         core.bus.listen((event) => store.trigger.noted({ event }));
+        core.bus.listenToAccounts((accounts) => store.trigger.accounted({ accounts }));
         overview = store;
       }
       return overview;

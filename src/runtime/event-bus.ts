@@ -1,17 +1,15 @@
-import {
-  type Entry,
-  type EventSource,
-  eventsOf,
-  type TextLookup,
-  type TroupeEvent,
-  type TroupeEventBody,
-} from "../state/index.ts";
+import type { Account } from "../budget/index.ts";
+import { type EventSource, eventsOf, type TextLookup, type TroupeEvent, type TroupeEventBody } from "../state/index.ts";
+
+import type { Committed } from "../stores/index.ts";
 
 export type EventListener = (event: TroupeEvent) => void;
+export type AccountListener = (accounts: readonly Account[]) => void;
 
 /** Carries public events from the trees of this process to whoever listens; makes none where nobody does. */
 export class EventBus {
   readonly #everywhere = new Set<EventListener>();
+  readonly #accountants = new Set<AccountListener>();
   readonly #byRoot = new Map<string, Set<EventListener>>();
 
   /** Without a root: all trees. The returned function ends it. */
@@ -29,11 +27,17 @@ export class EventBus {
     };
   }
 
+  /** Accounts of all trees as commits of this process change them. */
+  listenToAccounts(listener: AccountListener): void {
+    this.#accountants.add(listener);
+  }
+
   hasListeners(rootAgentId: string): boolean {
     return this.#everywhere.size > 0 || this.#byRoot.has(rootAgentId);
   }
 
-  publishEntries(entries: readonly Entry[], source: EventSource, cursor: number, textOf: TextLookup): void {
+  publishCommitted({ entries, cursor, accounts }: Committed, source: EventSource, textOf: TextLookup): void {
+    if (accounts?.length) for (const listener of this.#accountants) listener(accounts);
     if (!this.hasListeners(source.rootAgentId)) return;
     for (const entry of entries) {
       for (const event of eventsOf(entry, source, cursor, textOf)) this.#publish(event);

@@ -8,6 +8,7 @@ export {
   type TurnContext,
 } from "./create-agent-loop.ts";
 export { createRuntime } from "./create-runtime.ts";
+export type { BudgetOverview, BudgetOverviews } from "./overview-budgets.ts";
 export { type AgentOverview, createOverview, noted, type Overview, type OverviewState } from "./overview.ts";
 export type {
   AgentMetadata,

@@ -209,8 +209,8 @@ export class LiveAgents implements Attended {
   }
 
   #onCommitted(activation: Activation, outcome: Committed): void {
-    const { bus } = this.#options;
-    bus.publishEntries(outcome.entries, activation.identity, outcome.cursor, (id) => activation.conversation.text(id));
+    const textOf = (id: string): string => activation.conversation.text(id);
+    this.#options.bus.publishCommitted(outcome, activation.identity, textOf);
     if (outcome.timers.length > 0) this.#options.onTimers(outcome.timers);
     if (outcome.posted.length > 0) this.notify(outcome.posted);
     this.#options.onCommitted(activation, outcome);

@@ -1,5 +1,7 @@
 import { createStore } from "@xstate/store";
+import type { Account } from "../budget/index.ts";
 import type { Lifecycle, RequestKind, TroupeEvent, Usage } from "../state/index.ts";
+import { accounted, type BudgetOverviews } from "./overview-budgets.ts";
 
 /** One agent as it is watched. */
 export interface AgentOverview {
@@ -7,6 +9,8 @@ export interface AgentOverview {
   readonly name: string;
   readonly parentAgentId: string | null;
   readonly rootAgentId: string;
+  /** It was started in the background: its parent does not wait for it. Absent: no. */
+  readonly isBackground?: boolean;
   readonly status: Lifecycle;
   readonly turns: number;
   readonly turnId: string | null;
@@ -34,6 +38,8 @@ export interface AgentOverview {
 
 export interface OverviewState {
   readonly agents: Readonly<Record<string, AgentOverview>>;
+  /** What each agent may spend and has spent, by its id. */
+  readonly budgets: BudgetOverviews;
 }
 
 const untouched = {
@@ -59,7 +65,7 @@ const untouched = {
 /** An `@xstate/store` over public events: terminal, inspector and metrics read it. */
 export function createOverview() {
   return createStore({
-    context: { agents: {} } as OverviewState,
+    context: { agents: {}, budgets: {} } as OverviewState,
     on: {
       noted: (context, { event }: { event: TroupeEvent }): OverviewState => {
         const known = context.agents[event.agentId] ?? {
@@ -70,12 +76,31 @@ export function createOverview() {
           rootAgentId: event.rootAgentId,
         };
         const next = noted(known, event);
-        return next === context.agents[event.agentId]
+        const child = backgroundChildOf(context, event);
+        return next === context.agents[event.agentId] && !child
           ? context
-          : { agents: { ...context.agents, [event.agentId]: next } };
+          : { ...context, agents: { ...context.agents, [event.agentId]: next, ...child } };
       },
+      accounted: (context, { accounts }: { accounts: readonly Account[] }): OverviewState => ({
+        ...context,
+        budgets: accounted(context.budgets, accounts),
+      }),
     },
   });
+}
+
+/** A child is known from its parent's word on, so that it is seen how it was started. */
+function backgroundChildOf({ agents }: OverviewState, event: TroupeEvent): OverviewState["agents"] | undefined {
+  if (event.type !== "subagent.spawned" || event.mode !== "background") return undefined;
+  const { childId, definition, agentId, rootAgentId } = event;
+  const known = agents[childId] ?? {
+    ...untouched,
+    agentId: childId,
+    name: definition,
+    parentAgentId: agentId,
+    rootAgentId,
+  };
+  return { [childId]: { ...known, isBackground: true } };
 }
 
 export type Overview = ReturnType<typeof createOverview>;
@@ -131,8 +156,10 @@ export function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
     }
     case "request.decided":
       return { ...agent, activity: "tools", openRequests: without(agent.openRequests, event.requestId) };
-    case "subagent.spawned":
-      return { ...agent, activity: "waiting", toolCalls: agent.toolCalls + 1 };
+    case "subagent.spawned": {
+      const activity = event.mode === "background" ? agent.activity : "waiting";
+      return { ...agent, activity, toolCalls: agent.toolCalls + 1 };
+    }
     case "turn.waiting":
       return { ...agent, activity: "waiting" };
     case "turn.completed":

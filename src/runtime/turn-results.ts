@@ -1,5 +1,5 @@
 import { outputOf } from "../actors/index.ts";
-import { type Account, turnAccountId } from "../budget/index.ts";
+import { type Account, type Budget, type LimitName, turnAccountId } from "../budget/index.ts";
 import {
   agentOfAccount,
   agentOfTurn,
@@ -77,7 +77,30 @@ function lastCallOf(entries: readonly Entry[]): LimitStop | null {
 function limitStopOf({ reason, limit, accountId, used, max, message }: StopSignal): LimitStop | null {
   if (limit === undefined || accountId === undefined || reason === "error") return null;
   const figures = { used: used ?? null, max: max ?? null };
-  return { reason, limit, agentId: agentOfAccount(accountId), accountId, ...figures, message };
+  return {
+    reason,
+    limit,
+    agentId: agentOfAccount(accountId),
+    accountId,
+    ...figures,
+    message,
+    wayOn: wayOnOf(limit, accountId),
+  };
+}
+
+/** The field of a budget that sets a limit. */
+const fieldOf: Readonly<Partial<Record<LimitName, keyof Budget>>> = {
+  maxCostMicros: "maxCost",
+  maxActiveMs: "maxSeconds",
+  deadlineAt: "deadline",
+};
+
+function wayOnOf(limit: LimitName, accountId: string): string {
+  if (!accountId.startsWith("turn:")) {
+    return "the account outlives its turns, and no budget of a turn can help: a new agent with a larger budget can";
+  }
+  const field = fieldOf[limit] ?? limit;
+  return `agent.executeTurn(null, { budget: { ${field}: … } }) goes on from here with a new budget`;
 }
 
 /** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */

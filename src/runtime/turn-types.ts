@@ -39,6 +39,8 @@ export interface LimitStop {
   readonly max: number | null;
   /** The same in words: `lead, this turn: 50,000 of 50,000 tokens`. */
   readonly message: string;
+  /** What can be done to go on, in words. */
+  readonly wayOn: string;
 }
 
 /** How a turn ended. */
