@@ -29,6 +29,9 @@ export class RedisConnection {
   readonly #options: CheckedOptions;
   #client: Promise<RedisClient> | undefined;
   #check: Promise<void> | undefined;
+  #readiness: Promise<void> | undefined;
+  /** Why there is no connection, as far as it is known. */
+  #failure: unknown;
   #isClosed = false;
 
   constructor(options: CheckedOptions) {
@@ -71,11 +74,32 @@ export class RedisConnection {
     if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
     if (!this.#client) {
       this.#client = connect(this.#options);
-      this.#client.catch(() => (this.#client = undefined));
+      this.#client.then(
+        (client) => client.on("error", (error: unknown) => (this.#failure = error)),
+        () => (this.#client = undefined),
+      );
     }
     const client = await this.#client;
-    if (client.status !== "ready") await untilReady(client, end);
+    if (client.status !== "ready") {
+      await within(end, this.#untilReady(client)).catch((error: unknown) => {
+        throw this.#failure === undefined ? error : translated(this.#failure);
+      });
+    }
     return client;
+  }
+
+  /** One promise for all who wait. */
+  #untilReady(client: RedisClient): Promise<void> {
+    if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
+    if (this.#readiness) return this.#readiness;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    client.once("ready", () => {
+      this.#readiness = undefined;
+      this.#failure = undefined;
+      resolve();
+    });
+    this.#readiness = promise;
+    return promise;
   }
 
   #checked(client: RedisClient, end: number): Promise<void> {
@@ -135,18 +159,6 @@ async function loaded(): Promise<{ readonly Cluster: typeof Cluster; readonly Re
     return await import("ioredis");
   } catch (error) {
     throw new UnsupportedError('Redis stores need the package "ioredis": npm install ioredis', { cause: error });
-  }
-}
-
-async function untilReady(client: RedisClient, end: number): Promise<void> {
-  const ready = Promise.withResolvers<void>();
-  const onReady = (): void => ready.resolve();
-  client.once("ready", onReady);
-  try {
-    if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
-    await within(end, ready.promise);
-  } finally {
-    client.off("ready", onReady);
   }
 }
 

@@ -10,6 +10,7 @@ import { RedisLists } from "./redis-lists.ts";
 import type { CheckedOptions } from "./redis-options.ts";
 import { ReadSession } from "./redis-read-session.ts";
 import { RedisReader } from "./redis-reader.ts";
+import { RedisRest } from "./redis-rest.ts";
 import { rowKinds } from "./redis-rows.ts";
 import { Missing } from "./redis-answers.ts";
 import type { TreeSession } from "./redis-session.ts";
@@ -39,6 +40,7 @@ export class RedisDatabase implements LocalDatabase {
   readonly #tables: RedisTrees;
   readonly #context: LineContext;
   readonly #foreignWrites: RedisForeignWrites;
+  readonly #rest: RedisRest | undefined;
   readonly #lines = new Map<string, TreeLine>();
   #works = 0;
   #isClosed = false;
@@ -48,10 +50,16 @@ export class RedisDatabase implements LocalDatabase {
     this.#connection = new RedisConnection(options);
     this.#keys = new RedisKeys(options.prefix);
     this.#reader = new RedisReader(this.#connection);
-    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, (tree) => this.#correctTimers(tree));
+    const hints = new RedisHints(this.#connection);
+    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, hints, (tree) =>
+      this.#correctTimers(tree),
+    );
     this.#tables = new RedisTrees(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
-    this.#context = { connection: this.#connection, hints: new RedisHints(this.#connection), owner, channel };
+    const { ttl } = options;
+    this.#rest = ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, ttl);
+    const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
+    this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
     this.#foreignWrites = new RedisForeignWrites(this.#connection, channel, owner);
   }
 
@@ -106,6 +114,7 @@ export class RedisDatabase implements LocalDatabase {
     this.#isClosed = true;
     await this.#foreignWrites.close();
     await Promise.all([...this.#lines.values()].map((line) => line.idle()));
+    await this.#rest?.close((tag) => this.#keys.ofTag(tag));
     await this.#connection.close();
   }
 
@@ -142,18 +151,30 @@ export class RedisDatabase implements LocalDatabase {
   }
 
   /** Makes the list of timers tell when the tree's first one is due, now that it told otherwise. */
-  #correctTimers(tree: TreeKeys): Promise<void> {
+  async #correctTimers(tree: TreeKeys): Promise<void> {
+    const { hints } = this.#context;
     const keys = this.#keys.hints("timers", tree.partition);
-    const work = (session: TreeSession): void => {
+    const told = await hints.lastTold(keys, tree.tag);
+    const score = await this.#write(tree, (session) => {
       session.alone();
       const first = session.firstDue(() => this.#reader.lowestScore(tree.due));
-      const score = first === "" ? undefined : Number(first);
+      // A tree that is gone, or never was, is not begun anew for this.
+      if (first === "" && session.get(rowKinds.timersFrom) === undefined) return undefined;
       // Written also when it is the same: whoever is about to set an earlier one has to tell the list again.
-      session.put(rowKinds.timersFrom, score ?? NEVER);
-      session.tell({ kind: "look", keys, member: tree.tag, score });
-    };
-    const done = Promise.withResolvers<void>();
-    this.#lineOf(tree).add({ run: work, resolve: () => done.resolve(), reject: done.reject });
+      session.put(rowKinds.timersFrom, first === "" ? NEVER : Number(first));
+      return first;
+    });
+    if (score === undefined) await hints.forget(keys, tree.tag);
+    else await hints.correct(keys, tree.tag, told, score === "" ? undefined : Number(score));
+  }
+
+  #write<T>(tree: TreeKeys, work: (session: TreeSession) => T): Promise<T> {
+    const done = Promise.withResolvers<T>();
+    this.#lineOf(tree).add({
+      run: work,
+      resolve: (result) => done.resolve(result as T),
+      reject: done.reject,
+    });
     return done.promise;
   }
 }

@@ -1,6 +1,6 @@
 import type { RedisConnection } from "./redis-connection.ts";
 import type { HintKeys } from "./redis-keys.ts";
-import { correctHintScript, hintScript } from "./redis-scripts.ts";
+import { correctHintScript, forgetHintScript, HINTS_LAST_MS, hintScript } from "./redis-scripts.ts";
 import type { HintWrite } from "./redis-session.ts";
 import { textsOf } from "./redis-replies.ts";
 
@@ -43,6 +43,16 @@ export class RedisHints {
     ]);
     const [at = "", ...stamps] = textsOf(await this.#connection.script(hintScript, keys, args));
     return { at, stamps };
+  }
+
+  /** When a member was told of last; empty where it was not. To be asked before its tree is changed. */
+  async lastTold({ stamps }: HintKeys, member: string): Promise<string> {
+    return (await this.#connection.run((client) => client.hget(stamps, member))) ?? "";
+  }
+
+  /** For a member of which nothing is stored: it goes when nobody can be about to store it. */
+  async forget({ list, stamps }: HintKeys, member: string): Promise<void> {
+    await this.#connection.script(forgetHintScript, [list, stamps], [member, 2 * HINTS_LAST_MS]);
   }
 
   /** `score` undefined: takes the member out. */

@@ -3,7 +3,11 @@ import { rootOf } from "../state/index.ts";
 import { wellFormed } from "./stored-json.ts";
 
 /** What of an agent lies under a key of its own. */
-export type AgentPart = "inbox" | "children" | "artifacts" | "contents" | "messages" | "order" | "index";
+export const agentParts = ["inbox", "children", "artifacts", "contents", "messages", "order", "index"] as const;
+export type AgentPart = (typeof agentParts)[number];
+
+/** What of a tree goes when it is removed; versions, cursors and how far projections are stay. */
+export const treeParts = ["rows", "journal", "agents", "accounts", "requests", "timers", "due"] as const;
 
 /** Parts of the trees for which there are lists over all of them; fixed, because the keys depend on it. */
 export const PARTITIONS = 16;
@@ -19,6 +23,7 @@ export interface HintKeys {
 /** All keys of one tree lie in one slot of a cluster: they share the part in braces, and nothing else has it (row S7). */
 export interface TreeKeys {
   readonly tag: string;
+  readonly tenant: string;
   /** Which of the lists over trees name this one. */
   readonly partition: number;
   /** Records, heads, accounts, requests and the versions of collections, each as `version|json`. */
@@ -36,6 +41,8 @@ export interface TreeKeys {
   /** Timers by the time they are due. */
   readonly due: string;
   readonly projections: string;
+  /** The keys that are about to go away, while the tree is at rest. */
+  readonly expiring: string;
   receipt(owner: string): string;
   ofAgent(part: AgentPart, agentId: string): string;
 }
@@ -83,6 +90,7 @@ export class RedisKeys {
     const base = `${this.#prefix}{${tag}}:`;
     return {
       tag,
+      tenant: decodeURIComponent(tag.slice(0, Math.max(0, tag.indexOf("/")))),
       partition: hashOf(tag) % PARTITIONS,
       rows: `${base}rows`,
       meta: `${base}meta`,
@@ -94,6 +102,7 @@ export class RedisKeys {
       timers: `${base}timers`,
       due: `${base}due`,
       projections: `${base}projections`,
+      expiring: `${base}expiring`,
       receipt: (owner) => `${base}receipt:${owner}`,
       ofAgent: (part, agentId) => `${base}${part}:${wellFormed(agentId, "agent id")}`,
     };

@@ -2,6 +2,7 @@ import type { AgentRecord, AgentRequest, Timer } from "../state/index.ts";
 import { isDue, type Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import type { RedisConnection } from "./redis-connection.ts";
+import type { RedisHints } from "./redis-hints.ts";
 import { type HintList, PARTITIONS, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { collected, compareMembers, type Member, merged, type Source } from "./redis-merge.ts";
 import type { RedisReader } from "./redis-reader.ts";
@@ -9,8 +10,6 @@ import { rowKinds } from "./redis-rows.ts";
 import { requestMember } from "./redis-tables.ts";
 
 const PAGE = 200;
-/** Stale names of trees that one look at the next timer puts right, at most. */
-const CORRECTIONS = 200;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
@@ -19,6 +18,7 @@ export class RedisLists {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
+  readonly #hints: RedisHints;
   readonly #correctTimers: (tree: TreeKeys) => Promise<void>;
 
   /** `correctTimers`: a transaction that tells the list when the tree's first timer is due. */
@@ -26,11 +26,13 @@ export class RedisLists {
     connection: RedisConnection,
     keys: RedisKeys,
     reader: RedisReader,
+    hints: RedisHints,
     correctTimers: (tree: TreeKeys) => Promise<void>,
   ) {
     this.#connection = connection;
     this.#keys = keys;
     this.#reader = reader;
+    this.#hints = hints;
     this.#correctTimers = correctTimers;
   }
 
@@ -43,6 +45,9 @@ export class RedisLists {
       const records = await Promise.all(
         members.map(({ member: id }) => this.#reader.row(this.#keys.treeOf(tenant, id), rowKinds.record(tenant, id))),
       );
+      for (const [index, { member }] of members.entries()) {
+        if (!records[index]) this.#forget("agents", tenant, member, member);
+      }
       return records.flatMap((record) => (record && isWanted(record, filter) ? record : []));
     });
   }
@@ -64,7 +69,10 @@ export class RedisLists {
       const found = await Promise.all(
         piece.map(async ({ member }) => {
           const [requestId = "", ofAgent = ""] = JSON.parse(member) as readonly string[];
-          return this.#reader.row(this.#keys.treeOf(tenant, ofAgent), rowKinds.request(ofAgent, requestId));
+          const tree = this.#keys.treeOf(tenant, ofAgent);
+          const request = await this.#reader.row(tree, rowKinds.request(ofAgent, requestId));
+          if (!request && inTree === undefined) this.#forget(list, tenant, ofAgent, member);
+          return request;
         }),
       );
       return found.flatMap((request) => (request && isAsked(request, filter) ? request : []));
@@ -74,8 +82,7 @@ export class RedisLists {
   async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {
     // Where the two times differ, one that seems due may not be.
     const until = Math.max(moment.now, moment.steady);
-    const sources = partitions.map((partition) => this.#byScore(this.#keys.hints("timers", partition).list, until));
-    const due = await collected(merged(sources, undefined), limit, async (members) => {
+    const due = await collected(this.#treesByTimers(until), limit, async (members) => {
       const found = await Promise.all(members.map((member) => this.#dueOfTree(member, until)));
       return found.flat().filter((timer) => isDue(timer, moment));
     });
@@ -83,16 +90,28 @@ export class RedisLists {
   }
 
   async nextTimerAt(): Promise<number | undefined> {
-    for (let corrections = 0; ; corrections += 1) {
-      const firsts = await Promise.all(partitions.map((partition) => this.#firstTimer(partition)));
-      const first = firsts.flatMap((one) => one ?? []).sort(compareMembers)[0];
-      if (!first) return undefined;
-      const tree = this.#keys.ofTag(first.member);
-      const score = await this.#reader.lowestScore(tree.due);
-      // Too early does no harm: nothing is due then.
-      if (score === String(first.score) || corrections === CORRECTIONS) return first.score;
-      await this.#correctTimers(tree);
+    let next: number | undefined;
+    for await (const member of this.#treesByTimers()) {
+      if (next !== undefined && member.score >= next) break;
+      const tree = this.#keys.ofTag(member.member);
+      const first = await this.#reader.lowestScore(tree.due);
+      if (first !== "") next = Math.min(next ?? Number.POSITIVE_INFINITY, Number(first));
+      if (first !== String(member.score)) await this.#correctTimers(tree);
     }
+    return next;
+  }
+
+  #treesByTimers(until?: number): AsyncGenerator<Member> {
+    return merged(
+      partitions.map((partition) => this.#byScore(this.#keys.hints("timers", partition).list, until)),
+      undefined,
+    );
+  }
+
+  /** What is not there (any more) leaves its list in time. */
+  #forget(list: HintList, tenant: string, agentId: string, member: string): void {
+    const { partition } = this.#keys.treeOf(tenant, agentId);
+    this.#hints.forget(this.#keys.hints(list, partition, tenant), member).catch(() => undefined);
   }
 
   async #dueOfTree({ member, score }: Member, until: number): Promise<Timer[]> {
@@ -100,12 +119,6 @@ export class RedisLists {
     const timers = await this.#reader.timersUntil(tree, until);
     if (timers[0]?.dueAt !== score) await this.#correctTimers(tree);
     return timers;
-  }
-
-  async #firstTimer(partition: number): Promise<Member | undefined> {
-    const { list } = this.#keys.hints("timers", partition);
-    const [member, score] = await this.#connection.run((client) => client.zrange(list, "0", "0", "WITHSCORES"));
-    return member === undefined ? undefined : { member, score: Number(score) };
   }
 
   async #agentsOfTree(filter: AgentFilter, rootAgentId: string, limit: number): Promise<AgentRecord[]> {
@@ -127,7 +140,7 @@ export class RedisLists {
     };
   }
 
-  #byScore(key: string, until: number | string = "+inf"): Source {
+  #byScore(key: string, until: number | "+inf" = "+inf"): Source {
     return async (after) => {
       // Others of the same score may come before it.
       for (let offset = 0; ; offset += PAGE) {

@@ -18,7 +18,7 @@ const RECEIPT_MS = 600_000;
 
 /**
  * Validates what a transaction has read of one tree, then writes what it changes.
- * KEYS rows, meta, journal, lock, receipt, and the keys that are named by their number below
+ * KEYS rows, meta, journal, lock, receipt, expiring keys, and the keys that are named by their number below
  * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its hints were written
  *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 count of checks,
  *      checks: kind, number of key, name, expected
@@ -71,6 +71,8 @@ local last = redis.call('HGET', meta, 'v') or '0'
 if at > #ARGV then return {'done', last, before} end
 local version = string.format('%.0f', math.max(tonumber(last) + 1, micros))
 redis.call('HSET', meta, 'v', version)
+for _, key in ipairs(redis.call('SMEMBERS', KEYS[6])) do redis.call('PERSIST', key) end
+redis.call('DEL', KEYS[6])
 
 local function whole(number) return string.format('%.0f', number) end
 local operations = {
@@ -206,6 +208,37 @@ if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 if ARGV[3] ~= '' then return redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1]) end
 redis.call('HDEL', KEYS[2], ARGV[1])
 return redis.call('ZREM', KEYS[1], ARGV[1])
+`,
+);
+
+/**
+ * Takes a member out of a list over trees where nothing of its tree is found, unless it was told of just now.
+ * KEYS list, stamps. ARGV 1 member, 2 age that it must have, in ms.
+ */
+export const forgetHintScript = script(
+  "forget-hint",
+  `
+local time = redis.call('TIME')
+local told = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0')
+if time[1] * 1000 + time[2] / 1000 - told / 1000 < tonumber(ARGV[2]) then return 0 end
+redis.call('HDEL', KEYS[2], ARGV[1])
+return redis.call('ZREM', KEYS[1], ARGV[1])
+`,
+);
+
+/**
+ * Lets all keys of a tree go away at one moment, unless it was changed meanwhile.
+ * KEYS expiring keys, meta, all others of the tree. ARGV 1 version of the tree, 2 in how many ms.
+ */
+export const expireScript = script(
+  "expire",
+  `
+if redis.call('HGET', KEYS[2], 'v') ~= ARGV[1] then return 0 end
+local time = redis.call('TIME')
+local moment = string.format('%.0f', math.floor(time[1] * 1000 + time[2] / 1000) + tonumber(ARGV[2]))
+for at = 2, #KEYS do redis.call('SADD', KEYS[1], KEYS[at]) end
+for _, key in ipairs(KEYS) do redis.call('PEXPIREAT', key, moment) end
+return 1
 `,
 );
 

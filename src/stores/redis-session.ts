@@ -38,7 +38,7 @@ export interface HintWrite {
   readonly kind: "name" | "at" | "from" | "look";
   readonly keys: HintKeys;
   readonly member: string;
-  /** For a "look": what the member is corrected to once the tree was changed; undefined: it is taken out. */
+  /** Of what is told; a member that is looked at is taken out once the tree was changed. */
   readonly score: number | undefined;
 }
 

@@ -23,7 +23,7 @@ export interface EncodedTransaction {
 export function encoded(session: TreeSession, envelope: Envelope): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
-  const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.receipt(envelope.owner)];
+  const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.receipt(envelope.owner), tree.expiring];
   const numbers = new Map(keys.map((key, index) => [key, String(index + 1)]));
   const numberOf = (key: string): string => {
     const known = numbers.get(key);

@@ -28,7 +28,7 @@ export interface LineContext {
   readonly owner: string;
   readonly channel: string;
   /** Called after the tree was changed from here. */
-  readonly onChanged?: (session: TreeSession) => void;
+  readonly onChanged: (session: TreeSession) => void;
 }
 
 interface Outcome {
@@ -142,17 +142,17 @@ export class TreeLine {
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
       this.#correct(session, told);
-      if (isNews) this.#context.onChanged?.(session);
+      if (isNews) this.#context.onChanged(session);
     }
     return applied;
   }
 
-  /** One that stays as it was when this fails is passed over by readers. */
+  /** One that stays there when this fails is passed over by readers. */
   #correct(session: TreeSession, { stamps }: ToldHints): void {
     const looks = session.hints.filter(({ kind }) => kind === "look");
     const { hints } = this.#context;
-    for (const [index, { keys, member, score }] of looks.entries()) {
-      hints.correct(keys, member, stamps[index] ?? "", score).catch(() => undefined);
+    for (const [index, { keys, member }] of looks.entries()) {
+      hints.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
     }
   }
 

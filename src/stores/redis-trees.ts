@@ -1,11 +1,9 @@
 import type { AgentKey, AgentRecord, Timer } from "../state/index.ts";
 import type { LocalTables, RestoredRow } from "./local-tables.ts";
+import { agentParts, treeParts } from "./redis-keys.ts";
 import { RedisReads } from "./redis-reads.ts";
 import { rowKinds } from "./redis-rows.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
-
-const agentParts = ["inbox", "children", "artifacts", "contents", "messages", "order", "index"] as const;
-const treeParts = ["rows", "journal", "agents", "accounts", "requests", "timers", "due"] as const;
 
 /** Whole trees, to take them out and put them in, and how far projections of them have come. */
 export class RedisTrees extends RedisReads implements LocalTables {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe } from "vitest";
 import { storesContract } from "../contracts/stores.contract.ts";
 import { RedisCluster } from "../support/redis-cluster.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
-import { storesOn } from "../support/redis-stores.ts";
+import { alternating, ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 describe.skipIf(!redisProgram)("one server", () => {
   let server: RedisServer;
@@ -12,6 +12,10 @@ describe.skipIf(!redisProgram)("one server", () => {
   afterAll(() => server.stop());
 
   storesContract("Redis", () => storesOn(server));
+  storesContract("two clients of Redis in turn,", () => {
+    const prefix = ownPrefix();
+    return alternating(storesOn(server, { prefix }), storesOn(server, { prefix }));
+  });
 });
 
 describe.skipIf(!redisProgram)("a cluster of three", () => {

@@ -23,6 +23,11 @@ const place = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 /** Ends the server with the process that started it, however that ends; where the system has it. */
 const parentDeathSignal = existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : [];
 
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 /** A Redis server of a test's own, on loopback, on a port of its own, with a folder of its own. */
 export class RedisServer {
   readonly port: number;
@@ -65,7 +70,8 @@ export class RedisServer {
     const [program = "", ...args] = [...parentDeathSignal, this.#program.path, ...settings];
     const child = spawn(program, args, { stdio: "ignore", env: { ...process.env, ...this.#program.environment } });
     this.#process = child;
-    process.once("exit", () => child.kill("SIGKILL"));
+    running.add(child);
+    child.once("exit", () => running.delete(child));
     const client = this.client();
     try {
       const end = performance.now() + READY_MS;

@@ -14,3 +14,22 @@ export function storesOn(server: RedisServer | RedisCluster, options: RedisStore
   const where = "url" in server ? { url: server.url } : { cluster: { nodes: server.nodes } };
   return redisStores({ prefix: ownPrefix(), ...where, ...options });
 }
+
+/** Two clients of one place as one store: each call goes to the one that did not get the last. */
+export function alternating(one: Stores, other: Stores): Stores {
+  let next = one;
+  const both = {
+    close: async () => {
+      await one.close();
+      await other.close();
+    },
+  };
+  return new Proxy(one, {
+    get: (target, name) => {
+      if (name === "close") return both.close;
+      const client = next;
+      next = next === one ? other : one;
+      return Reflect.get(name === "kind" ? target : client, name);
+    },
+  });
+}

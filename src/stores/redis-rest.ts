@@ -1,0 +1,81 @@
+import type { RedisConnection } from "./redis-connection.ts";
+import { agentParts, type TreeKeys, treeParts } from "./redis-keys.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
+import { expireScript } from "./redis-scripts.ts";
+import type { TreeSession } from "./redis-session.ts";
+
+/** How long after a change it is looked whether the tree came to rest, in milliseconds. */
+const LOOK_AFTER_MS = 250;
+
+/**
+ * Lets trees go away some time after they came to rest.
+ * Owns: when that is looked for. Does not own: what brings a tree back; every transaction that writes does.
+ *
+ * Invariant: all keys of a tree go at one moment, and only those of a tree that nobody has changed since it was found at
+ * rest: no agent is held, no turn open.
+ */
+export class RedisRest {
+  readonly #connection: RedisConnection;
+  readonly #reader: RedisReader;
+  readonly #milliseconds: number;
+  readonly #waiting = new Map<string, NodeJS.Timeout>();
+  readonly #looking = new Set<Promise<void>>();
+
+  constructor(connection: RedisConnection, reader: RedisReader, seconds: number) {
+    this.#connection = connection;
+    this.#reader = reader;
+    this.#milliseconds = seconds * 1000;
+  }
+
+  /** Looks soon, and once, however often the tree is changed until then; what an owner writes is no rest. */
+  changed({ tree, written }: TreeSession): void {
+    if (this.#waiting.has(tree.tag) || !tree.tag.includes("/")) return;
+    if ([...written.values()].some(({ value }) => isHeldHead(value))) return;
+    const timer = setTimeout(() => this.#look(tree), LOOK_AFTER_MS);
+    timer.unref();
+    this.#waiting.set(tree.tag, timer);
+  }
+
+  /** Looks at once at what still waits. */
+  async close(trees: (tag: string) => TreeKeys): Promise<void> {
+    for (const tag of this.#waiting.keys()) this.#look(trees(tag));
+    await Promise.all(this.#looking);
+  }
+
+  #look(tree: TreeKeys): void {
+    clearTimeout(this.#waiting.get(tree.tag));
+    this.#waiting.delete(tree.tag);
+    // It is looked again after the next change; a tree that stays a while longer does no harm.
+    const look: Promise<void> = this.#expireAtRest(tree)
+      .catch(() => undefined)
+      .finally(() => this.#looking.delete(look));
+    this.#looking.add(look);
+  }
+
+  async #expireAtRest(tree: TreeKeys): Promise<void> {
+    const version = (await this.#reader.hash(tree.meta)).get("v");
+    const rows = await this.#reader.hash(tree.rows);
+    const agentIds = await this.#reader.list(tree.agents);
+    if (version === undefined || agentIds.some((agentId) => !isAtRest(tree, rows, agentId))) return;
+    const keys = [tree.expiring, tree.meta, tree.projections, ...treeParts.map((part) => tree[part])];
+    for (const agentId of agentIds) keys.push(...agentParts.map((part) => tree.ofAgent(part, agentId)));
+    await this.#connection.script(expireScript, keys, [version, this.#milliseconds]);
+  }
+}
+
+function isAtRest(tree: TreeKeys, rows: ReadonlyMap<string, string>, agentId: string): boolean {
+  const value = <T>(kind: RowKind<T>): T | undefined => {
+    const stored = rows.get(kind.field);
+    return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
+  };
+  const holder = value(rowKinds.head(agentId))?.head.holder ?? null;
+  const openTurnId = value(rowKinds.record(tree.tenant, agentId))?.openTurnId ?? null;
+  return holder === null && openTurnId === null;
+}
+
+function isHeldHead(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || !("head" in value)) return false;
+  const { head } = value;
+  return typeof head === "object" && head !== null && "holder" in head && head.holder !== null;
+}
