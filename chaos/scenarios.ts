@@ -1,5 +1,6 @@
 import { children } from "./faults/children.ts";
 import { f15 } from "./faults/f15.ts";
+import { f17 } from "./faults/f17.ts";
 import { f18 } from "./faults/f18.ts";
 import { f2 } from "./faults/f2.ts";
 import { f20 } from "./faults/f20.ts";
@@ -12,4 +13,4 @@ import { nine } from "./faults/nine.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
 /** All that can be run by name, in the order of `all`. */
-export const scenarios: readonly ChaosScenario[] = [f2, f15, f18, f20, f21, f22, f27, f31, nine, children, job];
+export const scenarios: readonly ChaosScenario[] = [f2, f15, f17, f18, f20, f21, f22, f27, f31, nine, children, job];

@@ -46,7 +46,8 @@ export function spendingAnswer(body: WireRequestBody, at: number): Answer {
 }
 
 function callsOf(model: string, task: string, step: number) {
-  const [kind, count = 0] = [model.split(":")[0], Number(model.split(":")[1])];
+  const [kind, number] = model.split(":");
+  const count = Number(number ?? 0);
   const look = { name: "look", arguments: {} };
   const child = (index: number) => ({ name: "child", arguments: { input: `${taskPrefix}${task}/${step}.${index}` } });
   if (kind === "fan" && step === 1) return Array.from({ length: count }, (_, index) => child(index));

@@ -1,3 +1,4 @@
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentRecord, createRuntime, type Runtime } from "../../src/index.ts";
@@ -39,6 +40,7 @@ export async function withTreeStage<Found>(
   shape: TreeShape,
   run: (stage: TreeStage) => Promise<Found>,
 ): Promise<Found> {
+  mkdirSync(folder, { recursive: true });
   return await withProvider(folder, SLOWEST_ANSWER_MS, async (provider) => {
     const store = join(folder, "trees.db");
     const hands: TreeHand[] = [];

@@ -91,6 +91,8 @@ async function obey(command: TreeCommand): Promise<TreeAnswer> {
       const { status } = await agent.executeTurn("again", { budget: { maxSteps: 0 } }).result;
       return { status };
     }
+    default:
+      throw new Error(`there is no command ${JSON.stringify(command satisfies never)}`);
   }
 }
 
