@@ -22,7 +22,7 @@ export { MachineFold } from "./rebuild.ts";
 export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
 export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
 export { eventsOfRow } from "./row-events.ts";
-export type { Spending, TurnSpending } from "./turn-spending.ts";
+export { ownUse, type Spending, type TurnSpending } from "./turn-spending.ts";
 export type {
   EventObserver,
   LimitStop,

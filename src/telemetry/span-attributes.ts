@@ -102,7 +102,12 @@ export function noteAttributes(event: TroupeEvent): SpanAttributes | undefined {
       return { "troupe.request.id": event.requestId, "troupe.request.verdict": event.verdict };
     case "budget.warning":
     case "budget.exhausted":
-      return { "troupe.budget.limit": event.limit, "troupe.budget.account": event.accountId };
+      return {
+        "troupe.budget.limit": event.limit,
+        "troupe.budget.account": event.accountId,
+        ...(event.used === undefined ? {} : { "troupe.budget.used": event.used }),
+        ...(event.max === undefined ? {} : { "troupe.budget.max": event.max }),
+      };
     case "context.compacted":
       return { "troupe.compaction.strategy": event.strategy, "troupe.compaction.messages": event.messages };
     case "artifact.saved":

@@ -32,7 +32,7 @@ describeRuntimes("budgets, seen", (stage) => {
       budget: { maxTokens: 9_000 },
       model: scriptedModel(
         [
-          { ...{ toolCalls: [{ name: "child", arguments: { input: "look" } }] }, ...usage(100, 10) },
+          { toolCalls: [{ name: "child", arguments: { input: "look" } }], ...usage(100, 10) },
           { text: "done", ...usage(150, 5) },
         ],
         { name: "large" },

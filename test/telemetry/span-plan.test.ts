@@ -150,13 +150,19 @@ describe("what has no start of its own", () => {
         type: "budget.exhausted",
         accountId: "desk#1",
         limit: "maxCostMicros",
-        message: "lead: $1.00 of $1.00",
+        used: 9,
+        max: 9,
+        message: "lead, this turn",
       }),
     ]);
     expect(operations.filter(({ type }) => type === "note")).toMatchObject([
       { key: "desk#1:1:0", name: "troupe.tool.started", attributes: { "troupe.attempt": 2 } },
       { key: "desk#1", name: "troupe.turn.waiting", attributes: { "troupe.reason": "budget" } },
-      { key: "desk#1", name: "troupe.budget.exhausted", attributes: { "troupe.budget.limit": "maxCostMicros" } },
+      {
+        key: "desk#1",
+        name: "troupe.budget.exhausted",
+        attributes: { "troupe.budget.limit": "maxCostMicros", "troupe.budget.max": 9 },
+      },
     ]);
   });
 

@@ -46,7 +46,7 @@ async function newestRoot(stores: Stores, storePath: string): Promise<AgentRecor
   throw new NotFoundError(`there is no agent in ${storePath} yet`);
 }
 
-function jsonOf(top: AgentRecord, { agents, accounts }: BudgetTree, now: number) {
+function jsonOf(top: AgentRecord, { agents, accounts, own }: BudgetTree, now: number) {
   const rows = budgetRows(accounts, now);
   const spending = spendingByAgent(accounts);
   const names = new Map(agents.map(({ agentId, definition }) => [agentId, definition.name]));
@@ -67,7 +67,7 @@ function jsonOf(top: AgentRecord, { agents, accounts }: BudgetTree, now: number)
       models,
     })),
     agents: agents.map(({ agentId, parentAgentId, definition }) => {
-      const spent = spending.get(agentId) ?? { own: {}, tree: {} };
+      const spent = { own: own.get(agentId) ?? {}, tree: spending.get(agentId)?.tree ?? {} };
       return { agentId, parentAgentId, name: definition.name, ...spent };
     }),
   };

@@ -64,7 +64,8 @@ function eventsOfRows(
   });
 }
 
-async function allRows(stores: Stores, rootAgentId: string): Promise<JournalRow[]> {
+/** The rows of a whole tree, in order. */
+export async function allRows(stores: Stores, rootAgentId: string): Promise<JournalRow[]> {
   const rows: JournalRow[] = [];
   for (;;) {
     const more = await stores.readTree(DEFAULT_TENANT, rootAgentId, rows.at(-1)?.cursor ?? 0, rowsAtATime);

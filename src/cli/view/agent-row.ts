@@ -2,7 +2,7 @@ import type { Account } from "../../budget/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
 import { shortAgentId } from "../job/job-id.ts";
 import { formatCost, formatCount, formatOf, formatRunningTime } from "./format.ts";
-import { accountsOfAgent, standingOf, workingTimeOf } from "./limits.ts";
+import { accountsOfAgent, type Standing, standingOf, workingTimeOf } from "./limits.ts";
 import { waitText } from "./request-lines.ts";
 import type { Style } from "./styles.ts";
 import type { Column } from "./table.ts";
@@ -36,9 +36,12 @@ export function agentCells(agent: AgentOverview, branch: string, { accounts, now
     branch + agentLabel(agent),
     stateOf(agent).text,
     formatOf(String(steps?.used ?? agent.step), steps && String(steps.limit)),
-    formatOf(formatCount(tokens?.used ?? ownTokens), tokens && formatCount(tokens.limit)),
     formatOf(
-      formatCost(agent.costMicros === null ? null : (cost?.used ?? agent.costMicros)),
+      formatCount(tokens?.used ?? ownTokens) + reservedText(tokens, formatCount),
+      tokens && formatCount(tokens.limit),
+    ),
+    formatOf(
+      formatCost(agent.costMicros === null ? null : (cost?.used ?? agent.costMicros)) + reservedText(cost, formatCost),
       cost && formatCost(cost.limit),
     ),
     formatOf(
@@ -47,6 +50,11 @@ export function agentCells(agent: AgentOverview, branch: string, { accounts, now
     ),
     activityText(agent),
   ];
+}
+
+/** What calls in flight have reserved, behind what is used: `24k+4.4k`. */
+function reservedText(standing: Standing | undefined, format: (amount: number) => string): string {
+  return standing && standing.reserved > 0 ? `+${format(standing.reserved)}` : "";
 }
 
 /** `lead ask-mibodu`, `reader ~3fa9c1`. */

@@ -1,4 +1,4 @@
-import { type Account, spendingByAgent, totalUse, type UseByModel } from "../../budget/index.ts";
+import { type Account, totalUse, type UseByModel } from "../../budget/index.ts";
 import { accountLabel, amountOf, type BudgetRow, budgetRows, limitNames } from "./budget-rows.ts";
 import { agentLabel } from "./agent-row.ts";
 import { formatCost } from "./format.ts";
@@ -16,6 +16,8 @@ export interface BudgetAgent {
 export interface BudgetView {
   readonly accounts: readonly Account[];
   readonly agents: readonly BudgetAgent[];
+  /** By agent: what its own calls have used, by model. */
+  readonly own: ReadonlyMap<string, UseByModel>;
   /** Milliseconds since the epoch. */
   readonly now: number;
   /** The terminal's columns; no line is wider. */
@@ -105,10 +107,9 @@ interface ModelRow {
 }
 
 /** Each agent's own calls, model by model, and where there are several rows the sum. */
-function modelRows({ accounts, agents }: BudgetView): ModelRow[] {
-  const spending = spendingByAgent(accounts);
+function modelRows({ agents, own: spent }: BudgetView): ModelRow[] {
   const rows = placeTree(agents).flatMap(({ member, branch }) => {
-    const own = Object.entries(spending.get(member.agentId)?.own ?? {});
+    const own = Object.entries(spent.get(member.agentId) ?? {});
     return own.map(([model, use]) => ({ who: branch + nameOf(member), model, models: { [model]: use } }));
   });
   if (rows.length < 2) return rows;

@@ -14,6 +14,8 @@ const amountOf: Readonly<Record<AmountLimit, keyof Amounts>> = {
 
 export interface Standing {
   readonly used: number;
+  /** Set aside for calls in flight; 0 for limits that nothing is reserved of. */
+  readonly reserved: number;
   readonly limit: number;
 }
 
@@ -27,9 +29,16 @@ export function standingOf(accounts: readonly Account[], limit: AmountLimit, now
     const most = account.limits[limit];
     if (most === undefined) continue;
     const used = usedAt(account, now)[amountOf[limit]];
-    if (tightest === undefined || most - used < tightest.limit - tightest.used) tightest = { used, limit: most };
+    const reserved = reservedOf(account, limit);
+    const isTighter = tightest === undefined || most - used < tightest.limit - tightest.used;
+    if (isTighter) tightest = { used, reserved, limit: most };
   }
   return tightest;
+}
+
+function reservedOf({ reserved }: Account, limit: AmountLimit): number {
+  if (limit === "maxTokens") return reserved.tokens;
+  return limit === "maxCostMicros" ? reserved.costMicros : 0;
 }
 
 /** The accounts that bind an agent's own work now: its lifetime's and its newest turn's. */

@@ -27,6 +27,16 @@ describe("an agent's line in the live tree", () => {
     ]);
   });
 
+  test("shows what calls in flight have reserved behind what is used", () => {
+    const turn = accountSample({
+      limits: { maxTokens: 600_000, maxCostMicros: 500_000 },
+      used: used({ tokens: 24_000, costMicros: 20_000 }),
+      reserved: { tokens: 4_352, costMicros: 3_000 },
+    });
+    const cells = agentCells(agentSample(), "", { accounts: [turn], now: 0 });
+    expect(cells.slice(3, 5)).toEqual(["24k+4.4k/600k", "$0.0200+$0.0030/$0.50"]);
+  });
+
   test("shows its own figures where nothing is limited, and what it runs", () => {
     const agent = readerSample("3fa9c1d2e4", {
       activity: "tools",

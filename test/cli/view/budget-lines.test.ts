@@ -61,8 +61,26 @@ const agents = [
   { agentId: root, parentAgentId: null, definition: { name: "lead" } },
   { agentId: child, parentAgentId: root, definition: { name: "reader" } },
 ];
+const own = new Map([
+  [
+    root,
+    { "gpt-5": use({ calls: 5, inputTokens: 30_000, outputTokens: 1_400, costMicros: 11_000, unconfirmedCalls: 1 }) },
+  ],
+  [
+    child,
+    {
+      "gpt-5-mini": use({
+        calls: 2,
+        inputTokens: 9_000,
+        outputTokens: 800,
+        cachedInputTokens: 4_000,
+        costMicros: 1_345,
+      }),
+    },
+  ],
+]) as BudgetView["own"];
 const shown = (width: number, parts: Partial<BudgetView> = {}): string[] =>
-  budgetLines({ accounts, agents, now: 5_000, width, ...parts }).map((line) =>
+  budgetLines({ accounts, agents, own, now: 5_000, width, ...parts }).map((line) =>
     line.replace(/\d{4}-\d\d-\d\d \d\d:\d\d/, "<a time>"),
   );
 
@@ -130,14 +148,16 @@ describe("who may spend what", () => {
   });
 
   test.each([200, 100, 80, 72, 60, 40, 24, 10])("nothing is wider than %i columns", (width) => {
-    for (const line of budgetLines({ accounts, agents, now: 5_000, width }))
+    for (const line of budgetLines({ accounts, agents, own, now: 5_000, width }))
       expect(widthOf(line)).toBeLessThanOrEqual(width);
   });
 
   test("a cost nobody knows is no zero", () => {
     const models = { local: use({ calls: 1, inputTokens: 5, outputTokens: 5, unpricedCalls: 1 }) };
     const spent = [account(`turn:${root}#1`, root, 1, { used: { ...noAmounts, tokens: 10 }, models })];
-    expect(shown(100, { accounts: spent }).at(-1)).toMatch(/^lead ask-mibodu +local +1 +5 +0 +5 +0 +\?$/);
+    expect(shown(100, { accounts: spent, own: new Map([[root, models]]) }).at(-1)).toMatch(
+      /^lead ask-mibodu +local +1 +5 +0 +5 +0 +\?$/,
+    );
   });
 
   test("says so where there is nothing", () => {
