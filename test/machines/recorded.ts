@@ -89,12 +89,13 @@ export class RecordedTree {
 
   deliver(entry: Entry): void {
     const { turnId, callId } = addressOf(entry);
-    const resumes = entry.type === "agent.resumed";
+    const namesNoCall = callId === null && (entry.type === "child.ended" || entry.type === "child.reported");
+    const concernsAll = entry.type === "agent.resumed" || namesNoCall;
     const open = turnId === null ? [] : openCallIdsOf(this.turn(turnId));
     if (agentHears(entry)) this.root.send(entry);
     if (turnId === null) return;
     if (turnHears(entry)) this.turn(turnId)?.send(entry);
-    for (const id of resumes ? open : [callId]) if (id !== null) this.call(turnId, id)?.send(entry);
+    for (const id of concernsAll ? open : [callId]) if (id !== null) this.call(turnId, id)?.send(entry);
   }
 
   turn(turnId: string): AnyActorRef | undefined {

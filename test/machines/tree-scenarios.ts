@@ -1,7 +1,8 @@
-import { defineAgent, ModelError, subagent } from "../../src/index.ts";
+import { z } from "zod";
+import { type AgentDefinition, defineAgent, defineTool, ModelError, subagent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { elapse } from "../support/journal-probes.ts";
-import { calling } from "../support/turn-probes.ts";
+import { calling, createGate, nextEvent } from "../support/turn-probes.ts";
 import { askReader, desk, interrupted, reader, type Scenario, turns } from "./scenario.ts";
 import { held, look } from "./scenario-tools.ts";
 
@@ -38,6 +39,94 @@ const trees: readonly Scenario[] = [
     }),
   },
 ];
+
+const searching = (onEnd: "keep" | "wake") => subagent(reader("read"), { mode: "background", onEnd });
+
+const background: readonly Scenario[] = [
+  {
+    name: "children in the background whose ends the turn waits for, and the next turn sees",
+    shows: ["child.spawned", "child.reported completed", "messages.released"],
+    run: turns(
+      () =>
+        desk(
+          [
+            calling(askReader("a"), askReader("b")),
+            calling("subagent_status"),
+            calling("subagent_wait"),
+            "done",
+            "seen",
+          ],
+          {
+            tools: [searching("keep")],
+          },
+        ),
+      ["go", "and now?"],
+    ),
+  },
+  {
+    name: "a wait that nobody ends, and an abort of the agent",
+    shows: ["call.expired", "child.reported stopped"],
+    run: (stage, options) =>
+      interrupted(
+        stage,
+        options,
+        async (gate, runtime) => {
+          const agent = await runtime.find("desk");
+          await elapse(stage.clock, agent.turn("desk#1").result);
+          const told = nextEvent(runtime, ({ type }) => type === "subagent.ended");
+          await agent.abort();
+          await elapse(stage.clock, told);
+          gate.open("late");
+        },
+        (gate) => {
+          const child = reader(async (_request, { signal }) => await gate.pass(signal));
+          const wait = { name: "subagent_wait", arguments: { timeoutSeconds: 5 } };
+          const tools = [subagent(child, { mode: "background", onEnd: "wake" })];
+          return desk([calling(askReader("a")), calling(wait), "done"], { tools });
+        },
+      ),
+  },
+  {
+    name: "a turn that the agent starts by itself for the end of a child",
+    shows: ["child.reported completed", "turn.started"],
+    run: async (stage, options) => {
+      const gate = createGate<string>();
+      const child = reader(async (_request, { signal }) => await gate.pass(signal));
+      const tools = [subagent(child, { mode: "background", onEnd: "wake" })];
+      const agents = [desk([calling(askReader("a")), "started", "told"], { tools })];
+      const runtime = await stage.open({ ...options, agents });
+      const agent = await runtime.agent("desk", { agentId: "desk" });
+      await agent.start();
+      await elapse(stage.clock, agent.executeTurn("go").result);
+      await gate.reached();
+      gate.open("read");
+      await elapse(stage.clock, agent.turn("desk#2").result);
+      return runtime;
+    },
+  },
+  {
+    name: "a tool that leaves its result to a child",
+    shows: ["child.awaited", "child.ended completed", "tool.settled success"],
+    run: async (stage, options) => {
+      const child = reader("read");
+      const runtime = await stage.open({ ...options, agents: [delegatingDesk(child), child] });
+      const agent = await runtime.agent("desk", { agentId: "desk" });
+      await agent.start();
+      await elapse(stage.clock, agent.executeTurn("go").result);
+      return runtime;
+    },
+  },
+];
+
+function delegatingDesk(child: AgentDefinition): AgentDefinition {
+  const delegate = defineTool({
+    name: "delegate",
+    description: "Delegates.",
+    parameters: z.object({}),
+    execute: async (_args, run) => run.await(await run.spawn(child, "dig", { key: "a" })),
+  });
+  return desk([calling("delegate"), "done"], { tools: [delegate] });
+}
 
 const marked: readonly Scenario[] = [
   {
@@ -130,4 +219,4 @@ const marked: readonly Scenario[] = [
   },
 ];
 
-export const treeScenarios: readonly Scenario[] = [...trees, ...marked];
+export const treeScenarios: readonly Scenario[] = [...trees, ...background, ...marked];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import type { AgentDefinition } from "../../src/index.ts";
+import { type AgentDefinition, askUser } from "../../src/index.ts";
 import { leadOf, reportsIn, startedIds, worker } from "../support/background.ts";
 import { entriesOfType, loopTurns, orderFault, toolTextsOf } from "../support/journal-probes.ts";
 import { asks } from "../support/leads.ts";
@@ -101,5 +101,28 @@ describeRuntimes("subagents in the background", (stage) => {
     const messages = await agent.getMessages();
     expect(reportsIn(messages)).toHaveLength(2);
     expect(await toolTextsOf(agent)).toHaveLength(2);
+  });
+
+  it("a turn that waits for a person is at rest, though a child of it works in the background", async () => {
+    const gate = createGate<string>();
+    const lead = leadOf(
+      worker(gate),
+      ({ text, last }) => {
+        if (text === "go") return calling(asks("worker", "dig"));
+        return last.role === "tool" && text.startsWith("{")
+          ? calling({ name: "ask_user", arguments: { question: "?" } })
+          : text;
+      },
+      { tools: [askUser()] },
+    );
+    const { runtime, agent } = await started(lead);
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    const rest = await turn.settled;
+    expect(rest).toMatchObject({ status: "waiting", reason: "request" });
+    const [request] = await agent.requests();
+    await runtime.answer(request?.requestId ?? "", "yes");
+    expect(await turn.result).toMatchObject({ status: "completed", text: "yes" });
+    gate.open("late");
   });
 });
