@@ -8,6 +8,8 @@ import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 import { runSpender, type SpendingStage, withProvider } from "../spending/stage.ts";
 import { price } from "../spending/team.ts";
 
+/** Long enough that not the machine but the limit says how many are at work at once. */
+const SLOWEST_ANSWER_MS = 400;
 const KILLS = 100;
 const SHORT_KILLS = 4;
 /** Model calls that each child wants to make. */
@@ -56,7 +58,7 @@ export const children: ChaosScenario = {
 
 /** The same with a team of any size. */
 export function runChildren(options: ChaosOptions, size: TeamSize): Promise<ChaosReport> {
-  return withProvider(options.folder, 60, (stage) => runTrees(stage, options, size));
+  return withProvider(options.folder, SLOWEST_ANSWER_MS, (stage) => runTrees(stage, options, size));
 }
 
 async function runTrees(stage: SpendingStage, options: ChaosOptions, size: TeamSize): Promise<ChaosReport> {
