@@ -25,10 +25,12 @@ async function takeLimit(stores: Stores, activation: Activation, timer: LimitTim
   const { key, identity, clock, definition } = activation;
   const { accountId, limit, id } = timer;
   const holder = { name: definition.name, kinship: "own" } as const;
-  const signal = signalOfLimit(limit, accountId, { holder });
+  const accounts = await stores.accounts(key.tenant, identity.rootAgentId);
+  const max = accounts.find((account) => account.id === accountId)?.limits[limit];
+  const used = limit === "deadlineAt" ? clock.now() : max;
+  const signal = signalOfLimit(limit, accountId, { holder, used, max });
   const command = { turnId: null, accountId, by: key.agentId, reason: signal.message, stopReason: signal.reason };
   const outcome = await stores.abort(key, command, clock.now());
-  const accounts = await stores.accounts(key.tenant, identity.rootAgentId);
   const parents = new Map(accounts.map((account) => [account.id, account.parentId]));
   const turnId = activation.openTurnId;
   for (let at = turnId === null ? null : turnAccountId(turnId); at !== null; at = parents.get(at) ?? null) {

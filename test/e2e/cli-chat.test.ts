@@ -42,7 +42,7 @@ describe("troupe chat", () => {
     const { stdout } = await talk("Again", "/tree", "/budget");
     expect(stdout).toMatch(/^you: Hello\nagent: message 1\n> Again\nmessage 2\n/m);
     expect(stdout).toMatch(/^chief till +- +2 +2 +0 /m);
-    expect(stdout).toMatch(/^turn:till#2 /m);
+    expect(stdout).toMatch(/^chief till, turn 2 /m);
     expect((await runCli(folder.path, ["list"])).stdout).toMatch(/till +chief +finished +2 +0 .*\(chat\)/);
   });
 

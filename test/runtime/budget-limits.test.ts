@@ -180,6 +180,7 @@ describeRuntimes("limits of one agent", (stage) => {
     expect(agent.state.status).toBe("busy");
     stage().clock.advance(1);
     expect(await result).toMatchObject({ status: "stopped", stopReason: "time_limit", signal: { limit } });
+    expect((await result).text).toMatch(/worker, this turn: (?:5 of 5 seconds|its deadline \d{4}-\d\d-\d\d .* UTC)$/);
   });
 
   it("a turn is refused with a budget that cannot be meant, before anything is stored of it", async () => {
