@@ -123,6 +123,8 @@ export interface Host {
   memory(turnId: string): TurnMemory;
   /** What the model may see of the conversation: since the last compaction, oldest first. */
   history(): readonly Message[];
+  /** Place of the open turn's first message in `history()`; undefined where it is not kept. */
+  turnStart(): number | undefined;
   /** The whole conversation, oldest first. */
   archive(): readonly Message[];
   message(messageId: string): Message | undefined;

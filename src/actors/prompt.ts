@@ -45,7 +45,14 @@ function withoutClosing(host: Host, { turnId, number }: TurnState): { readonly h
 
 /** What the history compiler chooses from. */
 export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCallIds }: TurnState): CompileInput {
-  return { history: host.history(), turnId, contextWindowSize, loadedCallIds, earlier: host.archive() };
+  return {
+    history: host.history(),
+    turnId,
+    turnStart: host.turnStart(),
+    contextWindowSize,
+    loadedCallIds,
+    earlier: host.archive(),
+  };
 }
 
 const digests = new WeakMap<Message, string>();

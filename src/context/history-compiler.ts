@@ -6,6 +6,11 @@ export interface CompileInput {
   readonly history: readonly Message[];
   /** The open turn: what it has added so far is always shown. */
   readonly turnId: string;
+  /**
+   * Place in `history` of the open turn's first message, where the runtime has kept it; nothing before it is a summary then
+   * but the first message. Absent: it is searched for, which takes time in a long history.
+   */
+  readonly turnStart?: number | undefined;
   /** The window as the turn has it now; null: the compiler's own. */
   readonly contextWindowSize: number | null;
   /** Earlier calls whose results the model asked to see again, in that order. */

@@ -16,3 +16,5 @@ export { type ExpandedWindow, expandedWindow, type ReactHistoryOptions, reactHis
 export { type SummarizeOptions, summarize } from "./summarize.ts";
 export { fullHistory, withoutTraces } from "./whole-histories.ts";
 export { windowHistory } from "./window-history.ts";
+
+export { isOfTurn, openTurnStart } from "./open-turn.ts";

@@ -1,7 +1,7 @@
 import type { Message } from "../state/index.ts";
 import { atLeastOne } from "./at-least-one.ts";
 import type { CompileInput, HistoryCompiler } from "./history-compiler.ts";
-import { legalMessages } from "./legal-messages.ts";
+import { isLegal, legalMessages } from "./legal-messages.ts";
 import { isSummary, openTurnStart } from "./open-turn.ts";
 
 /**
@@ -18,8 +18,29 @@ export function windowHistory(size: number): HistoryCompiler {
   });
 }
 
-function newest(size: number, { history, turnId }: CompileInput): readonly Message[] {
-  const legal = legalMessages(history);
+function newest(size: number, { history, turnId, turnStart }: CompileInput): readonly Message[] {
+  const from = turnStart === undefined ? 0 : tailStart(size, history, turnStart);
+  if (from > 1) {
+    const tail = history.slice(from);
+    const [first] = history;
+    if (isLegal(tail) === undefined) {
+      return newestOf(size, first !== undefined && isSummary(first) ? [first, ...tail] : tail, turnId);
+    }
+  }
+  return newestOf(size, legalMessages(history), turnId);
+}
+
+/**
+ * Where the open turn and the newest `size` messages are surely behind, and no round is parted. An end of the history that is
+ * legal by itself is the end of the legal history too: each result in it answers a call in it.
+ */
+function tailStart(size: number, history: readonly Message[], turnStart: number): number {
+  let from = Math.min(turnStart, Math.max(0, history.length - size));
+  while (from > 0 && history[from]?.role === "tool") from -= 1;
+  return from;
+}
+
+function newestOf(size: number, legal: readonly Message[], turnId: string): readonly Message[] {
   const body = legal.some(isSummary) ? legal.filter((message) => !isSummary(message)) : legal;
   const open = openTurnStart(body, turnId);
   let from = Math.max(0, body.length - size);

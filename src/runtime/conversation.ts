@@ -1,5 +1,5 @@
 import type { TurnMemory } from "../actors/index.ts";
-import { viewOf } from "../context/index.ts";
+import { isOfTurn, openTurnStart, viewOf } from "../context/index.ts";
 import type { AgentContext } from "../machines/index.ts";
 import { addressOf, type Entry, type Message, textOf } from "../state/index.ts";
 
@@ -11,11 +11,14 @@ export class Conversation {
   readonly #history: Message[];
   readonly #byId = new Map<string, Message>();
   #turnEntries: Entry[];
+  #turnStart: number;
 
   constructor(history: readonly Message[], turnEntries: readonly Entry[]) {
     this.#history = [...history];
     for (const message of history) this.#byId.set(message.id, message);
     this.#turnEntries = [...turnEntries];
+    const turnId = turnEntries[0] && addressOf(turnEntries[0]).turnId;
+    this.#turnStart = turnId ? openTurnStart(this.#history, turnId) : this.#history.length;
   }
 
   addMessages(messages: readonly Message[]): void {
@@ -26,7 +29,7 @@ export class Conversation {
   }
 
   note(entry: Entry): void {
-    if (entry.type === "turn.started") this.#turnEntries = [];
+    if (entry.type === "turn.started") this.#startTurn(entry.turnId);
     if (addressOf(entry).turnId !== null) this.#turnEntries.push(entry);
   }
 
@@ -48,8 +51,23 @@ export class Conversation {
     return compaction ? viewOf(this.#history, compaction) : this.#history;
   }
 
+  /** Place of the open turn's first message in the view; undefined where a compaction has moved it. */
+  turnStartOf(compaction: AgentContext["compaction"]): number | undefined {
+    return compaction ? undefined : this.#turnStart;
+  }
+
+  /** Its first messages may be there before its entry is noted. */
+  #startTurn(turnId: string): void {
+    this.#turnEntries = [];
+    let start = this.#history.length;
+    for (let last = this.#history[start - 1]; last && isOfTurn(last, turnId); last = this.#history[start - 1])
+      start -= 1;
+    this.#turnStart = start;
+  }
+
   /** Forgets what was said so far. */
   clear(): void {
+    this.#turnStart = 0;
     this.#history.length = 0;
     this.#byId.clear();
   }

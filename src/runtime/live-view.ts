@@ -67,6 +67,10 @@ export abstract class LiveView {
     return this.conversation.viewOf(this.actors.context.compaction);
   }
 
+  turnStart(): number | undefined {
+    return this.conversation.turnStartOf(this.actors.context.compaction);
+  }
+
   /** All of it. */
   archive(): readonly Message[] {
     return this.conversation.archive;

@@ -7,6 +7,7 @@ import {
   fullHistory,
   type HistoryCompiler,
   isLegal,
+  openTurnStart,
   reactHistory,
   windowHistory,
   withoutTraces,
@@ -38,6 +39,18 @@ function contentsOf(messages: readonly Message[]): unknown[] {
 }
 
 describe("whatever the history", () => {
+  test("a window is the same, whether or not it is told where the open turn begins", () => {
+    const anyConversation = fc.oneof(wholeConversation, brokenConversation);
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 30 }), inputOf(anyConversation), (size, input) => {
+        const turnStart = openTurnStart(input.history, input.turnId);
+        const window = windowHistory(size);
+        expect(idsOf(window.compile({ ...input, turnStart }))).toEqual(idsOf(window.compile(input)));
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
   test("what a compiler gives is legal, and every result it shows is one of the history's", () => {
     fc.assert(
       fc.property(compiler, inputOf(brokenConversation), (chosen, input) => {
