@@ -74,7 +74,7 @@ export class AgentHandle implements Agent {
   }
 
   executeTurn(input: Content | null, options: TurnOptions = {}): Turn {
-    return new TurnHandle(this.#core, this.agentId, this.#openTurn(input, options));
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(input, options), this.#lookAgain);
   }
 
   async #openTurn(input: Content | null, options: TurnOptions, isFirst = false): Promise<string> {
@@ -126,7 +126,7 @@ export class AgentHandle implements Agent {
   }
 
   turn(turnId: string): Turn {
-    return new TurnHandle(this.#core, this.agentId, turnId);
+    return new TurnHandle(this.#core, this.agentId, turnId, this.#lookAgain);
   }
 
   async pause(options: PauseOptions = {}): Promise<void> {
@@ -158,9 +158,15 @@ export class AgentHandle implements Agent {
 
   async shutdown(): Promise<void> {
     await shutDownAndSave(this.#core, this.#key);
+    await this.#lookAgain();
+  }
+
+  /** A turn that ended elsewhere, or whose agent has left this process since, is counted here too. */
+  readonly #lookAgain = async (): Promise<void> => {
+    if (this.#live) return;
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
     this.#seen = undefined;
-  }
+  };
 
   async requests(): Promise<AgentRequest[]> {
     const { stores, tenant } = this.#core;

@@ -28,8 +28,8 @@ export class TurnHandle implements Turn {
   #acceptedId: string | undefined;
   #settled: Promise<TurnRest> | undefined;
 
-  /** A turn that is just being opened, or the id of one that was opened before. */
-  constructor(source: TurnSource, agentId: string, turn: Promise<string> | string) {
+  /** A turn that is just being opened, or the id of one that was opened before; `onEnd` comes before its result is given. */
+  constructor(source: TurnSource, agentId: string, turn: Promise<string> | string, onEnd?: () => Promise<void>) {
     const accepted = Promise.resolve(turn);
     this.#source = source;
     this.#rootAgentId = rootOf(agentId);
@@ -38,7 +38,11 @@ export class TurnHandle implements Turn {
       this.#acceptedId = turnId;
       return turnId;
     });
-    this.result = accepted.then((turnId) => source.end(turnId));
+    this.result = accepted.then(async (turnId) => {
+      const result = await source.end(turnId);
+      await onEnd?.();
+      return result;
+    });
     // Whoever looks at one of them sees the error; the others must not count as unhandled.
     for (const promise of [this.id, this.result]) promise.catch(() => undefined);
   }
