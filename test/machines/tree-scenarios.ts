@@ -42,7 +42,8 @@ const trees: readonly Scenario[] = [
 
 const searching = (onEnd: "keep" | "wake") => subagent(reader("read"), { mode: "background", onEnd });
 
-const background: readonly Scenario[] = [
+/** Children in the background, which `autoSave: false` refuses. */
+export const backgroundScenarios: readonly Scenario[] = [
   {
     name: "children in the background whose ends the turn waits for, and the next turn sees",
     shows: ["child.spawned", "child.reported completed", "messages.released"],
@@ -219,4 +220,4 @@ const marked: readonly Scenario[] = [
   },
 ];
 
-export const treeScenarios: readonly Scenario[] = [...trees, ...background, ...marked];
+export const treeScenarios: readonly Scenario[] = [...trees, ...backgroundScenarios, ...marked];
