@@ -1,3 +1,4 @@
+import { budgets } from "./faults/budgets.ts";
 import { children } from "./faults/children.ts";
 import { f15 } from "./faults/f15.ts";
 import { f17 } from "./faults/f17.ts";
@@ -13,4 +14,18 @@ import { nine } from "./faults/nine.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
 /** All that can be run by name, in the order of `all`. */
-export const scenarios: readonly ChaosScenario[] = [f2, f15, f17, f18, f20, f21, f22, f27, f31, nine, children, job];
+export const scenarios: readonly ChaosScenario[] = [
+  f2,
+  budgets,
+  f15,
+  f17,
+  f18,
+  f20,
+  f21,
+  f22,
+  f27,
+  f31,
+  nine,
+  children,
+  job,
+];

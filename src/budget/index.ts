@@ -6,6 +6,7 @@ export * from "./model-use.ts";
 export * from "./move-account.ts";
 export * from "./price.ts";
 export * from "./read-budget.ts";
+export * from "./reservation-ask.ts";
 export * from "./reserve.ts";
 export * from "./settle.ts";
 export * from "./spending.ts";

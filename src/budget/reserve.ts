@@ -3,32 +3,8 @@ import { type Account, usedAt } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
 import { type LimitName, reachedLimit } from "./limits.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
-import { costBound, outputWithin, priceSchema } from "./price.ts";
-import type { Waiter } from "./waiter.ts";
-
-/** What a model call asks for before it is made. */
-export const reservationAskSchema = z.object({
-  /** Names the call in its agent's tree; the same one when it is asked again after a wait. */
-  key: z.string(),
-  accountId: z.string(),
-  agentId: z.string(),
-  /** The prompt as counted. */
-  promptTokens: z.number().int().nonnegative(),
-  /** What the prompt cannot exceed, whatever the provider's tokenizer; reserved where an account of the chain is `strict`. */
-  promptBound: z.number().int().nonnegative(),
-  /** The most the call may generate. */
-  outputTokens: z.number().int().positive(),
-  /** Below this it is not worth making: min(outputTokens, 256). */
-  minimumOutputTokens: z.number().int().positive(),
-  price: priceSchema.nullable(),
-  /** Whether this attempt opens a step; retries and metered side calls do not. */
-  opensStep: z.boolean(),
-  /** The model's name, under which the accounts keep what is used. */
-  model: z.string(),
-  /** Whether the reservation should say that it is the last one. Absent: no. */
-  finalAnswer: z.boolean().optional(),
-});
-export type ReservationAsk = z.infer<typeof reservationAskSchema>;
+import { costBound, outputWithin } from "./price.ts";
+import type { ReservationAsk } from "./reservation-ask.ts";
 
 export const reservationSchema = z.object({
   accountId: z.string(),
@@ -49,20 +25,23 @@ export const reservationSchema = z.object({
 });
 export type Reservation = z.infer<typeof reservationSchema>;
 
-/** How much a call takes, and what stands in its way. */
-export interface Wish extends Pick<Waiter, "most" | "least" | "blockedOn"> {}
-
 export type ReserveOutcome =
   | {
       readonly granted: true;
-      readonly wish: Wish;
       readonly reservation: Reservation;
       readonly accounts: readonly Account[];
       /** The limit for which the reservation is the last one, without this call's own tokens and cost. */
       readonly last?: MetLimit;
     }
-  | ({ readonly granted: false; readonly reason: "mustWait"; readonly wish: Wish } & MetLimit)
+  | MustWait
   | Exhausted;
+
+/** `blockedOn`: the accounts on which others stand in the way. */
+export type MustWait = {
+  readonly granted: false;
+  readonly reason: "mustWait";
+  readonly blockedOn: readonly string[];
+} & MetLimit;
 
 type Exhausted = { readonly granted: false; readonly reason: "budget" | "unpriced" } & MetLimit;
 
@@ -94,12 +73,13 @@ export function reserve(
       rooms.push(room);
     }
   }
-  const tooSmall = rooms.filter((room) => room.now < outputTokens);
-  const most = boundsOf(ask, outputTokens);
-  const least = boundsOf(ask, Math.min(outputTokens, ask.minimumOutputTokens));
-  const wish = { most, least, blockedOn: [...new Set(tooSmall.map(({ met }) => met.accountId))] };
-  if (tooSmall[0]) return { granted: false, reason: "mustWait", wish, ...tooSmall[0].met };
-  const { tokens, costMicros } = most;
+  const [tooSmall, ...others] = rooms.filter((room) => room.now < outputTokens);
+  if (tooSmall) {
+    const blockedOn = [...new Set([tooSmall, ...others].map(({ met }) => met.accountId))];
+    return { granted: false, reason: "mustWait", blockedOn, ...tooSmall.met };
+  }
+  const costMicros = ask.price ? costBound(ask.price, ask.promptTokens, outputTokens) : 0;
+  const tokens = ask.promptTokens + outputTokens;
   const accounts = chain.map((account) => withReservation(account, ask, tokens, costMicros));
   const last = ask.finalAnswer === true ? lastFor(accounts, ask, { tokens, costMicros }) : undefined;
   const { accountId, model } = ask;
@@ -117,15 +97,9 @@ export function reserve(
       ...unpriced,
       ...(last ? { isLast: true } : {}),
     },
-    wish,
     accounts,
     ...(last ? { last } : {}),
   };
-}
-
-function boundsOf({ price, promptTokens }: ReservationAsk, outputTokens: number): ReservedAmounts {
-  const costMicros = price ? costBound(price, promptTokens, outputTokens) : 0;
-  return { tokens: promptTokens + outputTokens, costMicros };
 }
 
 interface Times {

@@ -1,16 +1,10 @@
 import { z } from "zod";
-import { reservedAmountsSchema } from "./amounts.ts";
+import { reservationAskSchema } from "./reservation-ask.ts";
 
 /** A call that waits for others' reservations, as the top account of its tree keeps it. */
 export const waiterSchema = z.object({
-  /** The key of its ask: it names the call. */
-  key: z.string(),
-  agentId: z.string(),
-  opensStep: z.boolean(),
-  /** What it would have reserved when it asked last. */
-  most: reservedAmountsSchema,
-  /** Where a limit leaves less than this the call is refused. */
-  least: reservedAmountsSchema,
+  /** Its last ask. */
+  ask: reservationAskSchema,
   /** Accounts on which there was no room for it, at any of its asks. */
   blockedOn: z.array(z.string()),
   /** How often a call was granted that came after it and took room that it waits for. */

@@ -1,8 +1,9 @@
 import type { Account } from "./account.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
-import { type ReservationAsk, type ReserveOutcome, reserve, type Wish } from "./reserve.ts";
+import type { ReservationAsk } from "./reservation-ask.ts";
+import { type ReserveOutcome, reserve } from "./reserve.ts";
 import { MAX_PASSES, type Waiter } from "./waiter.ts";
-import { accountsOf, covers, type FindAccount, freeOn, isAnythingReserved, isOverdue, needOf } from "./waiting-room.ts";
+import { chainOf, covers, type FindAccount, freeOn, isAnythingReserved, isOverdue, needOf } from "./waiting-room.ts";
 
 /**
  * The order in which calls are granted that wait for others' reservations: pure functions over the line that the top account
@@ -33,84 +34,80 @@ export function reserveInTurn(
   wallNow: number = now,
 ): ReservedInTurn {
   const outcome = reserve(chain, ask, now, wallNow);
-  const line = chain.at(-1)?.waiters ?? [];
-  const own = line.find(({ key }) => key === ask.key);
-  const before = own ? line.slice(0, line.indexOf(own)) : line;
-  const others = before.filter(({ agentId }) => agentId !== ask.agentId);
-  const isAwaited = own !== undefined && own.wokenAt !== null;
-  const wait = (wish: Wish, met: MetLimit): ReservedInTurn => {
-    const waiting = waiterOf(ask, wish, own);
+  const all = chain.at(-1)?.waiters ?? [];
+  const line = all.filter((one) => !isOverdue(one, wallNow));
+  const isShorter = line.length < all.length;
+  const own = line.find((one) => one.ask.key === ask.key);
+  const isAwaited = isShorter || (own !== undefined && own.wokenAt !== null);
+  const wait = (blockedOn: readonly string[], met: MetLimit): ReservedInTurn => {
+    const waiting = waiterOf(ask, blockedOn, own);
     const entered = own ? line.map((one) => (one === own ? waiting : one)) : [...line, waiting];
-    const waits = { granted: false, reason: "mustWait", wish: waiting } as const;
+    const waits = { granted: false, reason: "mustWait", blockedOn } as const;
     return { outcome: { ...waits, ...met }, accounts: withLine(chain.slice(-1), entered), mayWake: isAwaited };
   };
   if (outcome.granted) {
-    const { accounts, wish } = outcome;
-    const [first, ...more] = mustFollow(others, chain, accounts, find, wallNow);
-    if (first) return wait({ ...wish, blockedOn: [first, ...more].map(({ accountId }) => accountId) }, first);
-    const rest = notePasses(line, others, accounts, find).filter(({ key }) => key !== ask.key);
-    return { outcome, accounts: withLine(accounts, rest), mayWake: own !== undefined };
+    const before = (own ? line.slice(0, line.indexOf(own)) : line).filter(
+      ({ ask: { agentId } }) => agentId !== ask.agentId,
+    );
+    const passes = before.flatMap((waiter) => passOf(waiter, outcome.accounts, find, now) ?? []);
+    const [first, ...more] = passes.flatMap((pass) => mustFollow(pass, chain, now, wallNow));
+    const heldOn = [first, ...more].flatMap((one) => one?.accountId ?? []);
+    if (first) return wait(heldOn, first);
+    const passed = new Set(passes.map(({ waiter }) => waiter));
+    const rest = line
+      .filter((one) => one !== own)
+      .map((one) => (passed.has(one) ? { ...one, passed: one.passed + 1 } : one));
+    const mayWake = isShorter || own !== undefined || (ask.opensStep && outcome.accounts.some(hasNoStepLeft));
+    return { outcome, accounts: withLine(outcome.accounts, rest), mayWake };
   }
   if (outcome.reason === "mustWait") {
     const { accountId, limit, used, max } = outcome;
-    return wait(outcome.wish, { accountId, limit, used, max });
+    return wait(outcome.blockedOn, { accountId, limit, used, max });
   }
-  if (!own) return { outcome, accounts: [], mayWake: false };
+  if (!own && !isShorter) return { outcome, accounts: [], mayWake: false };
   const rest = line.filter((one) => one !== own);
   return { outcome, accounts: withLine(chain.slice(-1), rest), mayWake: true };
 }
 
-function waiterOf({ key, agentId, opensStep }: ReservationAsk, wish: Wish, own: Waiter | undefined): Waiter {
-  const { most, least } = wish;
-  const blockedOn = [...new Set([...(own?.blockedOn ?? []), ...wish.blockedOn])];
-  return { key, agentId, opensStep, most, least, blockedOn, passed: own?.passed ?? 0, wokenAt: null };
+function hasNoStepLeft({ limits, used }: Account): boolean {
+  const { maxSteps = Number.POSITIVE_INFINITY, maxTreeSteps = Number.POSITIVE_INFINITY } = limits;
+  return used.steps >= maxSteps || used.treeSteps >= maxTreeSteps;
 }
 
-/** The limits for which a call that fits must wait all the same: behind one that waits longer and was passed often enough. */
-function mustFollow(
-  others: readonly Waiter[],
-  chain: readonly Account[],
-  granted: readonly Account[],
-  find: FindAccount,
-  now: number,
-): MetLimit[] {
-  const met = new Map<string, MetLimit>();
-  for (const waiter of others) {
-    if (waiter.passed < MAX_PASSES || isOverdue(waiter, now)) continue;
-    for (const account of roomsTaken(waiter, granted, find)) {
-      const before = chain.find(({ id }) => id === account.id);
-      if (!before || (waiter.wokenAt === null && !isAnythingReserved(before))) continue;
-      const limit = account.limits.maxTokens === undefined ? "maxCostMicros" : "maxTokens";
-      met.set(account.id, metLimit(before, limit, now));
-    }
-  }
-  return [...met.values()];
+function waiterOf({ finalAnswer: _last, ...ask }: ReservationAsk, blockedOn: readonly string[], own?: Waiter): Waiter {
+  const all = new Set([...(own?.blockedOn ?? []), ...blockedOn]);
+  return { ask, blockedOn: [...all], passed: own?.passed ?? 0, wokenAt: null };
 }
 
-/** Counts the pass for all whose room the granted call takes. */
-function notePasses(
-  line: readonly Waiter[],
-  others: readonly Waiter[],
-  granted: readonly Account[],
-  find: FindAccount,
-): readonly Waiter[] {
-  const isPassed = (waiter: Waiter): boolean => others.includes(waiter) && roomsTaken(waiter, granted, find).length > 0;
-  return line.map((waiter) => (isPassed(waiter) ? { ...waiter, passed: waiter.passed + 1 } : waiter));
+/** A waiter for whom the granted call leaves no room beside it, on these accounts. */
+interface Pass {
+  readonly waiter: Waiter;
+  readonly accountIds: readonly string[];
 }
 
-/** Of the accounts as they are with the granted call: those on which the waiter does not fit beside it. */
-function roomsTaken(waiter: Waiter, granted: readonly Account[], find: FindAccount): Account[] {
-  const need = needOf(waiter, accountsOf(waiter, find));
-  return granted.filter((account) => waiter.blockedOn.includes(account.id) && !covers(freeOn(account), need));
+function passOf(waiter: Waiter, granted: readonly Account[], find: FindAccount, now: number): Pass | undefined {
+  const need = needOf(waiter, chainOf(waiter, find), now);
+  const isTaken = (account: Account): boolean => need !== undefined && !covers(freeOn(account), need);
+  const taken = granted.filter((account) => waiter.blockedOn.includes(account.id) && isTaken(account));
+  return taken.length > 0 ? { waiter, accountIds: taken.map(({ id }) => id) } : undefined;
+}
+
+/** The limits for which a call must wait though it fits: it would pass one that was passed often enough. */
+function mustFollow({ waiter, accountIds }: Pass, chain: readonly Account[], now: number, wallNow: number): MetLimit[] {
+  if (waiter.passed < MAX_PASSES) return [];
+  const held = chain.filter(
+    (account) => accountIds.includes(account.id) && (waiter.wokenAt !== null || isAnythingReserved(account)),
+  );
+  return held.map((account) =>
+    metLimit(account, account.limits.maxTokens === undefined ? "maxCostMicros" : "maxTokens", now, wallNow),
+  );
 }
 
 /** The line is kept on the last account. */
 function withLine(accounts: readonly Account[], waiters: readonly Waiter[]): readonly Account[] {
-  return accounts.map((account, index) =>
-    index === accounts.length - 1 && account.waiters.length + waiters.length > 0
-      ? { ...account, waiters: [...waiters] }
-      : account,
-  );
+  const top = accounts.at(-1);
+  if (!top || (top.waiters.length === 0 && waiters.length === 0)) return accounts;
+  return [...accounts.slice(0, -1), { ...top, waiters: [...waiters] }];
 }
 
 /** The line without those that wait no more, because their turn ended or is held. */

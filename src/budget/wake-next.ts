@@ -1,16 +1,8 @@
 import type { Account } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
+import { reserve } from "./reserve.ts";
 import { MAX_PASSES, type Waiter } from "./waiter.ts";
-import {
-  accountsOf,
-  covers,
-  type FindAccount,
-  freeOn,
-  isAnythingReserved,
-  isExhaustedFor,
-  isOverdue,
-  needOf,
-} from "./waiting-room.ts";
+import { chainOf, covers, type FindAccount, freeOn, isAnythingReserved, isOverdue, needOf } from "./waiting-room.ts";
 
 /** The line as it is after a wake, and the agents that have to be told, in its order. */
 export interface Woken {
@@ -23,72 +15,54 @@ export interface Woken {
  * earlier, and those for whom a limit has left too little. Nobody is told twice; whoever was told long ago and did not ask is
  * forgotten. To be called when room came free, a limit was used up, or somebody left the line.
  */
-export function wakeNext(line: readonly Waiter[], find: FindAccount, now: number): Woken {
-  const claims = new Claims();
+export function wakeNext(line: readonly Waiter[], find: FindAccount, now: number, wallNow: number = now): Woken {
+  const claimed = new Map<string, Account>();
+  const withClaims: FindAccount = (id) => claimed.get(id) ?? find(id);
   const holding: Waiter[] = [];
   const agentIds = new Set<string>();
   const waiters: Waiter[] = [];
   for (const waiter of line) {
-    if (isOverdue(waiter, now)) continue;
-    const accounts = accountsOf(waiter, find);
-    const isExhausted = isExhaustedFor(waiter, accounts);
-    const need = needOf(waiter, accounts);
-    const isNext = isExhausted || (claims.cover(accounts, need) && !mustFollow(waiter, need, holding, claims, find));
-    if (isNext && !isExhausted) claims.add(accounts, need);
-    if (!isNext && waiter.passed >= MAX_PASSES) holding.push(waiter);
-    if (!isNext || waiter.wokenAt !== null) {
+    if (isOverdue(waiter, wallNow)) continue;
+    const outcome = reserve(chainOf(waiter, withClaims), waiter.ask, now, wallNow);
+    const isHeld = outcome.granted
+      ? holding.some((one) => isBehind(waiter, outcome.reservation, one, { withClaims, now }))
+      : outcome.reason === "mustWait" || !isRefused(waiter, find, now, wallNow);
+    if (isHeld && waiter.passed >= MAX_PASSES) holding.push(waiter);
+    if (!isHeld && outcome.granted) {
+      for (const account of outcome.accounts) claimed.set(account.id, account);
+    }
+    if (isHeld || waiter.wokenAt !== null) {
       waiters.push(waiter);
       continue;
     }
-    waiters.push({ ...waiter, wokenAt: now });
-    agentIds.add(waiter.agentId);
+    waiters.push({ ...waiter, wokenAt: wallNow });
+    agentIds.add(waiter.ask.agentId);
   }
   return { waiters, agentIds: [...agentIds] };
 }
 
-/** Whether it would have to wait behind one before it that does not fit yet (`reserveInTurn`). */
-function mustFollow(
+/** Whether it would be refused for good also where nobody takes the room and the steps that are kept for those before it. */
+function isRefused(waiter: Waiter, find: FindAccount, now: number, wallNow: number): boolean {
+  const outcome = reserve(chainOf(waiter, find), waiter.ask, now, wallNow);
+  return !outcome.granted && outcome.reason !== "mustWait";
+}
+
+/** Whether the call would have to wait behind one before it that does not fit yet (`reserveInTurn`). */
+function isBehind(
   waiter: Waiter,
-  need: ReservedAmounts,
-  holding: readonly Waiter[],
-  claims: Claims,
-  find: FindAccount,
+  taken: ReservedAmounts,
+  one: Waiter,
+  { withClaims, now }: { readonly withClaims: FindAccount; readonly now: number },
 ): boolean {
-  return holding.some((one) => {
-    if (one.agentId === waiter.agentId) return false;
-    const shared = accountsOf(one, find).filter(({ id }) => waiter.blockedOn.includes(id));
-    const ofOne = needOf(one, accountsOf(one, find));
-    return shared.some(
-      (account) => (one.wokenAt !== null || isAnythingReserved(account)) && !claims.coverBeside(account, need, ofOne),
-    );
-  });
-}
-
-/** Room that is kept for those who were told of it. */
-class Claims {
-  readonly #claimed = new Map<string, ReservedAmounts>();
-
-  cover(accounts: readonly Account[], need: ReservedAmounts): boolean {
-    return accounts.every((account) => covers(this.#left(account), need));
-  }
-
-  coverBeside(account: Account, need: ReservedAmounts, other: ReservedAmounts): boolean {
-    return covers(this.#left(account), sum(need, other));
-  }
-
-  add(accounts: readonly Account[], need: ReservedAmounts): void {
-    for (const { id } of accounts) this.#claimed.set(id, sum(this.#claimed.get(id) ?? nothing, need));
-  }
-
-  #left(account: Account): ReservedAmounts {
+  if (one.ask.agentId === waiter.ask.agentId) return false;
+  const accounts = chainOf(one, withClaims);
+  const need = needOf(one, accounts, now);
+  if (!need) return false;
+  return accounts.some((account) => {
+    if (!one.blockedOn.includes(account.id) || !waiter.blockedOn.includes(account.id)) return false;
+    if (one.wokenAt === null && !isAnythingReserved(account)) return false;
     const free = freeOn(account);
-    const claimed = this.#claimed.get(account.id) ?? nothing;
-    return { tokens: free.tokens - claimed.tokens, costMicros: free.costMicros - claimed.costMicros };
-  }
-}
-
-const nothing: ReservedAmounts = { tokens: 0, costMicros: 0 };
-
-function sum(one: ReservedAmounts, other: ReservedAmounts): ReservedAmounts {
-  return { tokens: one.tokens + other.tokens, costMicros: one.costMicros + other.costMicros };
+    const left = { tokens: free.tokens - taken.tokens, costMicros: free.costMicros - taken.costMicros };
+    return !covers(left, need);
+  });
 }

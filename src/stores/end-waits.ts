@@ -11,17 +11,17 @@ import type { Tables } from "./tables.ts";
 export function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
   const { agentId } = key;
   const over = closedTurnId ?? (owned?.status === "shutdown" ? record.openTurnId : null);
-  if (over !== null) ledger.leave(turnAccountId(over), (waiter) => waiter.agentId === agentId);
+  if (over !== null) ledger.leave(turnAccountId(over), ({ ask }) => ask.agentId === agentId);
   for (const entry of entries) {
     if (entry.type !== "tool.settled") continue;
     const ofCall = `${entry.turnId}:${entry.callId}:`;
-    ledger.leave(turnAccountId(entry.turnId), (waiter) => waiter.key.startsWith(ofCall));
+    ledger.leave(turnAccountId(entry.turnId), ({ ask }) => ask.key.startsWith(ofCall));
   }
 }
 
 /** When a turn asks for its next model call, no code of its hooks or tools waits for a call of `generate()` any more. */
 export function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
-  ledger.leave(accountId, (waiter) => waiter.agentId === agentId && waiter.key !== key);
+  ledger.leave(accountId, ({ ask }) => ask.agentId === agentId && ask.key !== key);
 }
 
 /**
@@ -36,7 +36,7 @@ export function endWaitsOf(tables: Tables, records: readonly AgentRecord[], caus
     const find = (id: string) => tables.account(tenant, id);
     let top = openTurnId === null ? undefined : find(turnAccountId(openTurnId));
     while (top?.parentId) top = find(top.parentId);
-    const rest = top && withoutWaiters(top, ({ agentId }) => held.has(agentId));
+    const rest = top && withoutWaiters(top, ({ ask }) => held.has(ask.agentId));
     if (!rest || rest === top) continue;
     const { waiters, agentIds } = wakeNext(rest.waiters, find, now);
     tables.putAccount(tenant, rootAgentId, { ...rest, waiters: [...waiters] });

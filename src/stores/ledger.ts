@@ -146,8 +146,8 @@ export class Ledger {
     const top = this.#find(topId);
     if (!top || top.waiters.length === 0) return [];
     const { waiters, agentIds } = this.#disbanded.has(topId)
-      ? { waiters: [], agentIds: [...new Set(top.waiters.map(({ agentId }) => agentId))] }
-      : wakeNext(top.waiters, (id) => this.#find(id), this.#wallNow);
+      ? { waiters: [], agentIds: [...new Set(top.waiters.map(({ ask }) => ask.agentId))] }
+      : wakeNext(top.waiters, (id) => this.#find(id), this.#now, this.#wallNow);
     if (agentIds.length > 0 || waiters.length < top.waiters.length) this.#put({ ...top, waiters: [...waiters] });
     const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${this.#batchId}`, at: this.#wallNow };
     for (const agentId of agentIds) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);

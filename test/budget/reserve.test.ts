@@ -102,13 +102,13 @@ describe("a reservation", () => {
   });
 });
 
-describe("a reservation that is asked to tell whether it is the last", () => {
-  const isLast = (budget: Budget, changes: Partial<ReservationAsk> = {}, chain = [account(budget)]): boolean => {
-    const outcome = reserve(chain, ask({ finalAnswer: true, ...changes }), 0);
-    if (!outcome.granted) throw new Error("it has to be granted");
-    return outcome.reservation.isLast === true;
-  };
+function isLast(budget: Budget, changes: Partial<ReservationAsk> = {}, chain = [account(budget)]): boolean {
+  const outcome = reserve(chain, ask({ finalAnswer: true, ...changes }), 0);
+  if (!outcome.granted) throw new Error("it has to be granted");
+  return outcome.reservation.isLast === true;
+}
 
+describe("a reservation that is asked to tell whether it is the last", () => {
   test("is the last of its agent's steps, and of its tree's", () => {
     expect(isLast({ maxSteps: 2 })).toBe(false);
     expect(isLast({ maxSteps: 1 })).toBe(true);

@@ -1,0 +1,59 @@
+import type { Account } from "../../src/budget/index.ts";
+import type { Holder } from "./holder.ts";
+import type { Reference } from "./reference.ts";
+
+/** What is wrong with the accounts, told by the reference. `isQuiet`: everybody who was told of room has asked. */
+export function faultsOf(
+  accounts: readonly Account[],
+  reference: Reference,
+  holders: readonly Holder[],
+  isQuiet: boolean,
+): string[] {
+  const faults = holders.flatMap(({ agentId, node }) => {
+    const account = accounts.find(({ id }) => id === `turn:${agentId}#1`);
+    return account ? amountFaults(account, reference, node) : [`account ${node} is gone`];
+  });
+  const [top] = accounts;
+  for (const key of reference.line.keys()) {
+    if (!top?.waiters.some((waiter) => waiter.ask.key === key) && isQuiet)
+      faults.push(`${key} waits, and nobody knows`);
+  }
+  return [...faults, ...(isQuiet ? quietFaults(reference) : [])];
+}
+
+function amountFaults(account: Account, reference: Reference, node: number): string[] {
+  const { id, limits, used, reserved, models } = account;
+  const out = reference.reserved(node);
+  const spent = reference.used(node);
+  const beyond = reference.beyond(node);
+  const steps = reference.steps(node);
+  const { maxTokens = Infinity, maxCostMicros = Infinity, maxSteps = Infinity, maxTreeSteps = Infinity } = limits;
+  const ofModels = Object.values(models);
+  const tokensOfModels = ofModels.reduce((sum, { inputTokens, outputTokens }) => sum + inputTokens + outputTokens, 0);
+  const costOfModels = ofModels.reduce((sum, { costMicros }) => sum + costMicros, 0);
+  const checks: readonly (readonly [boolean, string])[] = [
+    [reserved.tokens === out.tokens && reserved.costMicros === out.micros, "reserved is not what is out"],
+    [used.tokens === spent.tokens && used.costMicros === spent.micros, "used is not what was settled"],
+    [used.steps === steps.own && used.treeSteps === steps.tree, "steps are not those that were made"],
+    [tokensOfModels === used.tokens && costOfModels === used.costMicros, "the models do not add up"],
+    [used.tokens + reserved.tokens <= maxTokens + beyond.tokens, "over its tokens"],
+    [used.costMicros + reserved.costMicros <= maxCostMicros + beyond.micros, "over its cost"],
+    [used.steps <= maxSteps && used.treeSteps <= maxTreeSteps, "over its steps"],
+    [account.parentId === null || account.waiters.length === 0, "keeps a line that is not its own"],
+  ];
+  return checks.flatMap(([holds, fault]) => (holds ? [] : [`${id}: ${fault}`]));
+}
+
+/** Everybody has asked: whoever still waits must have somebody to wait for. */
+function quietFaults(reference: Reference): string[] {
+  const faults: string[] = [];
+  for (const [index, { call, blockedOn }] of [...reference.line.values()].entries()) {
+    const isOut = [...reference.out.values()].some(({ holder }) =>
+      reference.chain(holder).some((node) => reference.chain(call.holder).includes(node)),
+    );
+    if (!isOut) faults.push(`${call.key} waits, and nobody is out`);
+    if (index === 0 && reference.blockedOn(call).length === 0) faults.push(`${call.key} is the first, fits and sleeps`);
+    if (reference.isExhausted(call, [...blockedOn])) faults.push(`${call.key} waits for what will never come`);
+  }
+  return faults;
+}
