@@ -56,7 +56,6 @@ export class RedisAgents {
     const { tree } = session;
     session.do("push", { key: tree.agents }, agentId);
     if (parentAgentId !== null) {
-      session.do("push", { key: tree.ofAgent("children", parentAgentId) }, agentId);
       session.change(this.#children(tree, parentAgentId), (ids) => [...ids, agentId]);
     }
     session.tell({ kind: "name", keys: this.keys.hints("agents", tree.partition, tenant), member: agentId, score: 0 });
@@ -185,8 +184,9 @@ export class RedisAgents {
     return { field, key, empty: [], load: () => this.reader.listMembers(tree, key, field) };
   }
 
+  /** Whoever asks for an agent's children goes on to theirs: all of the tree are read at once. */
   #children(tree: TreeKeys, agentId: string): Collection<readonly string[]> {
-    return this.#list(tree, fields.children(agentId), tree.ofAgent("children", agentId));
+    return { field: fields.children(agentId), key: tree.agents, empty: [], load: () => this.reader.families(tree) };
   }
 
   #processIds(tree: TreeKeys): Collection<readonly string[]> {

@@ -6,6 +6,12 @@ export interface SeenMembers {
   readonly value: unknown;
 }
 
+/** What was read of a tree to know a collection: perhaps others and rows, too. */
+export interface LoadedMembers {
+  readonly members: ReadonlyMap<string, SeenMembers>;
+  readonly rows?: ReadonlyMap<string, string>;
+}
+
 /**
  * What this process has seen of one tree.
  * Owns: rows and collections with the versions they had. Does not own: whether they are still that; each transaction has
@@ -43,6 +49,11 @@ export class TreeCache {
 
   putRow(field: string, row: SeenRow): void {
     this.#rows.set(field, row);
+  }
+
+  take({ members, rows }: LoadedMembers): void {
+    for (const [field, stored] of rows ?? []) this.note(field, stored);
+    for (const [field, seen] of members) this.putMembers(field, seen);
   }
 
   putMembers(field: string, members: SeenMembers): void {

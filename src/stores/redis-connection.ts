@@ -11,7 +11,7 @@ import {
   type RedisClient,
   reconnectDelay,
 } from "./redis-options.ts";
-import type { Script } from "./redis-scripts.ts";
+import type { Script } from "./redis-script.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 

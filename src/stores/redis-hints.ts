@@ -1,8 +1,8 @@
 import type { RedisConnection } from "./redis-connection.ts";
 import type { HintKeys } from "./redis-keys.ts";
+import { textsOf } from "./redis-replies.ts";
 import { correctHintScript, forgetHintScript, HINTS_LAST_MS, hintScript } from "./redis-scripts.ts";
 import type { HintWrite } from "./redis-session.ts";
-import { textsOf } from "./redis-replies.ts";
 
 export interface ToldHints {
   /** By the clock of Redis, in ms; empty where nothing was told. */

@@ -3,7 +3,7 @@ import { rootOf } from "../state/index.ts";
 import { wellFormed } from "./stored-json.ts";
 
 /** What of an agent lies under a key of its own. */
-export const agentParts = ["inbox", "children", "artifacts", "contents", "messages", "order", "index"] as const;
+export const agentParts = ["inbox", "artifacts", "contents", "messages", "order", "index"] as const;
 export type AgentPart = (typeof agentParts)[number];
 
 /** What of a tree goes when it is removed; versions, cursors and how far projections are stay. */

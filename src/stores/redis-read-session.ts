@@ -1,8 +1,8 @@
 import type { JournalRow } from "../state/index.ts";
+import { Answers } from "./redis-answers.ts";
 import type { TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { type RowKind, valueOf } from "./redis-rows.ts";
-import { Answers } from "./redis-answers.ts";
 import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
 
 /** What a piece of work may read of a tree, whether or not it also writes. */

@@ -8,11 +8,12 @@ import {
   messageSchema,
   type Timer,
 } from "../state/index.ts";
-import type { SeenMembers } from "./redis-cache.ts";
+import type { LoadedMembers } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
-import type { TreeKeys } from "./redis-keys.ts";
-import { type RowKind, seenRow, valueOf } from "./redis-rows.ts";
-import { agentRowsScript, collectionScript, rowsScript } from "./redis-scripts.ts";
+import { fields, type TreeKeys } from "./redis-keys.ts";
+import { agentRowsScript, collectionScript, familiesScript, rowsScript } from "./redis-read-scripts.ts";
+import { textsOf } from "./redis-replies.ts";
+import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import {
   checkOrder,
   journalRowOf,
@@ -22,7 +23,6 @@ import {
   type StoredMessage,
   timerIn,
 } from "./redis-stored.ts";
-import { textsOf } from "./redis-replies.ts";
 import { parsed } from "./stored-json.ts";
 
 /** How much is read in one piece, so that nobody else waits for long. */
@@ -85,11 +85,28 @@ export class RedisReader {
   }
 
   /** A list with the version it has. */
-  async listMembers({ rows }: TreeKeys, key: string, field: string): Promise<SeenMembers> {
+  async listMembers({ rows }: TreeKeys, key: string, field: string): Promise<LoadedMembers> {
     return this.#collection(rows, key, field, "LRANGE", (texts) => texts);
   }
 
-  async artifactMembers({ rows }: TreeKeys, key: string, field: string): Promise<SeenMembers> {
+  /** Who is whose child in the tree, with all records. */
+  async families({ rows, agents, tenant }: TreeKeys): Promise<LoadedMembers> {
+    const answer = await this.#connection.script(familiesScript, [rows, agents], []);
+    const [ids = [], records, versions] = Array.isArray(answer) ? answer.map((part: unknown) => textsOf(part)) : [];
+    const stored = new Map(ids.map((id, index) => [fields.record(id), records?.[index] ?? ""]));
+    const children = new Map<string, string[]>(ids.map((id) => [id, []]));
+    for (const id of ids) {
+      const record = valueOf(seenRow(stored.get(fields.record(id)) ?? ""), rowKinds.record(tenant, id), rows);
+      if (record?.parentAgentId !== null) children.get(record?.parentAgentId ?? "")?.push(id);
+    }
+    const members = ids.map((id, index) => {
+      const { version } = seenRow(versions?.[index] ?? "");
+      return [fields.children(id), { version, value: children.get(id) ?? [] }] as const;
+    });
+    return { members: new Map(members), rows: stored };
+  }
+
+  async artifactMembers({ rows }: TreeKeys, key: string, field: string): Promise<LoadedMembers> {
     return this.#collection(rows, key, field, "HGETALL", (texts) =>
       placedArtifacts(
         texts.filter((_, index) => index % 2 === 1),
@@ -211,9 +228,13 @@ export class RedisReader {
     field: string,
     command: "LRANGE" | "HGETALL",
     read: (texts: string[]) => unknown,
-  ): Promise<SeenMembers> {
+  ): Promise<LoadedMembers> {
     const answer = await this.#connection.script(collectionScript, [rows, key], [field, command]);
     const [version, members]: unknown[] = Array.isArray(answer) ? answer : [];
-    return { version: typeof version === "string" ? seenRow(version).version : "", value: read(textsOf(members)) };
+    const seen = {
+      version: typeof version === "string" ? seenRow(version).version : "",
+      value: read(textsOf(members)),
+    };
+    return { members: new Map([[field, seen]]) };
   }
 }

@@ -2,9 +2,9 @@ import { z } from "zod";
 import { type Account, accountSchema, limitNameSchema } from "../budget/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
 import {
-  accountHolderSchema,
   type AgentRecord,
   type AgentRequest,
+  accountHolderSchema,
   agentRecordSchema,
   agentRequestSchema,
   timerSchema,

@@ -1,15 +1,4 @@
-import { createHash } from "node:crypto";
-
-/** A piece of Lua that Redis runs as one step. */
-export interface Script {
-  readonly name: string;
-  readonly text: string;
-  readonly sha: string;
-}
-
-function script(name: string, text: string): Script {
-  return { name, text, sha: createHash("sha1").update(text).digest("hex") };
-}
+import { script } from "./redis-script.ts";
 
 /** How long hints over trees count as just written, in milliseconds. */
 export const HINTS_LAST_MS = 60_000;
@@ -112,58 +101,6 @@ if cursor > tonumber(before) then redis.call('HSET', meta, 'c', whole(cursor)) e
 redis.call('SET', KEYS[5], ARGV[1] .. ' ' .. version .. ' ' .. before, 'PX', ${RECEIPT_MS})
 if ARGV[6] ~= '' then redis.call('PUBLISH', ARGV[5], ARGV[6]) end
 return {'done', version, before}
-`,
-);
-
-/**
- * Reads rows of a tree: all of them where they are few.
- * KEYS rows. ARGV 1 how many are few, then names.
- * Gives {"all", name, row, ...} or {"some", row or nil for each name}.
- */
-export const rowsScript = script(
-  "rows",
-  `
-if redis.call('HLEN', KEYS[1]) <= tonumber(ARGV[1]) then
-  local all = redis.call('HGETALL', KEYS[1])
-  table.insert(all, 1, 'all')
-  return all
-end
-local some = {'some'}
-for at = 2, #ARGV do some[at] = redis.call('HGET', KEYS[1], ARGV[at]) end
-return some
-`,
-);
-
-/**
- * Reads a collection with the version it has.
- * KEYS rows, the collection. ARGV 1 name of the version's row, 2 HGETALL or LRANGE.
- * Gives {version row or nil, members}.
- */
-export const collectionScript = script(
-  "collection",
-  `
-local members
-if ARGV[2] == 'LRANGE' then members = redis.call('LRANGE', KEYS[2], 0, -1)
-else members = redis.call('HGETALL', KEYS[2]) end
-return {redis.call('HGET', KEYS[1], ARGV[1]), members}
-`,
-);
-
-/**
- * Reads a page of one agent's rows of the journal.
- * KEYS journal, index of the agent. ARGV 1 lowest seq that a row must reach, 2 how many rows at most.
- * Gives {{seq of its last entry, stream entry or nil}, ...}.
- */
-export const agentRowsScript = script(
-  "agent-rows",
-  `
-local index = redis.call('ZRANGEBYSCORE', KEYS[2], ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
-local page = {}
-for at = 1, #index, 2 do
-  local id = index[at] .. '-0'
-  page[#page + 1] = {index[at + 1], redis.call('XRANGE', KEYS[1], id, id)[1] or false}
-end
-return page
 `,
 );
 

@@ -1,9 +1,9 @@
 import { InvariantError } from "../errors/index.ts";
 import type { JournalRow } from "../state/index.ts";
 import { MemoryUndo } from "./memory-undo.ts";
-import type { SeenMembers, TreeCache } from "./redis-cache.ts";
-import type { HintKeys, TreeKeys } from "./redis-keys.ts";
 import { type Answers, Missing, NotTogether } from "./redis-answers.ts";
+import type { LoadedMembers, TreeCache } from "./redis-cache.ts";
+import type { HintKeys, TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { absentRow, type RowKind, type SeenRow, valueOf } from "./redis-rows.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
@@ -23,7 +23,7 @@ export interface Collection<T> {
   readonly field: string;
   readonly key: string;
   readonly empty: T;
-  readonly load: () => Promise<SeenMembers>;
+  readonly load: () => Promise<LoadedMembers>;
 }
 
 export interface Written {
@@ -141,7 +141,7 @@ export class TreeSession {
   members<T>(collection: Collection<T>): T {
     const known = this.#membersKnown(collection);
     if (known) return known.value;
-    throw new Missing(collection.field, async () => this.#cache.putMembers(collection.field, await collection.load()));
+    throw new Missing(collection.key, async () => this.#cache.take(await collection.load()));
   }
 
   /** Changes a collection; one that is not known here need not be, its version says that it is another one. */

@@ -10,9 +10,9 @@ import {
 } from "../state/index.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { fields, pairOf, type TreeKeys } from "./redis-keys.ts";
-import type { PlacedArtifact } from "./redis-stored.ts";
 import { rowKinds } from "./redis-rows.ts";
 import type { Collection } from "./redis-session.ts";
+import type { PlacedArtifact } from "./redis-stored.ts";
 import { wellFormed } from "./stored-json.ts";
 import type { ArtifactMeta, Tables } from "./tables.ts";
 

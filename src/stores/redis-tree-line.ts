@@ -2,13 +2,14 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
+import { Answers, Missing, NotTogether } from "./redis-answers.ts";
 import { TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection } from "./redis-connection.ts";
 import type { RedisHints, ToldHints } from "./redis-hints.ts";
 import type { TreeKeys } from "./redis-keys.ts";
+import { rowsScript } from "./redis-read-scripts.ts";
 import { textsOf } from "./redis-replies.ts";
-import { applyScript, rowsScript, unlockScript } from "./redis-scripts.ts";
-import { Answers, Missing, NotTogether } from "./redis-answers.ts";
+import { applyScript, unlockScript } from "./redis-scripts.ts";
 import { TreeSession } from "./redis-session.ts";
 import { type Applied, appliedOf, encoded, keep, learn } from "./redis-transaction.ts";
 

@@ -1,6 +1,6 @@
-import type { CommitOutcome } from "./outcomes.ts";
 import { commitBatch } from "./commit.ts";
 import { localStores } from "./local-stores.ts";
+import type { CommitOutcome } from "./outcomes.ts";
 import type { Stores } from "./ports.ts";
 import { RedisDatabase } from "./redis-database.ts";
 import { checkedOptions, type RedisStoresOptions } from "./redis-options.ts";

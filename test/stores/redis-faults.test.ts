@@ -7,7 +7,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { here, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
-import { RedisServer, redisProgram, type RedisServerOptions } from "../support/redis-server.ts";
+import { RedisServer, type RedisServerOptions, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 describe.skipIf(!redisProgram)("faults of Redis", () => {

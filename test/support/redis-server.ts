@@ -13,6 +13,8 @@ export const redisProgram: RedisProgram | undefined = await findRedis();
 export interface RedisServerOptions {
   /** Further settings, as on the command line: `["--maxmemory", "20mb"]`. */
   readonly settings?: readonly string[];
+  /** What it wants to hear from whoever connects. */
+  readonly password?: string;
   /** False: keeps no log of its writes. By default every write is in the log before it is answered, and outlives a kill. */
   readonly isLogged?: boolean;
 }
@@ -34,15 +36,17 @@ export class RedisServer {
   readonly #folder: string;
   readonly #program: RedisProgram;
   readonly #settings: readonly string[];
+  readonly #password: string | undefined;
   #process: ChildProcess | undefined;
 
   private constructor(port: number, program: RedisProgram, options: RedisServerOptions) {
     this.port = port;
     this.#program = program;
     this.#folder = mkdtempSync(join(place, "troupe-redis-server-"));
-    const { isLogged = true, settings = [] } = options;
+    const { isLogged = true, settings = [], password } = options;
     const log = isLogged ? ["--appendonly", "yes", "--appendfsync", "always"] : ["--appendonly", "no"];
-    this.#settings = ["--save", "", ...log, ...settings];
+    this.#password = password;
+    this.#settings = ["--save", "", ...log, ...settings, ...(password ? ["--requirepass", password] : [])];
   }
 
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
@@ -87,7 +91,11 @@ export class RedisServer {
 
   /** A connection for looking and meddling; the test ends it. */
   client(): Redis {
-    const client = new Redis(this.port, "127.0.0.1", { maxRetriesPerRequest: 0, retryStrategy: () => 20 });
+    const client = new Redis(this.port, "127.0.0.1", {
+      maxRetriesPerRequest: 0,
+      retryStrategy: () => 20,
+      ...(this.#password ? { password: this.#password } : {}),
+    });
     client.on("error", () => undefined);
     return client;
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { redisStores } from "../../src/stores/redis.ts";
-import type { RedisStoresOptions } from "../../src/stores/redis.ts";
 import type { Stores } from "../../src/stores/index.ts";
+import type { RedisStoresOptions } from "../../src/stores/redis.ts";
+import { redisStores } from "../../src/stores/redis.ts";
 import type { RedisCluster } from "./redis-cluster.ts";
 import type { RedisServer } from "./redis-server.ts";
 

@@ -1,0 +1,78 @@
+import type { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { NOW, ROOT } from "../contracts/names.ts";
+import { keyOf, type Owner, openAgent, ready } from "../contracts/stores-fixtures.ts";
+import { openChild } from "../contracts/tree-fixtures.ts";
+import { commandsOf, workOf } from "../support/redis-counts.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+
+describe.skipIf(!redisProgram)("what reaches Redis", () => {
+  let server: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = server.client();
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await server.stop();
+  });
+
+  test("is at most four commands a step, and as much in a late turn as in the first", async () => {
+    const stores = storesOn(server);
+    const look = defineTool({
+      name: "look",
+      description: "Looks around.",
+      parameters: z.object({}),
+      effect: "none",
+      execute: async () => "a room",
+    });
+    const model = scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === "tool" ? "a room" : { toolCalls: [{ name: "look", arguments: {} }] },
+    );
+    const scout = defineAgent({ name: "scout", model, tools: [look], budget: { maxTokens: 1_000_000_000 } });
+    const runtime = await createRuntime({ agents: [scout], stores });
+    const agent = await runtime.agent("scout", { agentId: "s" });
+    await agent.start();
+    const turn = (): Promise<unknown> => agent.executeTurn("Look.").result;
+    await turn();
+    const early = await workOf(client, turn);
+    for (let count = 0; count < 150; count += 1) await turn();
+    const late = await workOf(client, turn);
+    // Two steps: the call of the tool, and the answer.
+    expect(early.commands.length).toBeLessThanOrEqual(8);
+    expect(late.commands).toEqual(early.commands);
+    expect(late.bytesIn).toBeLessThan(early.bytesIn * 1.1);
+    await runtime.shutdown();
+    await stores.close();
+  });
+
+  test("is a command for a step's worth of many agents of one tree that come together", async () => {
+    const stores = storesOn(server);
+    const root = await openAgent(stores);
+    const kids: Owner[] = [];
+    for (let index = 0; index < 40; index += 1) kids.push(await openChild(root, `kid${index}`));
+    const batches = kids.map((kid) => kid.batch({ owned: ready }));
+    expect(await commandsOf(client, () => stores.commit(batches, NOW))).toBe(1);
+    await stores.close();
+  });
+
+  test("does not grow with the number of children where all of them are told", async () => {
+    const prefix = ownPrefix();
+    const stores = storesOn(server, { prefix });
+    const root = await openAgent(stores);
+    for (let index = 0; index < 300; index += 1) await openChild(root, `kid${index}`);
+    // Who is whose child is read once, the first time with its script.
+    expect(await commandsOf(client, () => stores.pause(keyOf(), "ann", NOW))).toBeLessThanOrEqual(3);
+    expect(await stores.inbox(keyOf(`${ROOT}~kid299`))).toMatchObject([{ kind: "pause" }]);
+    // A process that knows nothing of the tree yet looks at its server first, and reads the agent.
+    const other = storesOn(server, { prefix });
+    expect(await commandsOf(client, () => other.resume(keyOf(), "ann", NOW))).toBeLessThan(8);
+    await other.close();
+    await stores.close();
+  });
+});

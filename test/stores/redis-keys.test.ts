@@ -1,0 +1,100 @@
+import { assert, constantFrom, oneof, property, string, tuple } from "fast-check";
+import { expect, test } from "vitest";
+import { InvalidInputError } from "../../src/errors/index.ts";
+import { agentParts, fields, pairOf, RedisKeys, treeParts } from "../../src/stores/redis-keys.ts";
+
+/** Parts that run into each other where keys are glued together. */
+const risky = constantFrom(
+  "a",
+  "a/b",
+  "/",
+  ":",
+  "{",
+  "}",
+  "{a}",
+  "}{",
+  "a\0",
+  "\0",
+  "%7B",
+  "%",
+  "~",
+  "a~b",
+  "*",
+  "",
+  "1:",
+  "rows",
+  "ä",
+  "a\u0308",
+  "\u{1f600}",
+);
+const id = oneof(
+  risky,
+  string({ unit: "binary", maxLength: 8 }),
+  tuple(risky, risky).map((parts) => parts.join("")),
+);
+const seed = 5;
+const keys = new RedisKeys("p:");
+
+/** All keys and names of rows that an agent has. */
+function namesOf(tenant: string, agentId: string): string[] {
+  const tree = keys.treeOf(tenant, agentId);
+  return [
+    ...agentParts.map((part) => tree.ofAgent(part, agentId)),
+    ...[fields.record(agentId), fields.head(agentId), fields.children(agentId), fields.artifacts(agentId)].map(
+      (field) => `${tree.rows} ${field}`,
+    ),
+  ];
+}
+
+/** What a cluster computes the slot of: the part between the first braces. */
+function tagIn(key: string): string | undefined {
+  return /^[^{]*\{([^}]+)\}/.exec(key)?.[1];
+}
+
+test("no two agents share a key, whatever is in their ids and tenants (row S7)", () => {
+  assert(
+    property(id, id, id, id, (tenant, agentId, otherTenant, otherId) => {
+      const isSame = tenant === otherTenant && agentId === otherId;
+      const names = namesOf(tenant, agentId);
+      const others = new Set(namesOf(otherTenant, otherId));
+      expect(new Set(names).size).toBe(names.length);
+      expect(names.filter((name) => others.has(name))).toHaveLength(isSame ? names.length : 0);
+    }),
+    { numRuns: 10_000, seed },
+  );
+});
+
+test("all keys of a tree lie in one slot, and other trees' may lie in others (row S7)", () => {
+  assert(
+    property(id, id, id, (tenant, root, hash) => {
+      const rootId = root.replaceAll("~", "");
+      const [tree, ofChild] = [keys.treeOf(tenant, rootId), keys.treeOf(tenant, `${rootId}~${hash}`)];
+      expect(ofChild.rows).toBe(tree.rows);
+      const all = [tree.meta, tree.lock, tree.expiring, tree.projections, tree.receipt("x")];
+      all.push(
+        ...treeParts.map((part) => tree[part]),
+        ...agentParts.map((part) => tree.ofAgent(part, `${rootId}~${hash}`)),
+      );
+      expect(new Set(all.map(tagIn))).toEqual(new Set([tree.tag]));
+      expect(keys.ofTag(tree.tag).rows).toBe(tree.rows);
+      expect(keys.ofTag(tree.tag).tenant).toBe(tenant);
+    }),
+    { numRuns: 10_000, seed },
+  );
+});
+
+test("ids that belong to an agent are told apart from those of another one", () => {
+  assert(
+    property(id, id, id, id, (agentId, one, otherId, other) => {
+      const isSame = agentId === otherId && one === other;
+      expect(pairOf(agentId, one) === pairOf(otherId, other)).toBe(isSame);
+    }),
+    { numRuns: 10_000, seed },
+  );
+});
+
+test("what has no form of its own in Redis is refused", () => {
+  expect(() => keys.treeOf("t", "a\ud800")).toThrow(InvalidInputError);
+  expect(() => keys.treeOf("\udfff", "a")).toThrow(InvalidInputError);
+  expect(() => new RedisKeys("my{app}:")).toThrow(/prefix is "my\{app\}:"; it takes any text without braces/);
+});

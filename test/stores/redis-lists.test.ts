@@ -1,0 +1,143 @@
+import type { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { NewAccount } from "../../src/budget/index.ts";
+import type { AgentIdentity } from "../../src/state/index.ts";
+import type { Stores } from "../../src/stores/index.ts";
+import { RedisKeys } from "../../src/stores/redis-keys.ts";
+import { messageOf, note } from "../contracts/entry-fixtures.ts";
+import { NOW, ROOT, TENANT } from "../contracts/names.ts";
+import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
+import { accountOf, identityOf, keyOf, type Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { commandsOf } from "../support/redis-counts.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+
+function changes(index: number): Partial<AgentIdentity> {
+  return { sessionId: index % 30 === 0 ? "s1" : null, ownerId: "ann" };
+}
+
+function account(agentId: string, deadline: number): NewAccount {
+  return accountOf(`agent:${agentId}`, { deadline }, { agentId });
+}
+
+describe.skipIf(!redisProgram)("lists over trees", () => {
+  let server: RedisServer;
+  let client: Redis;
+  let prefix: string;
+  let stores: Stores;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = server.client();
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await server.stop();
+  });
+  beforeEach(() => {
+    prefix = ownPrefix();
+    stores = storesOn(server, { prefix });
+  });
+  afterEach(() => stores.close());
+
+  test("are read page by page over 3,000 trees, in order, with nothing twice and nothing left out", async () => {
+    const ids = Array.from({ length: 3000 }, (_, index) => `tree-${(index * 7919) % 3000}`);
+    for (let at = 0; at < ids.length; at += 100) {
+      const some = ids.slice(at, at + 100);
+      await Promise.all(
+        some.map((id, index) =>
+          stores.createAgent(identityOf(id, changes(at + index)), account(id, NOW + at + index + 1)),
+        ),
+      );
+    }
+    const paged: string[] = [];
+    for (let page: readonly { agentId: string }[] = []; paged.length === 0 || page.length > 0; ) {
+      page = await stores.listAgents({ tenant: TENANT, limit: 250, after: paged.at(-1) });
+      paged.push(...page.map(({ agentId }) => agentId));
+    }
+    expect(paged).toEqual(ids.toSorted());
+    expect(await stores.listAgents({ tenant: TENANT, sessionId: "s1", limit: 3000 })).toHaveLength(100);
+    // A page is as much work as it is long, however many trees there are.
+    expect(await commandsOf(client, () => stores.listAgents({ tenant: TENANT, limit: 20 }))).toBeLessThan(16 + 20 + 5);
+
+    expect(await stores.nextTimerAt()).toBe(NOW + 1);
+    expect((await stores.dueTimers(NOW + 1000, 5)).map((timer) => timer.dueAt)).toEqual(
+      [1, 2, 3, 4, 5].map((n) => NOW + n),
+    );
+    expect(await stores.dueTimers(NOW + 1000, 5000)).toHaveLength(1000);
+    expect(await commandsOf(client, () => stores.nextTimerAt())).toBeLessThan(40);
+  });
+
+  test("of open requests name what is open, in order, and forget what was decided", async () => {
+    const owners: Owner[] = [];
+    for (let index = 0; index < 40; index += 1) {
+      const owner = await openAgent(stores, { agentId: `desk-${index}` });
+      await owner.commit(opening({ ...requestOf(owner, 0), openedAt: NOW + (index % 20) }));
+      owners.push(owner);
+    }
+    const open = await stores.requests({ tenant: TENANT, status: "open", limit: 15 });
+    const rest = await stores.requests({ tenant: TENANT, status: "open", after: open.at(-1)?.requestId });
+    const order = [...open, ...rest].map(({ openedAt, requestId }) => `${openedAt} ${requestId}`);
+    expect(order).toEqual(order.toSorted());
+    expect(new Set(order).size).toBe(40);
+    for (const request of rest) await stores.decide(request, request.requestId, approved, NOW);
+    expect(await stores.requests({ tenant: TENANT, status: "open" })).toEqual(open);
+    expect(await stores.requests({ tenant: TENANT })).toHaveLength(40);
+    expect(await stores.requests({ tenant: TENANT, status: "decided" })).toHaveLength(25);
+  });
+
+  test("that name what is not there, or lack nothing but the truth, do no harm", async () => {
+    await openAgent(stores);
+    const names = new RedisKeys(prefix);
+    for (let index = 0; index < 20; index += 1) {
+      const id = `nobody-${index}`;
+      const tree = names.treeOf(TENANT, id);
+      await client.zadd(names.hints("agents", tree.partition, TENANT).list, 0, id);
+      await client.zadd(names.hints("timers", tree.partition).list, NOW, tree.tag);
+      await client.zadd(names.hints("open", tree.partition, TENANT).list, NOW, JSON.stringify([`${id}#1:1:0:1`, id]));
+    }
+    expect((await stores.listAgents({ tenant: TENANT })).map(({ agentId }) => agentId)).toEqual([ROOT]);
+    expect(await stores.requests({ tenant: TENANT, status: "open" })).toEqual([]);
+    expect(await stores.nextTimerAt()).toBeUndefined();
+    expect(await stores.dueTimers(NOW + 9, 10)).toEqual([]);
+    await stores.close();
+    // They were not told of just now, so nobody can be about to make them true.
+    expect((await client.keys(`${prefix}*hints*`)).filter((key) => !key.endsWith(`:agents:${TENANT}`))).toEqual([
+      expect.stringContaining(`agents-told:${TENANT}`),
+    ]);
+    expect(await client.keys(`${prefix}*:agents:${TENANT}`)).toHaveLength(1);
+  });
+
+  test("a tree with a time to live goes away whole after it came to rest, and not while it works", async () => {
+    const brief = storesOn(server, { prefix, ttl: 1 });
+    const owner = await openAgent(brief);
+    await owner.commit({ entries: [note("x")], messages: [messageOf("m1")] });
+    const other = await openAgent(brief, { agentId: "other" });
+    await owner.stores.release(keyOf(), owner.epoch, { isLeaving: true });
+    // Closing looks at once at what came to rest.
+    await brief.close();
+    const keys = async (name: string): Promise<string[]> => client.keys(`${prefix}{${TENANT}/${name}}*`);
+    const ttls = async (name: string): Promise<number[]> =>
+      Promise.all((await keys(name)).map((key) => client.pttl(key)));
+    expect(await brief.close()).toBeUndefined();
+    const ofTree = (await keys(ROOT)).filter((key) => !key.includes("receipt"));
+    const times = await Promise.all(ofTree.map((key) => client.pexpiretime(key)));
+    expect(new Set(times).size).toBe(1);
+    expect(times[0]).toBeGreaterThan(0);
+    expect((await ttls("other")).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
+
+    // Whoever writes brings it back, all of it.
+    await stores.pause(keyOf(), "ann", NOW);
+    expect((await ttls(ROOT)).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
+    expect(await stores.messages(keyOf())).toEqual([messageOf("m1")]);
+    expect(other.epoch).toBe(1);
+
+    const last = storesOn(server, { prefix, ttl: 1 });
+    await last.resume(keyOf(), "ann", NOW);
+    await last.close();
+    while (await client.exists(`${prefix}{${TENANT}/${ROOT}}:rows`)) await client.ping();
+    expect((await keys(ROOT)).filter((key) => !key.includes("receipt"))).toEqual([]);
+    expect(await stores.readAgent(keyOf())).toBeUndefined();
+    expect((await stores.listAgents({ tenant: TENANT })).map(({ agentId }) => agentId)).toEqual(["other"]);
+    expect(await openAgent(stores)).toMatchObject({ epoch: 1 });
+  });
+});
