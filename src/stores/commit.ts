@@ -2,9 +2,10 @@ import { InvariantError } from "../errors/index.ts";
 import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Refusal } from "../state/index.ts";
 import { holderOfAccount } from "./account-holder.ts";
 import { saveArtifacts, withVersions } from "./artifact-versions.ts";
-import type { Batch, SpawnOrder } from "./batch.ts";
+import type { Batch, Post, SpawnOrder } from "./batch.ts";
 import { endWaits, forgetSideCalls } from "./end-waits.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
+import { abort } from "./mark-commands.ts";
 import { standingMark } from "./marks.ts";
 import type { Moment } from "./moment.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
@@ -41,11 +42,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   tables.removeFromInbox(batch.key, batch.acknowledged);
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
   for (const timer of batch.timers ?? []) tables.setTimer(timer);
-  for (const post of batch.posts) {
-    const to = { tenant: batch.key.tenant, agentId: post.agentId };
-    // One that was shut down finds it at its next start.
-    if (tables.addToInbox(to, post.item) && tables.agent(to)?.status !== "shutdown") posted.add(post.agentId);
-  }
+  for (const post of batch.posts) for (const agentId of deliver(tables, batch, post)) posted.add(agentId);
   if (batch.owned || batch.closedTurnId !== null) tables.putAgent(nextRecord(record, batch));
   const requests = changeRequests(tables, batch, head.openRequests);
   const { warnings: reached, posted: woken, timers: alarms, accounts } = ledger.flush();
@@ -63,6 +60,20 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     outcome,
   );
   return { ...outcome, accounts };
+}
+
+/** Posts an item and gives those who are to hear of it; an abort reaches all that works below, whoever owns it. */
+function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonly string[] {
+  const to = { tenant: batch.key.tenant, agentId };
+  const isAsleep = tables.agent(to)?.status === "shutdown";
+  // One that was shut down finds it at its next start.
+  if (item.kind !== "abort" || isAsleep) {
+    const isAdded = tables.addToInbox(to, item);
+    if (item.kind !== "abort") return isAdded && !isAsleep ? [agentId] : [];
+  }
+  const { turnId, by, reason, stopReason, at } = item;
+  const outcome = abort(tables, to, { turnId, by, reason, stopReason }, at);
+  return outcome.type === "notFound" ? [] : outcome.posted;
 }
 
 function nextRecord(record: AgentRecord, batch: Batch): AgentRecord {

@@ -16,6 +16,11 @@ function requestOf({ key: { agentId } }: Owner): MakeEntry {
   return modelRequested({ accountId: `turn:${agentId}#1`, agentId }, { turnId: `${agentId}#1` });
 }
 
+/** A tool call in it. */
+function startOf({ key: { agentId } }: Owner): MakeEntry {
+  return toolStarted({ turnId: `${agentId}#1`, accountId: `turn:${agentId}#1` });
+}
+
 async function reservedOf(stores: Stores): Promise<Record<string, number>> {
   const accounts = await stores.accounts(TENANT, ROOT);
   return Object.fromEntries(accounts.map((account) => [account.id, account.reserved.tokens]));
@@ -139,5 +144,22 @@ export function intentsContract(subject: () => Stores): void {
     await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW);
     const refused = await grandchild.commit({ entries: [start] });
     expect(refused.entries).toMatchObject([{ reason: "aborted", agentId: ROOT }]);
+  });
+
+  test("an abort that a commit posts to a child refuses all below it from that commit on", async () => {
+    const owner = await openAgent(subject());
+    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    const child = await openChild(owner, "kid");
+    const grandchild = await openChild(child, "grand");
+    const other = await openChild(owner, "other");
+    const { agentId } = child.key;
+    const why = { by: ROOT, reason: "time is up", stopReason: "time_limit" } as const;
+    const item = { kind: "abort", key: `abort:${ROOT}`, at: NOW, turnId: null, ...why } as const;
+    const { posted } = await owner.commit({ entries: [note("over")], posts: [{ agentId, item }] });
+    expect(new Set(posted)).toEqual(new Set([agentId, grandchild.key.agentId]));
+    const refused = await grandchild.commit({ entries: [startOf(grandchild)] });
+    expect(refused.entries).toMatchObject([{ reason: "aborted", agentId, message: "time is up" }]);
+    expect((await other.commit({ entries: [startOf(other)] })).entries).toMatchObject([{ type: "tool.started" }]);
+    expect((await subject().inbox(grandchild.key)).map(({ kind }) => kind)).toContain("abort");
   });
 }
