@@ -98,6 +98,9 @@ function messageIdsOf(entry: Entry): readonly string[] {
       return entry.patch.addedMessageIds;
     case "messages.released":
       return entry.messageIds;
+    case "child.reported":
+      // One that comes in a turn is released there.
+      return entry.turnId === undefined ? [entry.messageId] : [];
     case "model.responded":
     case "tool.settled":
       return [entry.messageId];

@@ -219,6 +219,16 @@ describeRuntimes("what a model can do with its subagents in the background", (st
     );
     gate.open("done");
   });
+
+  it("autoSave: false is refused before anything is made, also where the subagent is further down", async () => {
+    const middle = leadOf(worker(), () => "");
+    const top = defineAgent({ name: "top", model: scriptedModel("never"), tools: [subagent(middle)] });
+    const runtime = await stage().open({ agents: [top] });
+    await expect(runtime.agent("top", { agentId: "desk", autoSave: false })).rejects.toThrow(
+      /agent "lead" has the subagent "worker" with mode "background".*autoSave: false keeps nothing.*Use mode "await"/,
+    );
+    expect(await runtime.list()).toEqual([]);
+  });
 });
 
 it("what is wrong is refused with what would be right", async () => {

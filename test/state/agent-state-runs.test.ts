@@ -27,7 +27,10 @@ describeRuntimes(
         const state = await (await runtime.find(agentId)).getState();
         const ended = (await entriesOfType(runtime.stores, agentId, "turn.ended")).at(-1) as EntryOf<"turn.ended">;
         const view = viewAgentState(state);
-        expect(view).toMatchObject({ agentId, createdAt, updatedAt: ended.at, executionCount: ended.number });
+        const reports = await entriesOfType(runtime.stores, agentId, "child.reported");
+        // What is reported between two turns changes the conversation.
+        const updatedAt = Math.max(ended.at, ...reports.map(({ at }) => at));
+        expect(view).toMatchObject({ agentId, createdAt, updatedAt, executionCount: ended.number });
         expect(view).toMatchObject({ status: ended.outcome, stopReason: ended.stopReason, stepCount: ended.steps });
         expect(view.usage).toEqual(ended.usage);
         expect(view.execution).toMatchObject({ executionId: ended.turnId, completedAt: ended.at, currentStep: null });
