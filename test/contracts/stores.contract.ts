@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { accountsContract } from "./stores-accounts.contract.ts";
 import { artifactsContract, clearingContract } from "./stores-artifacts.contract.ts";
+import { backgroundContract } from "./stores-background.contract.ts";
 import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
 import { decideContract } from "./stores-decide.contract.ts";
@@ -40,6 +41,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("spawning", () => {
       spawnContract(subject);
+    });
+    describe("children in the background", () => {
+      backgroundContract(subject);
     });
     describe("commands", () => {
       commandsContract(subject);
