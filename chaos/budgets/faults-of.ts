@@ -1,13 +1,13 @@
-import type { Account } from "../../src/budget/index.ts";
+import type { Account, Reservation } from "../../src/budget/index.ts";
 import type { Holder } from "./holder.ts";
-import type { Reference } from "./reference.ts";
+import { fits, LEAST_OUTPUT, type PlainCall, type Reference, sizeOf } from "./reference.ts";
 
 /** What is wrong with the accounts, told by the reference. `isQuiet`: everybody who was told of room has asked. */
 export function faultsOf(
   accounts: readonly Account[],
   reference: Reference,
   holders: readonly Holder[],
-  isQuiet: boolean,
+  { isQuiet, now }: { readonly isQuiet: boolean; readonly now: number },
 ): string[] {
   const faults = holders.flatMap(({ agentId, node }) => {
     const account = accounts.find(({ id }) => id === `turn:${agentId}#1`);
@@ -15,8 +15,8 @@ export function faultsOf(
   });
   const [top] = accounts;
   for (const key of reference.line.keys()) {
-    if (!top?.waiters.some((waiter) => waiter.ask.key === key) && isQuiet)
-      faults.push(`${key} waits, and nobody knows`);
+    const isKnown = top?.waiters.some((waiter) => waiter.ask.key === key) ?? false;
+    if (!isKnown && !reference.mayForget(key, now)) faults.push(`${key} waits, and nobody knows`);
   }
   return [...faults, ...(isQuiet ? quietFaults(reference) : [])];
 }
@@ -56,4 +56,32 @@ function quietFaults(reference: Reference): string[] {
     if (reference.isExhausted(call, [...blockedOn])) faults.push(`${call.key} waits for what will never come`);
   }
   return faults;
+}
+
+/** What is wrong with a grant, before the reference has taken it in. */
+export function grantFaults(call: PlainCall, granted: Reservation, reference: Reference): string[] {
+  const { outputTokens, tokens, costMicros } = granted;
+  const size = sizeOf(call, reference.outputOf(call));
+  const hasRoom = !reference.isExhausted(call) && reference.blockedOn(call).length === 0;
+  return [
+    ...(hasRoom ? [] : [`${call.key} was granted where it has no room`]),
+    ...(fits({ tokens, micros: costMicros }, size) ? [] : [`${call.key} got more than the limits leave`]),
+    ...(outputTokens >= Math.min(call.outputTokens, LEAST_OUTPUT) ? [] : [`${call.key} got too little output`]),
+  ];
+}
+
+/** What would be wrong with telling the call to wait, and with refusing it for good. */
+export function refusalFaults(
+  call: PlainCall,
+  reference: Reference,
+): { readonly mustWait: readonly string[]; readonly budget: readonly string[] } {
+  if (reference.isExhausted(call)) {
+    return { mustWait: [`${call.key} was told to wait for what will never come`], budget: [] };
+  }
+  const isAlone = [...reference.line.keys()].every((key) => key === call.key);
+  const waitsForNobody = isAlone && reference.blockedOn(call).length === 0;
+  return {
+    mustWait: waitsForNobody ? [`${call.key} was told to wait for nobody`] : [],
+    budget: [`${call.key} was refused for good though there is enough`],
+  };
 }

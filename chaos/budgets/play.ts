@@ -1,9 +1,9 @@
-import type { Reservation } from "../../src/budget/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
-import { faultsOf } from "./faults-of.ts";
+import { faultsOf, grantFaults, refusalFaults } from "./faults-of.ts";
 import { Holder, type Place, TENANT } from "./holder.ts";
-import type { BudgetPlan, CallPlan } from "./plan.ts";
-import { CLAIM_MS, fits, LEAST_OUTPUT, type PlainCall, Reference, sizeOf } from "./reference.ts";
+import { callOf, endCall, type Lane, lanesOf } from "./lane.ts";
+import type { BudgetPlan } from "./plan.ts";
+import { CLAIM_MS, Reference } from "./reference.ts";
 
 export interface Played {
   readonly faults: readonly string[];
@@ -14,17 +14,6 @@ export interface Played {
   readonly mostPassed: number;
   readonly mostAtOnce: number;
   readonly reservedAtRest: number;
-}
-
-/** Calls that are made one after the other. */
-interface Lane {
-  readonly holder: Holder;
-  readonly calls: readonly CallPlan[];
-  readonly name: string;
-  next: number;
-  state: "idle" | "waiting" | "out" | "held";
-  asks: number;
-  reservation: Reservation | null;
 }
 
 /** More steps than any plan can need: it does not come to its end. */
@@ -56,19 +45,7 @@ export class Play {
     this.#root = place.rootAgentId;
     this.#reference = new Reference(plan.nodes);
     this.#holders = plan.nodes.map((_, node) => new Holder(place, node, plan.lanes[node]?.length === 1));
-    this.#lanes = this.#holders.flatMap((holder, node) =>
-      (plan.lanes[node] ?? []).map(
-        (calls, lane): Lane => ({
-          holder,
-          calls,
-          name: `${holder.agentId}#1:${lane}`,
-          next: 0,
-          state: "idle",
-          asks: 0,
-          reservation: null,
-        }),
-      ),
-    );
+    this.#lanes = this.#holders.flatMap((holder, node) => lanesOf(holder, plan.lanes[node] ?? []));
   }
 
   async run(): Promise<Played> {
@@ -138,33 +115,26 @@ export class Play {
     if (!call) return;
     lane.asks += 1;
     const reference = this.#reference;
-    const isExhausted = reference.isExhausted(call);
-    const blockedOn = reference.blockedOn(call);
-    const isBehind = [...reference.line.keys()].some((key) => key !== call.key);
+    const wrongRefusal = refusalFaults(call, reference);
     const asked = await lane.holder.ask(call, acknowledged, this.#now);
     if ("reservation" in asked) {
-      const { outputTokens, tokens, costMicros } = asked.reservation;
-      const size = sizeOf(call, reference.outputOf(call));
-      const leastOutput = Math.min(call.outputTokens, LEAST_OUTPUT);
-      if (isExhausted || blockedOn.length > 0) this.#faults.push(`${call.key} was granted where it has no room`);
-      if (!fits({ tokens, micros: costMicros }, size)) this.#faults.push(`${call.key} got more than the limits leave`);
-      if (outputTokens < leastOutput) this.#faults.push(`${call.key} got ${outputTokens} output tokens`);
+      const { tokens, costMicros } = asked.reservation;
+      this.#faults.push(...grantFaults(call, asked.reservation, reference));
       lane.state = "out";
       lane.reservation = asked.reservation;
-      const tooOften = reference.grant(call, { tokens, micros: costMicros }, this.#now);
+      const tooOften = reference.grant(call, { tokens, micros: costMicros }, await this.#keysInLine());
       for (const key of tooOften) this.#faults.push(`${call.key} passed ${key} once too often`);
       this.#mostAtOnce = Math.max(this.#mostAtOnce, reference.out.size);
     } else if (asked.reason === "mustWait") {
-      if (isExhausted) this.#faults.push(`${call.key} was told to wait for what will never come`);
-      if (blockedOn.length === 0 && !isBehind) this.#faults.push(`${call.key} was told to wait for nobody`);
+      this.#faults.push(...wrongRefusal.mustWait);
       lane.state = "waiting";
       this.#waits += 1;
-      reference.wait(call, this.#now);
+      this.#faults.push(...reference.wait(call, await this.#keysInLine(), this.#now));
     } else {
-      if (!isExhausted) this.#faults.push(`${call.key} was refused (${asked.reason}) though there is enough`);
+      this.#faults.push(...wrongRefusal.budget);
       this.#refusals += 1;
       reference.line.delete(call.key);
-      this.#endCall(lane);
+      endCall(lane);
     }
     await this.#look(asked.posted);
   }
@@ -178,15 +148,8 @@ export class Play {
     const micros = Math.floor(reservation.costMicros * part);
     const key = callOf(lane)?.key ?? "";
     this.#reference.settle(key, { tokens, micros });
-    this.#endCall(lane);
+    endCall(lane);
     await this.#look(await holder.settle(reservation, tokens, micros, fate === "unknown", this.#now));
-  }
-
-  #endCall(lane: Lane): void {
-    lane.next += 1;
-    lane.asks = 0;
-    lane.state = "idle";
-    lane.reservation = null;
   }
 
   /** An agent that was told: all its calls that wait are asked again. */
@@ -253,11 +216,16 @@ export class Play {
     }
     const accounts = await this.#stores.accounts(TENANT, this.#root);
     const isQuiet = !this.#isHearing && [...this.#told].every((agentId) => !this.#isWaiting(agentId));
-    this.#faults.push(...faultsOf(accounts, this.#reference, this.#holders, isQuiet));
+    this.#faults.push(...faultsOf(accounts, this.#reference, this.#holders, { isQuiet, now: this.#now }));
   }
 
   #isWaiting(agentId: string): boolean {
     return this.#lanes.some(({ holder, state }) => holder.agentId === agentId && state === "waiting");
+  }
+
+  async #keysInLine(): Promise<string[]> {
+    const [top] = await this.#stores.accounts(TENANT, this.#root);
+    return top?.waiters.map(({ ask }) => ask.key) ?? [];
   }
 
   async #atRest(): Promise<number> {
@@ -278,13 +246,4 @@ export class Play {
   #canAsk(holder: Holder): boolean {
     return !this.#ended.has(holder.node) && !this.#isPaused(holder);
   }
-}
-
-/** The call that the lane makes now; asked again after a wait its prompt may be another. */
-function callOf({ calls, next, asks, name, holder }: Lane): PlainCall | undefined {
-  const plan = calls[next];
-  if (!plan) return undefined;
-  const { promptTokens, outputTokens, price, opensStep, change } = plan;
-  const prompt = Math.max(1, promptTokens + (asks > 0 ? change : 0));
-  return { key: `${name}:${next}`, holder: holder.node, promptTokens: prompt, outputTokens, price, opensStep };
 }

@@ -121,8 +121,8 @@ export class Reference {
     return { tokens: left.tokens - reserved.tokens, micros: left.micros - reserved.micros };
   }
 
-  /** Takes in a granted call; gives the keys of those that it has passed once too often. */
-  grant(call: PlainCall, amount: Amount, now: number): string[] {
+  /** Takes in a granted call, with the keys that wait in the store; gives the keys of those that it has passed once too often. */
+  grant(call: PlainCall, amount: Amount, line: readonly string[]): string[] {
     const keys = [...this.line.keys()];
     const place = keys.indexOf(call.key);
     const before = new Map(this.chain(call.holder).map((node) => [node, this.reserved(node).tokens > 0]));
@@ -136,7 +136,7 @@ export class Reference {
       const waiting = this.line.get(key);
       if (!waiting || waiting.call.holder === call.holder) return false;
       const size = sizeOf(waiting.call, this.outputOf(waiting.call));
-      if (isForgotten(waiting, now) || this.isExhausted(waiting.call)) return false;
+      if (!line.includes(key) || this.isExhausted(waiting.call)) return false;
       const isPassed = [...before].some(
         ([node, wasReserved]) =>
           waiting.blockedOn.has(node) && (wasReserved || waiting.toldAt !== null) && !fits(size, this.free(node)),
@@ -147,13 +147,27 @@ export class Reference {
     });
   }
 
-  wait(call: PlainCall, now: number): void {
-    const before = this.line.get(call.key);
-    const known = before && !isForgotten(before, now) ? before : undefined;
-    if (!known) this.line.delete(call.key);
+  /** `line`: the keys as the store has them now. Gives what is wrong with them. */
+  wait(call: PlainCall, line: readonly string[], now: number): string[] {
+    const known = this.line.get(call.key);
     const blockedOn = new Set([...(known?.blockedOn ?? []), ...this.blockedOn(call)]);
-    if (known) Object.assign(known, { call, blockedOn, toldAt: null });
-    else this.line.set(call.key, { call, blockedOn, passed: 0, toldAt: null });
+    const keys = [...this.line.keys()].filter((key) => line.includes(key));
+    const isMoved = known !== undefined && keys.indexOf(call.key) < keys.length - 1 && line.at(-1) === call.key;
+    const isLate = this.mayForget(call.key, now);
+    const faults = isMoved && !isLate ? [`${call.key} has lost its place`] : [];
+    if (known && !isMoved) {
+      Object.assign(known, { call, blockedOn, toldAt: null, passed: isLate ? 0 : known.passed });
+      return faults;
+    }
+    this.line.delete(call.key);
+    this.line.set(call.key, { call, blockedOn, passed: 0, toldAt: null });
+    return faults;
+  }
+
+  /** Told of room long ago, and it did not ask: it may lose its place. */
+  mayForget(key: string, now: number): boolean {
+    const toldAt = this.line.get(key)?.toldAt ?? null;
+    return toldAt !== null && now - toldAt > CLAIM_MS;
   }
 
   tell(key: string, now: number): void {
@@ -174,11 +188,6 @@ export class Reference {
       this.#beyond[node] = plus(this.beyond(node), beyond);
     }
   }
-}
-
-/** Told of room long ago, and it did not ask: its place is lost. */
-function isForgotten({ toldAt }: Waiting, now: number): boolean {
-  return toldAt !== null && now - toldAt > CLAIM_MS;
 }
 
 export function sizeOf({ promptTokens, price }: PlainCall, outputTokens: number): Amount {

@@ -48,6 +48,21 @@ export function accountsContract(subject: () => Stores): void {
     }
   });
 
+  test("a settlement counts for its model, on the account and all above", async () => {
+    const owner = await openAgent(subject());
+    const first = reservationIn(await owner.commit({ entries: [modelRequested()] }));
+    const usage = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 40, reasoningTokens: 5 };
+    await owner.commit(settled(first, { tokens: 120, costMicros: 7, usage }));
+    const second = reservationIn(await owner.commit({ entries: [modelRequested({ model: "other" })] }));
+    await owner.commit(settled(second, { tokens: 500, unconfirmed: true }));
+    for (const { models } of Object.values(await accountsOf(subject()))) {
+      expect(models).toMatchObject({
+        m: { calls: 1, ...usage, costMicros: 7, estimatedCalls: 0, unconfirmedCalls: 0 },
+        other: { calls: 1, inputTokens: 100, outputTokens: 400, unconfirmedCalls: 1 },
+      });
+    }
+  });
+
   test("what nobody knows the amount of is settled in full and marked as unconfirmed", async () => {
     const owner = await openAgent(subject());
     const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
@@ -64,7 +79,9 @@ export function accountsContract(subject: () => Stores): void {
     await owner.commit(settled(reservation, { tokens: 5000 }));
     expect((await accountsOf(subject()))[`turn:${TURN}`]).toMatchObject({ used: { tokens: 5000 } });
     const next = await owner.commit({ entries: [modelRequested()] });
-    expect(next.entries).toMatchObject([{ type: "intent.refused", reason: "budget", limit: "maxTokens" }]);
+    expect(next.entries).toMatchObject([
+      { type: "intent.refused", reason: "budget", limit: "maxTokens", used: 5000, max: 1000 },
+    ]);
   });
 
   test("calls count for their own agent, and in the tree's amounts of all above", async () => {

@@ -18,6 +18,7 @@ import { queuedAbortContract, supersedeContract } from "./stores-supersede.contr
 import { timersContract } from "./stores-timers.contract.ts";
 import { projectionsContract, treePlacesContract } from "./stores-tree-places.contract.ts";
 import { treesContract } from "./stores-trees.contract.ts";
+import { waitingContract } from "./stores-waiting.contract.ts";
 
 /** What every adapter of the stores must do; `open` gives an empty one. */
 export function storesContract(name: string, open: () => Stores | Promise<Stores>): void {
@@ -38,6 +39,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("accounts", () => {
       accountsContract(subject);
+    });
+    describe("waiting", () => {
+      waitingContract(subject);
     });
     describe("spawning", () => {
       spawnContract(subject);

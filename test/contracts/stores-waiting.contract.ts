@@ -1,0 +1,162 @@
+import { expect, test } from "vitest";
+import type { Stores } from "../../src/stores/index.ts";
+import { type MakeEntry, modelRequested, note, reservationIn, settled } from "./entry-fixtures.ts";
+import { NOW, ROOT, TENANT } from "./names.ts";
+import { keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
+import { openChild } from "./tree-fixtures.ts";
+
+/** A model call in the first turn of the owner's agent, of so many tokens. */
+function call({ key: { agentId } }: Owner, tokens: number): MakeEntry {
+  const turnId = `${agentId}#1`;
+  const ask = { accountId: `turn:${turnId}`, agentId, key: `${turnId}:1`, promptTokens: 100 };
+  return modelRequested({ ...ask, promptBound: 100, outputTokens: tokens - 100 }, { turnId });
+}
+
+/** A side call of a tool of the owner's first turn. */
+function sideCall({ key: { agentId } }: Owner, tokens: number): MakeEntry {
+  const turnId = `${agentId}#1`;
+  const key = `${turnId}:${turnId}:1:0:0`;
+  const ask = { accountId: `turn:${turnId}`, agentId, key, promptTokens: 100, promptBound: 100, opensStep: false };
+  const asked = modelRequested({ ...ask, outputTokens: tokens - 100 });
+  return (envelope) => {
+    const entry = asked(envelope);
+    if (entry.type !== "model.requested") throw new Error("a model call is asked for");
+    const { seq, at, epoch, step, model, promptHash, reservation } = entry;
+    const common = { seq, at, epoch, turnId, step, model, promptHash, reservation };
+    return { type: "generate.requested", ...common, ask: entry.ask, run: `${turnId}:1:0`, index: 0 };
+  };
+}
+
+function toolSettled({ key: { agentId } }: Owner): MakeEntry {
+  return (envelope) => ({
+    type: "tool.settled",
+    ...envelope,
+    turnId: `${agentId}#1`,
+    step: 1,
+    callId: `${agentId}#1:1:0`,
+    name: "search",
+    outcome: "error",
+    messageId: "result",
+    durationMs: 1,
+    error: null,
+    artifactId: null,
+  });
+}
+
+async function waiting(stores: Stores): Promise<string[]> {
+  const accounts = await stores.accounts(TENANT, ROOT);
+  return accounts.flatMap(({ waiters }) => waiters.map(({ ask }) => ask.agentId));
+}
+
+/** A root with 1,000 tokens of which its own call has 600, and children that wait for them, in this order. */
+async function openLine(stores: Stores, names: readonly string[], tokens = 500) {
+  const owner = await openAgent(stores, { budget: { maxTokens: 1000 } });
+  const children: Owner[] = [];
+  for (const name of names) children.push(await openChild(owner, name));
+  const taken = reservationIn(await owner.commit({ entries: [call(owner, 600)] }));
+  for (const child of children) {
+    const outcome = await child.commit({ entries: [call(child, tokens)] });
+    expect(outcome.entries).toMatchObject([{ type: "intent.refused", reason: "mustWait", used: 0, max: 1000 }]);
+  }
+  const ids = children.map(({ key }) => key.agentId);
+  expect(await waiting(stores)).toEqual(ids);
+  return { owner, children, ids, taken };
+}
+
+function only(owners: readonly Owner[], index: number): Owner {
+  const owner = owners[index];
+  if (!owner) throw new Error(`there is no child ${index}`);
+  return owner;
+}
+
+export function waitingContract(subject: () => Stores): void {
+  test("those who wait are told in their order, and only those for whom there is room", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"]);
+    expect((await owner.commit(settled(taken, { tokens: 0 }))).posted).toEqual(ids.slice(0, 2));
+    expect(await subject().inbox(keyOf(ids[2]))).toEqual([]);
+    const [a, b, c] = [only(children, 0), only(children, 1), only(children, 2)];
+    const granted = reservationIn(await a.commit({ entries: [call(a, 500)] }));
+    expect((await b.commit({ entries: [call(b, 500)] })).entries).toMatchObject([{ type: "model.requested" }]);
+    expect((await a.commit(settled(granted, { tokens: 0 }))).posted).toEqual([ids[2]]);
+    expect((await c.commit({ entries: [call(c, 500)] })).entries).toMatchObject([{ type: "model.requested" }]);
+    expect(await waiting(subject())).toEqual([]);
+  });
+
+  test("whoever was told is told once, and asked again it keeps its place", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
+    const [a] = [only(children, 0)];
+    expect((await a.commit({ entries: [call(a, 950)] })).entries).toMatchObject([{ reason: "mustWait" }]);
+    expect(await waiting(subject())).toEqual(ids);
+    expect((await owner.commit(settled(taken, { tokens: 0 }))).posted).toEqual([ids[0]]);
+    const more = reservationIn(await owner.commit({ entries: [call(owner, 200)] }));
+    expect((await owner.commit(settled(more, { tokens: 0 }))).posted).toEqual([]);
+  });
+
+  test("a limit that is used up meanwhile is told too: the call is refused then", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a"]);
+    expect((await owner.commit(settled(taken, { tokens: 900 }))).posted).toEqual(ids);
+    const a = only(children, 0);
+    expect((await a.commit({ entries: [call(a, 500)] })).entries).toMatchObject([
+      { type: "intent.refused", reason: "budget", limit: "maxTokens", used: 900, max: 1000 },
+    ]);
+    expect(await waiting(subject())).toEqual([]);
+  });
+
+  test("calls that come later pass a large one eight times, then they wait behind it", async () => {
+    const { owner, children, taken } = await openLine(subject(), ["large"], 900);
+    const small = await openChild(owner, "small");
+    for (let pass = 0; pass < 8; pass += 1) {
+      const granted = reservationIn(await small.commit({ entries: [call(small, 300)] }));
+      expect((await small.commit(settled(granted, { tokens: 0 }))).posted).toEqual([]);
+    }
+    expect((await small.commit({ entries: [call(small, 300)] })).entries).toMatchObject([{ reason: "mustWait" }]);
+    expect((await owner.commit(settled(taken, { tokens: 0 }))).posted).toEqual([only(children, 0).key.agentId]);
+  });
+
+  test("a turn that ends leaves the line, and whoever waited behind it is told", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
+    await owner.commit(settled(taken, { tokens: 0 }));
+    const ended = await only(children, 0).commit({ entries: [note("ended")], closedTurnId: `${ids[0]}#1` });
+    expect(ended.posted).toEqual([ids[1]]);
+    expect(await waiting(subject())).toEqual([ids[1]]);
+  });
+
+  test("so does an agent that is shut down, and one that is paused, with all below it", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
+    await owner.commit(settled(taken, { tokens: 0 }));
+    const shutdown = { status: "shutdown", turnCount: 0, lastActivity: NOW, error: null, checkpoint: null } as const;
+    expect((await only(children, 0).commit({ entries: [note("off")], owned: shutdown })).posted).toEqual([ids[1]]);
+    expect(await subject().pause(keyOf(ids[1]), "ann", NOW)).toEqual({ type: "marked", posted: [ids[1], ids[2]] });
+    expect(await waiting(subject())).toEqual([ids[2]]);
+    await subject().pause(keyOf(), "ann", NOW);
+    expect(await waiting(subject())).toEqual([]);
+  });
+
+  test("a side call leaves it with the tool call that it was for, and when the turn asks for its next step", async () => {
+    const { owner, ids, taken } = await openLine(subject(), ["a"], 900);
+    const side = await openChild(owner, "side");
+    const ask = (): Promise<unknown> => side.commit({ entries: [sideCall(side, 900)] });
+    await ask();
+    expect(await waiting(subject())).toEqual([ids[0], side.key.agentId]);
+    await side.commit({ entries: [toolSettled(side)] });
+    expect(await waiting(subject())).toEqual(ids);
+    await ask();
+    await side.commit({ entries: [call(side, 200)] });
+    expect(await waiting(subject())).toEqual(ids);
+    await owner.commit(settled(taken));
+  });
+
+  test("room is kept ten seconds for whoever was told of it", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a", "b"], 900);
+    await owner.commit(settled(taken, { tokens: 0 }));
+    const other = await openChild(owner, "other");
+    const granted = reservationIn(await other.commit({ entries: [call(other, 200)] }, NOW + 10_001));
+    const outcome = await other.commit(settled(granted, { tokens: 0 }), NOW + 10_001);
+    expect(outcome.posted).toEqual([ids[1]]);
+    const a = only(children, 0);
+    expect((await a.commit({ entries: [call(a, 900)] }, NOW + 10_002)).entries).toMatchObject([
+      { type: "model.requested" },
+    ]);
+    expect(await waiting(subject())).toEqual([ids[1]]);
+  });
+}
