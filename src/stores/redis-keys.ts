@@ -20,6 +20,8 @@ export interface HintKeys {
   readonly stamps: string;
 }
 
+const GROUPS_KEPT = 10_000;
+
 /** All keys of one tree lie in one slot of a cluster: they share the part in braces, and nothing else has it (row S7). */
 export interface TreeKeys {
   readonly tag: string;
@@ -50,6 +52,7 @@ export interface TreeKeys {
 /** The names of everything in Redis. Ids may hold any characters: no two different ones come to one key. */
 export class RedisKeys {
   readonly #prefix: string;
+  readonly #groups = new Map<string, TreeKeys>();
 
   /** Throws `InvalidInputError` for a prefix that would take the place of the trees' own hash tags. */
   constructor(prefix: string) {
@@ -86,7 +89,17 @@ export class RedisKeys {
     return `${this.#prefix}writes`;
   }
 
+  /** Asked for several times in each piece of work. */
   #group(tag: string): TreeKeys {
+    const known = this.#groups.get(tag);
+    if (known) return known;
+    if (this.#groups.size >= GROUPS_KEPT) this.#groups.clear();
+    const group = this.#newGroup(tag);
+    this.#groups.set(tag, group);
+    return group;
+  }
+
+  #newGroup(tag: string): TreeKeys {
     const base = `${this.#prefix}{${tag}}:`;
     return {
       tag,

@@ -3,7 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { modelRequested, note, reservationIn, settled, toolStarted } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "../contracts/names.ts";
 import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
-import { elsewhere, here, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
@@ -137,6 +137,48 @@ describe.skipIf(!redisProgram)("two clients of one Redis", () => {
     await Promise.all(busy);
     expect(paused).toMatchObject({ type: "marked" });
     for (const kid of kids) expect((await mine.inbox(kid.key)).map((item) => item.kind)).toContain("pause");
+  });
+
+  test("who fight for the same agents never own one both, and leave journals without gap or fork (F3)", async () => {
+    const agents = Array.from({ length: 20 }, (_, index) => keyOf(`desk-${index}`));
+    for (const { agentId } of agents) await mine.createAgent(identityOf(agentId), null);
+    const written = new Map<string, string[]>();
+    let time = NOW;
+    const fight = async (stores: Stores, processId: string, rounds: number): Promise<number> => {
+      const owners = new Map<string, Owner>();
+      let stale = 0;
+      await stores.registerProcess({ ...elsewhere, processId }, NOW);
+      for (let round = 0; round < rounds; round += 1) {
+        const key = agents[(round * 7) % agents.length] ?? keyOf();
+        // By now the other one's last sign of life is too old to count.
+        time += 2 * LEASE_MS;
+        let owner = owners.get(key.agentId);
+        if (!owner || round % 3 === 0) {
+          const taken = await stores.acquire(key, processId, LEASE_MS, time);
+          if (taken.type !== "acquired") continue;
+          owner = Object.assign(new Owner(stores, key), { epoch: taken.epoch, seq: taken.seq });
+          owners.set(key.agentId, owner);
+        }
+        const id = `${processId} ${round}`;
+        const [outcome] = await stores.commit([{ ...owner.batch({ entries: [note(id)] }), id }], NOW);
+        if (outcome?.type === "stale") stale += 1;
+        else {
+          owner.moved(outcome);
+          written.set(key.agentId, [...(written.get(key.agentId) ?? []), id]);
+        }
+      }
+      return stale;
+    };
+    const stale = await Promise.all([fight(mine, "mine", 600), fight(theirs, "theirs", 600)]);
+    expect(stale[0] + stale[1]).toBeGreaterThan(50);
+    for (const key of agents) {
+      const entries = (await theirs.readJournal(key, 1)).flatMap((row) => row.entries);
+      expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, index) => index + 1));
+      const epochs = entries.map((entry) => entry.epoch);
+      expect(epochs).toEqual(epochs.toSorted((a, b) => a - b));
+      const notes = entries.map((entry) => (entry.type === "warning" ? entry.message : ""));
+      expect(notes.toSorted()).toEqual((written.get(key.agentId) ?? []).toSorted());
+    }
   });
 
   test("a write of the other one is noticed; an own one is not news, nor any after listening ended", async () => {

@@ -1,14 +1,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
 import { createDeferred, type Deferred } from "../../src/base/index.ts";
 import { createRuntime, memoryStores, type Runtime, type RuntimeOptions, type Stores } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
+import { RedisServer, redisProgram } from "./redis-server.ts";
+import { ownPrefix, storesOn } from "./redis-stores.ts";
 
 export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, restored"] as const;
 export type VariantName = (typeof variantNames)[number];
+/** On Redis run those suites that name it. */
+export type RuntimeVariant = VariantName | "redis";
+
+/** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
+const isOnRedis = process.env["TROUPE_RUNTIMES"] === "redis";
 
 /** Lease of every staged process, in milliseconds: longer than this without a heartbeat is dead. */
 export const stageLeaseMs = 10_000;
@@ -28,7 +35,7 @@ export interface StagedProcess {
 
 /** One truth and one clock, on which any number of processes run. */
 export interface Stage {
-  readonly variant: VariantName;
+  readonly variant: RuntimeVariant;
   readonly clock: FakeClock;
   /** Where the stores' files are; undefined in memory. */
   readonly folder: string | undefined;
@@ -45,12 +52,18 @@ export interface Stage {
 export function describeRuntimes(
   title: string,
   suite: (stage: () => Stage) => void,
-  only: readonly VariantName[] = variantNames,
+  only: readonly RuntimeVariant[] = variantNames,
 ): void {
-  describe.each(only.map((variant) => ({ variant })))(`${title} ($variant)`, ({ variant }) => {
+  const variants = (isOnRedis ? (["redis"] as const) : only).filter((name) => name !== "redis" || redisProgram);
+  describe.each(variants.map((variant) => ({ variant })))(`${title} ($variant)`, ({ variant }) => {
+    let server: RedisServer | undefined;
     let current: TestStage | undefined;
+    beforeAll(async () => {
+      if (variant === "redis") server = await RedisServer.start();
+    });
+    afterAll(() => server?.stop());
     beforeEach(() => {
-      current = new TestStage(variant);
+      current = new TestStage(variant, server);
     });
     afterEach(async () => {
       await current?.close();
@@ -64,7 +77,7 @@ export function describeRuntimes(
 }
 
 class TestStage implements Stage {
-  readonly variant: VariantName;
+  readonly variant: RuntimeVariant;
   readonly clock = createFakeClock();
   readonly #restores: boolean;
   readonly #memory: Stores | undefined;
@@ -72,8 +85,12 @@ class TestStage implements Stage {
   readonly #onlookers: Stores[] = [];
   readonly #processes: TestProcess[] = [];
 
-  constructor(variant: VariantName) {
+  readonly #server: RedisServer | undefined;
+  readonly #prefix = ownPrefix();
+
+  constructor(variant: RuntimeVariant, server: RedisServer | undefined) {
     this.variant = variant;
+    this.#server = server;
     this.#restores = variant.endsWith("restored");
     if (variant.startsWith("memory")) this.#memory = memoryStores();
     else this.folder = mkdtempSync(join(tmpdir(), "troupe-runtime-"));
@@ -108,6 +125,7 @@ class TestStage implements Stage {
   }
 
   #connect(): Stores {
+    if (this.#server) return storesOn(this.#server, { prefix: this.#prefix });
     return this.#memory ?? sqliteStores(join(this.folder ?? "", "troupe.db"));
   }
 }
