@@ -42,6 +42,7 @@ export class RedisDatabase implements LocalDatabase {
   readonly #foreignWrites: RedisForeignWrites;
   readonly #rest: RedisRest | undefined;
   readonly #lines = new Map<string, TreeLine>();
+  readonly #reading = new Set<Promise<unknown>>();
   #works = 0;
   #isClosed = false;
 
@@ -94,6 +95,16 @@ export class RedisDatabase implements LocalDatabase {
 
   async read<T>(work: () => T): Promise<T> {
     if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
+    const reading = this.#readAnew(work);
+    this.#reading.add(reading);
+    try {
+      return await reading;
+    } finally {
+      this.#reading.delete(reading);
+    }
+  }
+
+  async #readAnew<T>(work: () => T): Promise<T> {
     const session = new ReadSession();
     for (;;) {
       try {
@@ -113,6 +124,8 @@ export class RedisDatabase implements LocalDatabase {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#foreignWrites.close();
+    // What was begun is finished.
+    await Promise.allSettled(this.#reading);
     await Promise.all([...this.#lines.values()].map((line) => line.idle()));
     await this.#rest?.close((tag) => this.#keys.ofTag(tag));
     await this.#connection.close();

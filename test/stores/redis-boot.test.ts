@@ -99,8 +99,10 @@ describe.skipIf(!redisProgram)("the first use", () => {
     const stores = storesOn(await begin({}));
     await openAgent(stores);
     const last = stores.pause(keyOf(), "ann", NOW);
+    const looks = [stores.readAgent(keyOf()), stores.listAgents({ tenant: TENANT }), stores.nextTimerAt()];
     await stores.close();
     await stores.close();
+    expect(await Promise.all(looks)).toMatchObject([{ agentId: "desk" }, [{ agentId: "desk" }], undefined]);
     expect(await last).toMatchObject({ type: "marked" });
     await expect(stores.readAgent(keyOf())).rejects.toThrow(InvariantError);
     await expect(stores.pause(keyOf(), "ann", NOW)).rejects.toThrow(/were closed/);

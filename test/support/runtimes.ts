@@ -11,8 +11,17 @@ import { ownPrefix, storesOn } from "./redis-stores.ts";
 
 export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, restored"] as const;
 export type VariantName = (typeof variantNames)[number];
-/** On Redis run those suites that name it. */
 export type RuntimeVariant = VariantName | "redis";
+
+/** Suites that always run on Redis too: what several processes and restarts have to do with the stores. */
+const onRedisToo: ReadonlySet<string> = new Set([
+  "follow",
+  "two processes on the same stores",
+  "a crash between commits",
+  "decisions",
+  "pause of an agent that is at rest",
+  "waits for others' reservations",
+]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
 const isOnRedis = process.env["TROUPE_RUNTIMES"] === "redis";
@@ -54,7 +63,8 @@ export function describeRuntimes(
   suite: (stage: () => Stage) => void,
   only: readonly RuntimeVariant[] = variantNames,
 ): void {
-  const variants = (isOnRedis ? (["redis"] as const) : only).filter((name) => name !== "redis" || redisProgram);
+  const chosen = onRedisToo.has(title) ? ([...only, "redis"] as const) : only;
+  const variants = (isOnRedis ? (["redis"] as const) : chosen).filter((name) => name !== "redis" || redisProgram);
   describe.each(variants.map((variant) => ({ variant })))(`${title} ($variant)`, ({ variant }) => {
     let server: RedisServer | undefined;
     let current: TestStage | undefined;
