@@ -8,6 +8,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/support/fail-on-console.ts"],
     pool: "forks",
+    // By default one core is left free, which on a small machine is half of it.
+    maxWorkers: "100%",
     testTimeout: 60_000,
     hookTimeout: 60_000,
     env: { OPENAI_API_KEY: "", OPENAI_BASE_URL: "" },
