@@ -61,8 +61,7 @@ export function reserve(
   now: number,
   wallNow: number = now,
 ): ReserveOutcome {
-  const isStrict = chain.some(({ limits }) => limits.strict === true);
-  const ask = isStrict ? { ...asked, promptTokens: Math.max(asked.promptTokens, asked.promptBound) } : asked;
+  const ask = { ...asked, promptTokens: promptOf(chain, asked) };
   let outputTokens = ask.outputTokens;
   const rooms: Room[] = [];
   for (const account of chain) {
@@ -100,6 +99,12 @@ export function reserve(
     accounts,
     ...(last ? { last } : {}),
   };
+}
+
+/** The prompt as it is reserved: at its hard bound where an account of the chain is strict. */
+export function promptOf(chain: readonly Account[], { promptTokens, promptBound }: ReservationAsk): number {
+  const isStrict = chain.some(({ limits }) => limits.strict === true);
+  return isStrict ? Math.max(promptTokens, promptBound) : promptTokens;
 }
 
 interface Times {

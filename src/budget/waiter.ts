@@ -1,10 +1,13 @@
 import { z } from "zod";
+import { reservedAmountsSchema } from "./amounts.ts";
 import { reservationAskSchema } from "./reservation-ask.ts";
 
 /** A call that waits for others' reservations, as the top account of its tree keeps it. */
 export const waiterSchema = z.object({
   /** Its last ask. */
   ask: reservationAskSchema,
+  /** With the least output: where a limit leaves less than this it is refused. */
+  least: reservedAmountsSchema,
   /** Accounts on which there was no room for it, at any of its asks. */
   blockedOn: z.array(z.string()),
   /** How often a call was granted that came after it and took room that it waits for. */

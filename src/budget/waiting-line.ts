@@ -3,7 +3,17 @@ import { type MetLimit, metLimit } from "./met-limit.ts";
 import type { ReservationAsk } from "./reservation-ask.ts";
 import { type ReserveOutcome, reserve } from "./reserve.ts";
 import { MAX_PASSES, type Waiter } from "./waiter.ts";
-import { chainOf, covers, type FindAccount, freeOn, isAnythingReserved, isOverdue, needOf } from "./waiting-room.ts";
+import {
+  chainOf,
+  covers,
+  type FindAccount,
+  freeOn,
+  isAnythingReserved,
+  isOverdue,
+  isSurelyHeld,
+  leastOf,
+  needOf,
+} from "./waiting-room.ts";
 
 /**
  * The order in which calls are granted that wait for others' reservations: pure functions over the line that the top account
@@ -11,11 +21,13 @@ import { chainOf, covers, type FindAccount, freeOn, isAnythingReserved, isOverdu
  *
  * Invariants
  * 1. The line is in the order of first asks; a call that asks again keeps its place, whatever its size has become.
- * 2. Nobody is passed more than `MAX_PASSES` times while something is reserved where it waits, or it was just told of room:
- *    from then on calls that came later must wait behind it. Otherwise a call that fits is granted.
+ * 2. Nobody is passed more than `MAX_PASSES` times while something is reserved where it waits, or is kept there for one that
+ *    was told: from then on calls that came later must wait behind it. Otherwise a call that fits is granted.
  * 3. Whoever would be granted now, were it to ask, has been told (`wokenAt`), or the room is kept for one before it that
- *    was told. So has whoever would be refused for good by an account that it waits for.
- * 4. Calls of one agent never wait behind each other: all of them ask when the agent is woken.
+ *    was told; where that one finds no room after all, with the next settlement. So has whoever would be refused for good.
+ * 4. To be told to wait wakes nobody: asks do not chase each other. Somebody is told only by what happens once to a call: it
+ *    is granted, settled or refused for good, or leaves the line.
+ * 5. Calls of one agent never wait behind each other: all of them ask when the agent is woken.
  */
 
 /** What became of an ask, the accounts it has changed, and whether others may be granted now that could not before. */
@@ -38,19 +50,18 @@ export function reserveInTurn(
   const line = all.filter((one) => !isOverdue(one, wallNow));
   const isShorter = line.length < all.length;
   const own = line.find((one) => one.ask.key === ask.key);
-  const isAwaited = isShorter || (own !== undefined && own.wokenAt !== null);
   const wait = (blockedOn: readonly string[], met: MetLimit): ReservedInTurn => {
-    const waiting = waiterOf(ask, blockedOn, own);
+    const waiting = waiterOf(chain, ask, blockedOn, own);
     const entered = own ? line.map((one) => (one === own ? waiting : one)) : [...line, waiting];
     const waits = { granted: false, reason: "mustWait", blockedOn } as const;
-    return { outcome: { ...waits, ...met }, accounts: withLine(chain.slice(-1), entered), mayWake: isAwaited };
+    return { outcome: { ...waits, ...met }, accounts: withLine(chain.slice(-1), entered), mayWake: isShorter };
   };
   if (outcome.granted) {
     const before = (own ? line.slice(0, line.indexOf(own)) : line).filter(
       ({ ask: { agentId } }) => agentId !== ask.agentId,
     );
-    const passes = before.flatMap((waiter) => passOf(waiter, outcome.accounts, find, now) ?? []);
-    const [first, ...more] = passes.flatMap((pass) => mustFollow(pass, chain, now, wallNow));
+    const passes = before.flatMap((waiter) => passOf(waiter, outcome.accounts, find, { now, wallNow }) ?? []);
+    const [first, ...more] = passes.flatMap((pass) => mustFollow(pass, chain, before, { now, wallNow }));
     const heldOn = [first, ...more].flatMap((one) => one?.accountId ?? []);
     if (first) return wait(heldOn, first);
     const passed = new Set(passes.map(({ waiter }) => waiter));
@@ -74,9 +85,14 @@ function hasNoStepLeft({ limits, used }: Account): boolean {
   return used.steps >= maxSteps || used.treeSteps >= maxTreeSteps;
 }
 
-function waiterOf({ finalAnswer: _last, ...ask }: ReservationAsk, blockedOn: readonly string[], own?: Waiter): Waiter {
+function waiterOf(
+  chain: readonly Account[],
+  { finalAnswer: _last, ...ask }: ReservationAsk,
+  blockedOn: readonly string[],
+  own?: Waiter,
+): Waiter {
   const all = new Set([...(own?.blockedOn ?? []), ...blockedOn]);
-  return { ask, blockedOn: [...all], passed: own?.passed ?? 0, wokenAt: null };
+  return { ask, least: leastOf(chain, ask), blockedOn: [...all], passed: own?.passed ?? 0, wokenAt: null };
 }
 
 /** A waiter for whom the granted call leaves no room beside it, on these accounts. */
@@ -85,18 +101,39 @@ interface Pass {
   readonly accountIds: readonly string[];
 }
 
-function passOf(waiter: Waiter, granted: readonly Account[], find: FindAccount, now: number): Pass | undefined {
-  const need = needOf(waiter, chainOf(waiter, find), now);
-  const isTaken = (account: Account): boolean => need !== undefined && !covers(freeOn(account), need);
-  const taken = granted.filter((account) => waiter.blockedOn.includes(account.id) && isTaken(account));
+function passOf(
+  waiter: Waiter,
+  granted: readonly Account[],
+  find: FindAccount,
+  { now, wallNow }: Times,
+): Pass | undefined {
+  const shared = granted.filter(({ id }) => waiter.blockedOn.includes(id));
+  if (shared.length === 0) return undefined;
+  const chain = chainOf(waiter, (id) => granted.find((account) => account.id === id) ?? find(id));
+  const [only] = shared.length === 1 ? shared : [];
+  const hasNotTheLeast = only && !covers(freeOn(only), waiter.least) && isSurelyHeld(waiter, chain, now, wallNow);
+  const need = hasNotTheLeast ? waiter.least : needOf(waiter, chain, now);
+  const taken = shared.filter((account) => need !== undefined && !covers(freeOn(account), need));
   return taken.length > 0 ? { waiter, accountIds: taken.map(({ id }) => id) } : undefined;
 }
 
+interface Times {
+  readonly now: number;
+  readonly wallNow: number;
+}
+
 /** The limits for which a call must wait though it fits: it would pass one that was passed often enough. */
-function mustFollow({ waiter, accountIds }: Pass, chain: readonly Account[], now: number, wallNow: number): MetLimit[] {
+function mustFollow(
+  { waiter, accountIds }: Pass,
+  chain: readonly Account[],
+  before: readonly Waiter[],
+  { now, wallNow }: Times,
+): MetLimit[] {
   if (waiter.passed < MAX_PASSES) return [];
+  const isAwaited = ({ id }: Account): boolean =>
+    before.some(({ wokenAt, blockedOn }) => wokenAt !== null && blockedOn.includes(id));
   const held = chain.filter(
-    (account) => accountIds.includes(account.id) && (waiter.wokenAt !== null || isAnythingReserved(account)),
+    (account) => accountIds.includes(account.id) && (isAnythingReserved(account) || isAwaited(account)),
   );
   return held.map((account) =>
     metLimit(account, account.limits.maxTokens === undefined ? "maxCostMicros" : "maxTokens", now, wallNow),

@@ -1,6 +1,8 @@
-import type { Account } from "./account.ts";
+import { type Account, usedAt } from "./account.ts";
 import { nothingReserved, type ReservedAmounts } from "./amounts.ts";
-import { reserve } from "./reserve.ts";
+import { costBound } from "./price.ts";
+import type { ReservationAsk } from "./reservation-ask.ts";
+import { promptOf, reserve } from "./reserve.ts";
 import { WAKE_CLAIM_MS, type Waiter } from "./waiter.ts";
 
 /** How much room there is on accounts, and how much a waiter needs: pure figures. */
@@ -37,6 +39,46 @@ export function needOf({ ask }: Waiter, accounts: readonly Account[], now: numbe
   const free = accounts.map((account) => ({ ...account, reserved: nothingReserved }));
   const outcome = reserve(free, ask, now);
   return outcome.granted ? outcome.reservation : undefined;
+}
+
+/** What the call takes with the least output. */
+export function leastOf(chain: readonly Account[], ask: ReservationAsk): ReservedAmounts {
+  const { price, outputTokens, minimumOutputTokens } = ask;
+  const promptTokens = promptOf(chain, ask);
+  const output = Math.min(outputTokens, minimumOutputTokens);
+  return { tokens: promptTokens + output, costMicros: price ? costBound(price, promptTokens, output) : 0 };
+}
+
+/**
+ * Whether there surely is no room for it and no limit is used up that would refuse it: a look at a few integers, which is all
+ * that most of a long line need.
+ */
+export function isSurelyHeld({ ask, least }: Waiter, chain: readonly Account[], now: number, wallNow: number): boolean {
+  let hasRoom = true;
+  for (const account of chain) {
+    const { limits, used, reserved } = account;
+    const tokens = (limits.maxTokens ?? Number.POSITIVE_INFINITY) - used.tokens;
+    const micros = (limits.maxCostMicros ?? Number.POSITIVE_INFINITY) - used.costMicros;
+    if (tokens < least.tokens || micros < least.costMicros || isOutOfStepsOrTime(account, ask, now, wallNow))
+      return false;
+    if (tokens - reserved.tokens < least.tokens || micros - reserved.costMicros < least.costMicros) hasRoom = false;
+  }
+  return !hasRoom;
+}
+
+function isOutOfStepsOrTime(
+  account: Account,
+  { opensStep, price }: ReservationAsk,
+  now: number,
+  wallNow: number,
+): boolean {
+  const { limits, used } = account;
+  const { maxSteps, maxTreeSteps, maxActiveMs, deadlineAt, maxCostMicros } = limits;
+  if (maxCostMicros !== undefined && !price) return true;
+  if (opensStep && maxSteps !== undefined && used.steps >= maxSteps) return true;
+  if (opensStep && maxTreeSteps !== undefined && used.treeSteps >= maxTreeSteps) return true;
+  if (deadlineAt !== undefined && wallNow >= deadlineAt) return true;
+  return maxActiveMs !== undefined && usedAt(account, now).activeMs >= maxActiveMs;
 }
 
 /** Whether it was told of room so long ago that nothing is kept for it any more; so it is after a jump of the clock. */
