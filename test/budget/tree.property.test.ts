@@ -179,7 +179,7 @@ test("used + reserved never exceeds a limit, on any account, at any moment", () 
     fc.property(tree, fc.array(move, { maxLength: 40 }), (accounts, moves) => {
       expect(run(accounts, moves).faults).toEqual([]);
     }),
-    { numRuns: 1000 },
+    { numRuns: 1000, seed: 1 },
   );
 });
 
@@ -195,6 +195,6 @@ test("at rest nothing is reserved, and the parts whose amount nobody knows are p
         expect(unconfirmed.tokens).toBeLessThanOrEqual(used.tokens);
       }
     }),
-    { numRuns: 9000 },
+    { numRuns: 9000, seed: 1 },
   );
 });
