@@ -73,7 +73,9 @@ function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonl
   }
   const { turnId, by, reason, stopReason, at } = item;
   const outcome = abort(tables, to, { turnId, by, reason, stopReason }, at);
-  return outcome.type === "notFound" ? [] : outcome.posted;
+  if (outcome.type === "notFound") return [];
+  // One that was told before may have lost its owner since: whoever posts again sees to it.
+  return isAsleep ? outcome.posted : [...new Set([agentId, ...outcome.posted])];
 }
 
 function nextRecord(record: AgentRecord, batch: Batch): AgentRecord {

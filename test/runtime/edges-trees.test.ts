@@ -5,7 +5,7 @@ import { arrivals } from "../support/edge-arrivals.ts";
 import { casesOf, faultsOf } from "../support/edge-cases.ts";
 import { type Edge, edgeAgent } from "../support/edge-places.ts";
 import { asks, leadScript } from "../support/leads.ts";
-import { describeRuntimes } from "../support/runtimes.ts";
+import { describeRuntimes, variantsOf } from "../support/runtimes.ts";
 
 /** The code is that of a subagent; what comes, comes to the agent above it. */
 function leadOf(edge: Edge): AgentDefinition {
@@ -22,5 +22,5 @@ describeRuntimes(
       expect((await faultsOf(stage(), leadOf, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
-  ["memory", "memory, restored"],
+  variantsOf(["memory, restored"], ["memory", "memory, restored"]),
 );

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { arrivals } from "../support/edge-arrivals.ts";
 import { casesOf, faultsOf } from "../support/edge-cases.ts";
 import { deeds, edgeAgent } from "../support/edge-places.ts";
-import { describeRuntimes } from "../support/runtimes.ts";
+import { describeRuntimes, variantsOf } from "../support/runtimes.ts";
 
 describeRuntimes(
   "a turn with somebody else's code in it",
@@ -11,7 +11,7 @@ describeRuntimes(
       expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
-  ["memory", "memory, restored"],
+  variantsOf(["memory"], ["memory", "memory, restored"]),
 );
 
 // What is stored is the same in a file; the processes that come after one another are others.
@@ -23,5 +23,5 @@ describeRuntimes(
       expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
-  ["sqlite", "sqlite, restored"],
+  variantsOf(["sqlite, restored"], ["sqlite", "sqlite, restored"]),
 );

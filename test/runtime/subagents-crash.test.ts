@@ -6,7 +6,7 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { reportsIn, startedIds } from "../support/background.ts";
 import { entriesOf, loopTurns, orderFault } from "../support/journal-probes.ts";
 import { asks } from "../support/leads.ts";
-import { describeRuntimes, type Stage } from "../support/runtimes.ts";
+import { describeRuntimes, type Stage, variantNames, variantsOf } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
 /** A killed process does nothing any more; here its code would go on, so that it must be kept from the world. */
@@ -109,97 +109,101 @@ async function answersOf(stage: Stage, agentId: string): Promise<string[]> {
 
 const plans: readonly Plan[] = [{ onEnd: "wake" }, { onEnd: "keep" }, { onEnd: "wake", waits: true }];
 
-describeRuntimes("background children and crashes", (stage) => {
-  const points = [
-    "commit.before",
-    "commit.after",
-    "commit.acknowledged",
-    "model.intent",
-    "model.effect",
-    "model.result",
-    "tool.intent",
-    "tool.effect",
-    "tool.result",
-    "child.intent",
-    "child.result",
-    "wait.begun",
-    "wait.result",
-    "turn.result",
-  ];
-  it.each(
-    points.flatMap((point) =>
-      plans.filter(({ waits }) => waits || !point.startsWith("wait.")).map((plan) => ({ point, plan })),
-    ),
-  )(
-    "at every hit of $point ($plan): told once, at most one turn for it, and all is at rest",
-    async ({ point, plan }) => {
-      let hits = 0;
-      for (let hit = 1; ; hit += 1) {
-        const agentId = await survive(stage(), point, hit, plan);
-        if (agentId === undefined) break;
-        hits = hit;
-        const place = `${point}:${hit}`;
-        const stores = stage().look();
-        const agents = await stores.listAgents({ tenant: "default", rootAgentId: agentId });
-        expect(agents, place).toHaveLength(2);
-        for (const { openTurnId } of agents) expect(openTurnId, place).toBeNull();
-        const entries = await entriesOf(stores, agentId);
-        expect(
-          entries.filter(({ type }) => type === "child.spawned"),
-          place,
-        ).toHaveLength(1);
-        expect(
-          entries.filter(({ type }) => type === "child.reported"),
-          place,
-        ).toHaveLength(1);
-        const turns = entries.filter(({ type }) => type === "turn.started").length;
-        expect(turns, place).toBeLessThanOrEqual(plan.onEnd === "wake" ? 2 : 1);
-        const messages = await stores.messages({ tenant: "default", agentId });
-        expect(orderFault(messages), place).toBeUndefined();
-        expect(timesTold(messages), place).toBe(1);
-        const last = (await answersOf(stage(), agentId)).at(-1);
-        expect(plan.onEnd === "keep" || last === "told 1 times", `${place}: ${last}`).toBe(true);
-        for (const { reserved, activeCount, waiters } of await stores.accounts("default", agentId)) {
-          expect([reserved.tokens, activeCount, Object.keys(waiters).length], place).toEqual([0, 0, 0]);
+describeRuntimes(
+  "background children and crashes",
+  (stage) => {
+    const points = [
+      "commit.before",
+      "commit.after",
+      "commit.acknowledged",
+      "model.intent",
+      "model.effect",
+      "model.result",
+      "tool.intent",
+      "tool.effect",
+      "tool.result",
+      "child.intent",
+      "child.result",
+      "wait.begun",
+      "wait.result",
+      "turn.result",
+    ];
+    it.each(
+      points.flatMap((point) =>
+        plans.filter(({ waits }) => waits || !point.startsWith("wait.")).map((plan) => ({ point, plan })),
+      ),
+    )(
+      "at every hit of $point ($plan): told once, at most one turn for it, and all is at rest",
+      async ({ point, plan }) => {
+        let hits = 0;
+        for (let hit = 1; ; hit += 1) {
+          const agentId = await survive(stage(), point, hit, plan);
+          if (agentId === undefined) break;
+          hits = hit;
+          const place = `${point}:${hit}`;
+          const stores = stage().look();
+          const agents = await stores.listAgents({ tenant: "default", rootAgentId: agentId });
+          expect(agents, place).toHaveLength(2);
+          for (const { openTurnId } of agents) expect(openTurnId, place).toBeNull();
+          const entries = await entriesOf(stores, agentId);
+          expect(
+            entries.filter(({ type }) => type === "child.spawned"),
+            place,
+          ).toHaveLength(1);
+          expect(
+            entries.filter(({ type }) => type === "child.reported"),
+            place,
+          ).toHaveLength(1);
+          const turns = entries.filter(({ type }) => type === "turn.started").length;
+          expect(turns, place).toBeLessThanOrEqual(plan.onEnd === "wake" ? 2 : 1);
+          const messages = await stores.messages({ tenant: "default", agentId });
+          expect(orderFault(messages), place).toBeUndefined();
+          expect(timesTold(messages), place).toBe(1);
+          const last = (await answersOf(stage(), agentId)).at(-1);
+          expect(plan.onEnd === "keep" || last === "told 1 times", `${place}: ${last}`).toBe(true);
+          for (const { reserved, activeCount, waiters } of await stores.accounts("default", agentId)) {
+            expect([reserved.tokens, activeCount, Object.keys(waiters).length], place).toEqual([0, 0, 0]);
+          }
         }
-      }
-      expect(hits).toBeGreaterThan(0);
-    },
-  );
+        expect(hits).toBeGreaterThan(0);
+      },
+    );
 
-  it("a child that ends in another process, whose parent nobody runs there, is heard of by whoever recovers the parent", async () => {
-    const gate = createGate<string>();
-    const definitions = (isHeld: boolean) => {
-      const model = scriptedModel(() => (isHeld ? gate.pass() : "gold"));
-      const worker = defineAgent({ name: "worker", model });
-      const lead = defineAgent({
-        name: "lead",
-        model: scriptedModel(({ messages }) =>
-          startedIds(messages).length === 0 ? calling(asks("worker", "dig")) : `told ${reportsIn(messages).length}`,
-        ),
-        tools: [subagent(worker, { mode: "background", onEnd: "wake" })],
-      });
-      return { worker, lead };
-    };
-    const doomed = await stage().openProcess({ agents: [definitions(true).lead] });
-    const agent = await doomed.runtime.agent("lead", { agentId: "desk" });
-    await agent.start();
-    await agent.executeTurn("go").result;
-    await gate.reached();
-    const [childId = ""] = startedIds(await agent.getMessages());
-    doomed.kill();
-    stage().expireLeases();
-    const elsewhere = await stage().openProcess({ agents: [definitions(false).worker] });
-    await (await elsewhere.runtime.find(childId)).start();
-    await (await elsewhere.runtime.find(childId)).turn(`${childId}#1`).result;
-    expect(await stage().look().inbox({ tenant: "default", agentId: "desk" })).toMatchObject([
-      { kind: "child.reported" },
-    ]);
-    elsewhere.kill();
-    stage().expireLeases();
-    const survivor = await stage().open({ agents: [definitions(false).lead] });
-    expect(await survivor.recover()).toEqual(["desk"]);
-    const recovered = await survivor.find("desk");
-    expect(await recovered.turn("desk#2").result).toMatchObject({ status: "completed", text: "told 1" });
-  });
-});
+    it("a child that ends in another process, whose parent nobody runs there, is heard of by whoever recovers the parent", async () => {
+      const gate = createGate<string>();
+      const definitions = (isHeld: boolean) => {
+        const model = scriptedModel(() => (isHeld ? gate.pass() : "gold"));
+        const worker = defineAgent({ name: "worker", model });
+        const lead = defineAgent({
+          name: "lead",
+          model: scriptedModel(({ messages }) =>
+            startedIds(messages).length === 0 ? calling(asks("worker", "dig")) : `told ${reportsIn(messages).length}`,
+          ),
+          tools: [subagent(worker, { mode: "background", onEnd: "wake" })],
+        });
+        return { worker, lead };
+      };
+      const doomed = await stage().openProcess({ agents: [definitions(true).lead] });
+      const agent = await doomed.runtime.agent("lead", { agentId: "desk" });
+      await agent.start();
+      await agent.executeTurn("go").result;
+      await gate.reached();
+      const [childId = ""] = startedIds(await agent.getMessages());
+      doomed.kill();
+      stage().expireLeases();
+      const elsewhere = await stage().openProcess({ agents: [definitions(false).worker] });
+      await (await elsewhere.runtime.find(childId)).start();
+      await (await elsewhere.runtime.find(childId)).turn(`${childId}#1`).result;
+      expect(await stage().look().inbox({ tenant: "default", agentId: "desk" })).toMatchObject([
+        { kind: "child.reported" },
+      ]);
+      elsewhere.kill();
+      stage().expireLeases();
+      const survivor = await stage().open({ agents: [definitions(false).lead] });
+      expect(await survivor.recover()).toEqual(["desk"]);
+      const recovered = await survivor.find("desk");
+      expect(await recovered.turn("desk#2").result).toMatchObject({ status: "completed", text: "told 1" });
+    });
+  },
+  variantsOf(["memory", "sqlite, restored"], variantNames),
+);

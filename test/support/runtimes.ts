@@ -13,6 +13,12 @@ export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, re
 export type VariantName = (typeof variantNames)[number];
 export type RuntimeVariant = VariantName | "redis";
 
+/** `TROUPE_FULL=1` runs long tables over more of the variants; without it they take those that differ most. */
+const isFull = process.env["TROUPE_FULL"] === "1";
+export function variantsOf(usual: readonly VariantName[], full: readonly VariantName[]): readonly VariantName[] {
+  return isFull ? full : usual;
+}
+
 /** Suites that always run on Redis too: what several processes and restarts have to do with the stores. */
 const onRedisToo: ReadonlySet<string> = new Set([
   "follow",
