@@ -7,11 +7,14 @@ const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
 describe("parseJson", () => {
   it("reads what JSON.parse reads", () => {
+    // Texts with a key that it refuses are those of the next tests.
+    const harmless = jsonValue().filter((value) => !/__proto__|constructor|prototype/.test(JSON.stringify(value)));
     assert(
-      property(jsonValue(), (value) => {
+      property(harmless, (value) => {
         const text = JSON.stringify(value);
         expect(parseJson(text)).toEqual(JSON.parse(text));
       }),
+      { seed: 20_261_121 },
     );
   });
 
