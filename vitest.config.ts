@@ -6,7 +6,7 @@ export default defineConfig({
   ssr: { resolve: { conditions: [sourceCondition, "module", "node", "development|production"] } },
   test: {
     include: ["test/**/*.test.ts"],
-    setupFiles: ["test/support/fail-on-console.ts"],
+    setupFiles: ["test/support/fail-on-console.ts", "test/support/fixed-seed.ts"],
     pool: "forks",
     // By default one core is left free, which on a small machine is half of it.
     maxWorkers: "100%",
