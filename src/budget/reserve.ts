@@ -121,10 +121,6 @@ function exhaustedOn(account: Account, ask: ReservationAsk, times: Times): Exhau
     const max = limits.maxCostMicros;
     return { granted: false, reason: "unpriced", accountId, limit: "maxCostMicros", used: used.costMicros, max };
   }
-  // A limit that is reached allows nothing more, not even what costs nothing (row S7).
-  if (limits.maxCostMicros !== undefined && used.costMicros >= limits.maxCostMicros) {
-    return { granted: false, reason: "budget", ...metLimit(account, "maxCostMicros", times.now, times.wallNow) };
-  }
   const tooSmall = outputRooms(account, ask).find(({ alone }) => alone < ask.minimumOutputTokens);
   return tooSmall && { granted: false, reason: "budget", ...tooSmall.met };
 }

@@ -31,15 +31,6 @@ describe("a reservation", () => {
     expect(reserve([account(), strict], ask(), 0)).toMatchObject({ granted: false, accountId: "root" });
   });
 
-  test("S7: is refused where a limit on cost is reached or 0, also for a model that costs nothing", () => {
-    const free = ask({ price: { inputPerMillion: 0, outputPerMillion: 0 } });
-    const refused = { granted: false, reason: "budget", limit: "maxCostMicros" };
-    expect(reserve([account({ maxCost: 0 })], free, 0)).toMatchObject({ ...refused, used: 0, max: 0 });
-    const paid = { ...account({ maxCost: 0.01 }), used: { ...account().used, costMicros: 10_000 } };
-    expect(reserve([paid], free, 0)).toMatchObject({ ...refused, used: 10_000, max: 10_000 });
-    expect(reserve([account({ maxCost: 0.01 })], free, 0)).toMatchObject({ granted: true });
-  });
-
   test("is clamped to what the limit leaves, down to the minimum and no further", () => {
     expect(reserve([account({ maxTokens: 400 })], ask(), 0)).toMatchObject({ reservation: { outputTokens: 300 } });
     expect(reserve([account({ maxTokens: 356 })], ask(), 0)).toMatchObject({ reservation: { outputTokens: 256 } });
