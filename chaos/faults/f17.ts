@@ -26,6 +26,8 @@ const FAR_MS = 400_000;
 /** From the last look at the tree to the due time, in milliseconds; it takes that long to set clocks and to wait. */
 const AHEAD_MS = 1_500;
 const PATIENCE_MS = 10_000;
+/** What a process was cut off from when it gave agents away is in the logs so many milliseconds later. */
+const HANDED_OVER_MS = 200;
 
 /** What limits the root's turn, and what becomes of the clocks of its processes meanwhile. */
 const kinds = ["maxSeconds", "maxSeconds, set", "deadline", "deadline passed by a jump", "owner dies"] as const;
@@ -75,6 +77,8 @@ async function runRound(stage: TreeStage, root: string, kind: Kind, random: Seed
   const children = records.filter(({ parentAgentId }) => parentAgentId === root);
   await handOver(stage, records, children.slice(0, 1), [first, second]);
   await handOver(stage, records, children.slice(1, 2), [first, third]);
+  await delay(HANDED_OVER_MS);
+  let quietFrom = Date.now();
   const holders = await holdersOf(stage, root);
   const violations: string[] = [];
   let dueAt = dueAtOf(await rootAccount(stage, root));
@@ -100,17 +104,18 @@ async function runRound(stage: TreeStage, root: string, kind: Kind, random: Seed
     await second.tell({ type: "take", agentIds: [root] });
     dueAt = dueAtOf(await rootAccount(stage, root));
     earliestAt = dueAt;
+    quietFrom = Date.now();
   }
   while (!(await isOver(stage, root)) && Date.now() < dueAt + PATIENCE_MS) await delay(10);
-  violations.push(...(await ended(stage, root, earliestAt)));
+  violations.push(...(await ended(stage, root, { from: quietFrom, to: earliestAt - 20 })));
   const lateMs = Math.max(0, ...cutsOf(stage, root).map((at) => at - dueAt));
   if (lateMs > CUT_MS) violations.push(`something was cut ${lateMs} ms after the due time`);
   return { kind, lateMs, violations: violations.map((text) => `${root} (${kind}): ${text}`) };
 }
 
-async function ended(stage: TreeStage, root: string, earliestAt: number): Promise<string[]> {
+async function ended(stage: TreeStage, root: string, quiet: { from: number; to: number }): Promise<string[]> {
   const violations: string[] = [];
-  const early = cutsOf(stage, root).filter((at) => at < earliestAt - 20 && at > earliestAt - AHEAD_MS + 200);
+  const early = cutsOf(stage, root).filter((at) => at > quiet.from && at < quiet.to);
   if (early.length > 0) violations.push(`${early.length} were cut before the due time`);
   if (!(await isOver(stage, root))) return [...violations, "it was not cut at all"];
   const { agents, accounts } = await treeIn(stage.runtime.stores, root);
