@@ -31,7 +31,7 @@ export interface Clock {
  * The clock is read again at least this often while timers wait, in milliseconds: a timer is late by no more than this
  * after the clock was set or the machine slept. It also keeps every wait far below the 2^31-1 ms that setTimeout takes.
  */
-export const clockTickMs = 250;
+export const clockTickMs = 100;
 
 /**
  * The system's clock. It owns one Node timer for all timers set on it.

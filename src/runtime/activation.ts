@@ -34,6 +34,7 @@ import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
 import { QuietWatch } from "./quiet-watch.ts";
 import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { warningsOf } from "./warnings-of.ts";
 
 /**
  * One live agent: the host its effects act through.
@@ -238,8 +239,8 @@ export class Activation extends LiveView implements Host {
 
   #onCommitted(outcome: Committed): void {
     this.notes.noteCommitted(outcome.entries);
-    const turnId = this.openTurnId ?? this.actors.context.lastTurnId;
-    if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
+    const { openTurnId, actors } = this;
+    for (const one of warningsOf(outcome, openTurnId, actors.context.lastTurnId)) this.append(one);
     this.#around.onCommitted(this, outcome);
   }
 }

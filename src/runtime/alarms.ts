@@ -1,9 +1,11 @@
-import { type Clock, clockTickMs } from "../base/index.ts";
+import type { Clock } from "../base/index.ts";
 import type { Timer } from "../state/index.ts";
 import { isOfWork, type Stores } from "../stores/index.ts";
 
 /** Longest time between two looks at the store: another process may have set a timer and died. */
 const LOOK_AGAIN_MS = 5_000;
+/** Shortest time between two looks that nobody has asked for. */
+const NOT_BEFORE_MS = 250;
 const TIMERS_AT_A_TIME = 1_000;
 
 /**
@@ -87,7 +89,7 @@ export class Alarms {
       }
     } finally {
       // One that stays due is another owner's: it fires it itself.
-      await this.#armNext(clockTickMs);
+      await this.#armNext(NOT_BEFORE_MS);
     }
   }
 
