@@ -37,7 +37,7 @@ function turnViolations(entries: readonly Entry[]): string[] {
       open = undefined;
       last = entry.turnId;
     } else if (entry.type === "budget.warning" && open === undefined && entry.turnId === last) {
-      // What the turn's last commit has used of accounts above it.
+      // What the turn's last commit has used is told after its end.
       continue;
     } else if ("turnId" in entry && entry.turnId !== undefined && entry.turnId !== open) {
       violations.push(`${entry.type} at seq ${entry.seq} belongs to turn ${entry.turnId}, which is not open`);

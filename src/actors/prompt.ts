@@ -1,5 +1,5 @@
 import { shortHash } from "../base/index.ts";
-import { assembleMessages, type CompileInput } from "../context/index.ts";
+import { assembleMessages, type CompileInput, isOfTurn, openTurnStart } from "../context/index.ts";
 import {
   type EntryOf,
   type HookPatch,
@@ -37,9 +37,13 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
  */
 function withoutClosing(host: Host, { turnId, number }: TurnState): { readonly history: readonly Message[] } {
   const history = host.history();
-  const closingId = `${turnIdOf(host.identity.agentId, number - 1)}:end`;
-  const index = history.findLastIndex(({ id }) => id === closingId);
-  const isContinued = index >= 0 && !history.some(({ id }) => id === `${turnId}:in`);
+  const before = turnIdOf(host.identity.agentId, number - 1);
+  const closingId = `${before}:end`;
+  // It is one of the last messages before the open turn's: a long history is not searched.
+  let index = (host.turnStart() ?? openTurnStart(history, turnId)) - 1;
+  for (let at = history[index]; at && at.id !== closingId && isOfTurn(at, before); at = history[index]) index -= 1;
+  if (history[index]?.id !== closingId) return { history };
+  const isContinued = !history.some(({ id }, place) => place > index && id === `${turnId}:in`);
   return { history: isContinued ? history.toSpliced(index, 1) : history };
 }
 

@@ -18,7 +18,6 @@ import type {
   IntentBody,
   OwnedFields,
   Refusal,
-  TroupeEventBody,
 } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
@@ -34,7 +33,6 @@ import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
 import { QuietWatch } from "./quiet-watch.ts";
 import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { warningsOf } from "./warnings-of.ts";
 
 /**
  * One live agent: the host its effects act through.
@@ -50,6 +48,7 @@ export class Activation extends LiveView implements Host {
   readonly conversation: Conversation;
   readonly world: Host["world"];
   readonly background: Host["background"];
+  readonly viewers: Host["viewers"];
   readonly #around: Surroundings<Activation>;
   protected readonly actors: ActorTree;
   readonly notes = new EffectNotes();
@@ -71,6 +70,7 @@ export class Activation extends LiveView implements Host {
       has: (worldKey) => around.world.has(worldKey),
     };
     this.background = backgroundDesk(this, around);
+    this.viewers = around.viewersOf(record);
     this.#around = around;
     this.#owned = ownedFieldsOf(record);
     this.conversation = new Conversation(start.history, start.turnEntries);
@@ -178,14 +178,6 @@ export class Activation extends LiveView implements Host {
     this.append({ type: "agent.paused", turnId });
   }
 
-  emit(turnId: string, step: number, event: TroupeEventBody): void {
-    this.#around.emit(this, turnId, step, event);
-  }
-
-  hasDeltaListeners(): boolean {
-    return this.#around.hasListeners(this.identity.rootAgentId);
-  }
-
   auth(turnId: string): Auth | undefined {
     return this.#around.auth(turnId);
   }
@@ -239,8 +231,8 @@ export class Activation extends LiveView implements Host {
 
   #onCommitted(outcome: Committed): void {
     this.notes.noteCommitted(outcome.entries);
-    const { openTurnId, actors } = this;
-    for (const one of warningsOf(outcome, openTurnId, actors.context.lastTurnId)) this.append(one);
+    const turnId = this.openTurnId ?? this.actors.context.lastTurnId;
+    if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#around.onCommitted(this, outcome);
   }
 }

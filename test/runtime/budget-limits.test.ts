@@ -11,7 +11,7 @@ import {
   textOf,
 } from "../../src/index.ts";
 import { type ModelScript, type ScriptedModel, scriptedModel } from "../../src/testing/index.ts";
-import { entriesOfType, orderFault, toolTextsOf } from "../support/journal-probes.ts";
+import { orderFault, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate, eventsOfTurn } from "../support/turn-probes.ts";
 
@@ -156,19 +156,6 @@ describeRuntimes("limits of one agent", (stage) => {
       ["turn:worker-1#1", "maxTokens", 850, 1_000],
       ["agent:worker-1", "maxTokens", 8_070, 10_000],
     ]);
-  });
-
-  it("does not warn of a turn's own limit when the turn is over", async () => {
-    const { agent, runtime } = await started(
-      [
-        { text: "the end", usage: { inputTokens: 10, outputTokens: 900 } },
-        { text: "the end", usage: { inputTokens: 10, outputTokens: 9 } },
-      ],
-      { budget: { maxTokens: 1_000 }, maxOutputTokens: 50 },
-    );
-    await agent.executeTurn("go").result;
-    await agent.executeTurn("go on").result;
-    expect(await entriesOfType(runtime.stores, "worker-1", "budget.warning")).toEqual([]);
   });
 
   it("a deadline that has passed allows no call at all", async () => {
