@@ -13,7 +13,7 @@ import { AuthBook } from "./auth-book.ts";
 import type { CoreOptions } from "./core-options.ts";
 import { EventBus } from "./event-bus.ts";
 import { fireTimer } from "./fire-timer.ts";
-import { LeaseWatch } from "./lease-watch.ts";
+import { Heartbeat } from "./heartbeat.ts";
 import { LiveAgents } from "./live-agents.ts";
 import { RequestDesk } from "./request-desk.ts";
 import { requestsBelow } from "./rest-watch.ts";
@@ -49,8 +49,7 @@ export class RuntimeCore implements TurnSource {
   readonly closed: AbortSignal = this.#closing.signal;
   readonly #leaseMs: number;
   #shutdown: Promise<void> | undefined;
-  #leases: LeaseWatch | undefined;
-  #cancelHeartbeat: (() => void) | undefined;
+  #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
   constructor(options: CoreOptions) {
@@ -102,8 +101,16 @@ export class RuntimeCore implements TurnSource {
   async start(): Promise<void> {
     const { stores, clock } = this;
     clock.anchor(await stores.registerProcess(currentProcess(this.#processId), clock.now(), clock.elapsed()));
-    this.#leases = new LeaseWatch(stores, this.#leaseMs, clock.elapsed());
-    this.#beat();
+    this.#heartbeat = new Heartbeat({
+      stores,
+      clock,
+      processId: this.#processId,
+      leaseMs: this.#leaseMs,
+      live: () => this.live.all(),
+      // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
+      onBeat: () => this.#onForeignWrite(),
+    });
+    this.#heartbeat.start();
     await this.#alarms.start();
     this.#stopWatching = this.stores.onForeignWrite(() => this.#onForeignWrite());
   }
@@ -122,7 +129,7 @@ export class RuntimeCore implements TurnSource {
     this.#alarms.close();
     this.#stopWatching?.();
     await this.live.close();
-    this.#cancelHeartbeat?.();
+    this.#heartbeat?.stop();
     const error = new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start");
     this.#turns.reject(error);
     this.#closing.abort(error);
@@ -235,23 +242,5 @@ export class RuntimeCore implements TurnSource {
   onForeignWrite(listener: () => void): () => void {
     this.#onlookers.add(listener);
     return () => this.#onlookers.delete(listener);
-  }
-
-  /** Tells the others that this process lives; what they have taken while it seemed dead is theirs. */
-  async #sign(): Promise<void> {
-    const sentAt = this.clock.elapsed();
-    await this.stores.heartbeat(this.#processId, sentAt);
-    if (await this.#leases?.signed(sentAt, this.clock.elapsed(), () => this.live.all())) this.#onForeignWrite();
-  }
-
-  #beat(): void {
-    this.#cancelHeartbeat = this.clock.setDelay(Math.ceil(this.#leaseMs / 3), () => {
-      this.#sign().catch((error: unknown) => {
-        process.emitWarning(`the heartbeat could not be written: ${String(error)}`);
-      });
-      // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
-      this.#onForeignWrite();
-      this.#beat();
-    });
   }
 }
