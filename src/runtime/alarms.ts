@@ -1,6 +1,6 @@
 import type { Clock } from "../base/index.ts";
 import type { Timer } from "../state/index.ts";
-import { isOfWork, type Stores } from "../stores/index.ts";
+import { type ForeignWrites, isOfWork, type Stores } from "../stores/index.ts";
 
 /** Longest time between two looks at the store: another process may have set a timer and died. */
 const LOOK_AGAIN_MS = 5_000;
@@ -38,6 +38,16 @@ export class Alarms {
     for (const timer of timers) {
       if (isOfWork(timer)) this.#armSteady(timer.dueAt);
       else this.#armNow(timer.dueAt);
+    }
+  }
+
+  /** Others may have set timers; of those that are named it is not known which clock they are meant by. */
+  heard(writes: ForeignWrites): void {
+    if (writes === "any") return this.look();
+    for (const { timerAt } of writes) {
+      if (timerAt === null) continue;
+      this.#armNow(timerAt);
+      this.#armSteady(timerAt);
     }
   }
 

@@ -4,7 +4,7 @@ import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
-import { memoryStores } from "../stores/index.ts";
+import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { followTree } from "./follow.ts";
 import { refuseBackground } from "./refuse-background.ts";
@@ -41,7 +41,8 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   const definitions = collectDefinitions(options.agents);
   const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, priceBook });
   await core.start();
-  if (copies) core.onForeignWrite(() => copies.lookAtAll(core.live.all().map(({ identity }) => identity)));
+  const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
+  if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
   let overview: Overview | undefined;
 
   return {

@@ -2,7 +2,7 @@ import type { AgentDefinition } from "../agents/index.ts";
 import type { Account } from "../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
 import type { AgentKey, Timer } from "../state/index.ts";
-import { isOfWork, type Stores } from "../stores/index.ts";
+import { isDue, isOfWork, type Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { RequestDesk } from "./request-desk.ts";
@@ -68,7 +68,7 @@ async function isKnown({ stores, definitions }: TimerPlace, key: AgentKey): Prom
   return record !== undefined && definitions.has(record.definition.name);
 }
 
-async function isStillDue({ stores, clock }: TimerPlace, { agentId, id }: Timer): Promise<boolean> {
-  const due = await stores.dueTimers(clock.now(), Number.MAX_SAFE_INTEGER, clock.elapsed());
-  return due.some((timer) => timer.agentId === agentId && timer.id === id);
+async function isStillDue({ stores, clock }: TimerPlace, timer: Timer): Promise<boolean> {
+  const asSet = await stores.timer(timer, timer.id);
+  return asSet !== undefined && isDue(asSet, { now: clock.now(), steady: clock.elapsed() });
 }

@@ -1,13 +1,13 @@
 import { LeaseLostError } from "../errors/index.ts";
-import type { Stores } from "../stores/index.ts";
+import type { ProcessIdentity, Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { StoreClock } from "./store-clock.ts";
 
 export interface HeartbeatOptions {
-  readonly stores: Pick<Stores, "heartbeat" | "holder">;
+  readonly stores: Stores;
   /** Its `elapsed()` is the stores' steady time. */
   readonly clock: StoreClock;
-  readonly processId: string;
+  readonly process: ProcessIdentity;
   readonly leaseMs: number;
   /** All that live in this process. */
   readonly live: () => readonly Activation[];
@@ -48,9 +48,9 @@ export class Heartbeat {
   }
 
   async #sign(): Promise<void> {
-    const { stores, clock, processId, leaseMs, live, onBeat } = this.#options;
+    const { stores, clock, process: self, leaseMs, live, onBeat } = this.#options;
     const sentAt = clock.elapsed();
-    await stores.heartbeat(processId, sentAt);
+    await clock.giveSign(stores, self);
     // When it was stored in between nobody knows: before that the process may have seemed dead.
     const wasSilent = clock.elapsed() - this.#lastSign > leaseMs;
     this.#lastSign = sentAt;

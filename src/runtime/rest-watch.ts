@@ -1,47 +1,51 @@
 import { type Account, agentAccountId, turnAccountId } from "../budget/index.ts";
 import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../state/index.ts";
-import type { Stores } from "../stores/index.ts";
+import type { Stores, TreeStanding } from "../stores/index.ts";
 
 /**
- * The open requests that a turn and everything below it wait for; undefined while anything there works. It is read from
- * the accounts, which count the work of every process, and from the inboxes: what lies there sets work going.
+ * The open requests that a turn and everything below it wait for; undefined while anything there works. It is told by the
+ * accounts, which count the work of every process, and by the inboxes: what lies there sets work going. All of it has to be
+ * read at one moment: whoever opens a request comes to rest with it.
  */
 export async function requestsAtRest(
   stores: Stores,
   tenant: string,
   turnId: string,
 ): Promise<AgentRequest[] | undefined> {
-  const rootAgentId = rootOf(agentOfTurn(turnId));
-  const requests = await openRequests(stores, tenant, rootAgentId);
-  // The rest is read whole, which takes the longer the more agents the tree has had.
-  if (requests.length === 0) return undefined;
-  const accounts = await stores.accounts(tenant, rootAgentId);
-  const agents = await agentsOf(stores, tenant, rootAgentId);
-  if (activeBelow(turnId, accounts, agents) !== 0) return undefined;
-  const own = requests.filter((request) => isOfTurn(request.turnId, turnId, agents));
-  return own.length === 0 || (await isSomethingUnheard(stores, agents)) ? undefined : own;
+  const standing = await stores.standing(tenant, rootOf(agentOfTurn(turnId)));
+  if (!standing) return undefined;
+  const agents = byId(standing.agents);
+  if (activeBelow(turnId, standing.accounts, agents) !== 0) return undefined;
+  if (standing.agents.some((agent) => isOfAgentAtWork(agent, turnId, agents) && isSomethingUnheard(agent, standing)))
+    return undefined;
+  const own = standing.openRequests.filter((request) => isOfTurn(request.turnId, turnId, agents));
+  return own.length === 0 ? undefined : own;
 }
 
-async function isSomethingUnheard(stores: Stores, agents: Agents): Promise<boolean> {
-  for (const { tenant, agentId, openTurnId } of agents.values()) {
-    if (openTurnId === null) continue;
-    const items = await stores.inbox({ tenant, agentId });
-    if (items.some(({ kind }) => kind === "decision" || kind === "child.ended" || kind === "child.reported"))
-      return true;
-  }
-  return false;
+function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Agents): boolean {
+  return openTurnId !== null && isOfTurn(openTurnId, turnId, agents);
+}
+
+/** Whether something lies in the agent's inbox that sets work going: its turn itself, where it was not begun yet. */
+function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeStanding): boolean {
+  const items = inboxes.get(agentId) ?? [];
+  return items.some((item) =>
+    item.kind === "turn"
+      ? item.turnId === openTurnId
+      : item.kind === "decision" || item.kind === "child.ended" || item.kind === "child.reported",
+  );
 }
 
 /** How many work for the turn: children in the background count on its account as well, and it does not wait for them. */
 function activeBelow(turnId: string, accounts: readonly Account[], agents: Agents): number | undefined {
-  const byId = new Map(accounts.map((account) => [account.id, account]));
+  const known = new Map(accounts.map((account) => [account.id, account]));
   const isUnder = (id: string | null): boolean => {
-    for (let at = id; at !== null; at = byId.get(at)?.parentId ?? null) if (at === turnAccountId(turnId)) return true;
+    for (let at = id; at !== null; at = known.get(at)?.parentId ?? null) if (at === turnAccountId(turnId)) return true;
     return false;
   };
-  let active = byId.get(turnAccountId(turnId))?.activeCount;
+  let active = known.get(turnAccountId(turnId))?.activeCount;
   for (const { background, agentId, parentTurnId } of agents.values()) {
-    const account = byId.get(agentAccountId(agentId));
+    const account = known.get(agentAccountId(agentId));
     if (!background || !account || active === undefined || parentTurnId === null) continue;
     if (isOfTurn(parentTurnId, turnId, agents) && isUnder(account.id)) active -= account.activeCount;
   }
@@ -50,22 +54,15 @@ function activeBelow(turnId: string, accounts: readonly Account[], agents: Agent
 
 /** Open requests of an agent and of everything below it. */
 export async function requestsBelow(stores: Stores, tenant: string, agentId: string): Promise<AgentRequest[]> {
-  const rootAgentId = rootOf(agentId);
-  const agents = await agentsOf(stores, tenant, rootAgentId);
-  const requests = await openRequests(stores, tenant, rootAgentId);
-  return requests.filter((request) => isOfAgent(request.agentId, agentId, agents));
-}
-
-const ALL = 10_000;
-
-function openRequests(stores: Stores, tenant: string, rootAgentId: string): Promise<AgentRequest[]> {
-  return stores.requests({ tenant, rootAgentId, status: "open", limit: ALL });
+  const standing = await stores.standing(tenant, rootOf(agentId));
+  if (!standing) return [];
+  const agents = byId(standing.agents);
+  return standing.openRequests.filter((request) => isOfAgent(request.agentId, agentId, agents));
 }
 
 type Agents = ReadonlyMap<string, AgentRecord>;
 
-async function agentsOf(stores: Stores, tenant: string, rootAgentId: string): Promise<Agents> {
-  const agents = await stores.listAgents({ tenant, rootAgentId, limit: ALL });
+function byId(agents: readonly AgentRecord[]): Agents {
   return new Map(agents.map((agent) => [agent.agentId, agent]));
 }
 

@@ -5,7 +5,7 @@ import { createDeferred, type Deferred } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
 import { InvalidInputError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
-import { currentProcess } from "../stores/index.ts";
+import { currentProcess, type ForeignWrites, isPostedTo } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import type { Activation } from "./activation.ts";
 import { Alarms } from "./alarms.ts";
@@ -41,7 +41,7 @@ export class RuntimeCore implements TurnSource {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
-  readonly #onlookers = new Set<() => void>();
+  readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
   readonly #pauseWaiters = new Map<string, Deferred<void>>();
   readonly #alarms: Alarms;
   readonly #processId = randomUUID();
@@ -100,19 +100,20 @@ export class RuntimeCore implements TurnSource {
 
   async start(): Promise<void> {
     const { stores, clock } = this;
-    clock.anchor(await stores.registerProcess(currentProcess(this.#processId), clock.now(), clock.elapsed()));
+    const self = currentProcess(this.#processId);
+    await clock.register(stores, self);
     this.#heartbeat = new Heartbeat({
       stores,
       clock,
-      processId: this.#processId,
+      process: self,
       leaseMs: this.#leaseMs,
       live: () => this.live.all(),
       // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
-      onBeat: () => this.#onForeignWrite(),
+      onBeat: () => this.#onForeignWrite("any"),
     });
     this.#heartbeat.start();
     await this.#alarms.start();
-    this.#stopWatching = this.stores.onForeignWrite(() => this.#onForeignWrite());
+    this.#stopWatching = this.stores.onForeignWrite((writes) => this.#onForeignWrite(writes));
   }
 
   shutdown(): Promise<void> {
@@ -232,14 +233,15 @@ export class RuntimeCore implements TurnSource {
   // ——— what comes from outside ———
 
   /** Another process wrote, or may have while nobody told us: it may have posted to agents that live here, or ended a turn that is awaited here. */
-  #onForeignWrite(): void {
-    this.live.notify(this.live.all().map(({ key }) => key.agentId));
-    this.#alarms.look();
-    this.#turns.lookForAll();
-    for (const onlooker of this.#onlookers) onlooker();
+  #onForeignWrite(writes: ForeignWrites): void {
+    const posted = this.live.all().filter(({ key }) => isPostedTo(writes, key));
+    this.live.notify(posted.map(({ key }) => key.agentId));
+    this.#alarms.heard(writes);
+    this.#turns.lookForAll(writes);
+    for (const onlooker of this.#onlookers) onlooker(writes);
   }
 
-  onForeignWrite(listener: () => void): () => void {
+  onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
     this.#onlookers.add(listener);
     return () => this.#onlookers.delete(listener);
   }

@@ -1,4 +1,5 @@
 import type { Clock } from "../base/index.ts";
+import type { ProcessIdentity, Stores } from "../stores/index.ts";
 
 /** A process' clock whose `elapsed()` is the steady time of the stores, once the process is registered with them. */
 export class StoreClock implements Clock {
@@ -9,9 +10,13 @@ export class StoreClock implements Clock {
     this.#clock = clock;
   }
 
-  /** `offset`: what the stores have answered when the process was registered. */
-  anchor(offset: number): void {
-    this.#offset = offset;
+  async register(stores: Stores, process: ProcessIdentity): Promise<void> {
+    this.#offset = await stores.registerProcess(process, this.#clock.now(), this.#clock.elapsed());
+  }
+
+  /** A sign of life; a process that gave none for so long that it was forgotten begins again. */
+  async giveSign(stores: Stores, process: ProcessIdentity): Promise<void> {
+    if (!(await stores.heartbeat(process.processId, this.elapsed()))) await this.register(stores, process);
   }
 
   now(): number {

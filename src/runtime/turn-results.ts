@@ -9,7 +9,6 @@ import {
   errorsOf,
   foldTurn,
   type Message,
-  rootOf,
   type StopSignal,
   signalOfLimit,
   startTurn,
@@ -122,7 +121,6 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   if (!ended) return undefined;
   const id = ended.outputMessageId;
   const [message]: (Message | undefined)[] = id === null ? [] : await stores.messagesById(key, [id]);
-  const accounts = await stores.accounts(tenant, rootOf(key.agentId));
-  const account = accounts.find(({ id: accountId }) => accountId === turnAccountId(turnId));
+  const account = await stores.account(tenant, turnAccountId(turnId));
   return turnResultOf(ended, turn?.execution ?? null, textOf(message?.content ?? ""), { entries, account });
 }

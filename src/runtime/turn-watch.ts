@@ -1,6 +1,6 @@
 import { createDeferred, type Deferred } from "../base/index.ts";
 import { agentOfTurn, rootOf } from "../state/index.ts";
-import type { Stores } from "../stores/index.ts";
+import { type ForeignWrites, isTreeChanged, type Stores } from "../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
 import { readTurnResult } from "./turn-results.ts";
 import type { TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
@@ -18,7 +18,7 @@ export interface TurnWatchOptions {
 export class TurnWatch {
   readonly #options: TurnWatchOptions;
   readonly #ends = new Map<string, Deferred<TurnResult>>();
-  readonly #rests = new Map<string, Deferred<TurnRest>>();
+  readonly #rests = new Map<string, Set<Deferred<TurnRest>>>();
 
   constructor(options: TurnWatchOptions) {
     this.#options = options;
@@ -26,15 +26,26 @@ export class TurnWatch {
 
   async end(turnId: string): Promise<TurnResult> {
     const ended = waiterIn(this.#ends, turnId);
-    await this.#lookForEnd(turnId);
+    await this.#looked(this.#lookForEnd(turnId));
     return await ended;
   }
 
   async rest(turnId: string): Promise<TurnRest> {
-    const rested = waiterIn(this.#rests, turnId);
-    await this.#lookForEnd(turnId);
-    await this.#lookForRest(turnId);
-    return await rested;
+    const rested = createDeferred<TurnRest>();
+    const waiters = this.#rests.get(turnId) ?? new Set();
+    this.#rests.set(turnId, waiters.add(rested));
+    await this.#looked(this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)));
+    return await rested.promise;
+  }
+
+  /** The stores go with their runtime: what cannot be read any more is not what whoever waits has to be told. */
+  async #looked(look: Promise<void>): Promise<void> {
+    try {
+      await look;
+    } catch (error) {
+      this.#options.closed.throwIfAborted();
+      throw error;
+    }
   }
 
   isAwaited(turnId: string): boolean {
@@ -44,24 +55,34 @@ export class TurnWatch {
   ended(result: TurnResult): void {
     this.#ends.get(result.turnId)?.resolve(result);
     this.#ends.delete(result.turnId);
-    this.#rests.get(result.turnId)?.resolve(result);
-    this.#rests.delete(result.turnId);
+    this.#settle(result, this.#waiting(result.turnId));
   }
 
   rested(rest: WaitingTurn): void {
-    this.#rests.get(rest.turnId)?.resolve(rest);
-    this.#rests.delete(rest.turnId);
+    this.#settle(rest, this.#waiting(rest.turnId));
+  }
+
+  #waiting(turnId: string): readonly Deferred<TurnRest>[] {
+    return [...(this.#rests.get(turnId) ?? [])];
+  }
+
+  #settle(rest: TurnRest, waiting: readonly Deferred<TurnRest>[]): void {
+    const waiters = this.#rests.get(rest.turnId);
+    for (const deferred of waiting) {
+      deferred.resolve(rest);
+      waiters?.delete(deferred);
+    }
+    if (waiters?.size === 0) this.#rests.delete(rest.turnId);
   }
 
   /** Nobody will end them here any more. */
   reject(error: Error): void {
-    for (const waiters of [this.#ends, this.#rests]) {
-      for (const deferred of waiters.values()) {
-        deferred.promise.catch(() => undefined);
-        deferred.reject(error);
-      }
-      waiters.clear();
+    for (const deferred of [...this.#ends.values(), ...[...this.#rests.values()].flatMap((waiters) => [...waiters])]) {
+      deferred.promise.catch(() => undefined);
+      deferred.reject(error);
     }
+    this.#ends.clear();
+    this.#rests.clear();
   }
 
   /** Something of a tree has come to rest: a turn waits when it and everything below it have. */
@@ -72,8 +93,10 @@ export class TurnWatch {
   }
 
   /** Another process wrote: it may have ended what is awaited here, or brought it to rest. */
-  lookForAll(): void {
+  lookForAll(writes: ForeignWrites = "any"): void {
+    const { tenant } = this.#options;
     for (const turnId of new Set([...this.#ends.keys(), ...this.#rests.keys()])) {
+      if (!isTreeChanged(writes, { tenant, agentId: agentOfTurn(turnId) })) continue;
       const look = this.#lookForEnd(turnId).then(() =>
         this.#rests.has(turnId) ? this.#lookForRest(turnId) : undefined,
       );
@@ -91,11 +114,13 @@ export class TurnWatch {
 
   async #lookForRest(turnId: string): Promise<void> {
     const { stores, tenant } = this.#options;
+    // Whoever begins to wait meanwhile may know of something newer: a decision that it has just made.
+    const waiting = this.#waiting(turnId);
     const requests = await requestsAtRest(stores, tenant, turnId);
-    if (requests) return this.rested({ status: "waiting", turnId, reason: "request", requests });
+    if (requests) return this.#settle({ status: "waiting", turnId, reason: "request", requests }, waiting);
     const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
     const isPaused = record?.status === "paused" && record.openTurnId === turnId;
-    if (isPaused) this.rested({ status: "waiting", turnId, reason: "paused" });
+    if (isPaused) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
   }
 
   #watch(turnId: string, look: Promise<unknown>): void {

@@ -1,7 +1,13 @@
 import type { Clock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type AgentKey, keyText, rootOf } from "../state/index.ts";
-import type { AcquireOutcome, ProcessIdentity, Stores } from "../stores/index.ts";
+import {
+  type AcquireOutcome,
+  type ForeignWrites,
+  isTreeChanged,
+  type ProcessIdentity,
+  type Stores,
+} from "../stores/index.ts";
 import { type SavePlace, UnsavedTree } from "./unsaved-tree.ts";
 
 export interface UnsavedOptions {
@@ -24,7 +30,7 @@ export class UnsavedKeeper {
   /** Roots whose trees come into memory when one of their agents is taken up. */
   readonly #wanted = new Set<string>();
   readonly #moves = new Map<string, Promise<unknown>>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(writes: ForeignWrites) => void>();
   #stopListening: (() => void) | undefined;
   #process: ProcessIdentity | undefined;
   #clockOffset = 0;
@@ -82,7 +88,7 @@ export class UnsavedKeeper {
     if (!tree) return;
     const isToldMore = await tree.save();
     this.options.onDurable?.(tree.root.agentId);
-    if (isToldMore) this.#tell();
+    if (isToldMore) this.#tell("any");
   }
 
   /** Saves the tree; with its root's key it also leaves memory, and this process holds nothing of it any more. */
@@ -117,7 +123,7 @@ export class UnsavedKeeper {
     if (!(copied instanceof UnsavedTree)) return copied;
     this.#trees.set(keyText(root), copied);
     // Sent while it was copied.
-    if (await copied.passCommands()) this.#tell();
+    if (await copied.passCommands()) this.#tell("any");
     return undefined;
   }
 
@@ -140,15 +146,16 @@ export class UnsavedKeeper {
     return isAny;
   }
 
-  async heartbeat(processId: string, steady: number): Promise<void> {
-    await this.durable.heartbeat(processId, steady);
-    if (!this.isEmpty && (await this.passCommands())) this.#tell();
+  async heartbeat(processId: string, steady: number): Promise<boolean> {
+    const isKnown = await this.durable.heartbeat(processId, steady);
+    if (!this.isEmpty && (await this.passCommands())) this.#tell("any");
+    return isKnown;
   }
 
-  onForeignWrite(listener: () => void): () => void {
-    const entry = (): void => listener();
+  onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
+    const entry = (writes: ForeignWrites): void => listener(writes);
     this.#listeners.add(entry);
-    this.#stopListening ??= this.durable.onForeignWrite(() => this.#onForeignWrite());
+    this.#stopListening ??= this.durable.onForeignWrite((writes) => this.#onForeignWrite(writes));
     return () => {
       this.#listeners.delete(entry);
       if (this.#listeners.size > 0) return;
@@ -157,17 +164,17 @@ export class UnsavedKeeper {
     };
   }
 
-  #onForeignWrite(): void {
-    if (this.isEmpty) return this.#tell();
+  #onForeignWrite(writes: ForeignWrites): void {
+    if (this.trees.every(({ root }) => !isTreeChanged(writes, root))) return this.#tell(writes);
     this.passCommands()
       .catch((error: unknown) => {
         if (!this.#isClosed) process.emitWarning(`what other processes sent could not be read: ${String(error)}`);
       })
-      .finally(() => this.#tell());
+      .finally(() => this.#tell("any"));
   }
 
-  #tell(): void {
-    for (const listener of this.#listeners) listener();
+  #tell(writes: ForeignWrites): void {
+    for (const listener of this.#listeners) listener(writes);
   }
 
   async close(): Promise<void> {

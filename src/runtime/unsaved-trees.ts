@@ -1,4 +1,4 @@
-import { type AgentKey, agentOfTurn, rootOf } from "../state/index.ts";
+import { type AgentKey, agentOfAccount, agentOfTurn, rootOf } from "../state/index.ts";
 import type { Batch, CommitOutcome, Stores } from "../stores/index.ts";
 import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
 import { allDueTimers, listAllAgents, listAllRequests, type MergedStores, nextOfAllTimers } from "./unsaved-lists.ts";
@@ -63,6 +63,8 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     request: (key, requestId) => of(key).request(key, requestId),
     readTree: (tenant, root, after, limit) => ofTree(tenant, root).readTree(tenant, root, after, limit),
     accounts: (tenant, root) => ofTree(tenant, root).accounts(tenant, root),
+    account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
+    standing: (tenant, root) => ofTree(tenant, root).standing(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
     importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
     // Projections are copies of what is saved.
@@ -81,6 +83,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     },
     dueTimers: (now, limit, steady = now) =>
       keeper.isEmpty ? durable.dueTimers(now, limit, steady) : allDueTimers(merged(), { now, steady }, limit),
+    timer: (key, timerId) => of(key).timer(key, timerId),
     nextTimerAt: () => (keeper.isEmpty ? durable.nextTimerAt() : nextOfAllTimers(merged())),
     onForeignWrite: (listener) => keeper.onForeignWrite(listener),
     close: () => keeper.close(),

@@ -5,6 +5,7 @@ import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
 import { decide } from "./decide.ts";
 import { acquire, identityOf, release } from "./leases.ts";
+import { standingOf } from "./local-standing.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { abort, pause, resume } from "./mark-commands.ts";
 import type { Moment } from "./moment.ts";
@@ -16,6 +17,12 @@ import type { Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
+
+/**
+ * How long a process is remembered after its last sign of life. Whoever takes up what a forgotten one held knows only of
+ * its last commit, and one that was stopped for so long has to register again.
+ */
+const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** The whole port over a database of this process. */
 export function localStores(kind: string, database: LocalDatabase): Stores {
@@ -52,9 +59,12 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     artifactByName: (key, name, version) => read(() => tables.artifactByName(key, name, version)),
     requests: (filter) => read(() => listRequests(tables, filter)),
     request: (key, requestId) => read(() => tables.request(key, requestId)),
+    account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
+    standing: (tenant, root) => read(() => standingOf(tables, tenant, root)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
     dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
     nextTimerAt: () => read(() => tables.nextTimerAt()),
+    timer: (key, timerId) => read(() => tables.timer(key, timerId)),
     exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),
     importTree: (tree, processId, known) => write(() => importTree(tables, tree, processId, known)),
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
@@ -107,14 +117,21 @@ function countOf(name: string, value: number): number {
 function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
   const isOfThisBoot = identity.bootId === currentBootId();
   const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
-  const clockOffset = clockOffsetFor(tables.processes(), identity, now, elapsed);
-  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: elapsed + clockOffset, clockOffset });
+  const known = tables.processes();
+  const clockOffset = clockOffsetFor(known, identity, now, elapsed);
+  const steady = elapsed + clockOffset;
+  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
+  for (const { processId, heartbeatAt } of known) {
+    const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
+    if (isForgotten) tables.removeProcess(processId);
+  }
   return clockOffset;
 }
 
-function heartbeat(tables: Tables, processId: string, steady: number): void {
+function heartbeat(tables: Tables, processId: string, steady: number): boolean {
   const row = tables.process(processId);
   if (row) tables.putProcess({ ...row, heartbeatAt: steady });
+  return row !== undefined;
 }
 
 function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {

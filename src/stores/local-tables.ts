@@ -9,6 +9,7 @@ import type {
   Message,
   Timer,
 } from "../state/index.ts";
+import type { ForeignWrites } from "./foreign-write.ts";
 import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
@@ -35,6 +36,7 @@ export interface LocalTables extends Tables {
   accounts(tenant: string, rootAgentId: string): Account[];
   dueTimers(moment: Moment, limit: number): Timer[];
   nextTimerAt(): number | undefined;
+  timer(key: AgentKey, timerId: string): Timer | undefined;
 
   /** In the order in which they were made. */
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[];
@@ -64,6 +66,6 @@ export interface LocalDatabase {
   /** Whether an error is that of the transaction as a whole, so that none of its parts can stand. */
   isFatal(error: unknown): boolean;
   read<T>(work: () => T): Promise<T>;
-  onForeignWrite(listener: () => void): () => void;
+  onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   close(): Promise<void>;
 }

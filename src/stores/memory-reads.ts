@@ -97,6 +97,10 @@ export class MemoryReads extends MemoryTables {
   nextTimerAt(): number | undefined {
     return this.timers.nextAt();
   }
+
+  timer(key: AgentKey, timerId: string): Timer | undefined {
+    return this.find(key)?.timers.get(timerId);
+  }
 }
 
 /** The place of the first row whose cursor is above `cursor`. */

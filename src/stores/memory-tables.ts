@@ -212,6 +212,10 @@ export class MemoryTables implements Tables {
     this.undo.set(this.rows.processes, row.processId, row);
   }
 
+  removeProcess(processId: string): void {
+    this.undo.removeAll(this.rows.processes, [processId]);
+  }
+
   #require(key: AgentKey): AgentRows {
     const rows = this.find(key);
     if (rows) return rows;

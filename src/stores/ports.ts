@@ -14,6 +14,7 @@ import type {
   Timer,
 } from "../state/index.ts";
 import type { Batch } from "./batch.ts";
+import type { ForeignWrites } from "./foreign-write.ts";
 import type {
   AcquireOutcome,
   CommitOutcome,
@@ -23,6 +24,7 @@ import type {
   ProcessIdentity,
 } from "./outcomes.ts";
 import type { KnownItems, StoredTree } from "./stored-tree.ts";
+import type { TreeStanding } from "./tree-standing.ts";
 
 export interface TurnCommand {
   readonly input: Content | null;
@@ -144,7 +146,8 @@ export interface Stores {
    * and working time are measured by it. Default of `elapsed`: `now`.
    */
   registerProcess(process: ProcessIdentity, now: number, elapsed?: number): Promise<number>;
-  heartbeat(processId: string, steady: number): Promise<void>;
+  /** False for a process that is not registered, or has given no sign for so long that it was forgotten. */
+  heartbeat(processId: string, steady: number): Promise<boolean>;
   /** `leaseMs`: how long a process that gives no heartbeat is still believed to live. */
   acquire(key: AgentKey, processId: string, leaseMs: number, steady: number): Promise<AcquireOutcome>;
   /**
@@ -173,10 +176,15 @@ export interface Stores {
   requests(filter: RequestFilter): Promise<AgentRequest[]>;
   request(key: AgentKey, requestId: string): Promise<AgentRequest | undefined>;
   accounts(tenant: string, rootAgentId: string): Promise<Account[]>;
+  account(tenant: string, accountId: string): Promise<Account | undefined>;
+  /** Whether somebody still works in a tree; undefined where none of its requests is open. */
+  standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined>;
   /** Timers that are due, oldest first: those of working time at `steady` (default `now`), all others at `now`. */
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
   /** The earliest time of all timers, whichever of the two times it is meant by. */
   nextTimerAt(): Promise<number | undefined>;
+  /** One timer of an agent, as it is set now. */
+  timer(key: AgentKey, timerId: string): Promise<Timer | undefined>;
 
   /** Everything of a tree as it stands at one moment; undefined where its root has no record. */
   exportTree(tenant: string, rootAgentId: string): Promise<StoredTree | undefined>;
@@ -195,7 +203,7 @@ export interface Stores {
   /** Notes how far a projection has come. It never goes back: a lower cursor changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
 
-  /** Called when another process wrote to the store; the returned function ends it. */
-  onForeignWrite(listener: () => void): () => void;
+  /** Called when another process wrote to the store, with what is known of it; the returned function ends it. */
+  onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   close(): Promise<void>;
 }

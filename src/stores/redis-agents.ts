@@ -2,12 +2,13 @@ import type { Account } from "../budget/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentOfAccount } from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
-import { fields, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { fields, type HintList, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { ReadSession, type RowsOfTree } from "./redis-read-session.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { freshHeadRow, type HeadRow, headText, plainOutcome, rowKinds, storedOutcome } from "./redis-rows.ts";
+import { freshHeadRow, type HeadRow, headText, rowKinds } from "./redis-rows.ts";
 import { type Collection, TreeSession } from "./redis-session.ts";
 import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
+import { plainOutcome, storedOutcome } from "./stored-outcome.ts";
 import type { Head, ProcessRow } from "./tables.ts";
 
 /** Over what a piece of work runs, before anybody knows which tree it is about: thrown as soon as it tells. */
@@ -58,7 +59,13 @@ export class RedisAgents {
     if (parentAgentId !== null) {
       session.change(this.#children(tree, parentAgentId), (ids) => [...ids, agentId]);
     }
-    session.tell({ kind: "name", keys: this.keys.hints("agents", tree.partition, tenant), member: agentId, score: 0 });
+    const tell = (list: HintList, ...of: readonly string[]): void =>
+      session.tell({ kind: "name", keys: this.keys.hints(list, tree.partition, ...of), member: agentId, score: 0 });
+    const { sessionId, ownerId } = record;
+    tell("agents", tenant);
+    if (parentAgentId === null) tell("roots", tenant);
+    if (sessionId !== null) tell("session", tenant, sessionId);
+    if (ownerId !== null) tell("owner", tenant, ownerId);
   }
 
   childrenOf({ tenant, agentId }: AgentKey): AgentRecord[] {
@@ -117,6 +124,13 @@ export class RedisAgents {
     if (!isNew) return;
     session.do("push", { key: session.tree.agents }, row.processId);
     session.change(this.#processIds(session.tree), (ids) => [...ids, row.processId]);
+  }
+
+  removeProcess(processId: string): void {
+    const session = this.writing(this.keys.processes());
+    session.remove(rowKinds.process(processId));
+    session.do("pull", { key: session.tree.agents }, processId);
+    session.change(this.#processIds(session.tree), (ids) => ids.filter((id) => id !== processId));
   }
 
   /** Where the work may write. */

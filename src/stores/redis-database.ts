@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../errors/index.ts";
+import type { ForeignWrites } from "./foreign-write.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { AboutTree } from "./redis-agents.ts";
 import { Missing } from "./redis-answers.ts";
@@ -15,7 +16,9 @@ import { RedisRest } from "./redis-rest.ts";
 import { rowKinds } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
 import { type LineContext, TreeLine } from "./redis-tree-line.ts";
+import { readStanding } from "./redis-standing.ts";
 import { RedisTrees } from "./redis-trees.ts";
+import type { TreeStanding } from "./tree-standing.ts";
 
 /** Rows of all trees that are kept in this process, about; what is past that is read anew when it is needed. */
 const CACHED_ROWS = 50_000;
@@ -61,7 +64,7 @@ export class RedisDatabase implements LocalDatabase {
     this.#rest = ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, ttl);
     const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
     this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
-    this.#foreignWrites = new RedisForeignWrites(this.#connection, channel, owner);
+    this.#foreignWrites = new RedisForeignWrites(this.#connection, this.#keys, owner);
   }
 
   get tables(): LocalTables {
@@ -93,9 +96,14 @@ export class RedisDatabase implements LocalDatabase {
     return error instanceof Missing;
   }
 
-  async read<T>(work: () => T): Promise<T> {
+  read<T>(work: () => T): Promise<T> {
+    return this.#noted(() => this.#readAnew(work));
+  }
+
+  /** Closing waits for it. */
+  async #noted<T>(read: () => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
-    const reading = this.#readAnew(work);
+    const reading = read();
     this.#reading.add(reading);
     try {
       return await reading;
@@ -116,7 +124,12 @@ export class RedisDatabase implements LocalDatabase {
     }
   }
 
-  onForeignWrite(listener: () => void): () => void {
+  /** Read as a whole: what several questions were answered need not have been true together. */
+  standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined> {
+    return this.#noted(() => readStanding(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
+  }
+
+  onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
     return this.#foreignWrites.listen(listener);
   }
 

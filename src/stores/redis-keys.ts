@@ -7,13 +7,16 @@ export const agentParts = ["inbox", "artifacts", "contents", "messages", "order"
 export type AgentPart = (typeof agentParts)[number];
 
 /** What of a tree goes when it is removed; versions, cursors and how far projections are stay. */
-export const treeParts = ["rows", "journal", "agents", "accounts", "requests", "timers", "due"] as const;
+export const treeParts = ["rows", "journal", "agents", "accounts", "requests", "open", "timers", "due"] as const;
 
 /** Parts of the trees for which there are lists over all of them; fixed, because the keys depend on it. */
 export const PARTITIONS = 16;
 
-/** Lists over trees: agents by their ids, requests by their opening, those of them that are open, trees by their timers. */
-export type HintList = "agents" | "requests" | "open" | "timers";
+/**
+ * Lists over trees: agents by their ids, also the roots alone, those of a session and those of an owner; requests by
+ * their opening, also those that are open alone; trees by their timers.
+ */
+export type HintList = "agents" | "roots" | "session" | "owner" | "requests" | "open" | "timers";
 
 export interface HintKeys {
   readonly list: string;
@@ -37,8 +40,9 @@ export interface TreeKeys {
   /** Ids of the agents, and of the accounts, in the order in which they were made. */
   readonly agents: string;
   readonly accounts: string;
-  /** By the time of their opening. */
+  /** By the time of their opening: all, and those that are open. */
   readonly requests: string;
+  readonly open: string;
   readonly timers: string;
   /** Timers by the time they are due. */
   readonly due: string;
@@ -79,14 +83,24 @@ export class RedisKeys {
     return this.#group("processes");
   }
 
-  /** A list over trees: in the order of names, or of scores. Each has a hash of when a member was told of last. */
-  hints(list: HintList, partition: number, tenant = ""): HintKeys {
-    const key = `${this.#prefix}{hints-${partition}}:${list}:${wellFormed(tenant, "tenant")}`;
-    return { list: key, stamps: `${this.#prefix}{hints-${partition}}:${list}-told:${tenant}` };
+  /**
+   * A list over trees: in the order of names, or of scores. Each has a hash of when a member was told of last. `of`: the
+   * tenant, and whatever else the list is about.
+   */
+  hints(list: HintList, partition: number, ...of: readonly string[]): HintKeys {
+    const about = of.map((one) => encodeURIComponent(wellFormed(one, list))).join("/");
+    const base = `${this.#prefix}{hints-${partition}}:${list}`;
+    return { list: `${base}:${about}`, stamps: `${base}-told:${about}` };
   }
 
   channel(): string {
     return `${this.#prefix}writes`;
+  }
+
+  /** What a tree's tag was made of. */
+  namesIn(tag: string): { readonly tenant: string; readonly rootAgentId: string } {
+    const [tenant = "", rootAgentId = ""] = tag.split("/").map(decodeURIComponent);
+    return { tenant, rootAgentId };
   }
 
   /** Asked for several times in each piece of work. */
@@ -112,6 +126,7 @@ export class RedisKeys {
       agents: `${base}agents`,
       accounts: `${base}accounts`,
       requests: `${base}requests`,
+      open: `${base}open`,
       timers: `${base}timers`,
       due: `${base}due`,
       projections: `${base}projections`,
@@ -127,7 +142,7 @@ export const fields = {
   record: (agentId: string): string => `a:${wellFormed(agentId, "agent id")}`,
   head: (agentId: string): string => `h:${wellFormed(agentId, "agent id")}`,
   account: (accountId: string): string => `$:${wellFormed(accountId, "account id")}`,
-  request: (agentId: string, requestId: string): string => `r:${pairOf(agentId, requestId)}`,
+  request: (agentId: string, requestId: string): string => `r:${requestMember({ agentId, requestId })}`,
   process: (processId: string): string => `p:${wellFormed(processId, "process id")}`,
   /** Versions of collections. */
   children: (agentId: string): string => `k:${wellFormed(agentId, "agent id")}`,
@@ -141,6 +156,17 @@ export const fields = {
 /** An id of something that belongs to an agent, as one text. The length tells where the first ends. */
 export function pairOf(agentId: string, id: string): string {
   return `${agentId.length}:${wellFormed(agentId, "agent id")}${wellFormed(id, "id")}`;
+}
+
+/** A request in lists that are ordered by time: those of one time by their ids. */
+export function requestMember({
+  requestId,
+  agentId,
+}: {
+  readonly requestId: string;
+  readonly agentId: string;
+}): string {
+  return JSON.stringify([wellFormed(requestId, "request id"), wellFormed(agentId, "agent id")]);
 }
 
 /** FNV-1a, 32 bits. */

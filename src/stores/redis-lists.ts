@@ -3,13 +3,11 @@ import { isDue, type Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisHints } from "./redis-hints.ts";
-import { type HintList, PARTITIONS, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
-import { collected, compareMembers, type Member, merged, type Source } from "./redis-merge.ts";
+import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
+import { collected, type Member, merged } from "./redis-merge.ts";
+import { pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
-import { requestMember } from "./redis-tables.ts";
-
-const PAGE = 200;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
@@ -39,14 +37,16 @@ export class RedisLists {
   async agents(filter: AgentFilter, limit: number): Promise<AgentRecord[]> {
     const { tenant, rootAgentId, after } = filter;
     if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit);
-    const sources = partitions.map((partition) => this.#byName(this.#keys.hints("agents", partition, tenant).list));
+    const [list, ...of] = listFor(filter);
+    const keys = partitions.map((partition) => this.#keys.hints(list, partition, ...of).list);
     const start = after === undefined ? undefined : { member: after, score: 0 };
-    return collected(merged(sources, start), limit, async (members) => {
+    const names = merged(pagesOf(this.#connection, keys, { by: "name", wanted: limit }), start);
+    return collected(names, limit, async (members) => {
       const records = await Promise.all(
         members.map(({ member: id }) => this.#reader.row(this.#keys.treeOf(tenant, id), rowKinds.record(tenant, id))),
       );
       for (const [index, { member }] of members.entries()) {
-        if (!records[index]) this.#forget("agents", tenant, member, member);
+        if (!records[index]) this.#forget(member, member, list, ...of);
       }
       return records.flatMap((record) => (record && isWanted(record, filter) ? record : []));
     });
@@ -55,23 +55,20 @@ export class RedisLists {
   async requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): Promise<AgentRequest[]> {
     const { tenant, rootAgentId, agentId, status } = filter;
     const inTree = agentId ?? rootAgentId;
-    const list: HintList = status === "open" ? "open" : "requests";
+    const list = status === "open" ? "open" : "requests";
     const lists =
       inTree === undefined
         ? partitions.map((partition) => this.#keys.hints(list, partition, tenant).list)
-        : [this.#keys.treeOf(tenant, inTree).requests];
+        : [this.#keys.treeOf(tenant, inTree)[list]];
     const start = after && { member: requestMember(after), score: after.openedAt };
-    const members = merged(
-      lists.map((key) => this.#byScore(key)),
-      start,
-    );
+    const members = merged(pagesOf(this.#connection, lists, { by: "score", wanted: limit }), start);
     return collected(members, limit, async (piece) => {
       const found = await Promise.all(
         piece.map(async ({ member }) => {
           const [requestId = "", ofAgent = ""] = JSON.parse(member) as readonly string[];
           const tree = this.#keys.treeOf(tenant, ofAgent);
           const request = await this.#reader.row(tree, rowKinds.request(ofAgent, requestId));
-          if (!request && inTree === undefined) this.#forget(list, tenant, ofAgent, member);
+          if (!request && inTree === undefined) this.#forget(ofAgent, member, list, tenant);
           return request;
         }),
       );
@@ -82,7 +79,7 @@ export class RedisLists {
   async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {
     // Where the two times differ, one that seems due may not be.
     const until = Math.max(moment.now, moment.steady);
-    const due = await collected(this.#treesByTimers(until), limit, async (members) => {
+    const due = await collected(this.#treesByTimers(limit, until), limit, async (members) => {
       const found = await Promise.all(members.map((member) => this.#dueOfTree(member, until)));
       return found.flat().filter((timer) => isDue(timer, moment));
     });
@@ -91,7 +88,8 @@ export class RedisLists {
 
   async nextTimerAt(): Promise<number | undefined> {
     let next: number | undefined;
-    for await (const member of this.#treesByTimers()) {
+    // The second one tells that the first one was enough.
+    for await (const member of this.#treesByTimers(2)) {
       if (next !== undefined && member.score >= next) break;
       const tree = this.#keys.ofTag(member.member);
       const first = await this.#reader.lowestScore(tree.due);
@@ -101,23 +99,22 @@ export class RedisLists {
     return next;
   }
 
-  #treesByTimers(until?: number): AsyncGenerator<Member> {
-    return merged(
-      partitions.map((partition) => this.#byScore(this.#keys.hints("timers", partition).list, until)),
-      undefined,
-    );
+  #treesByTimers(wanted: number, until?: number): AsyncGenerator<Member> {
+    const keys = partitions.map((partition) => this.#keys.hints("timers", partition).list);
+    const order = { by: "score", wanted, ...(until === undefined ? {} : { until }) } as const;
+    return merged(pagesOf(this.#connection, keys, order), undefined);
   }
 
   /** What is not there (any more) leaves its list in time. */
-  #forget(list: HintList, tenant: string, agentId: string, member: string): void {
+  #forget(agentId: string, member: string, list: HintList, tenant: string, ...of: readonly string[]): void {
     const { partition } = this.#keys.treeOf(tenant, agentId);
-    this.#hints.forget(this.#keys.hints(list, partition, tenant), member).catch(() => undefined);
+    this.#hints.forget(this.#keys.hints(list, partition, tenant, ...of), member).catch(() => undefined);
   }
 
   async #dueOfTree({ member, score }: Member, until: number): Promise<Timer[]> {
     const tree = this.#keys.ofTag(member);
-    const timers = await this.#reader.timersUntil(tree, until);
-    if (timers[0]?.dueAt !== score) await this.#correctTimers(tree);
+    const { first, timers } = await this.#reader.timersUntil(tree, until);
+    if (first !== String(score)) await this.#correctTimers(tree);
     return timers;
   }
 
@@ -131,31 +128,13 @@ export class RedisLists {
     );
     return records.filter((record) => isWanted(record, filter)).slice(0, limit);
   }
+}
 
-  #byName(key: string): Source {
-    return async (after) => {
-      const from = after === undefined ? "-" : `(${after.member}`;
-      const names = await this.#connection.run((client) => client.zrangebylex(key, from, "+", "LIMIT", 0, PAGE));
-      return names.map((member) => ({ member, score: 0 }));
-    };
-  }
-
-  #byScore(key: string, until: number | "+inf" = "+inf"): Source {
-    return async (after) => {
-      // Others of the same score may come before it.
-      for (let offset = 0; ; offset += PAGE) {
-        const from = after?.score ?? "-inf";
-        const page = await this.#connection.run((client) =>
-          client.zrangebyscore(key, from, until, "WITHSCORES", "LIMIT", offset, PAGE),
-        );
-        const members: Member[] = [];
-        for (let at = 0; at < page.length; at += 2)
-          members.push({ member: page[at] ?? "", score: Number(page[at + 1]) });
-        const later = after ? members.filter((member) => compareMembers(member, after) > 0) : members;
-        if (later.length > 0 || members.length < PAGE) return later;
-      }
-    };
-  }
+/** The shortest list that holds all that is asked for. */
+function listFor({ tenant, sessionId, ownerId, rootsOnly }: AgentFilter): [HintList, string, ...string[]] {
+  if (sessionId !== undefined) return ["session", tenant, sessionId];
+  if (ownerId !== undefined) return ["owner", tenant, ownerId];
+  return [rootsOnly ? "roots" : "agents", tenant];
 }
 
 function isWanted(record: AgentRecord, { rootAgentId, sessionId, ownerId, rootsOnly }: AgentFilter): boolean {

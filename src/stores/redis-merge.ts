@@ -4,20 +4,22 @@ export interface Member {
   readonly score: number;
 }
 
-/** Reads what comes after a member, in order; nothing at the end. */
-export type Source = (after: Member | undefined) => Promise<readonly Member[]>;
+/** Sorted lists that are read page by page; a page without members is the end of its list. */
+export interface MemberLists {
+  /** What comes first after a member in each of them. */
+  first(after: Member | undefined): Promise<readonly (readonly Member[])[]>;
+  next(index: number, after: Member): Promise<readonly Member[]>;
+}
 
 interface Head {
-  readonly source: Source;
+  readonly index: number;
   page: readonly Member[];
   next: number;
 }
 
-/** Several sorted lists as one. Each is read page by page, and no further than it is asked for. */
-export async function* merged(sources: readonly Source[], after: Member | undefined): AsyncGenerator<Member> {
-  const heads: Head[] = await Promise.all(
-    sources.map(async (source) => ({ source, page: await source(after), next: 0 })),
-  );
+/** Several sorted lists as one. Each is read no further than it is asked for. */
+export async function* merged(lists: MemberLists, after: Member | undefined): AsyncGenerator<Member> {
+  const heads = (await lists.first(after)).map((page, index): Head => ({ index, page, next: 0 }));
   for (;;) {
     let first: Head | undefined;
     for (const head of heads) {
@@ -29,7 +31,8 @@ export async function* merged(sources: readonly Source[], after: Member | undefi
     if (!first || !member) return;
     yield member;
     first.next += 1;
-    if (first.next === first.page.length) Object.assign(first, { page: await first.source(member), next: 0 });
+    if (first.next === first.page.length)
+      Object.assign(first, { page: await lists.next(first.index, member), next: 0 });
   }
 }
 

@@ -68,3 +68,59 @@ end
 return page
 `,
 );
+
+/**
+ * Reads a page of each of several sorted sets.
+ * KEYS sorted sets. ARGV 1 "name" or "score", 2 from, 3 to, 4 how many of these to pass over, 5 how many at most.
+ * Gives for each its members, by score each with its score.
+ */
+export const pagesScript = script(
+  "pages",
+  `
+local pages = {}
+for at, key in ipairs(KEYS) do
+  if ARGV[1] == 'name' then pages[at] = redis.call('ZRANGEBYLEX', key, ARGV[2], ARGV[3], 'LIMIT', ARGV[4], ARGV[5])
+  else pages[at] = redis.call('ZRANGEBYSCORE', key, ARGV[2], ARGV[3], 'WITHSCORES', 'LIMIT', ARGV[4], ARGV[5]) end
+end
+return pages
+`,
+);
+
+/**
+ * Reads timers of a tree.
+ * KEYS their times, timers. ARGV 1 the latest time. Gives {earliest time or "", timers up to the latest time, in order}.
+ */
+export const timersScript = script(
+  "timers",
+  `
+local found = {}
+for at, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])) do
+  found[at] = redis.call('HGET', KEYS[2], id) or ''
+end
+return {redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or '', found}
+`,
+);
+
+/**
+ * Reads who works in a tree and what it waits for.
+ * KEYS rows, open requests, ids of the agents, ids of the accounts, inboxes.
+ * Gives {} where no request is open, else {requests, their rows, agents, their records, accounts, their rows, and of each
+ * inbox the items}, "" for what is absent.
+ */
+export const standingScript = script(
+  "standing",
+  `
+local open = redis.call('ZRANGE', KEYS[2], 0, -1)
+if #open == 0 then return {} end
+local function rowsOf(kind, names)
+  local found = {}
+  for at, name in ipairs(names) do found[at] = redis.call('HGET', KEYS[1], kind .. name) or '' end
+  return found
+end
+local agents = redis.call('LRANGE', KEYS[3], 0, -1)
+local accounts = redis.call('LRANGE', KEYS[4], 0, -1)
+local standing = {open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)}
+for at = 5, #KEYS do standing[#standing + 1] = redis.call('HVALS', KEYS[at]) end
+return standing
+`,
+);

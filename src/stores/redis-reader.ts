@@ -1,19 +1,13 @@
 import { z } from "zod";
 import { CorruptRecordError } from "../errors/index.ts";
-import {
-  type Artifact,
-  type InboxItem,
-  inboxItemSchema,
-  type JournalRow,
-  messageSchema,
-  type Timer,
-} from "../state/index.ts";
+import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer } from "../state/index.ts";
 import type { LoadedMembers } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
-import { agentRowsScript, collectionScript, familiesScript, rowsScript } from "./redis-read-scripts.ts";
+import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersScript } from "./redis-read-scripts.ts";
 import { textsOf } from "./redis-replies.ts";
 import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
+import { itemsIn } from "./redis-standing.ts";
 import {
   checkOrder,
   journalRowOf,
@@ -138,12 +132,7 @@ export class RedisReader {
   }
 
   async inbox(key: string): Promise<InboxItem[]> {
-    const items = await this.#connection.run((client) => client.hvals(key));
-    const where = `the inbox (${key})`;
-    return items
-      .map((text) => ordered(text, where))
-      .sort((a, b) => a.ordinal - b.ordinal)
-      .map(({ text }) => parsed(inboxItemSchema, text, where));
+    return itemsIn(await this.#connection.run((client) => client.hvals(key)), key);
   }
 
   /** Rows of one agent from the one that holds `fromSeq` on. */
@@ -214,12 +203,17 @@ export class RedisReader {
     return found;
   }
 
-  /** Timers of the tree with a time up to this one, earliest first. */
-  async timersUntil({ due, timers }: TreeKeys, time: number): Promise<Timer[]> {
-    const ids = await this.#connection.run((client) => client.zrangebyscore(due, "-inf", time));
-    if (ids.length === 0) return [];
-    const texts = await this.#connection.run((client) => client.hmget(timers, ...ids));
-    return texts.flatMap((text) => (text === null ? [] : timerIn(text, timers)));
+  /** Timers of the tree with a time up to this one, earliest first; and the time of its first one, "" for none. */
+  async timersUntil({ due, timers }: TreeKeys, time: number): Promise<{ first: string; timers: Timer[] }> {
+    const answer: unknown = await this.#connection.script(timersScript, [due, timers], [time]);
+    const [first, texts]: unknown[] = Array.isArray(answer) ? answer : [];
+    const found = textsOf(texts).flatMap((text) => (text === "" ? [] : timerIn(text, timers)));
+    return { first: typeof first === "string" ? first : "", timers: found };
+  }
+
+  async timer({ timers }: TreeKeys, id: string): Promise<Timer | undefined> {
+    const text = await this.#connection.run((client) => client.hget(timers, id));
+    return text === null ? undefined : timerIn(text, timers);
   }
 
   async #collection(

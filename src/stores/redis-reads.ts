@@ -12,7 +12,7 @@ import {
 } from "../state/index.ts";
 import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
-import type { RedisKeys } from "./redis-keys.ts";
+import { pairOf, type RedisKeys } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { type RowKind, rowKinds } from "./redis-rows.ts";
@@ -105,6 +105,11 @@ export class RedisReads extends RedisTables {
 
   nextTimerAt(): number | undefined {
     return this.ask("next", () => this.#lists.nextTimerAt());
+  }
+
+  timer({ tenant, agentId }: AgentKey, timerId: string): Timer | undefined {
+    const tree = this.keys.treeOf(tenant, agentId);
+    return this.ask("timer", () => this.reader.timer(tree, pairOf(agentId, timerId)));
   }
 }
 

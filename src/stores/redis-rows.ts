@@ -1,17 +1,10 @@
 import { z } from "zod";
-import { type Account, accountSchema, limitNameSchema } from "../budget/index.ts";
+import { type Account, accountSchema } from "../budget/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
-import {
-  type AgentRecord,
-  type AgentRequest,
-  accountHolderSchema,
-  agentRecordSchema,
-  agentRequestSchema,
-  timerSchema,
-} from "../state/index.ts";
-import type { Committed } from "./outcomes.ts";
+import { type AgentRecord, type AgentRequest, agentRecordSchema, agentRequestSchema } from "../state/index.ts";
 import { fields } from "./redis-keys.ts";
 import { parsed } from "./stored-json.ts";
+import { type StoredOutcome, storedOutcomeSchema } from "./stored-outcome.ts";
 import { freshHead, type Head, type ProcessRow } from "./tables.ts";
 
 /** A row of a tree as it was seen last. */
@@ -44,26 +37,6 @@ export function valueOf<T>(row: SeenRow, kind: RowKind<T>, key: string): T | und
   return row.value as T;
 }
 
-const storedOutcomeSchema = z.object({
-  /** False for a batch without entries. */
-  hasRow: z.boolean(),
-  warnings: z.array(
-    z.object({
-      accountId: z.string(),
-      limit: limitNameSchema,
-      used: z.number(),
-      max: z.number(),
-      holder: accountHolderSchema.optional(),
-    }),
-  ),
-  posted: z.array(z.string()),
-  timers: z.array(timerSchema),
-});
-/** An outcome without its entries, which the journal holds. */
-export type StoredOutcome = z.infer<typeof storedOutcomeSchema>;
-
-export const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], timers: [] };
-
 const headRowSchema = z.object({
   epoch: z.int(),
   holder: z.string().nullable(),
@@ -88,12 +61,6 @@ export const freshHeadRow: HeadRow = { head: freshHead, open: [], outcome: undef
 
 export function headText({ head, open, outcome }: HeadRow): string {
   return JSON.stringify({ ...head, open, outcome });
-}
-
-export function storedOutcome({ cursor, warnings, posted, timers }: Committed): StoredOutcome | undefined {
-  const hasRow = cursor !== 0;
-  const isPlain = hasRow && warnings.length === 0 && posted.length === 0 && timers.length === 0;
-  return isPlain ? undefined : { hasRow, warnings: [...warnings], posted: [...posted], timers: [...timers] };
 }
 
 const processRowSchema = z.object({

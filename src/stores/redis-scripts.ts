@@ -68,6 +68,7 @@ local operations = {
   row = function(a) redis.call('HSET', rows, a[1], version .. '|' .. a[2]) end,
   gone = function(a) redis.call('HDEL', rows, a[1]) end,
   push = function(a) redis.call('RPUSH', KEYS[tonumber(a[1])], a[2]) end,
+  pull = function(a) redis.call('LREM', KEYS[tonumber(a[1])], 0, a[2]) end,
   put = function(a) redis.call('HSET', KEYS[tonumber(a[1])], a[2], a[3]) end,
   item = function(a)
     local ordinal = redis.call('HINCRBY', meta, 'o', 1)

@@ -9,7 +9,7 @@ import {
   type Timer,
 } from "../state/index.ts";
 import { RedisAgents } from "./redis-agents.ts";
-import { fields, pairOf, type TreeKeys } from "./redis-keys.ts";
+import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
 import { rowKinds } from "./redis-rows.ts";
 import type { Collection } from "./redis-session.ts";
 import type { PlacedArtifact } from "./redis-stored.ts";
@@ -135,6 +135,8 @@ export class RedisTables extends RedisAgents implements Tables {
     const isOpen = status === "open";
     if (isOpen === (before?.status === "open")) return;
     tell("open", isOpen ? "at" : "look");
+    if (isOpen) session.do("place", { key: tree.open }, member, String(openedAt));
+    else session.do("unplace", { key: tree.open }, member);
     const row = this.headRow(request);
     const others = row.open.filter((id) => id !== requestId);
     this.putHeadRow(request, { ...row, open: isOpen ? [...others, requestId] : others });
@@ -181,9 +183,4 @@ export class RedisTables extends RedisAgents implements Tables {
     const key = tree.ofAgent("artifacts", agentId);
     return { field, key, empty: [], load: () => this.reader.artifactMembers(tree, key, field) };
   }
-}
-
-/** A request in lists that are ordered by time: those of one time by their ids. */
-export function requestMember({ requestId, agentId }: Pick<AgentRequest, "requestId" | "agentId">): string {
-  return JSON.stringify([requestId, agentId]);
 }

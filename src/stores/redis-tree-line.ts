@@ -5,6 +5,7 @@ import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
 import { Answers, Missing, NotTogether } from "./redis-answers.ts";
 import { TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection } from "./redis-connection.ts";
+import { noticeOf } from "./redis-foreign-writes.ts";
 import type { RedisHints, ToldHints } from "./redis-hints.ts";
 import type { TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
@@ -131,8 +132,8 @@ export class TreeLine {
   async #apply(session: TreeSession): Promise<Applied> {
     const { connection, hints, owner, channel } = this.#context;
     const told = await hints.tell(session.hints);
-    const isNews = session.written.size > 0 || session.operations.some(([name]) => name !== "highest");
-    const message = isNews ? `${owner} ${this.tree.tag}` : "";
+    const notice = noticeOf(session);
+    const message = notice && `${owner} ${notice}`;
     const transaction = encoded(session, { id: randomUUID(), owner, hintsAt: told.at, channel, message });
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, before, after } = transaction;
@@ -143,7 +144,7 @@ export class TreeLine {
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
       this.#correct(session, told);
-      if (isNews) this.#context.onChanged(session);
+      if (notice) this.#context.onChanged(session);
     }
     return applied;
   }

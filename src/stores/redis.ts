@@ -19,6 +19,7 @@ export function redisStores(options: RedisStoresOptions): Stores {
   const database = new RedisDatabase(checkedOptions(options));
   return {
     ...localStores("redis", database),
+    standing: (tenant, rootAgentId) => database.standing(tenant, rootAgentId),
     /** Each batch is judged by itself; those of one tree go in one transaction. */
     commit: async (batches, now, steady = now) => {
       const judged = batches.map((batch) =>

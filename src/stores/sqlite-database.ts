@@ -1,11 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
+import type { ForeignWrites } from "./foreign-write.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
 import { prepareFile } from "./sqlite-file.ts";
-import { ForeignWrites } from "./sqlite-foreign-writes.ts";
+import { SqliteForeignWrites } from "./sqlite-foreign-writes.ts";
 import { SqliteTrees } from "./sqlite-trees.ts";
 
 export interface SqliteOptions {
@@ -41,7 +42,7 @@ export class SqliteDatabase implements LocalDatabase {
   readonly tables: LocalTables;
   readonly #path: string;
   readonly #connection: SqliteConnection;
-  readonly #foreignWrites: ForeignWrites;
+  readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
   /** The last write in line; absent when nobody waits. */
   #line: Promise<void> | undefined;
@@ -57,7 +58,7 @@ export class SqliteDatabase implements LocalDatabase {
     } catch (error) {
       throw translated(error, path);
     }
-    this.#foreignWrites = new ForeignWrites(() => this.#connection.dataVersion());
+    this.#foreignWrites = new SqliteForeignWrites(() => this.#connection.dataVersion());
   }
 
   write<T>(work: () => T): Promise<T> {
@@ -83,7 +84,7 @@ export class SqliteDatabase implements LocalDatabase {
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
   }
 
-  onForeignWrite(listener: () => void): () => void {
+  onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
     return this.#foreignWrites.listen(listener);
   }
 

@@ -1,10 +1,12 @@
+import type { ForeignWrites } from "./foreign-write.ts";
+
 /** How often others' writes are looked for, in milliseconds. */
 const POLL_MS = 60;
 
-/** Tells listeners when another connection has written. Looks only while somebody listens, and keeps no process alive. */
-export class ForeignWrites {
+/** Tells listeners when another connection has written; to what is not known. Looks only while somebody listens, and keeps no process alive. */
+export class SqliteForeignWrites {
   readonly #version: () => unknown;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Set<(writes: ForeignWrites) => void>();
   #timer: NodeJS.Timeout | undefined;
   #last: unknown;
 
@@ -13,9 +15,9 @@ export class ForeignWrites {
     this.#version = version;
   }
 
-  listen(listener: () => void): () => void {
+  listen(listener: (writes: ForeignWrites) => void): () => void {
     // A function of its own, so that the same listener may come twice.
-    const entry = (): void => listener();
+    const entry = (writes: ForeignWrites): void => listener(writes);
     this.#listeners.add(entry);
     if (!this.#timer) {
       this.#last = this.#look();
@@ -38,7 +40,7 @@ export class ForeignWrites {
     const version = this.#look();
     if (version === undefined || version === this.#last) return;
     this.#last = version;
-    for (const listener of this.#listeners) listener();
+    for (const listener of this.#listeners) listener("any");
   }
 
   #look(): unknown {

@@ -1,26 +1,11 @@
 import type { StatementSync } from "node:sqlite";
-import { z } from "zod";
-import { limitNameSchema } from "../budget/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
-import { timerSchema } from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, type Row, textOrNullOf } from "./sqlite-row.ts";
 import type { AgentSlot, KeptHead } from "./sqlite-slot.ts";
+import { plainOutcome, type StoredOutcome, storedOutcome, storedOutcomeSchema } from "./stored-outcome.ts";
 import type { Head } from "./tables.ts";
-
-/** An outcome without its entries, which the journal holds. */
-const storedOutcomeSchema = z.object({
-  /** False for a batch without entries. */
-  hasRow: z.boolean(),
-  warnings: z.array(z.object({ accountId: z.string(), limit: limitNameSchema, used: z.number(), max: z.number() })),
-  posted: z.array(z.string()),
-  timers: z.array(timerSchema),
-});
-export type StoredOutcome = z.infer<typeof storedOutcomeSchema>;
-
-/** What most batches are answered; stored as null. */
-const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], timers: [] };
 
 /** The short rows that every commit rewrites. */
 export class SqliteHeads {
@@ -98,8 +83,7 @@ function headOf(row: Row, where: string): Head {
   };
 }
 
-function textOf({ cursor, warnings, posted, timers }: Committed): string | null {
-  const hasRow = cursor > 0;
-  const isPlain = hasRow && warnings.length === 0 && posted.length === 0 && timers.length === 0;
-  return isPlain ? null : JSON.stringify({ hasRow, warnings, posted, timers });
+function textOf(outcome: Committed): string | null {
+  const stored = storedOutcome(outcome);
+  return stored ? JSON.stringify(stored) : null;
 }

@@ -197,6 +197,10 @@ export class SqliteTables implements Tables {
     return this.#waiting.dueTimers(moment, limit);
   }
 
+  timer(key: AgentKey, timerId: string): Timer | undefined {
+    return this.#ofAgent(key, (slot) => this.#waiting.timer(slot, timerId), undefined);
+  }
+
   nextTimerAt(): number | undefined {
     return this.#waiting.nextTimerAt();
   }
@@ -211,6 +215,10 @@ export class SqliteTables implements Tables {
 
   putProcess(row: ProcessRow): void {
     this.#waiting.putProcess(row);
+  }
+
+  removeProcess(processId: string): void {
+    this.#waiting.removeProcess(processId);
   }
 
   #lastCursor(slot: AgentSlot): number {

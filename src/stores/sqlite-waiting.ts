@@ -17,11 +17,13 @@ export class SqliteWaiting {
       | "setTimer"
       | "clearTimer"
       | "timers"
+      | "timer"
       | "dueTimers"
       | "nextTimer"
       | "process"
       | "processes"
-      | "putProcess",
+      | "putProcess"
+      | "removeProcess",
       StatementSync
     >
   >;
@@ -40,6 +42,7 @@ export class SqliteWaiting {
       ),
       clearTimer: connection.prepare("DELETE FROM timers WHERE agent = ? AND timer_id = ?"),
       timers: connection.prepare("SELECT timer FROM timers WHERE agent = ? ORDER BY due_at, timer_id"),
+      timer: connection.prepare("SELECT timer FROM timers WHERE agent = ? AND timer_id = ?"),
       dueTimers: connection.prepare("SELECT timer FROM timers WHERE due_at <= ? ORDER BY due_at"),
       nextTimer: connection.prepare("SELECT due_at FROM timers ORDER BY due_at LIMIT 1"),
       process: connection.prepare("SELECT * FROM processes WHERE process_id = ?"),
@@ -50,6 +53,7 @@ export class SqliteWaiting {
            start_time = excluded.start_time, heartbeat_at = excluded.heartbeat_at,
            clock_offset = excluded.clock_offset`,
       ),
+      removeProcess: connection.prepare("DELETE FROM processes WHERE process_id = ?"),
     };
   }
 
@@ -83,6 +87,11 @@ export class SqliteWaiting {
     return this.#statements.timers.all(slot.id).map(timerIn);
   }
 
+  timer(slot: AgentSlot, timerId: string): Timer | undefined {
+    const row = this.#statements.timer.get(slot.id, wellFormed(timerId, "timer id"));
+    return row && timerIn(row);
+  }
+
   dueTimers(moment: Moment, limit: number): Timer[] {
     const due: Timer[] = [];
     // Where the two times differ, one that seems due may not be.
@@ -111,6 +120,10 @@ export class SqliteWaiting {
   putProcess({ processId, pid, bootId, startTime, heartbeatAt, clockOffset }: ProcessRow): void {
     const id = wellFormed(processId, "process id");
     this.#statements.putProcess.run(id, pid, bootId, startTime, heartbeatAt, clockOffset);
+  }
+
+  removeProcess(processId: string): void {
+    this.#statements.removeProcess.run(wellFormed(processId, "process id"));
   }
 }
 

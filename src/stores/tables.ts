@@ -80,6 +80,7 @@ export interface Tables {
   process(processId: string): ProcessRow | undefined;
   processes(): ProcessRow[];
   putProcess(row: ProcessRow): void;
+  removeProcess(processId: string): void;
 }
 
 export const freshHead: Head = Object.freeze({

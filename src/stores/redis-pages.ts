@@ -1,0 +1,85 @@
+import type { RedisConnection } from "./redis-connection.ts";
+import { evaluate } from "./redis-connection.ts";
+import { compareMembers, type Member, type MemberLists } from "./redis-merge.ts";
+import { pagesScript } from "./redis-read-scripts.ts";
+import { textsOf } from "./redis-replies.ts";
+
+/** Members of one list that are read at once. */
+const PAGE = 200;
+
+/** How sorted lists are read: by the names of their members, or by their scores. */
+export interface Order {
+  readonly by: "name" | "score";
+  /** Only scores up to this one. */
+  readonly until?: number;
+  /** How many are wanted of all lists together, about. */
+  readonly wanted: number;
+}
+
+/** Several sorted lists, page by page; the first page of all of them is one command, on a cluster one for each. */
+export function pagesOf(connection: RedisConnection, keys: readonly string[], order: Order): MemberLists {
+  const size = Math.max(1, Math.min(PAGE, order.wanted));
+  const read = (
+    some: readonly string[],
+    from: Member | undefined,
+    offset: number,
+    count: number,
+  ): Promise<Member[][]> => readPages(connection, some, order, { from, offset, count });
+  const following = async (key: string, after: Member | undefined, skipped: number): Promise<Member[]> => {
+    // Others of the same score may come before it.
+    for (let offset = skipped; ; offset += PAGE) {
+      const [page = []] = await read([key], after, offset, PAGE);
+      const later = laterThan(page, after);
+      if (later.length > 0 || page.length < PAGE) return later;
+    }
+  };
+  return {
+    first: async (after) => {
+      const pages = await read(keys, after, 0, size);
+      return Promise.all(
+        pages.map(async (page, index) => {
+          const later = laterThan(page, after);
+          const isShort = later.length > 0 || page.length < size;
+          return isShort ? later : following(keys[index] ?? "", after, size);
+        }),
+      );
+    },
+    next: (index, after) => following(keys[index] ?? "", after, 0),
+  };
+}
+
+function laterThan(page: readonly Member[], after: Member | undefined): Member[] {
+  return after ? page.filter((member) => compareMembers(member, after) > 0) : [...page];
+}
+
+interface Place {
+  readonly from: Member | undefined;
+  readonly offset: number;
+  readonly count: number;
+}
+
+async function readPages(
+  connection: RedisConnection,
+  keys: readonly string[],
+  { by, until }: Order,
+  { from, offset, count }: Place,
+): Promise<Member[][]> {
+  const start = by === "name" ? (from === undefined ? "-" : `(${from.member}`) : String(from?.score ?? "-inf");
+  const end = by === "name" ? "+" : String(until ?? "+inf");
+  const args = [by, start, end, offset, count];
+  const answers = await connection.run(async (client): Promise<unknown[]> => {
+    // The lists lie in slots of their own.
+    const groups = "slots" in client ? keys.map((key) => [key]) : [keys];
+    const answered = await Promise.all(groups.map((group) => evaluate(client, pagesScript, group, args)));
+    return answered.flat();
+  });
+  return answers.map((answer) => {
+    const texts = textsOf(answer);
+    const members: Member[] = [];
+    const step = by === "name" ? 1 : 2;
+    for (let at = 0; at < texts.length; at += step) {
+      members.push({ member: texts[at] ?? "", score: by === "name" ? 0 : Number(texts[at + 1]) });
+    }
+    return members;
+  });
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from "vitest";
+import { CorruptRecordError } from "../../src/errors/index.ts";
+import type { Stores } from "../../src/stores/index.ts";
+import { messageOf, note } from "./entry-fixtures.ts";
+import { NOW, ROOT, TENANT } from "./names.ts";
+import { approved, opening, requestOf } from "./request-fixtures.ts";
+import { keyOf, Owner, openAgent } from "./stores-fixtures.ts";
+
+const artifact = { artifactId: "a1", name: "a", contentType: "text/plain", size: 1, createdAt: NOW, content: "x" };
+const requestId = `${ROOT}#1:1:0:1`;
+
+const readings = {
+  record: (stores) => stores.readAgent(keyOf()),
+  list: (stores) => stores.listAgents({ tenant: TENANT }),
+  acquire: (stores) => stores.acquire(keyOf(), "here", 1000, NOW),
+  openTurn: (stores) => stores.openTurn(keyOf(), { input: null, actorId: null, limits: null, ifBusy: "queue" }, NOW),
+  journal: (stores) => stores.readJournal(keyOf(), 1),
+  tree: (stores) => stores.readTree(TENANT, ROOT, 0, 10),
+  messages: (stores) => stores.messages(keyOf()),
+  message: (stores) => stores.messagesById(keyOf(), ["m1"]),
+  artifacts: (stores) => stores.artifacts(keyOf()),
+  artifact: (stores) => stores.artifact(keyOf(), "a1"),
+  inbox: (stores) => stores.inbox(keyOf()),
+  accounts: (stores) => stores.accounts(TENANT, ROOT),
+  requests: (stores) => stores.requests({ tenant: TENANT }),
+  request: (stores) => stores.request(keyOf(), requestId),
+  decide: (stores) => stores.decide(keyOf(), requestId, approved, NOW),
+  exportTree: (stores) => stores.exportTree(TENANT, ROOT),
+  timers: (stores) => stores.dueTimers(NOW + 99, 10),
+  standing: (stores) => stores.standing(TENANT, ROOT),
+} satisfies Record<string, (stores: Stores) => Promise<unknown>>;
+
+export type Reading = keyof typeof readings;
+
+/** Where something is stored that can be changed behind the back of the stores. */
+export interface Place {
+  /** Stores there that know of nothing yet. */
+  open(): Stores;
+  /** All that is stored. */
+  contents(): Promise<unknown>;
+}
+
+/** What is changed, how, and what has to be refused then. */
+export type Tampering<P extends Place> = readonly [
+  what: string,
+  tamper: (place: P) => Promise<unknown>,
+  refused: readonly Reading[],
+];
+
+export interface Tamperings<P extends Place> {
+  readonly list: readonly Tampering<P>[];
+  /** Makes `{}` of the account of the turn. */
+  readonly breakAccount: (place: P) => Promise<unknown>;
+  /** How the broken account is named. */
+  readonly accountName: RegExp;
+  /** Puts this in the place of the record's `"metadata":{}`. */
+  readonly replaceMetadata: (place: P, text: string) => Promise<unknown>;
+}
+
+/** One agent that has a bit of everything. */
+async function fill(stores: Stores): Promise<void> {
+  const owner = await openAgent(stores, { turnBudget: { deadline: NOW + 9 } });
+  await owner.commit({ entries: [note("one")], messages: [messageOf("m1")], artifacts: [artifact] });
+  await owner.commit(opening(requestOf(owner, 0)));
+  await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+  await stores.close();
+}
+
+/** Row S10. */
+export function corruptContract<P extends Place>(title: string, make: () => P, tamperings: Tamperings<P>): void {
+  const filled = async (): Promise<P> => {
+    const place = make();
+    await fill(place.open());
+    return place;
+  };
+
+  describe(`a stored record of ${title} that was tampered with (row S10)`, () => {
+    test.each(tamperings.list)("is refused and left as it is: %s", async (_what, tamper, refused) => {
+      const place = await filled();
+      const untouched = await place.contents();
+      await tamper(place);
+      const before = await place.contents();
+      expect(before).not.toEqual(untouched);
+      const stores = place.open();
+      for (const name of refused) {
+        const failure = await readings[name](stores).catch((error: unknown) => error);
+        expect(failure, name).toBeInstanceOf(CorruptRecordError);
+      }
+      await stores.close();
+      expect(await place.contents()).toEqual(before);
+    });
+
+    test("is named, and does not hold up what does not need it", async () => {
+      const place = await filled();
+      await tamperings.breakAccount(place);
+      const stores = place.open();
+      const owner = await new Owner(stores, keyOf()).acquire();
+      const moves = [{ type: "activity", accountId: `turn:${ROOT}#1`, isActive: true } as const];
+      const failed = owner.commit({ entries: [note("x")], moves });
+      await expect(failed).rejects.toThrow(tamperings.accountName);
+      expect((await owner.commit({ entries: [note("fine")] })).entries).toHaveLength(1);
+      await stores.close();
+    });
+
+    test("becomes nothing but data where it holds markers of classes and prototypes", async () => {
+      const place = await filled();
+      const marked = '"metadata":{"__proto__":{"isAdmin":true},"constructor":{"name":"Agent"},"$class":"Agent"}';
+      await tamperings.replaceMetadata(place, marked);
+      const stores = place.open();
+      const record = await stores.readAgent(keyOf());
+      await stores.close();
+      expect(Object.getPrototypeOf(record?.metadata)).toBe(Object.prototype);
+      expect(record?.metadata["isAdmin"]).toBeUndefined();
+      expect(record?.metadata).toEqual({ constructor: { name: "Agent" }, $class: "Agent" });
+      expect(({} as Record<string, unknown>)["isAdmin"]).toBeUndefined();
+    });
+  });
+}

@@ -1,0 +1,242 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Stores } from "../../src/stores/index.ts";
+import { modelRequested, note, reservationIn, settled, toolStarted } from "./entry-fixtures.ts";
+import { NOW, ROOT, TENANT, TURN } from "./names.ts";
+import { approved, opening, requestOf } from "./request-fixtures.ts";
+import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
+import { openChild } from "./tree-fixtures.ts";
+
+/** Two clients of one place, as two processes have them. */
+export interface TwoClients {
+  readonly mine: Stores;
+  readonly theirs: Stores;
+}
+
+/** Model calls of the agent, one after the other. */
+async function use(owner: Owner, times: number): Promise<void> {
+  const { agentId } = owner.key;
+  const turnId = `${agentId}#1`;
+  const request = modelRequested({ accountId: `turn:${turnId}`, agentId }, { turnId });
+  for (let count = 0; count < times; count += 1) {
+    const reservation = reservationIn(await owner.commit({ entries: [request] }));
+    await owner.commit(settled(reservation, { tokens: 10, costMicros: 1 }));
+  }
+}
+
+export function sharingContract(title: string, open: () => TwoClients): void {
+  describe(`two clients of one ${title}`, () => {
+    let mine: Stores;
+    let theirs: Stores;
+    beforeEach(() => {
+      ({ mine, theirs } = open());
+    });
+    afterEach(async () => {
+      await mine.close();
+      await theirs.close();
+    });
+
+    test("see each other's commands and moves in the very next commit", async () => {
+      const owner = await openAgent(mine, { budget: { maxTokens: 1000 } });
+      const reservation = reservationIn(await owner.commit({ entries: [modelRequested()] }));
+      await theirs.pause(keyOf(), "ann", NOW);
+      const start = toolStarted();
+      expect((await owner.commit({ entries: [start] })).entries).toMatchObject([{ reason: "paused", agentId: ROOT }]);
+      await theirs.resume(keyOf(), "ann", NOW);
+      expect((await owner.commit({ entries: [start] })).entries).toMatchObject([{ type: "tool.started" }]);
+
+      await theirs.registerProcess(elsewhere, NOW + 2 * LEASE_MS);
+      const taken = await new Owner(theirs, keyOf()).acquire(elsewhere, NOW + 2 * LEASE_MS);
+      await taken.commit(settled(reservation, { tokens: 900 }));
+      expect(await mine.commit([owner.batch({ entries: [note("late")] })], NOW)).toEqual([
+        { type: "stale", epoch: taken.epoch, seq: taken.seq },
+      ]);
+      const back = await new Owner(mine, keyOf()).acquire(undefined, NOW + 9 * LEASE_MS);
+      const refused = await back.commit({ entries: [modelRequested()] });
+      expect(refused.entries).toMatchObject([{ reason: "budget", limit: "maxTokens" }]);
+    });
+
+    test("a cursor is given once, whoever writes, and a reader who goes on from any cursor misses nothing", async () => {
+      const root = await openAgent(mine);
+      const kid = await openChild(root, "kid");
+      const other = await new Owner(theirs, kid.key).acquire();
+      const read: number[] = [];
+      let isOver = false;
+      const reading = (async () => {
+        for (let wasOver = false; !wasOver; ) {
+          wasOver = isOver;
+          read.push(...(await theirs.readTree(TENANT, ROOT, read.at(-1) ?? 0, 7)).map((row) => row.cursor));
+        }
+      })();
+      const cursors: number[] = [];
+      const write = async (owner: Owner): Promise<void> => {
+        for (let round = 0; round < 60; round += 1) cursors.push((await owner.commit({ entries: [note("x")] })).cursor);
+      };
+      await Promise.all([write(root), write(other)]);
+      isOver = true;
+      await reading;
+      const all = (await mine.readTree(TENANT, ROOT, 0, 1000)).map((row) => row.cursor);
+      expect(new Set(cursors).size).toBe(120);
+      expect(all).toEqual(all.toSorted((a, b) => a - b));
+      expect(all).toEqual(expect.arrayContaining(cursors));
+      // The last look was at most seven rows behind.
+      expect(read).toEqual(all.slice(0, read.length));
+      expect(all.length - read.length).toBeLessThan(120);
+    });
+
+    test("lose no update of a shared account when both write at once", async () => {
+      const root = await openAgent(mine);
+      const kid = await openChild(root, "kid");
+      const other = await new Owner(theirs, kid.key).acquire();
+      await Promise.all([use(root, 100), use(other, 100)]);
+      const accounts = await theirs.accounts(TENANT, ROOT);
+      expect(accounts.find((account) => account.id === `turn:${TURN}`)).toMatchObject({
+        used: { tokens: 2000, costMicros: 200, treeSteps: 200, steps: 100 },
+        reserved: { tokens: 0 },
+      });
+    });
+
+    test("of many who acquire, decide and open at once, one wins each time (F20)", async () => {
+      const owner = await openAgent(mine);
+      const request = requestOf(owner, 0);
+      await owner.commit(opening(request));
+      const decided = await Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          (index % 2 ? mine : theirs).decide(keyOf(), request.requestId, { ...approved, by: `p${index}` }, NOW),
+        ),
+      );
+      expect(decided.filter((outcome) => outcome.type === "decided")).toHaveLength(1);
+      expect(decided.filter((outcome) => outcome.type === "conflict")).toHaveLength(39);
+      expect((await theirs.inbox(keyOf())).filter((item) => item.kind === "decision")).toHaveLength(1);
+
+      const created = await Promise.all([mine, theirs, mine, theirs].map((stores) => openTurn(stores, "queue")));
+      expect(new Set(created).size).toBe(4);
+
+      await owner.stores.release(keyOf(), owner.epoch, { isLeaving: true });
+      await theirs.registerProcess(elsewhere, NOW);
+      const outcomes = await Promise.all([
+        mine.acquire(keyOf(), here.processId, LEASE_MS, NOW),
+        theirs.acquire(keyOf(), elsewhere.processId, LEASE_MS, NOW),
+      ]);
+      expect(outcomes.map((outcome) => outcome.type).sort()).toEqual(["acquired", "held"]);
+    });
+
+    test("whoever waits for a tree that others keep changing has it to itself in the end", async () => {
+      const root = await openAgent(mine);
+      const kids: Owner[] = [];
+      for (let index = 0; index < 30; index += 1) kids.push(await openChild(root, `kid${index}`));
+      let isOver = false;
+      const busy = kids.map(async (kid) => {
+        const record = { status: "ready", turnCount: 0, lastActivity: NOW, error: null, checkpoint: null } as const;
+        while (!isOver) await kid.commit({ entries: [note("busy")], owned: record });
+      });
+      // It reads every record of the tree, each of which is changed all the time.
+      const paused = await theirs.pause(keyOf(), "ann", NOW);
+      isOver = true;
+      await Promise.all(busy);
+      expect(paused).toMatchObject({ type: "marked" });
+      for (const kid of kids) expect((await mine.inbox(kid.key)).map((item) => item.kind)).toContain("pause");
+    });
+
+    test("who fight for the same agents never own one both, and leave journals without gap or fork (F3)", async () => {
+      const agents = Array.from({ length: 20 }, (_, index) => keyOf(`desk-${index}`));
+      for (const { agentId } of agents) await mine.createAgent(identityOf(agentId), null);
+      const written = new Map<string, string[]>();
+      let time = NOW;
+      const fight = async (stores: Stores, processId: string, rounds: number): Promise<number> => {
+        const owners = new Map<string, Owner>();
+        let stale = 0;
+        await stores.registerProcess({ ...elsewhere, processId }, NOW);
+        for (let round = 0; round < rounds; round += 1) {
+          const key = agents[(round * 7) % agents.length] ?? keyOf();
+          // By now the other one's last sign of life is too old to count.
+          time += 2 * LEASE_MS;
+          let owner = owners.get(key.agentId);
+          if (!owner || round % 3 === 0) {
+            const taken = await stores.acquire(key, processId, LEASE_MS, time);
+            if (taken.type !== "acquired") continue;
+            owner = Object.assign(new Owner(stores, key), { epoch: taken.epoch, seq: taken.seq });
+            owners.set(key.agentId, owner);
+          }
+          const id = `${processId} ${round}`;
+          const [outcome] = await stores.commit([{ ...owner.batch({ entries: [note(id)] }), id }], NOW);
+          if (outcome?.type === "stale") stale += 1;
+          else {
+            owner.moved(outcome);
+            written.set(key.agentId, [...(written.get(key.agentId) ?? []), id]);
+          }
+        }
+        return stale;
+      };
+      const stale = await Promise.all([fight(mine, "mine", 600), fight(theirs, "theirs", 600)]);
+      expect(stale[0] + stale[1]).toBeGreaterThan(50);
+      for (const key of agents) {
+        const entries = (await theirs.readJournal(key, 1)).flatMap((row) => row.entries);
+        expect(entries.map((entry) => entry.seq)).toEqual(entries.map((_, index) => index + 1));
+        const epochs = entries.map((entry) => entry.epoch);
+        expect(epochs).toEqual(epochs.toSorted((a, b) => a - b));
+        const notes = entries.map((entry) => (entry.type === "warning" ? entry.message : ""));
+        expect(notes.toSorted()).toEqual((written.get(key.agentId) ?? []).toSorted());
+      }
+    });
+
+    test("who works and what is waited for is read as it stood at one moment", async () => {
+      const root = await openAgent(mine);
+      const kid = await openChild(root, "kid");
+      const other = await new Owner(theirs, kid.key).acquire();
+      const accountId = `turn:${other.key.agentId}#1`;
+      const active = (isActive: boolean) => ({ moves: [{ type: "activity", accountId, isActive } as const] });
+      let isOver = false;
+      const asking = (async () => {
+        for (let index = 0; index < 60; index += 1) {
+          const request = requestOf(other, index);
+          // Whoever asks comes to rest with it, and goes on with what was decided.
+          await other.commit({ ...opening(request), ...active(false) });
+          await mine.decide(other.key, request.requestId, approved, NOW);
+          await other.commit({ acknowledged: [`decision:${request.requestId}`], ...active(true) });
+        }
+        isOver = true;
+      })();
+      const seen: number[] = [];
+      while (!isOver) {
+        const standing = await mine.standing(TENANT, ROOT);
+        if (!standing) continue;
+        const account = standing.accounts.find(({ id }) => id === accountId);
+        seen.push(standing.openRequests.length);
+        expect({ open: standing.openRequests.length, active: account?.activeCount }).toEqual({ open: 1, active: 0 });
+      }
+      await asking;
+      expect(seen.length).toBeGreaterThan(0);
+    });
+
+    test("a write of the other one is noticed; an own one is not news, nor any after listening ended", async () => {
+      const owner = await openAgent(mine);
+      let calls = 0;
+      let news = Promise.withResolvers<void>();
+      const end = mine.onForeignWrite(() => {
+        calls += 1;
+        news.resolve();
+      });
+      await theirs.pause(keyOf(), "ann", NOW);
+      // What was written before anything could be heard is told as soon as that is possible.
+      await news.promise;
+      news = Promise.withResolvers();
+      await owner.commit({ entries: [note("own")] });
+      await theirs.resume(keyOf(), "ann", NOW);
+      await news.promise;
+      end();
+      const before = calls;
+      const again = Promise.withResolvers<void>();
+      const endAgain = mine.onForeignWrite(() => again.resolve());
+      await theirs.pause(keyOf(), "ann", NOW);
+      await again.promise;
+      endAgain();
+      expect(calls).toBe(before);
+    });
+  });
+}
+
+async function openTurn(stores: Stores, ifBusy: "queue"): Promise<string> {
+  const outcome = await stores.openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy }, NOW);
+  if (!("turnId" in outcome)) throw new Error(`no turn: ${outcome.type}`);
+  return outcome.turnId;
+}
