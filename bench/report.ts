@@ -1,5 +1,5 @@
 import type { Samples } from "./rounds.ts";
-import { median, quantile } from "./statistics.ts";
+import { median, medianInterval, quantile } from "./statistics.ts";
 import type { Pair, Study, Unit } from "./study.ts";
 
 /** One line of the result: ours on some stores against what is bare. */
@@ -20,13 +20,19 @@ export interface Row {
 /** A row with what a person needs to judge it. */
 export interface DetailedRow {
   readonly row: Row;
+  /** The middle half of the rounds. */
   readonly spread: { readonly ours: Range; readonly bare: Range };
   /** ours / bare of the processor time per unit of work, by round: the two samples of a round lie next to each other. */
-  readonly processor: { readonly ratio: number; readonly range: Range };
+  readonly processor: {
+    readonly ratio: number;
+    /** The middle half of the rounds. */
+    readonly range: Range;
+    /** Where the ratio lies with a probability of about 95 %, as far as the rounds tell. */
+    readonly interval: Range;
+  };
 }
 
 interface Range {
-  /** The middle half of the rounds lies between these. */
   readonly low: number;
   readonly high: number;
 }
@@ -55,7 +61,11 @@ export function rowsOf(
     const ratios = samplesOfOurs.map(
       ({ processorMs }, round) => processorMs / (samplesOfBare[round]?.processorMs ?? Number.NaN),
     );
-    return { row, spread, processor: { ratio: median(ratios), range: rangeOf(ratios) } };
+    return {
+      row,
+      spread,
+      processor: { ratio: median(ratios), range: rangeOf(ratios), interval: medianInterval(ratios) },
+    };
   });
 }
 
@@ -85,6 +95,7 @@ export function table(rows: readonly DetailedRow[]): string {
     "between",
     "cpu ratio",
     "± %",
+    "95 %",
   ];
   const body = rows.map(({ row, spread, processor }) => [
     row.variant === undefined ? row.name : `${row.name}, ${row.variant}`,
@@ -99,6 +110,7 @@ export function table(rows: readonly DetailedRow[]): string {
     `${(spread.ours.low / spread.bare.high).toFixed(2)}-${(spread.ours.high / spread.bare.low).toFixed(2)}`,
     processor.ratio.toFixed(2),
     percent(processor.range, processor.ratio),
+    `${processor.interval.low.toFixed(2)}-${processor.interval.high.toFixed(2)}`,
   ]);
   const lines = [head, ...body];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));

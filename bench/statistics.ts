@@ -11,3 +11,12 @@ export function quantile(values: readonly number[], share: number): number {
 export function median(values: readonly number[]): number {
   return quantile(values, 0.5);
 }
+
+/**
+ * Between which the median lies of what the values are drawn from, with about 95 % probability; nothing is assumed of how they
+ * are spread (ranks, by the binomial distribution). Few values give a wide one: with less than six it is all of them.
+ */
+export function medianInterval(values: readonly number[]): { readonly low: number; readonly high: number } {
+  const reach = 1.96 / (2 * Math.sqrt(values.length));
+  return { low: quantile(values, Math.max(0, 0.5 - reach)), high: quantile(values, Math.min(1, 0.5 + reach)) };
+}

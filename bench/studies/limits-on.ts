@@ -21,7 +21,6 @@ function allLimits(): Budget {
     maxToolCalls: 100,
     maxTreeSteps: 100,
     maxTreeToolCalls: 100,
-    strict: true,
     finalAnswer: true,
   };
 }
@@ -41,8 +40,8 @@ export const limitsOn: Study = {
   name: "limits-on",
   title: "a turn of 5 steps with all limits on, against the same turn with none",
   unit: "ms/turn",
-  plan: (quick) => (quick ? { warmUps: 2, rounds: 11 } : { warmUps: 5, rounds: 61 }),
-  pairs: async (quick) => limitsPairs(quick ? 10 : 15),
+  plan: (quick) => (quick ? { warmUps: 2, rounds: 11 } : { warmUps: 5, rounds: 201 }),
+  pairs: async (quick) => limitsPairs(quick ? 10 : 8),
 };
 
 /** `turns`: of one sample, each of an agent of its own. */
