@@ -74,12 +74,20 @@ export class RedisForeignWrites {
     client.on("message", (_channel: string, message: string) => {
       if (!message.startsWith(`${this.#owner} `)) this.#tell(this.#writeOf(message));
     });
-    // What was written while the connection was away was not heard.
-    client.on("ready", () => this.#tell("any"));
+    let isHeard = false;
+    client.on("ready", () => {
+      if (!isHeard) return;
+      // What was written while the connection was away was not heard. A connection that breaks once more comes here again.
+      client.subscribe(this.#keys.channel()).then(
+        () => this.#tell("any"),
+        () => undefined,
+      );
+    });
     while (!this.#isClosed) {
       try {
         if (client.status === "wait" || client.status === "end") await client.connect();
         await client.subscribe(this.#keys.channel());
+        isHeard = true;
         return client;
       } catch {
         await delay(RETRY_MS, undefined, { ref: false });

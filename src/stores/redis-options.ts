@@ -73,6 +73,8 @@ export function nodeSettings(timeoutMs: number) {
     protocol: 2,
     keyPrefix: "",
     autoResendUnfulfilledCommands: false,
+    // Whoever listens subscribes again: the client's own attempt rejects unheard when the connection breaks once more.
+    autoResubscribe: false,
     maxRetriesPerRequest: 0,
     connectTimeout: timeoutMs,
     socketTimeout: timeoutMs,
