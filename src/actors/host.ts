@@ -1,6 +1,6 @@
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
-import type { PriceBook } from "../model/index.ts";
+import type { ModelDelta, PriceBook } from "../model/index.ts";
 import type {
   AgentIdentity,
   AgentRequest,
@@ -9,10 +9,10 @@ import type {
   EntryOf,
   FactBody,
   IntentBody,
+  Json,
   Message,
   Refusal,
   Timer,
-  TroupeEventBody,
   TurnOutcome,
   TurnState,
 } from "../state/index.ts";
@@ -90,6 +90,15 @@ export interface BackgroundDesk {
   cancel(childId: string, reason: string): Promise<boolean>;
 }
 
+/** Those who watch what is not stored. */
+export interface Viewers {
+  /** Whether anybody does. It asks no store. */
+  isAny(): boolean;
+  /** The answer of a granted call is shown as it is written, from now until `end()`. */
+  showAnswer(granted: EntryOf<"model.requested">): { add(delta: ModelDelta): void; end(): void };
+  showProgress(call: CallState, update: Json): void;
+}
+
 /**
  * The port through which effect actors act. The runtime implements it; one host per live agent.
  *
@@ -128,9 +137,7 @@ export interface Host {
   /** The whole conversation, oldest first. */
   archive(): readonly Message[];
   message(messageId: string): Message | undefined;
-  emit(turnId: string, step: number, event: TroupeEventBody): void;
-  /** Whether anybody listens to this agent's deltas. */
-  hasDeltaListeners(): boolean;
+  readonly viewers: Viewers;
   auth(turnId: string): Auth | undefined;
   /** Takes the turn's credentials, and secrets of the environment, out of what user code gives. */
   redactorOf(turnId: string): (text: string) => string;

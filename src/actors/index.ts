@@ -9,6 +9,7 @@ export type {
   Proposed,
   SpawnRequest,
   TurnMemory,
+  Viewers,
 } from "./host.ts";
 export { reportIdOf, reportMessage } from "./report.ts";
 export { requestKeyOf } from "./model-outcome.ts";

@@ -132,26 +132,31 @@ async function attempt(
   request: ModelRequest,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { turnId, step, reservation } = granted;
+  const { reservation } = granted;
   if (!reservation) return true;
   const { definition } = host;
   faultPoint("model.intent");
   const startedAt = host.clock.now();
   const key = requestKeyOf(granted);
-  const listening = host.hasDeltaListeners();
+  const listening = host.viewers.isAny();
   let received = 0;
   const noteCut = (): void => (listening ? host.notes.noteCut(key, received) : undefined);
   signal.addEventListener("abort", noteCut, { once: true });
   try {
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(sent, definition.maxOutputTokens, reservation);
-    const onDelta = (delta: ModelDelta): void => {
-      received += Buffer.byteLength(delta.text);
-      host.emit(turnId, step, { type: delta.type === "text" ? "text.delta" : "reasoning.delta", text: delta.text });
-    };
-    const response = await host.world.run(key, signal, (worldSignal) =>
-      definition.model.generate(bounded, { signal: worldSignal, onDelta: listening ? onDelta : undefined }),
-    );
+    const response = await host.world.run(key, signal, async (worldSignal) => {
+      const shown = listening ? host.viewers.showAnswer(granted) : undefined;
+      const onDelta = (delta: ModelDelta): void => {
+        received += Buffer.byteLength(delta.text);
+        if (!worldSignal.aborted) shown?.add(delta);
+      };
+      try {
+        return await definition.model.generate(bounded, { signal: worldSignal, onDelta: shown && onDelta });
+      } finally {
+        shown?.end();
+      }
+    });
     if (signal.aborted) return true;
     faultPoint("model.effect");
     respond(host, granted, response, host.clock.now() - startedAt);

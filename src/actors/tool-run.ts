@@ -38,7 +38,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     contextPercent: contextPercentOf(host, host.turn(turnId)),
     signal,
     idempotencyKey: callId,
-    progress: (update) => host.emit(turnId, step, { type: "tool.progress", callId, name: call.name, update }),
+    progress: (update) => host.viewers.showProgress(call, update),
     generate,
     async saveArtifact({ name, contentType, content }) {
       return await onLive(host, async (live) => {

@@ -8,6 +8,7 @@ import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { AuthBook } from "./auth-book.ts";
 import type { EventBus } from "./event-bus.ts";
+import type { LiveDesk } from "./live-desk.ts";
 
 /** What the live agents of a process are given, and whom they tell. */
 export interface LiveAgentsOptions {
@@ -20,6 +21,8 @@ export interface LiveAgentsOptions {
   readonly process: ProcessIdentity;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly bus: EventBus;
+  /** Shows what is not stored. */
+  readonly liveDesk: LiveDesk;
   readonly auth: AuthBook;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;

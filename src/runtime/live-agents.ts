@@ -44,7 +44,7 @@ export class LiveAgents implements Attended {
     this.#options = options;
     this.#inboxes = new InboxIntake(options.stores, this.#children);
     this.#committer = new Committer(options.stores, options.clock, options.random);
-    const { clock, prices, random, bus, auth } = options;
+    const { clock, prices, random, auth } = options;
     this.#around = {
       clock,
       prices,
@@ -58,10 +58,8 @@ export class LiveAgents implements Attended {
       auth: (turnId) => auth.of(turnId),
       redactorOf: (turnId) => auth.redactorOf(turnId),
       resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
-      hasListeners: (rootAgentId) => bus.hasListeners(rootAgentId),
       onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),
-      emit: ({ identity }, turnId, step, event) =>
-        bus.publishEphemeral(event, identity, { turnId, step, at: clock.now() }),
+      viewersOf: (identity) => options.liveDesk.viewersOf(identity),
       childResult: (activation, childId) => this.#children.of(childId, activation.turnEntries),
       onLost: (activation) => this.#forget(activation),
       successor: async (activation): Promise<Host> => {

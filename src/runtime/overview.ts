@@ -128,9 +128,9 @@ export function noted(agent: AgentOverview, event: TroupeEvent): AgentOverview {
     case "step.restarted":
       return { ...agent, activity: "retrying", text: "" };
     case "text.delta":
-      return { ...agent, activity: "thinking", text: agent.text + event.text };
+      return { ...agent, activity: "thinking", text: agent.text.slice(0, event.offset) + event.text };
     case "text.snapshot":
-      return { ...agent, text: event.text };
+      return { ...agent, activity: "thinking", text: event.text };
     case "model.responded":
       return {
         ...agent,

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
-import { createDeferred, type Deferred } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
 import { InvalidInputError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
@@ -15,6 +14,8 @@ import { EventBus } from "./event-bus.ts";
 import { fireTimer } from "./fire-timer.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { LiveAgents } from "./live-agents.ts";
+import { LiveDesk } from "./live-desk.ts";
+import { PauseWaiters } from "./pause-waiters.ts";
 import { RequestDesk } from "./request-desk.ts";
 import { requestsBelow } from "./rest-watch.ts";
 import { SpawnTrees } from "./spawn-trees.ts";
@@ -37,12 +38,13 @@ export class RuntimeCore implements TurnSource {
   readonly bus = new EventBus();
   readonly auth: AuthBook;
   readonly live: LiveAgents;
+  readonly liveDesk: LiveDesk;
   readonly desk: RequestDesk;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
-  readonly #pauseWaiters = new Map<string, Deferred<void>>();
+  readonly #pauses = new PauseWaiters();
   readonly #alarms: Alarms;
   readonly #processId = randomUUID();
   readonly #closing = new AbortController();
@@ -71,6 +73,7 @@ export class RuntimeCore implements TurnSource {
       mayDecide: options.mayDecide,
       notify: (agentIds) => this.live.notify(agentIds),
     });
+    this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.#processId, clock });
     this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
@@ -83,6 +86,7 @@ export class RuntimeCore implements TurnSource {
       process: currentProcess(this.#processId),
       definitions,
       bus: this.bus,
+      liveDesk: this.liveDesk,
       auth: this.auth,
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
@@ -94,7 +98,7 @@ export class RuntimeCore implements TurnSource {
       onTurnEnded: (activation, entry, accounts) => this.#onTurnEnded(activation, entry, accounts),
       onRest: (activation) => this.#onRest(activation),
       // Whoever waits for the pause waits no longer: it was taken back.
-      onResumed: ({ key }) => this.#resolvePause(key.agentId),
+      onResumed: ({ key }) => this.#pauses.resolve(key.agentId),
     });
   }
 
@@ -130,6 +134,7 @@ export class RuntimeCore implements TurnSource {
     this.#alarms.close();
     this.#stopWatching?.();
     await this.live.close();
+    this.liveDesk.close();
     this.#heartbeat?.stop();
     const error = new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start");
     this.#turns.reject(error);
@@ -196,23 +201,20 @@ export class RuntimeCore implements TurnSource {
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
   }
 
-  replay(rootAgentId: string, signal: AbortSignal) {
-    return this.#trees.follow(this, rootAgentId, signal);
+  replay(rootAgentId: string, signal: AbortSignal, after?: string) {
+    return this.#trees.follow(this, rootAgentId, { signal, after });
   }
 
   /** Resolves when the agent has come to rest. */
   async paused(activation: Activation): Promise<void> {
     if (activation.lifecycle !== "busy") return;
-    const { agentId } = activation.key;
-    const waiter = this.#pauseWaiters.get(agentId) ?? createDeferred();
-    this.#pauseWaiters.set(agentId, waiter);
-    await waiter.promise;
+    await this.#pauses.until(activation.key.agentId);
   }
 
   #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {
     const { turnId } = entry;
     this.auth.forget(turnId, activation.turn(turnId)?.backgroundIds);
-    this.#resolvePause(activation.key.agentId);
+    this.#pauses.resolve(activation.key.agentId);
     if (!this.#turns.isAwaited(turnId)) return;
     const result = resultAtEnd(activation, entry, accounts);
     if (result) this.#turns.ended(result);
@@ -220,14 +222,9 @@ export class RuntimeCore implements TurnSource {
   }
 
   #onRest(activation: Activation): void {
-    this.#resolvePause(activation.key.agentId);
+    this.#pauses.resolve(activation.key.agentId);
     const turnId = activation.openTurnId;
     if (turnId !== null) this.#turns.rested({ status: "waiting", turnId, reason: "paused" });
-  }
-
-  #resolvePause(agentId: string): void {
-    this.#pauseWaiters.get(agentId)?.resolve();
-    this.#pauseWaiters.delete(agentId);
   }
 
   // ——— what comes from outside ———

@@ -1,4 +1,5 @@
 import { type FollowSource, followTree } from "./follow.ts";
+import type { FollowOptions } from "./types.ts";
 
 /** Who was spawned under which turn, as far as this process has heard of it. */
 export class SpawnTrees {
@@ -13,11 +14,11 @@ export class SpawnTrees {
     return this.#parentTurns.get(agentId) ?? null;
   }
 
-  /** The tree's events from the beginning, learning from them who was spawned by whom. */
-  async *follow(source: FollowSource, rootAgentId: string, signal: AbortSignal) {
+  /** The tree's events from the beginning or after a cursor, learning from them who was spawned by whom. */
+  async *follow(source: FollowSource, rootAgentId: string, options: FollowOptions) {
     const agents = await source.stores.listAgents({ tenant: source.tenant, rootAgentId, limit: 10_000 });
     for (const { agentId, parentTurnId } of agents) this.note(agentId, parentTurnId);
-    for await (const event of followTree(source, rootAgentId, { signal })) {
+    for await (const event of followTree(source, rootAgentId, options)) {
       if (event.type === "subagent.spawned" && event.turnId) this.note(event.childId, event.turnId);
       yield event;
     }

@@ -1,8 +1,8 @@
 import type { InspectionEvent } from "xstate";
-import type { Host } from "../actors/index.ts";
+import type { Host, Viewers } from "../actors/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { PriceBook } from "../model/index.ts";
-import type { AgentIdentity, TroupeEventBody } from "../state/index.ts";
+import type { AgentIdentity } from "../state/index.ts";
 import type { Committed, Stores } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
 import type { Committer } from "./committer.ts";
@@ -22,9 +22,8 @@ export interface Surroundings<Live extends Host = Host> {
   auth(turnId: string): Auth | undefined;
   redactorOf(turnId: string): (text: string) => string;
   resolveAuth(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined>;
-  hasListeners(rootAgentId: string): boolean;
   onCommitted(activation: Live, outcome: Committed): void;
-  emit(activation: Live, turnId: string, step: number, event: TroupeEventBody): void;
+  viewersOf(identity: AgentIdentity): Viewers;
   childResult(activation: Live, childId: string): SpawnedChild["result"];
   readonly world: World;
   onLost(activation: Live): void;

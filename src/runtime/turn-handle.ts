@@ -15,8 +15,10 @@ export interface TurnSource {
   parentTurnOf(agentId: string): string | null;
   /** Whether the agent lives in this process, so that its events come over the bus. */
   isLocal(turnId: string): boolean;
-  /** The tree's events from the journal, for turns that began earlier or run elsewhere. */
-  replay(rootAgentId: string, signal: AbortSignal): AsyncIterable<TroupeEvent>;
+  /** The tree's events from the journal, for turns that began earlier or run elsewhere; absent `after`: from the start. */
+  replay(rootAgentId: string, signal: AbortSignal, after?: string): AsyncIterable<TroupeEvent>;
+  /** Called when another process may have written; the returned function ends it. */
+  onForeignWrite(listener: () => void): () => void;
 }
 
 /** One turn, as its caller holds it. */
@@ -87,16 +89,27 @@ export class TurnHandle implements Turn {
     }, this.#rootAgentId);
     const onAbort = (): void => arrived.resolve();
     const { closed } = this.#source;
+    let mayHaveMoved = false;
+    const stopWatching = this.#source.onForeignWrite(() => {
+      mayHaveMoved = true;
+      arrived.resolve();
+    });
     for (const ending of [signal, closed]) ending?.addEventListener("abort", onAbort, { once: true });
     const wait = async (): Promise<void> => {
       arrived = createDeferred();
       if (queue.length === 0 && !signal?.aborted && !closed.aborted) await arrived.promise;
     };
+    const hasMoved = (turnId: string): boolean => {
+      const moved = mayHaveMoved && !this.#source.isLocal(turnId);
+      mayHaveMoved = false;
+      return moved;
+    };
     const close = (): void => {
       stop();
+      stopWatching();
       for (const ending of [signal, closed]) ending?.removeEventListener("abort", onAbort);
     };
-    return this.#read({ late, queue, wait, close, signal });
+    return this.#read({ late, queue, wait, hasMoved, close, signal });
   }
 
   async *#read(feed: Feed): AsyncGenerator<TroupeEvent, void, undefined> {
@@ -107,10 +120,16 @@ export class TurnHandle implements Turn {
         yield* this.#replay(turnId, feed.signal);
         return;
       }
+      let last: string | undefined;
       while (!feed.signal?.aborted) {
         const event = feed.queue.shift();
+        last = event?.cursor ?? last;
         if (!event) {
           this.#source.closed.throwIfAborted();
+          if (feed.hasMoved(turnId)) {
+            yield* this.#replay(turnId, feed.signal, last);
+            return;
+          }
           await feed.wait();
         } else if (this.#belongs(event, turnId)) {
           yield event;
@@ -122,13 +141,17 @@ export class TurnHandle implements Turn {
     }
   }
 
-  async *#replay(turnId: string, signal: AbortSignal | undefined): AsyncGenerator<TroupeEvent, void, undefined> {
+  async *#replay(
+    turnId: string,
+    signal: AbortSignal | undefined,
+    after?: string,
+  ): AsyncGenerator<TroupeEvent, void, undefined> {
     const controller = new AbortController();
     const onAbort = (): void => controller.abort();
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) return;
     try {
-      for await (const event of this.#source.replay(this.#rootAgentId, controller.signal)) {
+      for await (const event of this.#source.replay(this.#rootAgentId, controller.signal, after)) {
         if (this.#belongs(event, turnId)) yield event;
         if (endsTurn(event, turnId)) return;
       }
@@ -155,6 +178,8 @@ interface Feed {
   readonly late: boolean;
   readonly queue: TroupeEvent[];
   wait(): Promise<void>;
+  /** Whether another process has the agent now, and the rest has to be read. */
+  hasMoved(turnId: string): boolean;
   close(): void;
   readonly signal: AbortSignal | undefined;
 }

@@ -85,6 +85,14 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
       keeper.isEmpty ? durable.dueTimers(now, limit, steady) : allDueTimers(merged(), { now, steady }, limit),
     timer: (key, timerId) => of(key).timer(key, timerId),
     nextTimerAt: () => (keeper.isEmpty ? durable.nextTimerAt() : nextOfAllTimers(merged())),
+    live: {
+      // Nobody elsewhere sees the rows that its texts belong to.
+      isFollowed: (place) =>
+        !keeper.isHeld({ tenant: place.tenant, agentId: place.rootAgentId }) && durable.live.isFollowed(place),
+      send: (place, message) => durable.live.send(place, message),
+      follow: (place, listener) => durable.live.follow(place, listener),
+      onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
+    },
     onForeignWrite: (listener) => keeper.onForeignWrite(listener),
     close: () => keeper.close(),
   };

@@ -21,6 +21,20 @@ const common = {
   /** Place in the order of the tree's durable events; null for ephemeral ones. A client continues after any of them. */
   cursor: z.string().nullable(),
 };
+/** Of what is never stored: it is seen live or not at all. */
+const ephemeral = {
+  /** Cursor of the last durable event before it: whoever has come this far continues after that. Null before the first. */
+  after: z.string().nullable(),
+  /** Of the model call or the tool call, from 1: what an attempt has said counts no more once the next one has begun. */
+  attempt: z.number().int().positive(),
+};
+/** A piece of an answer that is being written. */
+const delta = {
+  ...ephemeral,
+  /** Where in this step's answer it begins, in UTF-16 units (`string.length`); text and reasoning are counted apart. */
+  offset: z.number().int().nonnegative(),
+  text: z.string(),
+};
 const call = { callId: z.string(), name: z.string() };
 const end = {
   stopReason: stopReasonSchema,
@@ -63,11 +77,23 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     toolCalls: z.number().int(),
     durationMs: z.number().int(),
   }),
-  z.object({ type: z.literal("text.delta"), ...common, text: z.string() }),
-  z.object({ type: z.literal("text.snapshot"), ...common, text: z.string() }),
-  z.object({ type: z.literal("reasoning.delta"), ...common, text: z.string() }),
+  z.object({ type: z.literal("text.delta"), ...common, ...delta }),
+  /**
+   * The whole of an answer that is being written, in place of what was shown of it: after a client has come (back) in the
+   * middle of it, or has missed a piece. Deltas go on at its `offset`. None comes once its step is over.
+   */
+  z.object({
+    type: z.literal("text.snapshot"),
+    ...common,
+    ...delta,
+    /** Where the next `text.delta` begins: the length of `text`. */
+    offset: delta.offset,
+    /** The reasoning so far: the next `reasoning.delta` begins at its length. Null: leave what is shown of it. */
+    reasoning: z.string().nullable(),
+  }),
+  z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
   z.object({ type: z.literal("tool.started"), ...common, ...call, attempt: z.number().int() }),
-  z.object({ type: z.literal("tool.progress"), ...common, ...call, update: jsonSchema }),
+  z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),
   z.object({ type: z.literal("tool.completed"), ...common, ...call, durationMs: z.number().int() }),
   z.object({
     type: z.literal("tool.failed"),

@@ -1,5 +1,6 @@
 export * from "./batch.ts";
 export * from "./foreign-write.ts";
+export * from "./live-channel.ts";
 export { memoryStores } from "./memory.ts";
 export { isDue, isOfWork, type Moment } from "./moment.ts";
 export * from "./outcomes.ts";

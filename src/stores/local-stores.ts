@@ -70,6 +70,7 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
     moveProjection: (tenant, name, root, cursor) =>
       write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
+    live: database.live,
     onForeignWrite: (listener) => database.onForeignWrite(listener),
     close: () => database.close(),
   };

@@ -10,6 +10,7 @@ import type {
   Timer,
 } from "../state/index.ts";
 import type { ForeignWrites } from "./foreign-write.ts";
+import type { LiveChannel } from "./live-channel.ts";
 import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
@@ -59,6 +60,7 @@ export interface RestoredRow {
 /** Transactions over tables that are in this process. Work is synchronous, so nothing of this process comes between. */
 export interface LocalDatabase {
   readonly tables: LocalTables;
+  readonly live: LiveChannel;
   /** Runs work in a transaction: what it throws undoes all it did. */
   write<T>(work: () => T): Promise<T>;
   /** Runs a part of a transaction: what it throws undoes this part and goes on to the caller. */

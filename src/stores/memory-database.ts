@@ -1,3 +1,4 @@
+import { LocalLive } from "./local-live.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { MemoryTrees } from "./memory-trees.ts";
 import { MemoryUndo } from "./memory-undo.ts";
@@ -5,6 +6,7 @@ import { MemoryUndo } from "./memory-undo.ts";
 /** Everything in this process' memory: gone with the process, seen by nobody else. */
 export class MemoryDatabase implements LocalDatabase {
   readonly tables: LocalTables;
+  readonly live = new LocalLive();
   readonly #undo = new MemoryUndo();
 
   constructor() {

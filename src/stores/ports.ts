@@ -15,6 +15,7 @@ import type {
 } from "../state/index.ts";
 import type { Batch } from "./batch.ts";
 import type { ForeignWrites } from "./foreign-write.ts";
+import type { LiveChannel } from "./live-channel.ts";
 import type {
   AcquireOutcome,
   CommitOutcome,
@@ -203,6 +204,8 @@ export interface Stores {
   /** Notes how far a projection has come. It never goes back: a lower cursor changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
 
+  /** What is not stored, on its way to those who follow a tree. */
+  readonly live: LiveChannel;
   /** Called when another process wrote to the store, with what is known of it; the returned function ends it. */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   close(): Promise<void>;

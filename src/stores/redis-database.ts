@@ -9,11 +9,13 @@ import { RedisForeignWrites } from "./redis-foreign-writes.ts";
 import { RedisHints } from "./redis-hints.ts";
 import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { RedisLists } from "./redis-lists.ts";
+import { RedisLive } from "./redis-live.ts";
 import type { CheckedOptions } from "./redis-options.ts";
 import { ReadSession } from "./redis-read-session.ts";
 import { RedisReader } from "./redis-reader.ts";
 import { RedisRest } from "./redis-rest.ts";
 import { rowKinds } from "./redis-rows.ts";
+import { RedisSubscriber } from "./redis-subscriber.ts";
 import type { TreeSession } from "./redis-session.ts";
 import { type LineContext, TreeLine } from "./redis-tree-line.ts";
 import { readStanding } from "./redis-standing.ts";
@@ -43,6 +45,8 @@ export class RedisDatabase implements LocalDatabase {
   readonly #tables: RedisTrees;
   readonly #context: LineContext;
   readonly #foreignWrites: RedisForeignWrites;
+  readonly #subscriber: RedisSubscriber;
+  readonly live: RedisLive;
   readonly #rest: RedisRest | undefined;
   readonly #lines = new Map<string, TreeLine>();
   readonly #reading = new Set<Promise<unknown>>();
@@ -65,6 +69,8 @@ export class RedisDatabase implements LocalDatabase {
     const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
     this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
     this.#foreignWrites = new RedisForeignWrites(this.#connection, this.#keys, owner);
+    this.#subscriber = new RedisSubscriber(this.#connection);
+    this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
 
   get tables(): LocalTables {
@@ -137,6 +143,8 @@ export class RedisDatabase implements LocalDatabase {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#foreignWrites.close();
+    this.live.close();
+    await this.#subscriber.close();
     // What was begun is finished.
     await Promise.allSettled(this.#reading);
     await Promise.all([...this.#lines.values()].map((line) => line.idle()));

@@ -97,6 +97,11 @@ export class RedisKeys {
     return `${this.#prefix}writes`;
   }
 
+  /** Where live messages about a tree are sent; without a tree, where those who follow say so. */
+  liveChannel(tree?: TreeKeys): string {
+    return tree === undefined ? `${this.#prefix}live` : `${this.#prefix}{${tree.tag}}:live`;
+  }
+
   /** What a tree's tag was made of. */
   namesIn(tag: string): { readonly tenant: string; readonly rootAgentId: string } {
     const [tenant = "", rootAgentId = ""] = tag.split("/").map(decodeURIComponent);

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
 import type { ForeignWrites } from "./foreign-write.ts";
+import { LocalLive } from "./local-live.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
@@ -40,6 +41,7 @@ const pauses = { baseMs: 4, capMs: 100 };
  */
 export class SqliteDatabase implements LocalDatabase {
   readonly tables: LocalTables;
+  readonly live = new LocalLive();
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #foreignWrites: SqliteForeignWrites;

@@ -67,7 +67,7 @@ describe("a line for an event", () => {
       "budget used up: lead, this turn: 100 of 100 tokens",
     ],
     [{ type: "turn.waiting", reason: "budget" }, "waits: others have reserved the budget"],
-    [{ type: "text.delta", text: "hello" }, undefined],
+    [{ type: "text.delta", text: "hello", offset: 0, attempt: 1, after: null }, undefined],
     [{ type: "lifecycle.changed", status: "paused" }, "paused"],
     [{ type: "lifecycle.changed", status: "busy" }, undefined],
     [
@@ -87,7 +87,7 @@ describe("a line for an event", () => {
   it("shows what was said only when asked to", () => {
     const event = desk.tell({ type: "turn.started", number: 1, prompt: "Tell me\nall" });
     expect(eventText(event, { content: true })).toBe("turn 1 began: “Tell me all”");
-    const progress = desk.tell({ type: "tool.progress", ...call, update: { done: 3 } }, 1);
+    const progress = desk.tell({ type: "tool.progress", ...call, attempt: 1, after: null, update: { done: 3 } }, 1);
     expect([eventText(progress), eventText(progress, { content: true })]).toEqual([
       undefined,
       'step 1: search reports {"done":3}',

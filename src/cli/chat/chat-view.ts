@@ -58,6 +58,9 @@ export class ChatView {
       case "text.delta":
         this.#stream(event.text);
         return;
+      case "text.snapshot":
+        this.#replace(event.text);
+        return;
       case "step.started":
       case "step.restarted":
         this.#endLine();
@@ -84,6 +87,16 @@ export class ChatView {
     if (shown === "") return;
     this.#options.write(shown);
     this.#isLineBegun = !shown.endsWith("\n");
+  }
+
+  /** All of the answer so far: what is missing of it is added, and where something else was shown it begins anew. */
+  #replace(whole: string): void {
+    const text = printable(whole);
+    if (!text.startsWith(this.#streamed)) {
+      this.#endLine();
+      this.#streamed = "";
+    }
+    this.#stream(text.slice(this.#streamed.length));
   }
 
   /** A model that does not stream has said nothing yet. */

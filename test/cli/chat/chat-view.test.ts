@@ -4,6 +4,7 @@ import type { TroupeEvent } from "../../../src/state/index.ts";
 import {
   completedSample,
   decidedSample,
+  deltaSample,
   eventSample,
   failedSample,
   openedSample,
@@ -28,12 +29,31 @@ function shown(...events: readonly TroupeEvent[]): string {
   return text();
 }
 
-const delta = (text: string) => eventSample({ type: "text.delta", text, cursor: null });
+const delta = deltaSample;
+const snapshot = (text: string) =>
+  eventSample({
+    type: "text.snapshot",
+    text,
+    offset: text.length,
+    reasoning: null,
+    attempt: 1,
+    after: null,
+    cursor: null,
+  });
 const step = eventSample({ type: "step.started", model: "m" });
 const tool = eventSample({ type: "tool.completed", callId: "c", name: "pay", durationMs: 5 });
 const below = (event: TroupeEvent): TroupeEvent => ({ ...event, agentId: "ask-mibodu~3fa9c1d2", agentName: "reader" });
 
 describe("a chat shows", () => {
+  test("what it had missed of an answer, and all of it anew where something else was shown", () => {
+    expect(shown(step, delta("It is "), snapshot("It is so. "), delta("(a.md:1)", 10), completedSample())).toBe(
+      "It is so. (a.md:1)\n",
+    );
+    expect(shown(step, delta("Perhaps "), snapshot("It is so. "), delta("(a.md:1)", 10), completedSample())).toBe(
+      "Perhaps \nIt is so. (a.md:1)\n",
+    );
+  });
+
   test("the text as it comes, and not again at the end", () => {
     expect(shown(step, delta("\n\nIt is so. "), delta("(a.md:1)"), completedSample())).toBe("It is so. (a.md:1)\n");
   });

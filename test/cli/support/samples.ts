@@ -45,6 +45,11 @@ export function used(amounts: Partial<Account["used"]>): Account["used"] {
   return { ...accountSample().used, ...amounts };
 }
 
+/** A piece of an answer, from its beginning or from further on. */
+export function deltaSample(text: string, offset = 0) {
+  return eventSample({ type: "text.delta", text, offset, attempt: 1, after: null, cursor: null });
+}
+
 type EventParts<Body extends TroupeEventBody> = Body &
   Partial<Pick<TroupeEvent, "agentId" | "agentName" | "at" | "step" | "cursor">>;
 

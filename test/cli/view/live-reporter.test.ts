@@ -2,7 +2,14 @@ import { expect, test } from "vitest";
 import { liveReporter } from "../../../src/cli/view/live-reporter.ts";
 import { paintFor } from "../../../src/cli/view/styles.ts";
 import { createFakeClock } from "../../../src/testing/index.ts";
-import { agentSample, completedSample, decidedSample, eventSample, openedSample } from "../support/samples.ts";
+import {
+  agentSample,
+  completedSample,
+  decidedSample,
+  deltaSample,
+  eventSample,
+  openedSample,
+} from "../support/samples.ts";
 
 function started() {
   const clock = createFakeClock(1_000);
@@ -22,7 +29,7 @@ function started() {
 
 test("draws what happens, and leaves the answer and the table behind", () => {
   const { clock, written, reporter } = started();
-  reporter.event(eventSample({ type: "text.delta", text: "It is", cursor: null }));
+  reporter.event(deltaSample("It is"));
   clock.advance(100);
   expect(written.at(-1)).toMatch(/lead ask-mibodu.*thinking/);
   expect(written.at(-1)).toContain("It is");
@@ -42,7 +49,7 @@ test("a crash leaves a usable terminal, and nothing is drawn after it", () => {
   reporter.close();
   expect(written.at(-1)).toContain("\u001B[?25h");
   const count = written.length;
-  reporter.event(eventSample({ type: "text.delta", text: "late", cursor: null }));
+  reporter.event(deltaSample("late"));
   clock.advance(10_000);
   expect(written).toHaveLength(count);
 });
@@ -63,7 +70,7 @@ test("keeps quiet while a person is asked, and goes on where it was", () => {
   const release = reporter.hold();
   expect(written.at(-1)).toContain("\u001B[?25h");
   const count = written.length;
-  reporter.event(eventSample({ type: "text.delta", text: "It is", cursor: null }));
+  reporter.event(deltaSample("It is"));
   clock.advance(10_000);
   expect(written).toHaveLength(count);
   release();

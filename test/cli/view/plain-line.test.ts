@@ -4,6 +4,7 @@ import type { TroupeEvent } from "../../../src/state/index.ts";
 import {
   completedSample,
   decidedSample,
+  deltaSample,
   eventSample,
   failedSample,
   openedSample,
@@ -81,7 +82,7 @@ describe("an event as a line", () => {
   });
 
   test.each([
-    eventSample({ type: "text.delta", text: "x", cursor: null }),
+    deltaSample("x"),
     eventSample({ type: "lifecycle.changed", status: "busy" }),
     eventSample({ type: "step.completed" }),
   ])("$type is not worth a line", (event) => {

@@ -5,6 +5,7 @@ import type { Ending, Reporter } from "../../../src/cli/view/reporter.ts";
 import {
   agentSample,
   completedSample,
+  deltaSample,
   eventSample,
   failedSample,
   readerSample,
@@ -23,7 +24,7 @@ function tell(reporter: Reporter, end: Ending): void {
   reporter.begin(["Question: What is it?"]);
   reporter.past([]);
   reporter.event(eventSample({ type: "turn.started", number: 1, prompt: "What is it?" }));
-  reporter.event(eventSample({ type: "text.delta", text: "It", cursor: null }));
+  reporter.event(deltaSample("It"));
   reporter.notice("Pausing");
   reporter.end(end);
   reporter.close();

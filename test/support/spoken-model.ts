@@ -1,0 +1,79 @@
+import { createDeferred, type Deferred } from "../../src/base/index.ts";
+import type { GenerateOptions, LanguageModel } from "../../src/index.ts";
+import type { ModelResponse } from "../../src/state/index.ts";
+
+/** One answer, as the test speaks it. */
+export interface Speech {
+  /** Whether anybody wanted to hear it piece by piece. */
+  readonly isStreamed: boolean;
+  say(text: string): void;
+  think(text: string): void;
+  /** The answer is what was said; with the name of a tool it asks for that. */
+  end(tool?: string): void;
+  fail(error: Error): void;
+}
+
+/** A model whose answers are spoken by the test, call by call. */
+export class SpokenModel {
+  readonly model: LanguageModel;
+  readonly #speeches: Deferred<Speech>[] = [];
+  #begun = 0;
+  #taken = 0;
+
+  constructor() {
+    this.model = {
+      name: "spoken",
+      provider: "test",
+      countPromptTokens: () => 1,
+      generate: (_request, options) => this.#generate(options),
+    };
+  }
+
+  /** The next call, as soon as it is made. */
+  next(): Promise<Speech> {
+    this.#taken += 1;
+    return this.#speech(this.#taken - 1).promise;
+  }
+
+  #speech(index: number): Deferred<Speech> {
+    const known = this.#speeches[index] ?? createDeferred<Speech>();
+    this.#speeches[index] = known;
+    return known;
+  }
+
+  async #generate({ onDelta, signal }: GenerateOptions): Promise<ModelResponse> {
+    const answered = createDeferred<ModelResponse>();
+    const onAbort = (): void => answered.reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort, { once: true });
+    let content = "";
+    let thought = "";
+    const index = this.#begun;
+    this.#begun += 1;
+    this.#speech(index).resolve({
+      isStreamed: onDelta !== undefined,
+      say: (text) => {
+        content += text;
+        onDelta?.({ type: "text", text });
+      },
+      think: (text) => {
+        thought += text;
+        onDelta?.({ type: "reasoning", text });
+      },
+      end: (tool) =>
+        answered.resolve({
+          content,
+          toolCalls: tool === undefined ? [] : [{ id: `call${index}`, name: tool, arguments: "{}" }],
+          ...(thought === "" ? {} : { reasoning: { reasoning_content: thought } }),
+          usage: { inputTokens: 1, outputTokens: 1 },
+          finishReason: tool === undefined ? "stop" : "tool_calls",
+          model: "spoken",
+        }),
+      fail: (error) => answered.reject(error),
+    });
+    try {
+      return await answered.promise;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+}
