@@ -29,11 +29,24 @@ export function compileMessages(
   patches: readonly HookPatch[],
 ): Message[] {
   const messages: Message[] = [];
-  if (instructions !== "") {
-    messages.push({ id: "instructions", role: "system", createdAt: 0, content: instructions, origin: "runtime" });
-  }
+  if (instructions !== "") messages.push(systemMessageOf(instructions));
   messages.push(...withPatches(history, patches));
   return messages;
+}
+
+const systemMessages = new Map<string, Message>();
+const systemMessagesKept = 64;
+
+/** Instructions seldom change: while their text stays, it is the same message, and what is known of it (tokens, digest) is found. */
+function systemMessageOf(instructions: string): Message {
+  let message = systemMessages.get(instructions);
+  if (message === undefined) {
+    const [oldest] = systemMessages.keys();
+    if (oldest !== undefined && systemMessages.size >= systemMessagesKept) systemMessages.delete(oldest);
+    message = { id: "instructions", role: "system", createdAt: 0, content: instructions, origin: "runtime" };
+    systemMessages.set(instructions, message);
+  }
+  return message;
 }
 
 /** Messages as `beforeLlm` hooks let the model see them. */

@@ -8,7 +8,7 @@ export interface CompleteUsage {
   /** All that was generated. */
   readonly generated: string;
   /** Counts the prompt here. */
-  readonly countInput: () => Promise<number>;
+  readonly countInput: () => number | Promise<number>;
 }
 
 /** A token has four or five bytes of most texts; only where it would have more than this, the text is counted to compare. */

@@ -82,7 +82,7 @@ class OpenaiModel implements LanguageModel {
     this.#imageTokens = wholeNumber(options, "imageTokens") ?? imageTokenBound;
   }
 
-  countPromptTokens(request: ModelRequest): Promise<number> {
+  countPromptTokens(request: ModelRequest): number | Promise<number> {
     return countPromptTokens(request, this.#imageTokens);
   }
 
@@ -114,7 +114,7 @@ class OpenaiModel implements LanguageModel {
     const answer = accumulator.answer(this.name);
     const { usage: reported } = answer;
     const generated = accumulator.generatedText();
-    const countInput = (): Promise<number> => this.countPromptTokens(request);
+    const countInput = (): number | Promise<number> => this.countPromptTokens(request);
     return { ...answer, usage: await completeUsage({ reported, generated, countInput }) };
   }
 

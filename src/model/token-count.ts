@@ -12,24 +12,43 @@ export function byteBound(text: string): number {
   return Buffer.byteLength(text);
 }
 
+type CountText = (text: string) => number;
+let countText: CountText | undefined;
+
+/** The tokenizer, loaded on first use (65 MB). */
+async function tokenizer(): Promise<CountText> {
+  if (countText === undefined) {
+    const { countTokens: count } = await import("gpt-tokenizer/encoding/o200k_base");
+    const options = { disallowedSpecial: new Set<string>() };
+    countText = (text) => count(text, options);
+  }
+  return countText;
+}
+
 /**
  * Tokens of a text in `o200k_base`. Special tokens in it are plain text. Long runs without a space are counted in parts, a little
- * too high. The tokenizer is loaded on first use (65 MB).
+ * too high.
  */
 export async function countTokens(text: string): Promise<number> {
   if (text === "") return 0;
-  const { countTokens: count } = await import("gpt-tokenizer/encoding/o200k_base");
+  const count = await tokenizer();
   let tokens = 0;
   let rested = 0;
-  for (let start = 0; start < text.length; ) {
-    const end = sliceEnd(text, start);
-    tokens += count(text.slice(start, end), { disallowedSpecial: new Set<string>() });
-    start = end;
-    if (start - rested < uninterruptedLength) continue;
-    rested = start;
+  for (const [start, end] of slicesOf(text)) {
+    tokens += count(text.slice(start, end));
+    if (end - rested < uninterruptedLength) continue;
+    rested = end;
     await nextEventLoopTurn();
   }
   return tokens;
+}
+
+function* slicesOf(text: string): Generator<readonly [start: number, end: number]> {
+  for (let start = 0; start < text.length; ) {
+    const end = sliceEnd(text, start);
+    yield [start, end];
+    start = end;
+  }
 }
 
 function sliceEnd(text: string, start: number): number {
@@ -66,24 +85,50 @@ function boundOf({ owner, text }: PromptPart): number {
 
 /**
  * A prompt's tokens as `o200k_base` counts them, with what providers wrap around; never above `promptByteBound`. What was
- * counted of a message or tool is remembered, so that a conversation is counted once. Long texts are counted bit by bit.
+ * counted of a message or tool is remembered, so that a conversation is counted once. It answers at once where little is
+ * new and the tokenizer is loaded; long texts are counted bit by bit.
  */
-export async function countPromptTokens(request: ModelRequest, imageTokens = imageTokenBound): Promise<number> {
-  let tokens = fixedTokens(request, imageTokens) + (await countTokens(formatText(request)));
-  let counted = 0;
+export function countPromptTokens(request: ModelRequest, imageTokens = imageTokenBound): number | Promise<number> {
+  const format = formatText(request);
+  const texts: PromptText[] = format === "" ? [] : [{ owner: undefined, text: format }];
+  let length = format.length;
+  let known = fixedTokens(request, imageTokens);
   for (const { owner, text } of promptParts(request)) {
-    let count = knownCounts.get(owner);
-    if (count === undefined) {
-      const words = text();
-      count = await countTokens(words);
-      knownCounts.set(owner, count);
-      counted += words.length;
-      if (counted >= uninterruptedLength) {
-        counted = 0;
-        await nextEventLoopTurn();
-      }
-    }
+    const count = knownCounts.get(owner);
+    known += count ?? 0;
+    if (count !== undefined) continue;
+    const words = text();
+    length += words.length;
+    texts.push({ owner, text: words });
+  }
+  if (texts.length === 0) return known;
+  if (countText === undefined || length >= uninterruptedLength) return countBitByBit(texts, known);
+  for (const { owner, text } of texts) {
+    let tokens = 0;
+    for (const [start, end] of slicesOf(text)) tokens += countText(text.slice(start, end));
+    if (owner) knownCounts.set(owner, tokens);
+    known += tokens;
+  }
+  return known;
+}
+
+interface PromptText {
+  /** What its count is remembered for. */
+  readonly owner: object | undefined;
+  readonly text: string;
+}
+
+async function countBitByBit(texts: readonly PromptText[], known: number): Promise<number> {
+  let tokens = known;
+  let rested = 0;
+  for (const { owner, text } of texts) {
+    const count = await countTokens(text);
+    if (owner) knownCounts.set(owner, count);
     tokens += count;
+    rested += text.length;
+    if (rested < uninterruptedLength) continue;
+    rested = 0;
+    await nextEventLoopTurn();
   }
   return tokens;
 }
