@@ -6,6 +6,7 @@ export * from "./context-too-long.ts";
 export * from "./corrupt-record.ts";
 export * from "./invalid-input.ts";
 export * from "./invariant.ts";
+export * from "./job-stopped.ts";
 export * from "./lease-lost.ts";
 export * from "./model-error.ts";
 export * from "./not-found.ts";

@@ -1,0 +1,158 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { InvariantError } from "../errors/index.ts";
+import { BullmqCanary } from "./bullmq-canary.ts";
+import { BullmqConnection, within } from "./bullmq-connection.ts";
+import { translated } from "./bullmq-errors.ts";
+import { BullmqMarks } from "./bullmq-marks.ts";
+import type { CheckedOptions } from "./bullmq-options.ts";
+import { BullmqPlaces } from "./bullmq-places.ts";
+import { BullmqWorker } from "./bullmq-worker.ts";
+import { checkedWork, checkWhole, CLOSE_DRAIN_MS, DEFAULT_HEALTH_MS } from "./checks.ts";
+import { type DrainOutcome, type QueueCount, type QueueHealth, WAKE_QUEUE, type WorkOptions } from "./ports.ts";
+import { RunningJobs } from "./running-jobs.ts";
+
+/** How long a worker with room may leave work lying before something is wrong with it, in milliseconds. */
+const LYING_MS = 1_000;
+/** How long letting go of Redis may take, in milliseconds. */
+const PARTING_MS = 1_000;
+
+/**
+ * This process's part in the queues.
+ * Owns: its workers, from the first to the last. Does not own: what they do with a job.
+ */
+export class BullmqDesk {
+  readonly places: BullmqPlaces;
+  readonly marks: BullmqMarks;
+  readonly #options: CheckedOptions;
+  readonly #connection: BullmqConnection;
+  readonly #running: RunningJobs;
+  readonly #canary: BullmqCanary;
+  readonly #workers = new Map<string, BullmqWorker>();
+  #isAtWork = false;
+  #drained: Promise<DrainOutcome> | undefined;
+  #closed: Promise<void> | undefined;
+
+  constructor(options: CheckedOptions) {
+    const { clock, graceMs, redact } = options;
+    this.#options = options;
+    this.#connection = new BullmqConnection(options);
+    this.places = new BullmqPlaces(this.#connection, options);
+    this.marks = new BullmqMarks(this.#connection, this.places);
+    this.#running = new RunningJobs({ clock, graceMs, redact });
+    this.#canary = new BullmqCanary(this.#connection, this.places);
+  }
+
+  async work(workOptions: WorkOptions): Promise<void> {
+    if (this.#isAtWork || this.#running.isLeaving) {
+      throw new InvariantError("work() was called twice, or after drain()");
+    }
+    const works = checkedWork(workOptions);
+    this.#isAtWork = true;
+    const { onDead, onFault } = workOptions;
+    const around = {
+      options: this.#options,
+      connection: this.#connection,
+      places: this.places,
+      marks: this.marks,
+      running: this.#running,
+      onDead,
+      onFault,
+    };
+    // Whether Redis is there, and may be used, is to be known before anything waits for it.
+    for (const { queue } of works) await this.places.count(queue);
+    for (const work of works) this.#workers.set(work.queue, await BullmqWorker.start(work, around));
+    for (const worker of this.#workers.values()) await worker.ready();
+    this.#watchCancels();
+  }
+
+  async counts(queues: readonly string[] = this.places.used): Promise<QueueCount[]> {
+    return await Promise.all(
+      queues.map(async (queue) => {
+        const { deaths = 0, refused = 0 } = this.#workers.get(queue) ?? {};
+        return { queue, ...(await this.places.count(queue)), deaths, refused };
+      }),
+    );
+  }
+
+  async health({ timeoutMs = DEFAULT_HEALTH_MS }: { timeoutMs?: number | undefined } = {}): Promise<QueueHealth> {
+    checkWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
+    const problems: string[] = [];
+    let roundTripMs: number | null = null;
+    if (this.#closed) problems.push("the queues were closed");
+    else if (this.#running.isLeaving) problems.push("the worker leaves");
+    else {
+      const flight = this.#canary.fly(timeoutMs);
+      const looked = within(timeoutMs, this.#lying());
+      roundTripMs = await flight.catch((error: unknown) => {
+        problems.push(`the canary did not come back within ${timeoutMs} ms (${translated(error).message})`);
+        return null;
+      });
+      problems.push(...(await looked.catch(() => ["Redis does not answer the queues"])));
+    }
+    return { isHealthy: problems.length === 0, roundTripMs, problems };
+  }
+
+  drain(timeoutMs: number): Promise<DrainOutcome> {
+    this.#drained ??= this.#drain(timeoutMs);
+    return this.#drained;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #drain(timeoutMs: number): Promise<DrainOutcome> {
+    const end = performance.now() + timeoutMs;
+    const drained = this.#running.drain(timeoutMs);
+    const closing = Promise.all([...this.#workers.values()].map((worker) => worker.close()));
+    closing.catch(() => undefined);
+    const outcome = await drained;
+    // What has ended is written down in Redis, as far as there is time.
+    if (outcome.left === 0) await within(Math.max(end - performance.now(), 0), closing).catch(() => undefined);
+    return outcome;
+  }
+
+  async #close(): Promise<void> {
+    await this.drain(CLOSE_DRAIN_MS);
+    const parting = Promise.all([this.#canary.close(), this.places.close()]);
+    await within(PARTING_MS, parting).catch(() => undefined);
+    await this.#connection.close();
+  }
+
+  /** Queues of this process in which jobs wait although there is room, and where nothing is begun for a while. */
+  async #lying(): Promise<string[]> {
+    const suspects = await this.#leftLying([...this.#workers.values()]);
+    if (suspects.length === 0) return [];
+    const begun = suspects.map((worker) => worker.begun);
+    await delay(LYING_MS);
+    const idle = suspects.filter((worker, place) => worker.begun === begun[place]);
+    const lying = await this.#leftLying(idle);
+    return lying.map(({ work }) => `jobs wait in queue "${work.queue}", and none is begun here though there is room`);
+  }
+
+  async #leftLying(workers: readonly BullmqWorker[]): Promise<BullmqWorker[]> {
+    const free = workers.filter(({ work, active }) => !work.rateLimit && active < work.concurrency);
+    const counts = await Promise.all(free.map(({ work }) => this.places.count(work.queue)));
+    return free.filter((_worker, place) => (counts[place]?.waiting ?? 0) > 0);
+  }
+
+  #watchCancels(): void {
+    if (this.#closed) return;
+    this.#options.clock.setDelay(this.#options.cancelCheckMs, () => {
+      this.#lookForCancels()
+        .catch(() => undefined)
+        .finally(() => this.#watchCancels());
+    });
+  }
+
+  async #lookForCancels(): Promise<void> {
+    const byQueue = Map.groupBy(this.#running.ids(), (name) => name.slice(0, name.indexOf("/")));
+    for (const [queue, names] of byQueue) {
+      if (queue === WAKE_QUEUE) continue;
+      const jobIds = names.map((name) => name.slice(queue.length + 1));
+      const reasons = await this.marks.cancelled(queue, jobIds);
+      for (const [jobId, reason] of reasons) this.#running.cancel(`${queue}/${jobId}`, reason);
+    }
+  }
+}

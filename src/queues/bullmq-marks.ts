@@ -1,0 +1,110 @@
+import { z } from "zod";
+import { parseJson } from "../base/index.ts";
+import type { BullmqConnection } from "./bullmq-connection.ts";
+import type { BullmqPlaces } from "./bullmq-places.ts";
+import type { CancelOutcome, DeadCause } from "./ports.ts";
+
+/**
+ * Marks a job that runs; tells of one that waits.
+ * KEYS: the job, its lock, the list of those that run. ARGV: the job's id, the reason.
+ * Returns 0 when there is no such job or it has ended, 1 when it waits, 2 when it runs and is marked.
+ */
+const CANCEL = `
+if redis.call("EXISTS", KEYS[1]) == 0 or redis.call("HEXISTS", KEYS[1], "finishedOn") == 1 then return 0 end
+if redis.call("EXISTS", KEYS[2]) == 0 and not redis.call("LPOS", KEYS[3], ARGV[1]) then return 1 end
+redis.call("HSET", KEYS[1], "troupe-cancel", ARGV[2])
+return 2`;
+
+/** Writes to a job only where it is still there. KEYS: the job. ARGV: the field, its value. */
+const NOTE = `
+if redis.call("EXISTS", KEYS[1]) == 1 then redis.call("HSET", KEYS[1], ARGV[1], ARGV[2]) end
+return 0`;
+
+const LONGEST_REASON = 500;
+
+const causeSchema = z.object({
+  code: z.enum(["worker_died", "failed", "timed_out", "stopped", "refused"]),
+  message: z.string(),
+  deaths: z.number().int(),
+});
+
+/** What was noted of a job when it ran before. */
+export interface Marks {
+  readonly cancelled: string | undefined;
+  /** What it is to be given up for. */
+  readonly cause: DeadCause | undefined;
+}
+
+/** Notes of ours that lie with a job in Redis, and go when it goes. */
+export class BullmqMarks {
+  readonly #connection: BullmqConnection;
+  readonly #places: BullmqPlaces;
+
+  constructor(connection: BullmqConnection, places: BullmqPlaces) {
+    this.#connection = connection;
+    this.#places = places;
+  }
+
+  async cancel(queue: string, jobId: string, reason: string): Promise<CancelOutcome> {
+    const keys = [jobId, `${jobId}:lock`, "active"].map((part) => this.#places.keyOf(queue, part));
+    for (;;) {
+      const state = await this.#connection.run((client) =>
+        client.eval(CANCEL, keys.length, ...keys, jobId, reason.slice(0, LONGEST_REASON)),
+      );
+      if (state === 0) return "unknown";
+      if (state === 2) return "asked";
+      // One that a worker has taken up in between cannot be removed any more, and is marked the next time.
+      if (await this.#places.remove(queue, jobId)) return "removed";
+    }
+  }
+
+  async noteCause(queue: string, jobId: string, cause: DeadCause): Promise<void> {
+    await this.#note(queue, jobId, "troupe-dead", JSON.stringify(cause));
+  }
+
+  async of(queue: string, jobId: string): Promise<Marks> {
+    const key = this.#places.keyOf(queue, jobId);
+    const [cancelled, cause] = await this.#connection.run((client) =>
+      client.hmget(key, "troupe-cancel", "troupe-dead"),
+    );
+    const parsed = causeSchema.safeParse(cause && parseJson(cause, { what: "a mark of a job" }));
+    return { cancelled: cancelled ?? undefined, cause: parsed.success ? parsed.data : undefined };
+  }
+
+  /** Why each of these running jobs is to be cancelled, by their ids. */
+  async cancelled(queue: string, jobIds: readonly string[]): Promise<Map<string, string>> {
+    const reasons = new Map<string, string>();
+    const answers = await this.#connection.run((client) => {
+      const pipeline = client.pipeline();
+      for (const jobId of jobIds) pipeline.hget(this.#places.keyOf(queue, jobId), "troupe-cancel");
+      return pipeline.exec();
+    });
+    for (const [place, jobId] of jobIds.entries()) {
+      const reason = answers?.[place]?.[1];
+      if (typeof reason === "string") reasons.set(jobId, reason);
+    }
+    return reasons;
+  }
+
+  /** A job whose text cannot be read is given one that will be refused; workers cannot get past it otherwise. */
+  async repair(queue: string, jobId: string): Promise<void> {
+    const key = this.#places.keyOf(queue, jobId);
+    const [data, opts] = await this.#connection.run((client) => client.hmget(key, "data", "opts"));
+    if (!isJson(data)) await this.#note(queue, jobId, "data", "null");
+    if (!isJson(opts)) await this.#note(queue, jobId, "opts", "{}");
+  }
+
+  async #note(queue: string, jobId: string, field: string, value: string): Promise<void> {
+    const key = this.#places.keyOf(queue, jobId);
+    await this.#connection.run((client) => client.eval(NOTE, 1, key, field, value));
+  }
+}
+
+function isJson(text: string | null | undefined): boolean {
+  try {
+    JSON.parse(text ?? "null");
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,109 @@
+import type { Cluster, ClusterNode, ClusterOptions, Redis } from "ioredis";
+import { type Clock, systemClock } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { checkWhole, DEFAULT_DEAD_LETTERS_KEPT, DEFAULT_GRACE_MS, redactKnown } from "./checks.ts";
+import { createSigner, type Signer, type SigningKey } from "./signature.ts";
+
+export type RedisClient = Redis | Cluster;
+
+/** Where Redis is: one of `url`, `client` and `cluster`. It may be that of the stores, or another. */
+export interface BullmqQueuesOptions {
+  /** `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. */
+  readonly url?: string | undefined;
+  /** A client of `ioredis`, single or cluster, whose settings are used: connections of our own are made like it. */
+  readonly client?: RedisClient | undefined;
+  /** Nodes of a cluster to begin with, and what `ioredis` takes beside them. */
+  readonly cluster?:
+    | { readonly nodes: readonly ClusterNode[]; readonly options?: ClusterOptions | undefined }
+    | undefined;
+  /** What all keys begin with, after a brace; any text without braces, `"troupe:queue:"` by default. */
+  readonly prefix?: string | undefined;
+  /** How long adding, cancelling or counting may take, with all attempts, in milliseconds. Default 5,000. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * With which jobs are signed (by the first) and believed (by any). With them a job that somebody else wrote to Redis is
+   * refused. All processes need the same. Default: jobs are not signed, and whoever can write to Redis can add some.
+   */
+  readonly secrets?: readonly SigningKey[] | undefined;
+  /**
+   * How long a worker that is not heard of is still believed to run its jobs, in milliseconds: 30,000 by default. A Redis that
+   * is away for longer makes running jobs run twice.
+   */
+  readonly lockMs?: number | undefined;
+  /** How often dead workers are looked for, in milliseconds. Default 5,000. A death is found within `lockMs` and two of these. */
+  readonly deathCheckMs?: number | undefined;
+  /** How often running jobs look whether they were cancelled, in milliseconds. Default 250. */
+  readonly cancelCheckMs?: number | undefined;
+  /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
+  readonly graceMs?: number | undefined;
+  /** The newest so many are kept of each queue, for a week. Default 1,000. */
+  readonly deadLettersKept?: number | undefined;
+  /** Takes secrets out of what processors throw. Default: known shapes, and what the environment names a secret. */
+  readonly redact?: ((text: string) => string) | undefined;
+  /** For time-outs of jobs. Default: the system's. */
+  readonly clock?: Clock | undefined;
+}
+
+export interface CheckedOptions {
+  readonly where:
+    | { readonly url: string }
+    | { readonly client: RedisClient }
+    | { readonly nodes: readonly ClusterNode[]; readonly options: ClusterOptions };
+  readonly prefix: string;
+  readonly timeoutMs: number;
+  readonly signer: Signer | undefined;
+  readonly lockMs: number;
+  readonly deathCheckMs: number;
+  readonly cancelCheckMs: number;
+  readonly graceMs: number;
+  readonly deadLettersKept: number;
+  readonly redact: (text: string) => string;
+  readonly clock: Clock;
+}
+
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL or a secret holds. */
+export function checkedOptions(options: BullmqQueuesOptions): CheckedOptions {
+  const { url, client, cluster, prefix = "troupe:queue:", secrets, clock = systemClock } = options;
+  const given = [url, client, cluster].filter((one) => one !== undefined);
+  if (given.length !== 1) {
+    throw new InvalidInputError(`bullmqQueues takes one of url, client and cluster; ${given.length} are given`);
+  }
+  if (/[{}]/.test(prefix)) {
+    throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
+  }
+  return {
+    where: whereOf(options),
+    prefix,
+    signer: secrets && createSigner(secrets),
+    clock,
+    redact: options.redact ?? redactKnown(),
+    timeoutMs: whole("timeoutMs", options.timeoutMs, 5_000, 1),
+    lockMs: whole("lockMs", options.lockMs, 30_000, 100),
+    deathCheckMs: whole("deathCheckMs", options.deathCheckMs, 5_000, 50),
+    cancelCheckMs: whole("cancelCheckMs", options.cancelCheckMs, 250, 10),
+    graceMs: whole("graceMs", options.graceMs, DEFAULT_GRACE_MS, 0),
+    deadLettersKept: whole("deadLettersKept", options.deadLettersKept, DEFAULT_DEAD_LETTERS_KEPT, 1),
+  };
+}
+
+function whole(name: string, given: number | undefined, byDefault: number, least: number): number {
+  const value = given ?? byDefault;
+  checkWhole(name, value, least, LONGEST_MS);
+  return value;
+}
+
+function whereOf({ url, client, cluster }: BullmqQueuesOptions): CheckedOptions["where"] {
+  if (client !== undefined) return { client };
+  if (cluster !== undefined) {
+    if (cluster.nodes.length === 0) throw new InvalidInputError("cluster.nodes is empty; it takes at least one node");
+    return { nodes: cluster.nodes, options: cluster.options ?? {} };
+  }
+  const parsed = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed && url !== undefined && ["redis:", "rediss:"].includes(parsed.protocol) && parsed.hostname !== "")
+    return { url };
+  throw new InvalidInputError(
+    "url is no address of Redis; it takes redis://[[user]:password@]host[:port][/database] or rediss://…",
+  );
+}

@@ -1,0 +1,142 @@
+import type { Job as BullJob, JobsOptions, Queue } from "bullmq";
+import type { DeadCause, DeadCode, DeadLetter, QueueCount } from "./ports.ts";
+import type { BullmqConnection } from "./bullmq-connection.ts";
+import type { CheckedOptions } from "./bullmq-options.ts";
+import { MAX_TRIES } from "./checks.ts";
+import { type Envelope, open } from "./envelope.ts";
+
+/** What workers tell about each step is kept this far back, about; nobody needs it but who looks on. */
+const EVENTS_KEPT = 100;
+const WEEK_SECONDS = 7 * 24 * 3_600;
+
+/**
+ * The queues as they lie in Redis.
+ * Owns: their keys, and adding, counting and reading. Does not own: working on them.
+ * 1. All keys of one queue share one hash tag, so that they lie in one slot of a cluster; other queues lie in others.
+ * 2. Ended jobs leave nothing; of dead letters the newest are kept for a week.
+ */
+export class BullmqPlaces {
+  readonly #connection: BullmqConnection;
+  readonly #options: CheckedOptions;
+  readonly #queues = new Map<string, Queue<Envelope>>();
+  readonly #used = new Set<string>();
+
+  constructor(connection: BullmqConnection, options: CheckedOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  /** Queues that this process has added to, looked at or worked on. */
+  get used(): readonly string[] {
+    return [...this.#used];
+  }
+
+  use(queue: string): void {
+    this.#used.add(queue);
+  }
+
+  prefixOf(queue: string): string {
+    return `{${this.#options.prefix}${queue}}`;
+  }
+
+  keyOf(queue: string, part: string): string {
+    return `${this.prefixOf(queue)}:${queue}:${part}`;
+  }
+
+  async add(queue: string, data: Envelope, options: JobsOptions): Promise<void> {
+    await this.run(queue, (place) => place.add("job", data, { ...this.#jobOptions(), ...options }));
+  }
+
+  async remove(queue: string, jobId: string): Promise<boolean> {
+    return (await this.run(queue, (place) => place.remove(jobId))) === 1;
+  }
+
+  async count(queue: string): Promise<Omit<QueueCount, "queue" | "deaths" | "refused">> {
+    const counts = await this.run(queue, (place) =>
+      place.getJobCounts("wait", "prioritized", "active", "delayed", "failed"),
+    );
+    const of = (...states: string[]): number => states.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+    return {
+      waiting: of("wait", "prioritized"),
+      active: of("active"),
+      delayed: of("delayed"),
+      dead: of("failed"),
+    };
+  }
+
+  async deadLetters(queue: string, limit: number): Promise<DeadLetter[]> {
+    const jobs = await this.run(queue, (place) => place.getFailed(0, limit - 1));
+    return jobs.map((job) => this.#letterOf(queue, job));
+  }
+
+  async run<T>(queue: string, command: (place: Queue<Envelope>) => Promise<T>): Promise<T> {
+    return this.#connection.run(async () => command(await this.#place(queue)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close().catch(() => undefined)));
+  }
+
+  async #place(queue: string): Promise<Queue<Envelope>> {
+    const known = this.#queues.get(queue);
+    if (known) return known;
+    const { Queue } = await this.#connection.package();
+    const client = await this.#connection.run(async (ready) => ready);
+    const place = new Queue<Envelope>(queue, {
+      connection: client,
+      prefix: this.prefixOf(queue),
+      streams: { events: { maxLen: EVENTS_KEPT } },
+    });
+    // Whoever sends a command hears of its fault.
+    place.on("error", () => undefined);
+    await place.waitUntilReady();
+    const first = this.#queues.get(queue);
+    if (first) return first;
+    this.#queues.set(queue, place);
+    this.#used.add(queue);
+    return place;
+  }
+
+  #jobOptions(): JobsOptions {
+    return {
+      attempts: MAX_TRIES,
+      backoff: { type: "custom" },
+      removeOnComplete: true,
+      removeOnFail: { count: this.#options.deadLettersKept, age: WEEK_SECONDS },
+      stackTraceLimit: 0,
+      keepLogs: 0,
+    };
+  }
+
+  #letterOf(queue: string, job: BullJob<Envelope>): DeadLetter {
+    const jobId = job.id ?? "";
+    const opened = open(queue, jobId, job.data, this.#options.signer);
+    return {
+      queue,
+      jobId,
+      job: "job" in opened ? opened.job : null,
+      cause: causeOf(job),
+      at: job.finishedOn ?? job.timestamp,
+    };
+  }
+}
+
+const codes: Readonly<Record<DeadCode, true>> = {
+  worker_died: true,
+  failed: true,
+  timed_out: true,
+  stopped: true,
+  refused: true,
+};
+
+/** As it stands with the dead letter, for people and for `causeOf`. */
+export function textOfCause({ code, message }: DeadCause): string {
+  return `${code}: ${message}`;
+}
+
+function causeOf({ failedReason, stalledCounter: deaths }: BullJob<Envelope>): DeadCause {
+  const end = failedReason.indexOf(": ");
+  const code = failedReason.slice(0, Math.max(0, end));
+  if (Object.hasOwn(codes, code)) return { code: code as DeadCode, message: failedReason.slice(end + 2), deaths };
+  return { code: "failed", message: failedReason, deaths };
+}

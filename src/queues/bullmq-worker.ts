@@ -1,0 +1,196 @@
+import type { Job as BullJob, Worker } from "bullmq";
+import { backoffDelay } from "../base/index.ts";
+import type { BullmqConnection } from "./bullmq-connection.ts";
+import { faultOf, translated } from "./bullmq-errors.ts";
+import type { BullmqMarks } from "./bullmq-marks.ts";
+import type { CheckedOptions } from "./bullmq-options.ts";
+import { type BullmqPlaces, textOfCause } from "./bullmq-places.ts";
+import { MAX_TRIES, mayDieAgain, type QueueWork, TRY_PAUSES } from "./checks.ts";
+import { type Envelope, open } from "./envelope.ts";
+import type { Job } from "./jobs.ts";
+import type { DeadCause, WorkOptions } from "./ports.ts";
+import type { JobEnd } from "./running-job.ts";
+import type { RunningJobs } from "./running-jobs.ts";
+
+export interface WorkerAround extends Pick<WorkOptions, "onDead" | "onFault"> {
+  readonly options: CheckedOptions;
+  readonly connection: BullmqConnection;
+  readonly places: BullmqPlaces;
+  readonly marks: BullmqMarks;
+  readonly running: RunningJobs;
+}
+
+/** How long a worker waits before it asks again after a fault, in milliseconds; the package's own 15 s are too long. */
+const FAULT_PAUSE_MS = 1_000;
+/** That no count of deaths reaches: what becomes of such a job is decided here, where its agent can be told. */
+const NEVER = 1_000_000_000;
+
+type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
+
+/**
+ * What takes the jobs of one queue and runs them here.
+ * Owns: what becomes of a job in Redis. Does not own: running it, and when to leave.
+ * 1. A dead letter is written after the agent was told of it; when the process dies between, it is told again.
+ * 2. A job that is taken up here while it still runs here is not begun a second time.
+ */
+export class BullmqWorker {
+  readonly work: QueueWork;
+  readonly #around: WorkerAround;
+  readonly #package: Package;
+  readonly #worker: Worker<Envelope, void>;
+  deaths = 0;
+  refused = 0;
+  begun = 0;
+  active = 0;
+
+  static async start(work: QueueWork, around: WorkerAround): Promise<BullmqWorker> {
+    const { connection, options, places } = around;
+    const bullmq = await connection.package();
+    const client = await connection.patient();
+    return new BullmqWorker(
+      work,
+      around,
+      bullmq,
+      (process) =>
+        new bullmq.Worker<Envelope, void>(work.queue, process, {
+          connection: client,
+          prefix: places.prefixOf(work.queue),
+          concurrency: work.concurrency,
+          lockDuration: options.lockMs,
+          stalledInterval: options.deathCheckMs,
+          maxStalledCount: NEVER,
+          runRetryDelay: FAULT_PAUSE_MS,
+          settings: { backoffStrategy: (tries) => backoffDelay(tries, Math.random(), TRY_PAUSES) },
+          ...(work.rateLimit ? { limiter: { max: work.rateLimit.max, duration: work.rateLimit.perMs } } : {}),
+        }),
+    );
+  }
+
+  private constructor(
+    work: QueueWork,
+    around: WorkerAround,
+    bullmq: Package,
+    create: (process: (job: BullJob<Envelope>, token?: string) => Promise<void>) => Worker<Envelope, void>,
+  ) {
+    this.work = work;
+    this.#around = around;
+    this.#package = bullmq;
+    this.#worker = create((job, token = "") => this.#take(job, token));
+    this.#worker.on("error", (error) => around.onFault?.(faultOf(work.queue, error)));
+    this.#worker.on("stalled", (jobId) => this.#noteDeath(jobId));
+  }
+
+  async ready(): Promise<void> {
+    await this.#worker.waitUntilReady();
+  }
+
+  /** Takes no more, and resolves when what it runs has ended. */
+  async close(): Promise<void> {
+    await this.#worker.close();
+  }
+
+  #noteDeath(jobId: string): void {
+    const { marks, onFault } = this.#around;
+    this.deaths += 1;
+    marks.repair(this.work.queue, jobId).catch((error: unknown) => onFault?.(translated(error)));
+  }
+
+  async #take(job: BullJob<Envelope>, token: string): Promise<void> {
+    const { running } = this.#around;
+    await running.hold(async () => {
+      // It came while the worker was about to stop asking.
+      if (running.isLeaving) return this.#giveBack(job, token);
+      this.begun += 1;
+      this.active += 1;
+      try {
+        return await this.#handle(job, token);
+      } finally {
+        this.active -= 1;
+      }
+    });
+  }
+
+  async #handle(job: BullJob<Envelope>, token: string): Promise<void> {
+    const { options, running, marks } = this.#around;
+    const { queue } = this.work;
+    const { id = "", stalledCounter: deaths } = job;
+    const opened = open(queue, id, job.data, options.signer);
+    if ("refused" in opened) {
+      this.refused += 1;
+      throw this.#dead({ code: "refused", message: opened.refused, deaths });
+    }
+    const isFirst = job.attemptsStarted <= 1;
+    const { cancelled, cause } = isFirst
+      ? { cancelled: undefined, cause: undefined }
+      : await this.#orLater(job, token, marks.of(queue, id));
+    if (cause) return this.#bury(job, token, opened.job, cause);
+    if (cancelled !== undefined) return undefined;
+    if (!running.has(`${queue}/${id}`) && !mayDieAgain(opened.job, deaths)) {
+      return this.#bury(job, token, opened.job, this.#deathCause(deaths));
+    }
+    return this.#settle(job, token, opened.job, await this.#run(job, opened.job));
+  }
+
+  #run(job: BullJob<Envelope>, work: Job): Promise<JobEnd> {
+    const { queue } = this.work;
+    return this.#around.running.run(`${queue}/${job.id}`, {
+      queue,
+      deaths: job.stalledCounter,
+      isRepeatable: work.kind === "wake" || work.isRepeatable,
+      timeoutMs: work.kind === "wake" ? undefined : work.timeoutMs,
+      run: (run) => this.work.run(work, run),
+    });
+  }
+
+  async #settle(job: BullJob<Envelope>, token: string, work: Job, end: JobEnd): Promise<void> {
+    const { stalledCounter: deaths } = job;
+    if (end.type === "done" || end.type === "cancelled") return;
+    if (end.type === "again") return this.#giveBack(job, token);
+    if (end.type === "dead") return this.#bury(job, token, work, { code: end.code, message: end.message, deaths });
+    if (job.attemptsMade + 1 >= MAX_TRIES) {
+      return this.#bury(job, token, work, { code: "failed", message: end.message, deaths });
+    }
+    throw new Error(end.message);
+  }
+
+  async #giveBack(job: BullJob<Envelope>, token: string): Promise<void> {
+    await job.moveToWait(token);
+    throw new this.#package.WaitingError();
+  }
+
+  async #bury(job: BullJob<Envelope>, token: string, work: Job, cause: DeadCause): Promise<void> {
+    const { marks, onDead } = this.#around;
+    const told = async (): Promise<void> => {
+      await marks.noteCause(this.work.queue, job.id ?? "", cause);
+      await onDead(work, cause);
+    };
+    await this.#orLater(job, token, told());
+    throw this.#dead(cause);
+  }
+
+  /** What has to succeed before the job goes on; where it does not, the job comes back later, and nothing is counted. */
+  async #orLater<T>(job: BullJob<Envelope>, token: string, step: Promise<T>): Promise<T> {
+    try {
+      return await step;
+    } catch (error) {
+      this.#around.onFault?.(translated(error));
+      const pause = backoffDelay(Math.max(1, job.attemptsStarted), Math.random(), TRY_PAUSES);
+      await job.moveToDelayed(Date.now() + pause, token);
+      throw new this.#package.DelayedError();
+    }
+  }
+
+  #dead(cause: DeadCause): Error {
+    return new this.#package.UnrecoverableError(textOfCause(cause));
+  }
+
+  #deathCause(deaths: number): DeadCause {
+    const times = deaths === 1 ? "once, and the job may not be repeated" : `${deaths} times`;
+    const { lockMs } = this.#around.options;
+    return {
+      code: "worker_died",
+      deaths,
+      message: `the worker that ran it died, or was not heard of for ${lockMs} ms: ${times}`,
+    };
+  }
+}

@@ -1,0 +1,66 @@
+import { BullmqDesk } from "./bullmq-desk.ts";
+import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-options.ts";
+import { checkedAdd, checkQueueName, checkWhole } from "./checks.ts";
+import { seal } from "./envelope.ts";
+import { checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
+import { type Queues, WAKE_QUEUE } from "./ports.ts";
+import { createId } from "../base/index.ts";
+
+export type { BullmqQueuesOptions } from "./bullmq-options.ts";
+export type { SigningKey } from "./signature.ts";
+
+/**
+ * Queues in Redis 6.2 or later, single or cluster, by BullMQ, for any number of processes on any number of machines. Nothing
+ * is connected before the first use; close them when they are not needed any more.
+ *
+ * Throws `InvalidInputError` for options that do not go together. What is used first throws `InvalidInputError` for a Redis
+ * that throws data away when its memory is full, and `UnsupportedError` without the packages `bullmq` and `ioredis`.
+ */
+export function bullmqQueues(options: BullmqQueuesOptions): Queues {
+  const checked = checkedOptions(options);
+  const desk = new BullmqDesk(checked);
+  const { places, marks } = desk;
+
+  return {
+    kind: "bullmq",
+
+    async wake(agent, trace) {
+      const job = checkedWake(agent, trace);
+      const data = seal(WAKE_QUEUE, job, checked.signer);
+      // Each wake is a job of its own. One that is asked for while another of the agent runs is kept until that has ended;
+      // one that waits for its next try is run at once instead.
+      const deduplication = { id: wakeKeyOf(job), keepLastIfActive: true, reschedule: true };
+      await places.add(WAKE_QUEUE, data, { jobId: createId("wake"), deduplication });
+    },
+
+    async add(queue, toolJob, addOptions = {}) {
+      checkQueueName(queue);
+      const job = checkedTool(toolJob);
+      const { priority, delayMs } = checkedAdd(addOptions);
+      const data = seal(queue, job, checked.signer);
+      await places.add(queue, data, { jobId: toolJobIdOf(job), priority, delay: delayMs });
+    },
+
+    async cancel(queue, key, reason) {
+      checkQueueName(queue);
+      return await marks.cancel(queue, toolJobIdOf(key), reason);
+    },
+
+    work: (workOptions) => desk.work(workOptions),
+    counts: (queues) => desk.counts(queues),
+
+    async deadLetters(queue, { limit = 100 } = {}) {
+      checkWhole("limit", limit, 1, 10_000);
+      return await places.deadLetters(queue, limit);
+    },
+
+    health: (healthOptions) => desk.health(healthOptions),
+
+    async drain({ timeoutMs }) {
+      checkWhole("timeoutMs", timeoutMs, 0, 2 ** 31 - 1);
+      return await desk.drain(timeoutMs);
+    },
+
+    close: () => desk.close(),
+  };
+}

@@ -1,0 +1,218 @@
+import { backoffDelay, type Clock, createTimerQueue } from "../base/index.ts";
+import { MAX_TRIES, type QueueWork, TRY_PAUSES } from "./checks.ts";
+import type { Job } from "./jobs.ts";
+import { LocalDeadLetters } from "./local-dead-letters.ts";
+import type { CancelOutcome, DeadCause, DeadLetter, WorkOptions } from "./ports.ts";
+import type { JobEnd } from "./running-job.ts";
+import type { RunningJobs } from "./running-jobs.ts";
+
+export interface LocalAround {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly running: RunningJobs;
+  readonly deadLettersKept: number;
+}
+
+interface LocalJob {
+  readonly id: string;
+  readonly job: Job;
+  readonly priority: number;
+  state: "waiting" | "delayed" | "running";
+  /** Takes it out of the line or off its timer. */
+  leave: () => void;
+  tries: number;
+  /** It was asked for again while it ran. */
+  next: Job | undefined;
+  /** What it is to be given up for, once that could be told. */
+  cause: DeadCause | undefined;
+}
+
+const nothing = (): void => undefined;
+
+/**
+ * One queue within this process.
+ * Owns: which of its jobs waits, runs or is dead, and when the next one begins. Does not own: how a job is run.
+ * 1. A job is in one state, under one id. 2. At most `concurrency` run; no more begin than the rate allows.
+ */
+export class LocalQueue {
+  readonly #name: string;
+  readonly #around: LocalAround;
+  readonly #jobs = new Map<string, LocalJob>();
+  /** In the order of their priorities; the times of this queue are priorities. */
+  readonly #line = createTimerQueue();
+  readonly #dead: LocalDeadLetters;
+  #work: (QueueWork & Pick<WorkOptions, "onDead">) | undefined;
+  #active = 0;
+  #begun = { at: 0, count: 0 };
+  #isWaitingForRate = false;
+  #isPumping = false;
+
+  constructor(name: string, around: LocalAround) {
+    this.#name = name;
+    this.#around = around;
+    this.#dead = new LocalDeadLetters(around.deadLettersKept);
+  }
+
+  work(work: QueueWork & Pick<WorkOptions, "onDead">): void {
+    this.#work = work;
+    this.#pump();
+  }
+
+  /** Where one of this id is here already, it is the job: one that runs is followed by another if it `isFollowed`. */
+  add(id: string, job: Job, options: { priority: number; delayMs: number; isFollowed: boolean }): void {
+    const { priority, delayMs, isFollowed } = options;
+    const known = this.#jobs.get(id);
+    if (known) {
+      if (!isFollowed) return;
+      if (known.state === "running") known.next = job;
+      if (known.state === "delayed") this.#enter(known);
+      return;
+    }
+    if (!isFollowed && this.#dead.has(id)) return;
+    const added: LocalJob = {
+      id,
+      job,
+      priority,
+      state: "waiting",
+      leave: nothing,
+      tries: 0,
+      next: undefined,
+      cause: undefined,
+    };
+    this.#jobs.set(id, added);
+    if (delayMs > 0) this.#delay(added, delayMs);
+    else this.#enter(added);
+  }
+
+  cancel(id: string, reason: string): CancelOutcome {
+    const known = this.#jobs.get(id);
+    if (!known) return "unknown";
+    if (known.state === "running") {
+      this.#around.running.cancel(this.#runName(id), reason);
+      return "asked";
+    }
+    known.leave();
+    this.#jobs.delete(id);
+    return "removed";
+  }
+
+  counts(): { waiting: number; active: number; delayed: number; dead: number } {
+    const delayed = this.#jobs.size - this.#line.size - this.#active;
+    return { waiting: this.#line.size, active: this.#active, delayed, dead: this.#dead.size };
+  }
+
+  deadLetters(limit: number): DeadLetter[] {
+    return this.#dead.newest(limit);
+  }
+
+  close(): void {
+    for (const { leave } of this.#jobs.values()) leave();
+    this.#jobs.clear();
+  }
+
+  #enter(job: LocalJob, isFirst = false): void {
+    job.leave();
+    job.state = "waiting";
+    job.leave = this.#line.add(isFirst ? job.priority - 0.5 : job.priority, () => void this.#run(job));
+    this.#pump();
+  }
+
+  #delay(job: LocalJob, ms: number): void {
+    job.state = "delayed";
+    job.leave = this.#around.clock.setDelay(ms, () => this.#enter(job));
+  }
+
+  /** Not within the call that adds a job: whoever adds one goes on first. */
+  #pump(): void {
+    if (this.#isPumping || !this.#work) return;
+    this.#isPumping = true;
+    queueMicrotask(() => {
+      this.#isPumping = false;
+      while (this.#line.size > 0 && this.#isRoom()) this.#line.takeDue(Number.MAX_VALUE)?.();
+    });
+  }
+
+  #isRoom(): boolean {
+    const { clock, running } = this.#around;
+    if (!this.#work || running.isLeaving || this.#active >= this.#work.concurrency) return false;
+    const { rateLimit } = this.#work;
+    if (!rateLimit) return true;
+    const now = clock.elapsed();
+    if (now - this.#begun.at >= rateLimit.perMs) this.#begun = { at: now, count: 0 };
+    if (this.#begun.count === rateLimit.max) {
+      this.#waitForRate(this.#begun.at + rateLimit.perMs - now);
+      return false;
+    }
+    this.#begun.count += 1;
+    return true;
+  }
+
+  #waitForRate(ms: number): void {
+    if (this.#isWaitingForRate) return;
+    this.#isWaitingForRate = true;
+    this.#around.clock.setDelay(ms, () => {
+      this.#isWaitingForRate = false;
+      this.#pump();
+    });
+  }
+
+  async #run(job: LocalJob): Promise<void> {
+    const { running } = this.#around;
+    job.state = "running";
+    job.leave = nothing;
+    this.#active += 1;
+    await running.hold(async () => {
+      const end = job.cause ? await this.#bury(job, job.cause) : await this.#endOf(job);
+      this.#active -= 1;
+      this.#settle(job, end);
+    });
+    this.#pump();
+  }
+
+  async #endOf(job: LocalJob): Promise<JobEnd> {
+    const { running } = this.#around;
+    const end = await running.run(this.#runName(job.id), {
+      queue: this.#name,
+      deaths: 0,
+      isRepeatable: job.job.kind === "wake" || job.job.isRepeatable,
+      timeoutMs: job.job.kind === "wake" ? undefined : job.job.timeoutMs,
+      run: async (run) => (await this.#work?.run(job.job, run)) ?? "done",
+    });
+    job.tries += 1;
+    if (end.type === "retry" && job.tries < MAX_TRIES) return end;
+    if (end.type === "retry") return this.#bury(job, { code: "failed", message: end.message, deaths: 0 });
+    return end.type === "dead" ? this.#bury(job, { code: end.code, message: end.message, deaths: 0 }) : end;
+  }
+
+  /** A dead letter, when its agent was told; until then it is tried again. */
+  async #bury(job: LocalJob, cause: DeadCause): Promise<JobEnd> {
+    job.cause = cause;
+    try {
+      await this.#work?.onDead(job.job, cause);
+    } catch {
+      job.tries += 1;
+      return { type: "retry", message: "its agent could not be told" };
+    }
+    const { id } = job;
+    this.#dead.keep({ queue: this.#name, jobId: id, job: job.job, cause, at: this.#around.clock.now() });
+    return { type: "done" };
+  }
+
+  #settle(job: LocalJob, end: JobEnd): void {
+    if (end.type === "again") {
+      this.#enter(job, true);
+      return;
+    }
+    if (end.type === "retry") {
+      this.#delay(job, backoffDelay(job.tries, this.#around.random(), TRY_PAUSES));
+      return;
+    }
+    this.#jobs.delete(job.id);
+    const { id, next, priority } = job;
+    if (next) this.add(id, next, { priority, delayMs: 0, isFollowed: true });
+  }
+
+  #runName(id: string): string {
+    return `${this.#name}/${id}`;
+  }
+}

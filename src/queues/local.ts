@@ -1,0 +1,122 @@
+import { type Clock, systemClock } from "../base/index.ts";
+import { InvariantError } from "../errors/index.ts";
+import {
+  checkedAdd,
+  checkedWork,
+  checkQueueName,
+  checkWhole,
+  CLOSE_DRAIN_MS,
+  DEFAULT_DEAD_LETTERS_KEPT,
+  DEFAULT_GRACE_MS,
+  DEFAULT_HEALTH_MS,
+  redactKnown,
+} from "./checks.ts";
+import { checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
+import { LocalQueue } from "./local-queue.ts";
+import { type QueueHealth, type Queues, WAKE_QUEUE } from "./ports.ts";
+import { RunningJobs } from "./running-jobs.ts";
+
+export interface LocalQueuesOptions {
+  /** Default: the system's. */
+  readonly clock?: Clock | undefined;
+  /** In [0, 1), for pauses between tries. */
+  readonly random?: (() => number) | undefined;
+  /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
+  readonly graceMs?: number | undefined;
+  /** The newest so many are kept of each queue. Default 1,000. */
+  readonly deadLettersKept?: number | undefined;
+  /** Takes secrets out of what processors throw. Default: known shapes, and what the environment names a secret. */
+  readonly redact?: ((text: string) => string) | undefined;
+}
+
+/** Queues within this process: nothing of them outlives it, and no worker of theirs dies alone. */
+export function localQueues(options: LocalQueuesOptions = {}): Queues {
+  const { clock = systemClock, random = Math.random, deadLettersKept = DEFAULT_DEAD_LETTERS_KEPT } = options;
+  const { graceMs = DEFAULT_GRACE_MS, redact = redactKnown() } = options;
+  checkWhole("deadLettersKept", deadLettersKept, 1, 1_000_000);
+  checkWhole("graceMs", graceMs, 0, 3_600_000);
+  const running = new RunningJobs({ clock, graceMs, redact });
+  const queues = new Map<string, LocalQueue>();
+  let isAtWork = false;
+  let isClosed = false;
+
+  function queueOf(name: string): LocalQueue {
+    const known = queues.get(name);
+    if (known) return known;
+    const queue = new LocalQueue(name, { clock, random, running, deadLettersKept });
+    queues.set(name, queue);
+    return queue;
+  }
+
+  function assertOpen(): void {
+    if (isClosed) throw new InvariantError("the queues were closed, and then used");
+  }
+
+  return {
+    kind: "local",
+
+    async wake(agent, trace) {
+      assertOpen();
+      const job = checkedWake(agent, trace);
+      queueOf(WAKE_QUEUE).add(wakeKeyOf(job), job, { priority: 0, delayMs: 0, isFollowed: true });
+    },
+
+    async add(queue, toolJob, addOptions = {}) {
+      assertOpen();
+      checkQueueName(queue);
+      const job = checkedTool(toolJob);
+      queueOf(queue).add(toolJobIdOf(job), job, { ...checkedAdd(addOptions), isFollowed: false });
+    },
+
+    async cancel(queue, key, reason) {
+      assertOpen();
+      checkQueueName(queue);
+      return queueOf(queue).cancel(toolJobIdOf(key), reason);
+    },
+
+    async work(workOptions) {
+      assertOpen();
+      if (isAtWork || running.isLeaving) throw new InvariantError("work() was called twice, or after drain()");
+      const works = checkedWork(workOptions);
+      isAtWork = true;
+      for (const work of works) queueOf(work.queue).work({ ...work, onDead: workOptions.onDead });
+    },
+
+    async counts(names = [...queues.keys()]) {
+      return names.map((queue) => ({ queue, ...queueOf(queue).counts(), deaths: 0, refused: 0 }));
+    },
+
+    async deadLetters(queue, { limit = 100 } = {}) {
+      checkWhole("limit", limit, 1, 10_000);
+      return queueOf(queue).deadLetters(limit);
+    },
+
+    health: ({ timeoutMs = DEFAULT_HEALTH_MS } = {}) => health(timeoutMs, running, isClosed),
+
+    async drain({ timeoutMs }) {
+      checkWhole("timeoutMs", timeoutMs, 0, 2 ** 31 - 1);
+      return await running.drain(timeoutMs);
+    },
+
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      await running.drain(CLOSE_DRAIN_MS);
+      for (const queue of queues.values()) queue.close();
+    },
+  };
+}
+
+/** What stops local jobs is an event loop that does not turn. */
+async function health(timeoutMs: number, running: RunningJobs, isClosed: boolean): Promise<QueueHealth> {
+  checkWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
+  const from = performance.now();
+  await new Promise((resolve) => setImmediate(resolve));
+  const roundTripMs = performance.now() - from;
+  const problems = [
+    ...(isClosed ? ["the queues were closed"] : []),
+    ...(running.isLeaving && !isClosed ? ["the worker leaves"] : []),
+    ...(roundTripMs > timeoutMs ? [`the canary took ${Math.round(roundTripMs)} ms`] : []),
+  ];
+  return { isHealthy: problems.length === 0, roundTripMs, problems };
+}

@@ -1,0 +1,96 @@
+import { expect, test } from "vitest";
+import { createDeferred } from "../../src/base/index.ts";
+import { InvariantError } from "../../src/errors/index.ts";
+import { abortOf, agent, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
+
+/** A worker that leaves. */
+export function drainContract(subject: () => QueuesSubject): void {
+  test("nothing new begins, what runs ends, and it is over then", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    const work = createDeferred();
+    const recorder = new Recorder();
+    await queues.work(recorder.options(() => work.promise));
+    await queues.add("web", toolJob());
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    const drained = queues.drain({ timeoutMs: 10_000 });
+    const again = queues.drain({ timeoutMs: 1 });
+    expect(recorder.begun[0]?.run.leaving.aborted).toBe(true);
+    expect(recorder.begun[0]?.run.signal.aborted).toBe(false);
+    await queues.add("web", toolJob({ callId: "later" }));
+    await queues.wake(agent);
+    work.resolve();
+    expect(await soon(drained)).toEqual({ left: 0 });
+    expect(await again).toEqual({ left: 0 });
+    expect(await queues.counts(["web", "wake"])).toMatchObject([
+      { waiting: 1, active: 0 },
+      { waiting: 1, active: 0 },
+    ]);
+    expect(recorder.begun).toHaveLength(1);
+    await expect(queues.work(recorder.options(async () => "done"))).rejects.toThrow(InvariantError);
+    expect(await queues.health()).toMatchObject({ isHealthy: false, problems: ["the worker leaves"] });
+  });
+
+  test("what runs hears of the end before it; what may be repeated goes back, of the other the agent is told", async () => {
+    const { client, soon, now } = subject();
+    const queues = client();
+    const recorder = new Recorder();
+    const options = recorder.options(async (_job, { signal }) => {
+      throw await abortOf(signal);
+    });
+    await queues.work(options);
+    await queues.add("web", toolJob({ callId: "repeatable" }));
+    await queues.add("web", toolJob({ callId: "once", isRepeatable: false }));
+    await queues.wake(agent);
+    await soon(recorder.until(({ begun }) => begun.length === 3));
+    const from = now();
+    expect(await soon(queues.drain({ timeoutMs: 1_000 }))).toEqual({ left: 0 });
+    expect(now() - from).toBeLessThan(1_500);
+    expect(recorder.dead).toMatchObject([{ job: { callId: "once" }, cause: { code: "stopped" } }]);
+    expect(recorder.begun.map(({ run }) => run.signal.reason)).toMatchObject(
+      Array.from({ length: 3 }, () => ({ why: "drained" })),
+    );
+    const web = await countsOf(queues, "web", ({ active }) => active === 0);
+    expect(web).toMatchObject({ waiting: 1, dead: 1 });
+    expect(await queues.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0 }]);
+  });
+
+  test("one that comes to rest when it hears of the leaving can go back at once", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    const recorder = new Recorder();
+    const options = recorder.options(async (_job, { leaving }) => {
+      await abortOf(leaving);
+      return "again";
+    });
+    await queues.work(options);
+    await queues.wake(agent);
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    expect(await soon(queues.drain({ timeoutMs: 30_000 }))).toEqual({ left: 0 });
+    expect(recorder.begun[0]?.run.signal.aborted).toBe(false);
+    expect(await queues.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0 }]);
+  });
+
+  test("it is over in time even when somebody does not listen", async () => {
+    const { client, soon, now } = subject();
+    const queues = client();
+    const recorder = new Recorder();
+    const goesOn = createDeferred();
+    await queues.work(recorder.options(() => goesOn.promise));
+    await queues.add("web", toolJob());
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    const from = now();
+    expect(await soon(queues.drain({ timeoutMs: 500 }))).toEqual({ left: 1 });
+    expect(now() - from).toBeGreaterThanOrEqual(450);
+    expect(now() - from).toBeLessThan(1_500);
+    goesOn.resolve();
+  });
+
+  test("closing twice is closing once, also where nobody works", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    await queues.wake(agent);
+    await soon(Promise.all([queues.close(), queues.close()]));
+    await expect(queues.wake(agent)).rejects.toThrow(/closed/);
+  });
+}

@@ -1,0 +1,92 @@
+import { createDeferred, type Deferred } from "../../src/base/index.ts";
+import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob, WorkOptions } from "../../src/queues/index.ts";
+
+/** The same queues as a process or several see them. */
+export interface QueuesSubject {
+  /** What another process has of them; the suite closes it. */
+  readonly client: () => Queues;
+  /** Lets time pass, if it does not by itself, until the promise is settled. */
+  readonly soon: <T>(promise: Promise<T>) => Promise<T>;
+  /** Milliseconds by the clock of the queues. */
+  readonly now: () => number;
+  /** How long a processor may go on after its signal. */
+  readonly graceMs: number;
+}
+
+export const agent = { tenant: "default", agentId: "desk-7" } as const;
+
+export function toolJob(fields: Partial<Omit<ToolJob, "kind">> = {}): Omit<ToolJob, "kind"> {
+  return { ...agent, callId: "desk-7#1:1:0", attempt: 1, isRepeatable: true, ...fields };
+}
+
+interface Waiter {
+  readonly isMet: () => boolean;
+  readonly met: Deferred<void>;
+}
+
+/** What processors were given, and what they are told to do. */
+export class Recorder {
+  readonly begun: { readonly job: Job; readonly run: JobRun }[] = [];
+  readonly ended: Job[] = [];
+  readonly dead: { readonly job: Job; readonly cause: DeadCause }[] = [];
+  most = 0;
+  #waiters: Waiter[] = [];
+
+  /** As `work` takes it: every job does what `run` says. */
+  options(
+    run: (job: Job, run: JobRun) => Promise<JobOutcome | void>,
+    queues: readonly string[] = ["web"],
+  ): WorkOptions {
+    const recorded = async (job: Job, by: JobRun): Promise<JobOutcome> => {
+      this.begun.push({ job, run: by });
+      this.most = Math.max(this.most, this.begun.length - this.ended.length);
+      this.#look();
+      try {
+        return (await run(job, by)) ?? "done";
+      } finally {
+        this.ended.push(job);
+        this.#look();
+      }
+    };
+    return {
+      wakes: { concurrency: 10, run: recorded },
+      tools: { queues: Object.fromEntries(queues.map((queue) => [queue, { concurrency: 10 }])), run: recorded },
+      onDead: async (job, cause) => {
+        this.dead.push({ job, cause });
+        this.#look();
+      },
+    };
+  }
+
+  /** Resolves when so much has happened. */
+  async until(isMet: (recorder: Recorder) => boolean): Promise<void> {
+    const waiter = { isMet: () => isMet(this), met: createDeferred() };
+    this.#waiters.push(waiter);
+    this.#look();
+    await waiter.met.promise;
+  }
+
+  #look(): void {
+    this.#waiters = this.#waiters.filter(({ isMet, met }) => {
+      if (isMet()) met.resolve();
+      return !met.isSettled;
+    });
+  }
+}
+
+/** Resolves with the reason when the signal is aborted. */
+export async function abortOf(signal: AbortSignal): Promise<unknown> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  return signal.reason;
+}
+
+/** Looks again until the counts are what they are to be, for the time that the test has. */
+export async function countsOf(queues: Queues, queue: string, isRight: (count: CountOfQueue) => boolean) {
+  for (;;) {
+    const [count] = await queues.counts([queue]);
+    if (count && isRight(count)) return count;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+type CountOfQueue = Awaited<ReturnType<Queues["counts"]>>[number];

@@ -1,0 +1,150 @@
+import { expect, test } from "vitest";
+import { createDeferred } from "../../src/base/index.ts";
+import { InvalidInputError, InvariantError } from "../../src/errors/index.ts";
+import { agent, countsOf, type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
+
+/** The words of an `InvalidInputError`. */
+async function refused(call: Promise<unknown>): Promise<string> {
+  const error: unknown = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(InvalidInputError);
+  return (error as InvalidInputError).message;
+}
+
+/** Tool calls that wait for a worker. */
+export function toolsContract(subject: () => QueuesSubject): void {
+  test("a tool job carries what it was added with, and nothing else", async () => {
+    const { client, soon } = subject();
+    const [asks, works] = [client(), client()];
+    const recorder = new Recorder();
+    await works.work(recorder.options(async () => "done", ["web", "browser"]));
+    const job = toolJob({
+      epoch: 3,
+      timeoutMs: 60_000,
+      traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    });
+    await asks.add("browser", job, { priority: 2 });
+    await soon(recorder.until(({ ended }) => ended.length === 1));
+    expect(recorder.begun[0]?.job).toEqual({ kind: "tool", ...job });
+    expect(recorder.begun[0]?.run.queue).toBe("browser");
+  });
+
+  test("the same job is one job while it waits and while it runs, and another when it has ended", async () => {
+    const { client, soon } = subject();
+    const [asks, works] = [client(), client()];
+    const first = createDeferred();
+    const recorder = new Recorder();
+    for (let time = 0; time < 3; time += 1) await asks.add("web", toolJob());
+    await works.work(recorder.options(() => first.promise));
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    await asks.add("web", toolJob());
+    first.resolve();
+    await countsOf(asks, "web", ({ active, waiting }) => active + waiting === 0);
+    expect(recorder.begun).toHaveLength(1);
+    await asks.add("web", toolJob());
+    await asks.add("web", toolJob({ attempt: 2 }));
+    await soon(recorder.until(({ ended }) => ended.length === 3));
+    expect(recorder.begun.map(({ job }) => job.kind === "tool" && job.attempt)).toEqual([1, 1, 2]);
+  });
+
+  test("no more run at a time than the queue allows; other queues are not held up", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    const slow = createDeferred();
+    const recorder = new Recorder();
+    const { tools, ...others } = recorder.options(async (_job, { queue }) =>
+      queue === "slow" ? slow.promise : "done",
+    );
+    const run = tools?.run ?? (async () => "done" as const);
+    await queues.work({ ...others, tools: { run, queues: { slow: { concurrency: 2 }, quick: {} } } });
+    for (let index = 0; index < 5; index += 1) await queues.add("slow", toolJob({ callId: `slow-${index}` }));
+    await soon(recorder.until(({ begun }) => begun.length === 2));
+    for (let index = 0; index < 3; index += 1) await queues.add("quick", toolJob({ callId: `quick-${index}` }));
+    await soon(recorder.until(({ ended }) => ended.length === 3));
+    expect(await queues.counts(["slow"])).toMatchObject([
+      { queue: "slow", waiting: 3, active: 2, delayed: 0, dead: 0 },
+    ]);
+    slow.resolve();
+    await soon(recorder.until(({ ended }) => ended.length === 8));
+    expect(recorder.most).toBeLessThanOrEqual(3);
+  });
+
+  test("lower numbers come first; those of one priority in their order", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    const priorities = [3, 1, 0, 3, 1, 0];
+    for (const [index, priority] of priorities.entries()) {
+      await queues.add("web", toolJob({ callId: `call-${index}` }), { priority });
+    }
+    const recorder = new Recorder();
+    const { tools, ...others } = recorder.options(async () => "done");
+    const run = tools?.run ?? (async () => "done" as const);
+    await queues.work({ ...others, tools: { run, queues: { web: { concurrency: 1 } } } });
+    await soon(recorder.until(({ ended }) => ended.length === priorities.length));
+    const order = recorder.begun.map(({ job }) => (job.kind === "tool" ? job.callId : ""));
+    expect(order).toEqual(["call-2", "call-5", "call-1", "call-4", "call-0", "call-3"]);
+  });
+
+  test("a delayed job does not run before its time", async () => {
+    const { client, soon, now } = subject();
+    const queues = client();
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    const from = now();
+    await queues.add("web", toolJob(), { delayMs: 300 });
+    expect(await queues.counts(["web"])).toMatchObject([{ delayed: 1, waiting: 0 }]);
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    expect(now() - from).toBeGreaterThanOrEqual(295);
+    expect(now() - from).toBeLessThan(3_000);
+  });
+
+  test("no more are begun in a time than the rate allows", async () => {
+    const { client, soon, now } = subject();
+    const queues = client();
+    const begun: number[] = [];
+    const recorder = new Recorder();
+    const { tools, ...others } = recorder.options(async () => void begun.push(now()));
+    const run = tools?.run ?? (async () => "done" as const);
+    const web = { concurrency: 10, rateLimit: { max: 2, perMs: 400 } };
+    await queues.work({ ...others, tools: { run, queues: { web } } });
+    for (let index = 0; index < 5; index += 1) await queues.add("web", toolJob({ callId: `call-${index}` }));
+    await soon(recorder.until(({ ended }) => ended.length === 5));
+    const [first = 0, , third = 0, , fifth = 0] = begun;
+    // A window begins with its first job, which is begun a moment before it is noted here.
+    expect(third - first).toBeGreaterThanOrEqual(350);
+    expect(fifth - third).toBeGreaterThanOrEqual(350);
+  });
+
+  test("bad arguments are refused with what would be right", async () => {
+    const queues = subject().client();
+    expect(await refused(queues.add("wake", toolJob()))).toContain("is that of the agents");
+    expect(await refused(queues.add("a:b", toolJob()))).toContain("not a valid id");
+    expect(await refused(queues.add("web", toolJob(), { priority: -1 }))).toContain("from 0 to 1000000");
+    expect(await refused(queues.add("web", toolJob(), { delayMs: 0.5 }))).toContain("whole number");
+    expect(await refused(queues.add("web", toolJob({ attempt: 0 })))).toContain("attempt");
+    expect(await refused(queues.add("web", toolJob({ callId: "x".repeat(600) })))).toContain("callId");
+    expect(await refused(queues.add("web", toolJob({ traceparent: "nonsense" })))).toContain("traceparent");
+    expect(await refused(queues.wake(agent, { tracestate: "a\nb" }))).toContain("tracestate");
+    expect(await refused(queues.work({ onDead: async () => undefined }))).toContain("there is nothing to do");
+    expect(await refused(queues.drain({ timeoutMs: -1 }))).toContain("timeoutMs is -1");
+  });
+
+  test("work begins once", async () => {
+    const queues = subject().client();
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    await expect(queues.work(recorder.options(async () => "done"))).rejects.toThrow(InvariantError);
+  });
+
+  test("a canary goes round; not after the queues were closed", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    await queues.work(new Recorder().options(async () => "done"));
+    expect(await soon(queues.health({ timeoutMs: 5_000 }))).toMatchObject({ isHealthy: true, problems: [] });
+    await soon(queues.close());
+    const health = await queues.health();
+    expect(health).toMatchObject({ isHealthy: false, problems: ["the queues were closed"] });
+  });
+}

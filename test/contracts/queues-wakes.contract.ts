@@ -1,0 +1,110 @@
+import { expect, test } from "vitest";
+import { createDeferred } from "../../src/base/index.ts";
+import { StoreUnavailableError } from "../../src/errors/index.ts";
+import { agent, countsOf, type QueuesSubject, Recorder } from "./queues-fixtures.ts";
+
+const trace = {
+  traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+  tracestate: "congo=t61rcWkgMzE",
+};
+
+/** Agents that are to be taken up. */
+export function wakesContract(subject: () => QueuesSubject): void {
+  test("a wake carries the agent and the trace to whoever works", async () => {
+    const { client, soon } = subject();
+    const [asks, works] = [client(), client()];
+    const recorder = new Recorder();
+    await works.work(recorder.options(async () => "done"));
+    await asks.wake(agent, trace);
+    await soon(recorder.until(({ ended }) => ended.length === 1));
+    expect(recorder.begun[0]?.job).toEqual({ kind: "wake", ...agent, ...trace });
+    expect(recorder.begun[0]?.run).toMatchObject({ queue: "wake", deaths: 0 });
+  });
+
+  test("an agent that waits already waits once", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    for (let time = 0; time < 5; time += 1) await queues.wake(agent);
+    expect(await queues.counts(["wake"])).toMatchObject([{ waiting: 1, active: 0 }]);
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    await soon(recorder.until(({ ended }) => ended.length === 1));
+    await countsOf(queues, "wake", ({ active, waiting }) => active + waiting === 0);
+    expect(recorder.begun).toHaveLength(1);
+  });
+
+  test("a wake that is asked for while one runs is run after it, once, and not beside it", async () => {
+    const { client, soon } = subject();
+    const [asks, works] = [client(), client()];
+    const first = createDeferred();
+    const recorder = new Recorder();
+    await works.work(recorder.options(async () => (recorder.begun.length === 1 ? first.promise : undefined)));
+    await asks.wake(agent);
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    for (let time = 0; time < 5; time += 1) await asks.wake(agent);
+    first.resolve();
+    await soon(recorder.until(({ ended }) => ended.length === 2));
+    await countsOf(asks, "wake", ({ active, waiting }) => active + waiting === 0);
+    expect(recorder.begun).toHaveLength(2);
+    expect(recorder.most).toBe(1);
+  });
+
+  test("what was asked for meanwhile is not lost with a run that fails", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    const first = createDeferred();
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => (recorder.begun.length === 1 ? first.promise : undefined)));
+    await queues.wake(agent);
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    await queues.wake(agent);
+    first.reject(new TypeError("broken"));
+    await soon(recorder.until(({ ended }) => ended.length === 2));
+    expect(recorder.dead).toMatchObject([{ job: { kind: "wake", ...agent }, cause: { code: "failed" } }]);
+    expect(await queues.deadLetters("wake")).toHaveLength(1);
+  });
+
+  test("one that waits for its next try is run at once when it is asked for", async () => {
+    const { client, soon, now } = subject();
+    const queues = client();
+    const recorder = new Recorder();
+    const fails = 9;
+    const options = recorder.options(async () => {
+      if (recorder.begun.length <= fails) throw new StoreUnavailableError("away");
+    });
+    await queues.work(options);
+    await queues.wake(agent);
+    const from = now();
+    for (let time = 1; time <= fails; time += 1) {
+      await soon(recorder.until(({ ended }) => ended.length === time));
+      await countsOf(queues, "wake", ({ active }) => active === 0);
+      await queues.wake(agent);
+    }
+    await soon(recorder.until(({ ended }) => ended.length > fails));
+    // Left alone it would wait for a minute in the mean, all pauses together.
+    expect(now() - from).toBeLessThan(10_000);
+    expect(recorder.dead).toEqual([]);
+  });
+
+  test("different agents run beside one another, under whatever ids and tenants", async () => {
+    const { client, soon } = subject();
+    const queues = client();
+    const all = createDeferred();
+    const recorder = new Recorder();
+    await queues.work(recorder.options(() => all.promise));
+    const agents = [
+      { tenant: "default", agentId: "42" },
+      { tenant: "a", agentId: "b" },
+      { tenant: "a/b", agentId: "c" },
+      { tenant: "a", agentId: "b/c" },
+      { tenant: "default", agentId: "root~0af7651916cd43dd" },
+      { tenant: "ä{}", agentId: "🦜:*\n" },
+    ];
+    for (const one of agents) await queues.wake(one);
+    await soon(recorder.until(({ begun }) => begun.length === agents.length));
+    all.resolve();
+    await soon(recorder.until(({ ended }) => ended.length === agents.length));
+    const ids = recorder.begun.map(({ job: { tenant, agentId } }) => ({ tenant, agentId }));
+    expect(ids).toEqual(expect.arrayContaining(agents));
+  });
+}

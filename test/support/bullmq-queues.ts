@@ -1,0 +1,29 @@
+import { randomUUID } from "node:crypto";
+import { type BullmqQueuesOptions, bullmqQueues } from "../../src/queues/bullmq.ts";
+import type { Queues } from "../../src/queues/index.ts";
+import type { QueuesSubject } from "../contracts/queues-fixtures.ts";
+import type { RedisCluster } from "./redis-cluster.ts";
+import type { RedisServer } from "./redis-server.ts";
+
+/** Quick to notice a death, for tests that wait for one. */
+export const SHORT = { lockMs: 1_000, deathCheckMs: 250, cancelCheckMs: 50, graceMs: 200 } as const;
+
+/** A prefix that nobody else has: empty queues on a server that others use too. */
+export function ownQueuePrefix(): string {
+  return `test-${randomUUID()}:`;
+}
+
+export function queuesOn(server: RedisServer | RedisCluster, options: Partial<BullmqQueuesOptions> = {}): Queues {
+  const where = "url" in server ? { url: server.url } : { cluster: { nodes: server.nodes } };
+  return bullmqQueues({ prefix: ownQueuePrefix(), ...SHORT, ...where, ...options });
+}
+
+export function subjectOn(server: RedisServer | RedisCluster): QueuesSubject {
+  const prefix = ownQueuePrefix();
+  return {
+    graceMs: SHORT.graceMs,
+    client: () => queuesOn(server, { prefix }),
+    soon: (promise) => promise,
+    now: () => performance.now(),
+  };
+}
