@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { parseArgs } from "node:util";
-import type { ChaosScenario } from "./scenario.ts";
+import { type ChaosScenario, type StoreKind, storeKinds } from "./scenario.ts";
 
 export interface ChaosCommand {
   /** Scenarios to run. */
@@ -8,24 +8,48 @@ export interface ChaosCommand {
   readonly short: boolean;
   readonly rounds: number | undefined;
   readonly seed: number;
+  /** Undefined: each scenario's own. */
+  readonly stores: StoreKind | undefined;
 }
 
 const LARGEST_SEED = 2 ** 31;
+const NAME_WIDTH = 10;
 
 /** Reads the command line. Throws an error in words for whoever typed it. */
-export function readCommand(words: readonly string[], known: readonly string[]): ChaosCommand {
+export function readCommand(
+  words: readonly string[],
+  scenarios: readonly Pick<ChaosScenario, "name" | "on">[],
+): ChaosCommand {
   const { values, positionals } = parseArgs({
     args: [...words],
     allowPositionals: true,
-    options: { short: { type: "boolean", default: false }, rounds: { type: "string" }, seed: { type: "string" } },
+    options: {
+      short: { type: "boolean", default: false },
+      rounds: { type: "string" },
+      seed: { type: "string" },
+      stores: { type: "string" },
+    },
   });
-  const names = positionals.includes("all") ? known : positionals;
+  const stores = storesNamed(values.stores);
+  const canRun = ({ on }: (typeof scenarios)[number]): boolean => stores === undefined || on?.includes(stores) === true;
+  const known = scenarios.map(({ name }) => name);
+  const names = positionals.includes("all") ? scenarios.filter(canRun).map(({ name }) => name) : positionals;
   if (names.length === 0) throw new Error("Name a scenario, or all.");
   for (const name of names) {
-    if (!known.includes(name)) throw new Error(`There is no scenario "${name}"; there are ${known.join(", ")}.`);
+    const scenario = scenarios.find((one) => one.name === name);
+    if (!scenario) throw new Error(`There is no scenario "${name}"; there are ${known.join(", ")}.`);
+    if (canRun(scenario)) continue;
+    const choice = scenario.on ? `it runs on ${scenario.on.join(" or ")}` : "it has no choice of stores";
+    throw new Error(`${name} takes no --stores ${stores}: ${choice}.`);
   }
   const seed = numberOf("--seed", values.seed, 0) ?? randomInt(LARGEST_SEED);
-  return { names, short: values.short, rounds: numberOf("--rounds", values.rounds, 1), seed };
+  return { names, short: values.short, rounds: numberOf("--rounds", values.rounds, 1), seed, stores };
+}
+
+function storesNamed(text: string | undefined): StoreKind | undefined {
+  const kind = storeKinds.find((one) => one === text);
+  if (kind !== undefined || text === undefined) return kind;
+  throw new Error(`--stores is "${text}"; it takes ${storeKinds.join(" or ")}.`);
 }
 
 function numberOf(option: string, text: string | undefined, least: number): number | undefined {
@@ -36,7 +60,7 @@ function numberOf(option: string, text: string | undefined, least: number): numb
 }
 
 export function usage(scenarios: readonly ChaosScenario[]): string {
-  const lines = scenarios.map(({ name, title }) => `  ${name.padEnd(6)}${title}`);
+  const lines = scenarios.map(({ name, title }) => `  ${name.padEnd(NAME_WIDTH)}${title}`);
   return `Usage: npm run chaos -- NAME... | all [options]
 
 ${lines.join("\n")}
@@ -44,5 +68,6 @@ ${lines.join("\n")}
   --short        a small part of it, in minutes
   --rounds N     so many rounds (what a round is, docs/chaos.md says)
   --seed N       draws what an earlier run with this seed has drawn
+  --stores KIND  sqlite or redis, for scenarios that run on either; all: those that run on it
 `;
 }

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Account, AgentRecord, Entry, InboxItem, Message, Stores } from "../src/index.ts";
 import { DEFAULT_TENANT } from "../src/state/index.ts";
-import { sqliteStores } from "../src/stores/sqlite.ts";
+import { isOnRedis, storesAt } from "./stores-at.ts";
 
 /** All that a store holds of one agent. */
 export interface AgentEvidence {
@@ -26,22 +26,33 @@ export interface TreeEvidence {
 const ROWS = 100_000;
 
 /**
- * Reads what a dead process has left, from a copy: opening a store repairs and tidies it, and that is the next process'
- * business. An empty list where there is no store yet.
+ * Reads what a dead process has left; of a file, from a copy: opening it repairs and tidies it, and that is the next
+ * process' business. An empty list where there is no store yet.
  */
-export async function evidenceOf(storePath: string): Promise<TreeEvidence[]> {
+export async function evidenceOf(place: string): Promise<TreeEvidence[]> {
+  return isOnRedis(place) ? await treesAt(place) : await evidenceOfFile(place);
+}
+
+async function evidenceOfFile(storePath: string): Promise<TreeEvidence[]> {
   if (!existsSync(storePath)) return [];
   const folder = mkdtempSync(join(tmpdir(), "troupe-evidence-"));
   const copy = join(folder, "store.db");
   for (const ending of ["", "-wal"]) {
     if (existsSync(storePath + ending)) copyFileSync(storePath + ending, copy + ending);
   }
-  const stores = sqliteStores(copy);
+  try {
+    return await treesAt(copy);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function treesAt(place: string): Promise<TreeEvidence[]> {
+  const stores = storesAt(place);
   try {
     return await treesIn(stores);
   } finally {
     await stores.close();
-    rmSync(folder, { recursive: true, force: true });
   }
 }
 

@@ -73,6 +73,15 @@ export async function runProcess(program: string, words: readonly string[], opti
   return { exitCode, signal: signalCode, stdout: stdout(), stderr: stderr(), milliseconds, timedOut };
 }
 
+/** Signals a process of the run; false where it is gone already, which its end tells of. */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, name);
+  } catch {
+    return false;
+  }
+}
+
 function pathOf(program: string): string {
   return fileURLToPath(new URL(program, import.meta.url));
 }

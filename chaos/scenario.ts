@@ -1,3 +1,7 @@
+/** Where the truth of a run lies. */
+export const storeKinds = ["sqlite", "redis"] as const;
+export type StoreKind = (typeof storeKinds)[number];
+
 /** How a scenario is to be run. */
 export interface ChaosOptions {
   /** Prints and decides all that is drawn; the same seed draws the same. */
@@ -6,6 +10,8 @@ export interface ChaosOptions {
   readonly short: boolean;
   /** Overrides the scenario's own count of rounds; what a round is, the scenario says. */
   readonly rounds: number | undefined;
+  /** Where the stores are, for a scenario that has a choice. Default: SQLite. */
+  readonly stores?: StoreKind | undefined;
   /** An empty folder of the scenario's own; kept when something was violated. */
   readonly folder: string;
   /** Tells a person how far it is. */
@@ -29,6 +35,8 @@ export interface ChaosScenario {
   readonly name: string;
   /** One line: the fault, and what must hold. */
   readonly title: string;
+  /** The stores it can run on, its default first. Absent: it has no choice, and needs nothing but Node. */
+  readonly on?: readonly StoreKind[] | undefined;
   run(options: ChaosOptions): Promise<ChaosReport>;
 }
 

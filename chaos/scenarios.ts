@@ -4,6 +4,8 @@ import { f15 } from "./faults/f15.ts";
 import { f17 } from "./faults/f17.ts";
 import { f18 } from "./faults/f18.ts";
 import { f2 } from "./faults/f2.ts";
+import { f3 } from "./faults/f3.ts";
+import { f4 } from "./faults/f4.ts";
 import { f20 } from "./faults/f20.ts";
 import { f21 } from "./faults/f21.ts";
 import { f22 } from "./faults/f22.ts";
@@ -11,11 +13,24 @@ import { f27 } from "./faults/f27.ts";
 import { f31 } from "./faults/f31.ts";
 import { job } from "./faults/job.ts";
 import { nine } from "./faults/nine.ts";
+import { f5 } from "./faults/f5.ts";
+import { f6 } from "./faults/f6.ts";
+import { f7 } from "./faults/f7.ts";
+import { f8 } from "./faults/f8.ts";
+import { f9 } from "./faults/f9.ts";
+import { fight } from "./faults/fight.ts";
 import type { ChaosScenario } from "./scenario.ts";
 
 /** All that can be run by name, in the order of `all`. */
 export const scenarios: readonly ChaosScenario[] = [
   f2,
+  f3,
+  f4,
+  f5,
+  f6,
+  f7,
+  f8,
+  f9,
   budgets,
   f15,
   f17,
@@ -27,5 +42,6 @@ export const scenarios: readonly ChaosScenario[] = [
   f31,
   nine,
   children,
+  fight,
   job,
 ];

@@ -21,10 +21,18 @@ export interface WorkerEnd extends RunEnd {
   readonly struck: boolean;
 }
 
-/** Runs a worker to its end, or to its death at the fault. */
-export async function runWorker(orders: WorkerOrders, fault?: Fault): Promise<WorkerEnd> {
+/** Runs a worker to its end, or to its death at the fault. `onLine` is called with each line as soon as it is there. */
+export async function runWorker(
+  orders: WorkerOrders,
+  fault?: Fault,
+  onLine?: (line: WorkerLine) => void,
+): Promise<WorkerEnd> {
   const environment = { TROUPE_FAULT: fault ? `${fault.name}:${fault.hit}` : "", NODE_COMPILE_CACHE: compileCache };
-  const end = await runProcess("worker.ts", [JSON.stringify(orders)], { environment, limitMs: WORKER_LIMIT_MS });
+  const end = await runProcess("worker.ts", [JSON.stringify(orders)], {
+    environment,
+    limitMs: WORKER_LIMIT_MS,
+    onLine: onLine && ((line) => onLine(JSON.parse(line) as WorkerLine)),
+  });
   const struck = fault !== undefined && end.signal === "SIGKILL" && !end.timedOut;
   return { ...end, lines: jsonLinesOf<WorkerLine>(end.stdout), struck };
 }

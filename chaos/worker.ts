@@ -4,15 +4,19 @@
  * `TROUPE_FAULT="name:k"` kills it at a fault point.
  */
 import { performance } from "node:perf_hooks";
+import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { armFaultPoints } from "../src/base/index.ts";
-import { type Agent, createRuntime, type Runtime, type TurnResult } from "../src/index.ts";
-import { sqliteStores } from "../src/stores/sqlite.ts";
+import { type Agent, createRuntime, type Runtime, TroupeError, type TurnResult } from "../src/index.ts";
 import { faultPointNames } from "./fault-point-names.ts";
-import { taskPrefix } from "./model/script.ts";
+import { firstTurn } from "./first-turn.ts";
+import { armStall, stallSchema } from "./stall.ts";
+import { storesAt } from "./stores-at.ts";
+import { witnessed } from "./witness.ts";
 import { chaosTeam } from "./worker-agents.ts";
 
 const ordersSchema = z.object({
+  /** As `storesAt` takes it. */
   store: z.string(),
   ledger: z.string(),
   model: z.string(),
@@ -21,32 +25,56 @@ const ordersSchema = z.object({
   recovers: z.boolean(),
   /** Counts how often each fault point is passed, in place of dying at one. */
   counts: z.boolean(),
+  leaseMs: z.int().positive().optional(),
+  /** Where it writes what the stores have answered; default: nowhere. */
+  witness: z.string().optional(),
+  /** Where it stands still, once its first turn is open; default: nowhere. */
+  stall: stallSchema.optional(),
+  /** While others have its agents it tries again and again to get them; default: that is an error. */
+  insists: z.boolean().optional(),
 });
 export type WorkerOrders = z.infer<typeof ordersSchema>;
 
 /** What the worker writes, one line each. */
 export type WorkerLine =
   | { readonly type: "up"; readonly recovers: boolean; readonly milliseconds: number }
+  | { readonly type: "stalled"; readonly pid: number; readonly at: number }
   | { readonly type: "turn"; readonly agentId: string; readonly status: TurnResult["status"] }
   | { readonly type: "hits"; readonly hits: Readonly<Record<string, number>> };
 
 const MOST_HITS = 500;
+const INSISTS_EVERY_MS = 60;
+/** What a process is told while another one has the agent, or has just taken it. */
+const passing: ReadonlySet<string> = new Set(["already_owned", "lease_lost"]);
 
 function tell(line: WorkerLine): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
 async function bringToEnd(runtime: Runtime, agentId: string): Promise<TurnResult> {
-  const agent = await runtime.agent("lead", { agentId });
-  await agent.start();
-  return await firstTurn(agent).result;
+  for (;;) {
+    const agent = await runtime.agent("lead", { agentId });
+    const { openTurnId, turnCount } = agent.state;
+    if (openTurnId === null && turnCount > 0) return await firstTurn(agent).result;
+    try {
+      if (!orders.insists || !orders.recovers) {
+        await agent.start();
+        return await ownTurn(agent);
+      }
+      await runtime.recover();
+    } catch (error) {
+      if (!orders.insists || !(error instanceof TroupeError) || !passing.has(error.code)) throw error;
+    }
+    await delay(INSISTS_EVERY_MS);
+  }
 }
 
-function firstTurn(agent: Agent) {
-  const { openTurnId, turnCount } = agent.state;
-  if (openTurnId !== null) return agent.turn(openTurnId);
-  if (turnCount > 0) return agent.turn(`${agent.agentId}#1`);
-  return agent.executeTurn(`${taskPrefix}${agent.agentId}`);
+async function ownTurn(agent: Agent): Promise<TurnResult> {
+  const turn = firstTurn(agent);
+  await turn.id;
+  const { stall } = orders;
+  if (stall) armStall(stall, () => tell({ type: "stalled", pid: process.pid, at: Date.now() }));
+  return await turn.result;
 }
 
 function countHits(): () => Record<string, number> {
@@ -65,8 +93,10 @@ function countHits(): () => Record<string, number> {
 const orders = ordersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
 const hits = orders.counts ? countHits() : undefined;
 const begun = performance.now();
-const stores = sqliteStores(orders.store);
-const runtime = await createRuntime({ agents: [chaosTeam(orders.ledger, orders.model)], stores });
+const plain = storesAt(orders.store);
+const stores = orders.witness === undefined ? plain : witnessed(plain, orders.witness);
+const { leaseMs, ledger, model } = orders;
+const runtime = await createRuntime({ agents: [chaosTeam(ledger, model)], stores, leaseMs });
 const taken = orders.recovers ? await runtime.recover() : [];
 tell({ type: "up", recovers: taken.length > 0, milliseconds: performance.now() - begun });
 await Promise.all(

@@ -14,9 +14,14 @@ const reconcilable: ReadonlySet<string> = new Set(["book"]);
 
 /**
  * What the world saw against what the journal says: a keyed call has one effect, a `once` call at most one, and every
- * success is one that the world has seen.
+ * success is one that the world has seen. `isLate`: attempts of one who had stood still and was given up; nobody who asked
+ * the world before could have known of them.
  */
-export function effectViolations({ entries }: AgentEvidence, ledger: AttemptsByKey): string[] {
+export function effectViolations(
+  { entries }: AgentEvidence,
+  ledger: AttemptsByKey,
+  isLate: (attempt: Attempt) => boolean = () => false,
+): string[] {
   const gates = new Map(
     entries.flatMap((entry) =>
       entry.type === "call.gated" && entry.kind === "function" ? [[entry.callId, entry]] : [],
@@ -27,14 +32,16 @@ export function effectViolations({ entries }: AgentEvidence, ledger: AttemptsByK
     const gate = gates.get(entry.callId);
     if (!gate || gate.type !== "call.gated") return [];
     const attempts = ledger.get(entry.callId) ?? [];
-    return callViolations(entry, gate.effect, attempts).map((text) => `${entry.callId} (${entry.name}): ${text}`);
+    return callViolations(entry, gate.effect, { attempts, isLate }).map(
+      (text) => `${entry.callId} (${entry.name}): ${text}`,
+    );
   });
 }
 
 function callViolations(
   { outcome, name }: EntryOf<"tool.settled">,
   effect: "none" | "keyed" | "once",
-  attempts: readonly Attempt[],
+  { attempts, isLate }: { readonly attempts: readonly Attempt[]; readonly isLate: (attempt: Attempt) => boolean },
 ): string[] {
   const effects = attempts.filter(({ applied }) => applied).length;
   const violations: string[] = [];
@@ -47,7 +54,8 @@ function callViolations(
   }
   if (reconcilable.has(name)) {
     if (outcome === "outcome_unknown") violations.push("the ledger knew what became of it, and was not believed");
-    if (outcome === "error" && effects > 0) violations.push("it is said to have failed, but had an effect");
+    const known = attempts.filter((attempt) => attempt.applied && !isLate(attempt)).length;
+    if (outcome === "error" && known > 0) violations.push("it is said to have failed, but had an effect");
   }
   return violations;
 }

@@ -1,8 +1,8 @@
-import { join } from "node:path";
 import type { Account, Entry } from "../../src/index.ts";
 import { restViolations } from "../checks/rest-checks.ts";
 import { billedBelow, spendingViolations } from "../checks/spending-checks.ts";
 import { evidenceOf, type TreeEvidence } from "../evidence.ts";
+import { type Ground, withGround } from "../ground.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 import { runSpender, type SpendingStage, withProvider } from "../spending/stage.ts";
@@ -32,6 +32,10 @@ const small: TeamSize = { ...full, children: 60 };
 
 type LimitAmount = "tokens" | "costMicros";
 
+interface Stage extends SpendingStage {
+  readonly ground: Ground;
+}
+
 interface Plan {
   readonly name: string;
   readonly size: TeamSize;
@@ -53,15 +57,18 @@ export const children: ChaosScenario = {
   name: "CHILDREN",
   title:
     "200 parallel subagents under one maxTokens and one maxCost, undisturbed and killed between reserve and settle",
+  on: ["sqlite", "redis"],
   run: (options) => runChildren(options, options.short ? small : full),
 };
 
 /** The same with a team of any size. */
 export function runChildren(options: ChaosOptions, size: TeamSize): Promise<ChaosReport> {
-  return withProvider(options.folder, SLOWEST_ANSWER_MS, (stage) => runTrees(stage, options, size));
+  return withGround(options, (ground) =>
+    withProvider(options.folder, SLOWEST_ANSWER_MS, (provider) => runTrees({ ...provider, ground }, options, size)),
+  );
 }
 
-async function runTrees(stage: SpendingStage, options: ChaosOptions, size: TeamSize): Promise<ChaosReport> {
+async function runTrees(stage: Stage, options: ChaosOptions, size: TeamSize): Promise<ChaosReport> {
   const { seed, short, rounds, progress } = options;
   const random = seededRandom(seed);
   const wanted = rounds ?? (short ? SHORT_KILLS : KILLS);
@@ -110,9 +117,9 @@ function calmFigures(found: readonly Found[]): Record<string, unknown> {
   return Object.fromEntries(found.slice(0, 2).map(({ plan, figures }) => [plan.name, figures]));
 }
 
-async function runTree(stage: SpendingStage, plan: Plan, random: SeededRandom): Promise<Found> {
+async function runTree(stage: Stage, plan: Plan, random: SeededRandom): Promise<Found> {
   const { name, budget } = plan;
-  const store = join(stage.folder, `${name}.db`);
+  const store = stage.ground.placeOf(name);
   const team = { lead: `fan:${plan.size.children}`, child: `steps:${STEPS}`, childBudget: {} };
   const orders = { store, model: stage.model, team, trees: [{ agentId: name, budget }], lanes: 1 };
   const before = stage.log.lines().length;

@@ -19,6 +19,7 @@ export const reservedPoints: readonly FaultPointName[] = [
 export const f15: ChaosScenario = {
   name: "F15",
   title: "SIGKILL between reserve and settle: settled once, as billed or in full as unconfirmed; nothing is refunded",
+  on: ["sqlite", "redis"],
   run: (options) =>
     runFaults("F15", { ...options, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }, reservedPoints),
 };

@@ -44,15 +44,19 @@ export const f17: ChaosScenario = {
   name: "F17",
   title:
     "limits of time over three processes, clocks set by 10 minutes: calls and tools cut within 250 ms, no lease moves",
+  on: ["sqlite", "redis"],
   run: (options) => runClocks(options, options.rounds ?? (options.short ? kinds.length : ROUNDS)),
 };
 
-export async function runClocks({ seed, folder, progress }: ChaosOptions, rounds: number): Promise<ChaosReport> {
+export async function runClocks(
+  { seed, folder, stores, progress }: ChaosOptions,
+  rounds: number,
+): Promise<ChaosReport> {
   const random = seededRandom(seed);
   const results: Round[] = [];
   for (let round = 1; round <= rounds; round += 1) {
     const kind = kinds[(round - 1) % kinds.length] ?? "maxSeconds";
-    const result = await withTreeStage(`${folder}/${round}`, shape, (stage) =>
+    const result = await withTreeStage({ folder: `${folder}/${round}`, stores }, shape, (stage) =>
       runRound(stage, `time-${round}`, kind, random),
     );
     results.push(result);

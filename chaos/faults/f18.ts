@@ -38,14 +38,15 @@ interface Round {
 export const f18: ChaosScenario = {
   name: "F18",
   title: "abort of a tree 5 wide and 3 deep over three processes: all ended within 2 s, nothing started afterwards",
+  on: ["sqlite", "redis"],
   run: (options) => runAborts(options, options.short ? small : full),
 };
 
 export async function runAborts(options: ChaosOptions, shape: TreeShape): Promise<ChaosReport> {
-  const { seed, short, rounds: asked, folder, progress } = options;
+  const { seed, short, rounds: asked, progress } = options;
   const rounds = asked ?? (short ? SHORT_ROUNDS : ROUNDS);
   const random = seededRandom(seed);
-  return await withTreeStage(folder, shape, async (stage) => {
+  return await withTreeStage(options, shape, async (stage) => {
     const results: Round[] = [];
     // What the first tree of a process pays for once is not what is measured.
     await runRound(stage, "abort-0", random);

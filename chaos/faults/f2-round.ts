@@ -1,10 +1,10 @@
-import { join } from "node:path";
 import { byKey, effectViolations, repeatedAttempts } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { modelViolations, repeatedRequests } from "../checks/model-checks.ts";
 import { prefixViolations, spawnViolations } from "../checks/prefix-checks.ts";
 import { restViolations } from "../checks/rest-checks.ts";
 import { billedBelow, spendingViolations } from "../checks/spending-checks.ts";
+import type { Ground } from "../ground.ts";
 import { type AgentEvidence, evidenceOf, type TreeEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { LineReader } from "../line-log.ts";
@@ -14,7 +14,7 @@ import { type Fault, runWorker, stuckOf, type WorkerEnd } from "../worker-proces
 
 /** What all rounds share. */
 export interface Stage {
-  readonly folder: string;
+  readonly ground: Ground;
   readonly ledger: { readonly address: string; readonly log: LineReader<Attempt> };
   readonly model: { readonly address: string; readonly log: LineReader<BilledCallLine> };
 }
@@ -44,7 +44,7 @@ export interface RoundResult {
 
 /** Kills processes at the faults, one after the other, lets a last one come to the end, and audits what is there. */
 export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResult> {
-  const store = join(stage.folder, `${plan.name}.db`);
+  const store = stage.ground.placeOf(plan.name);
   const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agentIds: [plan.name] };
   const violations: string[] = [];
   let deaths = 0;
@@ -82,18 +82,18 @@ function unconfirmedIn(trees: readonly TreeEvidence[]): number {
 
 const isTurnEnd = (entry: AgentEvidence["entries"][number]) => entry.type === "turn.ended";
 
-interface Snapshot {
+export interface Snapshot {
   readonly trees: readonly TreeEvidence[];
   readonly attempts: readonly Attempt[];
   readonly requests: number;
 }
 
 /** What is committed, and what the world has seen, between the death of one process and the start of the next. */
-async function snapshot({ ledger, model }: Stage, store: string): Promise<Snapshot> {
+export async function snapshot({ ledger, model }: Stage, store: string): Promise<Snapshot> {
   return { trees: await evidenceOf(store), attempts: [...ledger.log.lines()], requests: model.log.lines().length };
 }
 
-function auditSurvivor({ ledger, model }: Stage, before: Snapshot, after: readonly TreeEvidence[]): string[] {
+export function auditSurvivor({ ledger, model }: Stage, before: Snapshot, after: readonly TreeEvidence[]): string[] {
   const agents = before.trees.flatMap((tree) => tree.agents);
   return [
     ...prefixViolations(before.trees, after),
@@ -102,7 +102,12 @@ function auditSurvivor({ ledger, model }: Stage, before: Snapshot, after: readon
   ];
 }
 
-function auditEnd({ ledger, model }: Stage, tree: TreeEvidence): string[] {
+/** `isLate`: as in `effectViolations`. */
+export function auditEnd(
+  { ledger, model }: Pick<Stage, "ledger" | "model">,
+  tree: TreeEvidence,
+  isLate?: (attempt: Attempt) => boolean,
+): string[] {
   const attempts = byKey(ledger.log.lines());
   const requests = model.log.lines();
   return [
@@ -111,7 +116,7 @@ function auditEnd({ ledger, model }: Stage, tree: TreeEvidence): string[] {
     ...spendingViolations(tree, billedBelow(tree.rootAgentId, requests, price)),
     ...tree.agents.flatMap((agent) => [
       ...journalViolations(agent),
-      ...effectViolations(agent, attempts),
+      ...effectViolations(agent, attempts, isLate),
       ...modelViolations(agent, requests),
     ]),
   ];

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { type FaultPointName, faultPointNames, pointsElsewhere } from "../fault-point-names.ts";
+import { withGround } from "../ground.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import { LineReader } from "../line-log.ts";
 import type { BilledCallLine } from "../model/script.ts";
@@ -19,13 +20,14 @@ const SECOND_DEATHS = 0.35;
 /** Draws of a round that has not struck where it should. */
 const MOST_TRIES = 8;
 
-type Hits = Readonly<Record<string, number>>;
+export type Hits = Readonly<Record<string, number>>;
 
 /** SIGKILL at every fault point: after intent, effect, result, commit, acknowledgement. A round is one death there. */
 export const f2: ChaosScenario = {
   name: "F2",
   title:
     "SIGKILL at each fault point; keyed calls have one effect, once calls at most one, nothing committed is repeated",
+  on: ["sqlite", "redis"],
   run: (options) =>
     runFaults(
       "F2",
@@ -40,22 +42,32 @@ export async function runFaults(
   options: ChaosOptions,
   names: readonly FaultPointName[],
 ): Promise<ChaosReport> {
-  const { folder, seed } = options;
+  const { seed } = options;
+  return await withServers(options.folder, (servers) =>
+    withGround(options, async (ground) => {
+      const stage = { ...servers, ground };
+      const hits = await countHits(stage);
+      const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
+      const plans = plansOf(names, { rounds, hits, random: seededRandom(seed) });
+      return report({ name: scenario, seed }, plans, await runAll(stage, plans, options));
+    }),
+  );
+}
+
+/** Runs something with an effect ledger and a model, each a process of its own. */
+export async function withServers<Found>(
+  folder: string,
+  run: (servers: Pick<Stage, "ledger" | "model">) => Promise<Found>,
+): Promise<Found> {
   const ledgerLog = join(folder, "ledger.jsonl");
   const modelLog = join(folder, "model.jsonl");
   const ledger = await startServer("ledger/server.ts", [ledgerLog]);
   const model = await startServer("model/server.ts", [modelLog]);
-  const stage: Stage = {
-    folder,
-    ledger: { address: ledger.address, log: new LineReader<Attempt>(ledgerLog) },
-    model: { address: model.address, log: new LineReader<BilledCallLine>(modelLog) },
-  };
   try {
-    const hits = await countHits(stage);
-    const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
-    const plans = plansOf(names, { rounds, hits, random: seededRandom(seed) });
-    const results = await runAll(stage, plans, options);
-    return report({ name: scenario, seed }, plans, results);
+    return await run({
+      ledger: { address: ledger.address, log: new LineReader<Attempt>(ledgerLog) },
+      model: { address: model.address, log: new LineReader<BilledCallLine>(modelLog) },
+    });
   } finally {
     await ledger.stop();
     await model.stop();
@@ -63,9 +75,9 @@ export async function runFaults(
 }
 
 /** How often an undisturbed run passes each fault point; the model's and the ledger's answers are the same each time. */
-async function countHits(stage: Stage): Promise<Hits> {
-  const { folder, ledger, model } = stage;
-  const store = join(folder, "undisturbed.db");
+export async function countHits(stage: Stage): Promise<Hits> {
+  const { ground, ledger, model } = stage;
+  const store = ground.placeOf("undisturbed");
   const orders = { store, ledger: ledger.address, model: model.address, agentIds: ["undisturbed"] };
   const end = await runWorker({ ...orders, recovers: false, counts: true });
   const line = end.lines.find(({ type }) => type === "hits");

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { z } from "zod";
 import {
   type Agent,
@@ -11,10 +10,11 @@ import {
   type Runtime,
   type TurnResult,
 } from "../../src/index.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { withGround } from "../ground.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { storesAt } from "../stores-at.ts";
 
 const ROUNDS = 1_000;
 const SHORT_ROUNDS = 150;
@@ -46,20 +46,27 @@ interface Clients {
 /** 2 to 8 people decide one approval at once. A round is one approval. */
 export const f20: ChaosScenario = {
   name: "F20",
-  title: "2 to 8 people decide one approval at once, over two clients of one file: one wins, the others are told who",
+  title: "2 to 8 people decide one approval at once, over two clients of one store: one wins, the others are told who",
+  on: ["sqlite", "redis"],
   run: runF20,
 };
 
-async function runF20({ seed, short, rounds: asked, folder, progress }: ChaosOptions): Promise<ChaosReport> {
+async function runF20(options: ChaosOptions): Promise<ChaosReport> {
+  return await withGround(options, (ground) => runContests(options, ground.placeOf("f20")));
+}
+
+async function runContests(
+  { seed, short, rounds: asked, progress }: ChaosOptions,
+  place: string,
+): Promise<ChaosReport> {
   const rounds = asked ?? (short ? SHORT_ROUNDS : ROUNDS);
   const random = seededRandom(seed);
   const contests = Array.from({ length: rounds }, (_, round) => decidersOf(round, random));
   const effects: Effects = new Map();
-  const path = join(folder, "f20.db");
   const clients: Clients = {
-    mine: await createRuntime({ agents: [payerNoting(effects)], stores: sqliteStores(path) }),
+    mine: await createRuntime({ agents: [payerNoting(effects)], stores: storesAt(place) }),
     // It cannot run the agents: it only decides.
-    theirs: await createRuntime({ agents: [], stores: sqliteStores(path) }),
+    theirs: await createRuntime({ agents: [], stores: storesAt(place) }),
   };
   const violations: string[] = [];
   const wonBy = { mine: 0, theirs: 0 };

@@ -36,6 +36,7 @@ const earlyPoints: readonly (readonly [FaultPointName, number])[] = [
 export const f21: ChaosScenario = {
   name: "F21",
   title: "SIGKILL between approval and run: it runs once, or at most once as declared, with the arguments approved",
+  on: ["sqlite", "redis"],
   run: (options) => {
     const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
     const random = seededRandom(options.seed);

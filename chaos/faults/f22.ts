@@ -47,6 +47,7 @@ const passed: readonly FaultPointName[] = [
 export const f22: ChaosScenario = {
   name: "F22",
   title: "two approvals in one turn, all orders, with kills: the turn never waits with everything answered",
+  on: ["sqlite", "redis"],
   run: (options) => {
     const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
     const random = seededRandom(options.seed);

@@ -2,10 +2,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { createRuntime } from "../../src/index.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { jsonLinesOf, type RunEnd, runProcess } from "../processes.ts";
 import { decideAsPlanned, nextDecision } from "./decide.ts";
 import type { PeopleLine, PeopleOrders, PlannedDecision } from "./orders.ts";
+import { storesAt } from "../stores-at.ts";
 
 /** Longest life of a process, in milliseconds: a turn that has not ended then is stuck. */
 const LIFE_LIMIT_MS = 30_000;
@@ -45,7 +45,7 @@ export async function runLife(orders: PeopleOrders, gapMs: number): Promise<Life
 
 /** People in a process that cannot run the agent; each decision is of what they see at that moment. */
 async function decideFromOutside({ store, agentId, decisions }: PeopleOrders, gapMs: number): Promise<void> {
-  const runtime = await createRuntime({ agents: [], stores: sqliteStores(store) });
+  const runtime = await createRuntime({ agents: [], stores: storesAt(store) });
   try {
     for (let left: readonly PlannedDecision[] = decisions; left.length > 0; ) {
       const next = nextDecision(left, await runtime.requests({ agentId }));

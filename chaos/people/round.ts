@@ -1,22 +1,22 @@
-import { join } from "node:path";
 import type { AgentRequest, Json } from "../../src/index.ts";
 import { DEFAULT_TENANT } from "../../src/state/index.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { decisionViolations } from "../checks/decision-checks.ts";
 import { byKey } from "../checks/effect-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { prefixViolations } from "../checks/prefix-checks.ts";
 import { restViolations } from "../checks/rest-checks.ts";
 import { type AgentEvidence, evidenceOf, type TreeEvidence } from "../evidence.ts";
+import type { Ground } from "../ground.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { LineReader } from "../line-log.ts";
 import { deedOf } from "./clerk.ts";
 import { type LifeEnd, runLife, stuckOf } from "./life.ts";
 import type { PeopleFault, PeopleOrders, PlannedDecision } from "./orders.ts";
+import { storesAt } from "../stores-at.ts";
 
 /** What all rounds share. */
 export interface PeopleStage {
-  readonly folder: string;
+  readonly ground: Ground;
   readonly ledger: { readonly address: string; readonly log: LineReader<Attempt> };
 }
 
@@ -45,7 +45,7 @@ export interface PeopleResult {
 
 /** Lets processes die, one after the other, lets a last one come to the end, and audits what is there. */
 export async function runPeopleRound(stage: PeopleStage, plan: PeoplePlan): Promise<PeopleResult> {
-  const store = join(stage.folder, `${plan.name}.db`);
+  const store = stage.ground.placeOf(plan.name);
   const orders = { store, ledger: stage.ledger.address, agentId: plan.name, decisions: [...plan.decisions] };
   const last: PlannedLife = { whenWaiting: "decides", fault: null, recovers: plan.name.length % 2 === 0, gapMs: 0 };
   const violations: string[] = [];
@@ -106,7 +106,7 @@ function paymentOf(args: Json): { readonly to: string; readonly amount: number }
 }
 
 async function requestsIn(store: string): Promise<AgentRequest[]> {
-  const stores = sqliteStores(store);
+  const stores = storesAt(store);
   try {
     return await stores.requests({ tenant: DEFAULT_TENANT, limit: 1_000 });
   } finally {

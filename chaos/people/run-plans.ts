@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { withGround } from "../ground.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import { LineReader } from "../line-log.ts";
 import { startServer } from "../processes.ts";
@@ -14,13 +15,28 @@ const MOST_TRIES = 6;
 /** Runs each plan until it has shown what it is about, and adds the results up. */
 export async function runPlans(
   name: string,
-  { folder, seed, progress }: ChaosOptions,
+  options: ChaosOptions,
   plans: readonly PeoplePlan[],
   isShown: (result: PeopleResult) => boolean,
 ): Promise<ChaosReport> {
-  const log = join(folder, "ledger.jsonl");
+  const log = join(options.folder, "ledger.jsonl");
   const ledger = await startServer("ledger/server.ts", [log]);
-  const stage: PeopleStage = { folder, ledger: { address: ledger.address, log: new LineReader<Attempt>(log) } };
+  try {
+    return await withGround(options, async (ground) => {
+      const stage: PeopleStage = { ground, ledger: { address: ledger.address, log: new LineReader<Attempt>(log) } };
+      return reportOfPlans(name, options, await runLanes(stage, options, plans, isShown), isShown);
+    });
+  } finally {
+    await ledger.stop();
+  }
+}
+
+async function runLanes(
+  stage: PeopleStage,
+  { progress }: ChaosOptions,
+  plans: readonly PeoplePlan[],
+  isShown: (result: PeopleResult) => boolean,
+): Promise<PeopleResult[]> {
   const results: PeopleResult[] = [];
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -34,11 +50,16 @@ export async function runPlans(
       progress(`${index + 1}/${plans.length} ${plan.name}: ${result.deaths} deaths: ${state}`);
     }
   };
-  try {
-    await Promise.all(Array.from({ length: LANES }, lane));
-  } finally {
-    await ledger.stop();
-  }
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return results;
+}
+
+function reportOfPlans(
+  name: string,
+  { seed }: ChaosOptions,
+  results: readonly PeopleResult[],
+  isShown: (result: PeopleResult) => boolean,
+): ChaosReport {
   const sum = (of: (result: PeopleResult) => number): number => results.reduce((total, one) => total + of(one), 0);
   return reportOf(
     { name, seed },

@@ -4,10 +4,10 @@
  */
 import { armFaultPoints } from "../../src/base/index.ts";
 import { type Agent, createRuntime, type Turn, type TurnResult } from "../../src/index.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { clerkAt } from "./clerk.ts";
 import { decideAsPlanned, nextDecision } from "./decide.ts";
 import { type PeopleLine, peopleOrdersSchema } from "./orders.ts";
+import { storesAt } from "../stores-at.ts";
 
 const orders = peopleOrdersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
 let isArmed = false;
@@ -48,7 +48,7 @@ async function bringToEnd(agent: Agent): Promise<TurnResult> {
 }
 
 arm("start");
-const runtime = await createRuntime({ agents: [clerkAt(orders.ledger)], stores: sqliteStores(orders.store) });
+const runtime = await createRuntime({ agents: [clerkAt(orders.ledger)], stores: storesAt(orders.store) });
 if (orders.recovers) await runtime.recover();
 const agent = await runtime.agent("clerk", { agentId: orders.agentId });
 await agent.start();

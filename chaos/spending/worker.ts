@@ -4,9 +4,9 @@
  */
 import { z } from "zod";
 import { type Agent, createRuntime, memoryStores, type TurnResult } from "../../src/index.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { taskPrefix } from "../model/script.ts";
 import { spendingTeam } from "./team.ts";
+import { storesAt } from "../stores-at.ts";
 
 const budgetSchema = z.record(z.string(), z.number());
 const ordersSchema = z.object({
@@ -29,7 +29,7 @@ export interface SpendingEnd {
 }
 
 const orders = ordersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
-const stores = orders.store === null ? memoryStores() : sqliteStores(orders.store);
+const stores = orders.store === null ? memoryStores() : storesAt(orders.store);
 const runtime = await createRuntime({ agents: [spendingTeam(orders.model, orders.team)], stores });
 
 function firstTurn(agent: Agent, budget: Record<string, number>) {

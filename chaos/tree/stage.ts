@@ -3,12 +3,14 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type AgentRecord, createRuntime, type Runtime } from "../../src/index.ts";
 import { DEFAULT_TENANT } from "../../src/state/index.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { withGround } from "../ground.ts";
 import { LineReader } from "../line-log.ts";
+import type { ChaosOptions } from "../scenario.ts";
 import { leafKindOf } from "../spending/script.ts";
 import { type SpendingStage, withProvider } from "../spending/stage.ts";
 import { TreeHand } from "./hand.ts";
 import type { ToolLine } from "./worker.ts";
+import { storesAt } from "../stores-at.ts";
 
 /** A lease that does not run out within a round: who is dead is known by its pid. */
 const LEASE_MS = 30_000;
@@ -24,7 +26,7 @@ export interface TreeShape {
   readonly depth: number;
 }
 
-/** Three processes on one file, and this one, which can run no agent: it looks and commands. */
+/** Three processes on one store, and this one, which can run no agent: it looks and commands. */
 export interface TreeStage {
   readonly provider: SpendingStage;
   readonly runtime: Runtime;
@@ -36,31 +38,46 @@ export interface TreeStage {
 }
 
 export async function withTreeStage<Found>(
-  folder: string,
+  options: Pick<ChaosOptions, "folder" | "stores">,
   shape: TreeShape,
   run: (stage: TreeStage) => Promise<Found>,
 ): Promise<Found> {
-  mkdirSync(folder, { recursive: true });
-  return await withProvider(folder, SLOWEST_ANSWER_MS, async (provider) => {
-    const store = join(folder, "trees.db");
-    const hands: TreeHand[] = [];
-    const tools: LineReader<ToolLine>[] = [];
-    const start = async (): Promise<TreeHand> => {
-      const log = join(folder, `tools-${hands.length}.jsonl`);
-      const hand = await TreeHand.start({ store, model: provider.model, log, ...shape, leaseMs: LEASE_MS });
-      hands.push(hand);
-      tools.push(new LineReader(log));
-      return hand;
-    };
-    const runtime = await createRuntime({ agents: [], stores: sqliteStores(store), leaseMs: LEASE_MS });
-    try {
-      for (let count = 0; count < 3; count += 1) await start();
-      return await run({ provider, runtime, shape, hands, tools, start });
-    } finally {
-      await Promise.all(hands.map((hand) => hand.kill()));
-      await runtime.shutdown();
-    }
-  });
+  mkdirSync(options.folder, { recursive: true });
+  return await withGround(options, (ground) =>
+    withProvider(options.folder, SLOWEST_ANSWER_MS, (provider) =>
+      withHands({ folder: options.folder, store: ground.placeOf("trees"), provider, shape }, run),
+    ),
+  );
+}
+
+interface Place {
+  readonly folder: string;
+  readonly store: string;
+  readonly provider: SpendingStage;
+  readonly shape: TreeShape;
+}
+
+async function withHands<Found>(
+  { folder, store, provider, shape }: Place,
+  run: (stage: TreeStage) => Promise<Found>,
+): Promise<Found> {
+  const hands: TreeHand[] = [];
+  const tools: LineReader<ToolLine>[] = [];
+  const start = async (): Promise<TreeHand> => {
+    const log = join(folder, `tools-${hands.length}.jsonl`);
+    const hand = await TreeHand.start({ store, model: provider.model, log, ...shape, leaseMs: LEASE_MS });
+    hands.push(hand);
+    tools.push(new LineReader(log));
+    return hand;
+  };
+  const runtime = await createRuntime({ agents: [], stores: storesAt(store), leaseMs: LEASE_MS });
+  try {
+    for (let count = 0; count < 3; count += 1) await start();
+    return await run({ provider, runtime, shape, hands, tools, start });
+  } finally {
+    await Promise.all(hands.map((hand) => hand.kill()));
+    await runtime.shutdown();
+  }
 }
 
 export function sizeOf({ width, depth }: TreeShape): number {

@@ -3,11 +3,11 @@
  */
 import { z } from "zod";
 import { createRuntime } from "../../src/index.ts";
-import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { openLineWriter } from "../line-log.ts";
 import { taskPrefix } from "../model/script.ts";
 import { deepTeam } from "./team.ts";
+import { storesAt } from "../stores-at.ts";
 
 const ordersSchema = z.object({
   store: z.string(),
@@ -62,7 +62,7 @@ const lead = deepTeam(model, { width, depth }, (event, callId) => {
   const line: ToolLine = { event, callId, at: Math.round(performance.timeOrigin + performance.now()) };
   lines.append(line);
 });
-const runtime = await createRuntime({ agents: [lead], stores: sqliteStores(store), leaseMs });
+const runtime = await createRuntime({ agents: [lead], stores: storesAt(store), leaseMs });
 
 async function obey(command: TreeCommand): Promise<TreeAnswer> {
   switch (command.type) {

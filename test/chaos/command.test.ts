@@ -7,11 +7,11 @@ import { type ChaosReport, failureOf } from "../../chaos/scenario.ts";
 import { seededRandom } from "../../chaos/seeded-random.ts";
 import { repositoryRoot, runCommand } from "../../scripts/run-command.ts";
 
-const known = ["F2", "F31"];
+const known = [{ name: "F2", on: ["sqlite", "redis"] as const }, { name: "F31" }];
 
 it("reads names, a seed, and how much is to be done", () => {
   expect(readCommand(["all", "--seed", "7", "--short"], known)).toEqual({
-    names: known,
+    names: ["F2", "F31"],
     short: true,
     rounds: undefined,
     seed: 7,
@@ -20,11 +20,18 @@ it("reads names, a seed, and how much is to be done", () => {
   expect(readCommand(["F2"], known).seed).not.toBe(readCommand(["F2"], known).seed);
 });
 
+it("reads where the stores are, and leaves out of all what cannot be there", () => {
+  expect(readCommand(["F2", "--stores", "redis"], known)).toMatchObject({ names: ["F2"], stores: "redis" });
+  expect(readCommand(["all", "--stores", "redis"], known).names).toEqual(["F2"]);
+});
+
 it.each([
   [[], /Name a scenario/],
   [["F99"], /There is no scenario "F99"; there are F2, F31/],
   [["F2", "--rounds", "0"], /--rounds is "0"/],
   [["F2", "--seed", "x"], /--seed is "x"/],
+  [["F2", "--stores", "paper"], /--stores is "paper"; it takes sqlite or redis/],
+  [["F31", "--stores", "redis"], /F31 takes no --stores redis: it has no choice of stores/],
 ])("says what is wrong with %j", (words, told) => {
   expect(() => readCommand(words, known)).toThrow(told);
 });

@@ -15,6 +15,8 @@ export interface RedisServerOptions {
   readonly settings?: readonly string[];
   /** What it wants to hear from whoever connects. */
   readonly password?: string;
+  /** Where a folder of its own is made. Default: in memory, where the system has such a place. */
+  readonly folder?: string;
   /** False: keeps no log of its writes. By default every write is in the log before it is answered, and outlives a kill. */
   readonly isLogged?: boolean;
 }
@@ -42,8 +44,8 @@ export class RedisServer {
   private constructor(port: number, program: RedisProgram, options: RedisServerOptions) {
     this.port = port;
     this.#program = program;
-    this.#folder = mkdtempSync(join(place, "troupe-redis-server-"));
-    const { isLogged = true, settings = [], password } = options;
+    const { isLogged = true, settings = [], password, folder = place } = options;
+    this.#folder = mkdtempSync(join(folder, "troupe-redis-server-"));
     const log = isLogged ? ["--appendonly", "yes", "--appendfsync", "always"] : ["--appendonly", "no"];
     this.#password = password;
     this.#settings = ["--save", "", ...log, ...settings, ...(password ? ["--requirepass", password] : [])];

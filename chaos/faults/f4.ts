@@ -1,0 +1,16 @@
+import type { ChaosScenario } from "../scenario.ts";
+import { runStalls } from "../stalls/run-stalls.ts";
+
+const ROUNDS = 200;
+const SHORT_ROUNDS = 8;
+
+/** The event loop of the owner of a tree blocked for two leases, while two others take it. A round is one such block. */
+export const f4: ChaosScenario = {
+  name: "F4",
+  title: "event loop of an owner blocked for 2 leases while two others want its agents: as F3, one owner at a time",
+  on: ["redis", "sqlite"],
+  run: (options) => {
+    const rounds = options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS);
+    return runStalls(options, { name: "F4", rounds, leases: 2, how: "blocked" });
+  },
+};

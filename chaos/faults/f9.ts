@@ -1,0 +1,32 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { type Disturbance, runLoad } from "../load/run-load.ts";
+import type { ChaosScenario } from "../scenario.ts";
+
+const ROUNDS = 1_000;
+const SHORT_ROUNDS = 60;
+const ROUNDS_A_BATCH = 200;
+/** Time to connect again, also on a busy machine; a connection that is cut before it is one is no connection. */
+const SHORTEST_GAP_MS = 20;
+const LONGEST_GAP_MS = 180;
+
+/** Scripts forgotten and connections cut, for commands as for what is listened to. */
+const cut: Omit<Disturbance, "rounds"> = {
+  name: "F9",
+  roundsABatch: ROUNDS_A_BATCH,
+  mayRefuse: false,
+  disturb: async ({ client, random }) => {
+    await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));
+    const what = random.pick(["scripts", "commands", "listeners"]);
+    if (what === "scripts") await client.script("FLUSH");
+    else await client.call("CLIENT", "KILL", "TYPE", what === "commands" ? "normal" : "pubsub", "SKIPME", "yes");
+    return [];
+  },
+};
+
+/** A round is one such disturbance. */
+export const f9: ChaosScenario = {
+  name: "F9",
+  title: "SCRIPT FLUSH and CLIENT KILL mid-turn, under load: nobody notices",
+  on: ["redis"],
+  run: (options) => runLoad(options, { ...cut, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),
+};

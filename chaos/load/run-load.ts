@@ -1,0 +1,139 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Redis } from "ioredis";
+import type { RedisServer } from "../../test/support/redis-server.ts";
+import { withServers } from "../faults/f2.ts";
+import type { Stage } from "../faults/f2-round.ts";
+import { withRedis } from "../ground.ts";
+import { LineReader, readLines } from "../line-log.ts";
+import { jsonLinesOf, type RunEnd, runProcess } from "../processes.ts";
+import { type ChaosOptions, type ChaosReport, reportOf } from "../scenario.ts";
+import { type SeededRandom, seededRandom } from "../seeded-random.ts";
+import { redisPlace } from "../stores-at.ts";
+import type { WitnessLine } from "../witness.ts";
+import { auditLoad, type Load } from "./audit.ts";
+import type { LoadLine, LoadOrders } from "./worker.ts";
+
+/** What happens to Redis while two processes work on it. */
+export interface Disturbance {
+  readonly name: string;
+  readonly rounds: number;
+  /** After so many everything is brought to its end and audited, and the next ones have a new Redis. */
+  readonly roundsABatch: number;
+  /** Whether commands may be refused, as ones to be tried again. */
+  readonly mayRefuse: boolean;
+  /** Disturbs once; gives what it has found to be wrong itself. */
+  disturb(scene: Scene): Promise<readonly string[]>;
+}
+
+export interface Scene {
+  readonly server: RedisServer;
+  /** A connection of the run's own. */
+  readonly client: Redis;
+  readonly random: SeededRandom;
+  /** From 0, over all batches. */
+  readonly round: number;
+  /** The stores of the processes, as `storesAt` takes them. */
+  readonly place: string;
+  /** All that the stores have answered so far, by process. */
+  readonly witnesses: readonly LineReader<WitnessLine>[];
+}
+
+const WORKERS = ["left", "right"] as const;
+const LANES = 3;
+/** Longest life of a worker beyond its disturbances, in milliseconds: turns that have not ended then are stuck. */
+const STUCK_MS = 120_000;
+export const LOAD_LEASE_MS = 2_000;
+const compileCache = join(tmpdir(), "troupe-chaos-compiled");
+
+export async function runLoad(options: ChaosOptions, disturbance: Disturbance): Promise<ChaosReport> {
+  const { name, rounds, roundsABatch } = disturbance;
+  const random = seededRandom(options.seed);
+  const batches: (Load & { readonly violations: readonly string[] })[] = [];
+  for (let done = 0; done < rounds; done += roundsABatch) {
+    const folder = join(options.folder, `batch-${batches.length + 1}`);
+    mkdirSync(folder);
+    const last = Math.min(rounds, done + roundsABatch);
+    const batch = await withServers(folder, (servers) =>
+      withRedis({ folder }, (server) => runBatch({ folder, servers, server, disturbance, random }, done, last)),
+    );
+    batches.push(batch);
+    const state = batch.violations.length === 0 ? "ok" : `VIOLATED\n  ${batch.violations.join("\n  ")}`;
+    options.progress(`${last}/${rounds}: ${batch.turns} turns, ${batch.acknowledged} commits: ${state}`);
+  }
+  const sum = (of: (load: Load) => number): number => batches.reduce((total, one) => total + of(one), 0);
+  return reportOf(
+    { name, seed: options.seed },
+    {
+      operations: sum(({ turns }) => turns),
+      succeeded: sum(({ completed }) => completed),
+      violations: batches.flatMap(({ violations }) => violations),
+    },
+    {
+      rounds,
+      acknowledgedCommits: sum(({ acknowledged }) => acknowledged),
+      refusedCommands: sum(({ refused }) => refused),
+      callsTriedAgain: sum(({ again }) => again),
+      peakMegabytes: Math.max(0, ...batches.map(({ peakMegabytes }) => peakMegabytes)),
+    },
+  );
+}
+
+interface Batch {
+  readonly folder: string;
+  readonly servers: Pick<Stage, "ledger" | "model">;
+  readonly server: RedisServer;
+  readonly disturbance: Disturbance;
+  readonly random: SeededRandom;
+}
+
+async function runBatch({ folder, servers, server, disturbance, random }: Batch, from: number, to: number) {
+  const place = redisPlace(server.url, "load:");
+  const stopFile = join(folder, "stop");
+  const paths = WORKERS.map((name) => join(folder, `${name}.jsonl`));
+  const ordersOf = (name: string, witness: string): LoadOrders => ({
+    store: place,
+    ledger: servers.ledger.address,
+    model: servers.model.address,
+    name,
+    lanes: LANES,
+    leaseMs: LOAD_LEASE_MS,
+    witness,
+    stopFile,
+  });
+  const atWork = WORKERS.map(() => Promise.withResolvers<void>());
+  const runs = WORKERS.map((name, index) =>
+    runWorker(ordersOf(name, paths[index] ?? ""), () => atWork[index]?.resolve()),
+  );
+  // One that has ended already will never be at work: the audit says why.
+  await Promise.all(runs.map((run, index) => Promise.race([atWork[index]?.promise, run])));
+  const client = server.client();
+  const violations: string[] = [];
+  const witnesses = paths.map((path) => new LineReader<WitnessLine>(path));
+  for (let round = from; round < to; round += 1) {
+    const found = await disturbance.disturb({ server, client, random, round, place, witnesses });
+    violations.push(...found.map((text) => `round ${round + 1}: ${text}`));
+  }
+  writeFileSync(stopFile, "");
+  const ends = await Promise.all(runs);
+  client.disconnect();
+  const lines = paths.flatMap((path) => readLines<WitnessLine>(path));
+  const load = await auditLoad({ place, servers, ends, lines, mayRefuse: disturbance.mayRefuse });
+  return { ...load, violations: [...violations, ...load.violations].map((text) => `${disturbance.name}: ${text}`) };
+}
+
+export interface LoadEnd extends RunEnd {
+  readonly lines: readonly LoadLine[];
+}
+
+async function runWorker(orders: LoadOrders, onFirstTurn: () => void): Promise<LoadEnd> {
+  const end = await runProcess("load/worker.ts", [JSON.stringify(orders)], {
+    environment: { NODE_COMPILE_CACHE: compileCache },
+    limitMs: 600_000 + STUCK_MS,
+    onLine: (line) => {
+      if (line.includes('"turn"')) onFirstTurn();
+    },
+  });
+  return { ...end, lines: jsonLinesOf<LoadLine>(end.stdout) };
+}

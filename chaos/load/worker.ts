@@ -1,0 +1,73 @@
+/**
+ * A process under load: `node chaos/load/worker.ts ORDERS` (JSON). It runs turns of the team of chaos/worker-agents.ts, some at
+ * a time and each of an agent of its own, until it is told to stop, and goes on where it is told to try again.
+ */
+import { existsSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import { createRuntime, TroupeError, type TurnResult } from "../../src/index.ts";
+import { firstTurn } from "../first-turn.ts";
+import { storesAt } from "../stores-at.ts";
+import { witnessed } from "../witness.ts";
+import { chaosTeam } from "../worker-agents.ts";
+
+const ordersSchema = z.object({
+  store: z.string(),
+  ledger: z.string(),
+  model: z.string(),
+  /** How its agents' ids begin. */
+  name: z.string(),
+  /** Turns at a time. */
+  lanes: z.int().positive(),
+  leaseMs: z.int().positive(),
+  witness: z.string(),
+  /** It begins nothing more once this file is there. */
+  stopFile: z.string(),
+});
+export type LoadOrders = z.infer<typeof ordersSchema>;
+
+/** What the worker writes, one line each. */
+export type LoadLine =
+  | { readonly type: "begun"; readonly agentId: string }
+  | { readonly type: "again"; readonly agentId: string; readonly code: string }
+  | { readonly type: "turn"; readonly agentId: string; readonly status: TurnResult["status"] }
+  | { readonly type: "over"; readonly peakMegabytes: number };
+
+const AGAIN_MS = 100;
+
+function tell(line: LoadLine): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+const orders = ordersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
+const { store, ledger, model, leaseMs } = orders;
+const stores = witnessed(storesAt(store), orders.witness);
+const runtime = await createRuntime({ agents: [chaosTeam(ledger, model)], stores, leaseMs });
+
+async function toItsEnd(agentId: string): Promise<TurnResult> {
+  for (;;) {
+    try {
+      const agent = await runtime.agent("lead", { agentId });
+      await agent.start();
+      return await firstTurn(agent).result;
+    } catch (error) {
+      if (!(error instanceof TroupeError) || !error.retryable) throw error;
+      tell({ type: "again", agentId, code: error.code });
+      await delay(AGAIN_MS);
+    }
+  }
+}
+
+let count = 0;
+const lane = async (): Promise<void> => {
+  while (!existsSync(orders.stopFile)) {
+    count += 1;
+    const agentId = `${orders.name}-${count}`;
+    tell({ type: "begun", agentId });
+    const { status } = await toItsEnd(agentId);
+    tell({ type: "turn", agentId, status });
+  }
+};
+await Promise.all(Array.from({ length: orders.lanes }, lane));
+await runtime.shutdown();
+tell({ type: "over", peakMegabytes: Math.round(process.resourceUsage().maxRSS / 1_000) });

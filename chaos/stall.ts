@@ -1,0 +1,22 @@
+import { z } from "zod";
+import { armFaultPoints } from "../src/base/index.ts";
+import { faultPointNames } from "./fault-point-names.ts";
+
+/** Where a process stands still, and how: stopped from outside until somebody lets it go on, or busy with itself. */
+export const stallSchema = z.object({
+  name: z.enum(faultPointNames),
+  hit: z.int().positive(),
+  /** Milliseconds that its event loop is blocked; null: SIGSTOP, until somebody sends SIGCONT. */
+  blockedMs: z.number().positive().nullable(),
+});
+export type Stall = z.infer<typeof stallSchema>;
+
+/** Stands still at the fault point, counted from now on. `onStall` is called just before. */
+export function armStall({ name, hit, blockedMs }: Stall, onStall: () => void): void {
+  const action = (): void => {
+    onStall();
+    if (blockedMs === null) process.kill(process.pid, "SIGSTOP");
+    else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockedMs);
+  };
+  armFaultPoints([{ name, hit, action }]);
+}

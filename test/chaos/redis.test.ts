@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { f2, runFaults } from "../../chaos/faults/f2.ts";
+import { f5 } from "../../chaos/faults/f5.ts";
+import { f8 } from "../../chaos/faults/f8.ts";
+import { f9 } from "../../chaos/faults/f9.ts";
+import { runFight } from "../../chaos/faults/fight.ts";
+import { type ChaosOptions, type ChaosReport, failureOf } from "../../chaos/scenario.ts";
+import { runStalls } from "../../chaos/stalls/run-stalls.ts";
+import { redisProgram } from "../support/redis-server.ts";
+
+const timeout = 180_000;
+
+async function shortForm(rounds: number, run: (options: ChaosOptions) => Promise<ChaosReport>): Promise<ChaosReport> {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-on-redis-"));
+  const report = await run({ seed: 1, short: true, rounds, stores: "redis", folder, progress: () => undefined });
+  expect(report.firstViolations).toEqual([]);
+  expect(failureOf(report)).toBeUndefined();
+  rmSync(folder, { recursive: true, force: true });
+  return report;
+}
+
+describe.skipIf(!redisProgram)("on Redis, in short forms", () => {
+  it("F2: processes killed after an effect and a commit are carried on", { timeout }, async () => {
+    expect(f2.on).toContain("redis");
+    const report = await shortForm(1, (options) => runFaults("F2", options, ["tool.effect", "commit.after"]));
+    expect(report["deaths"]).toBeGreaterThanOrEqual(2);
+  });
+
+  it("F3: what an owner writes that stood still for three leases is refused", { timeout }, async () => {
+    const stalls = {
+      name: "F3",
+      rounds: 2,
+      leases: 3,
+      how: "stopped",
+      points: ["model.effect", "tool.result"],
+    } as const;
+    const report = await shortForm(2, (options) => runStalls(options, stalls));
+    expect(report).toMatchObject({ stalls: 2, roundsWithRefusedWrites: 2 });
+  });
+
+  it("F4: two others take what an owner holds whose event loop is blocked", { timeout }, async () => {
+    const stalls = {
+      name: "F4",
+      rounds: 2,
+      leases: 2,
+      how: "blocked",
+      points: ["model.result", "tool.effect"],
+    } as const;
+    const report = await shortForm(2, (options) => runStalls(options, stalls));
+    expect(report).toMatchObject({ stalls: 2, roundsWithRefusedWrites: 2 });
+  });
+
+  it("F5: nothing acknowledged is lost when Redis is killed and comes back with its log", { timeout }, async () => {
+    expect((await shortForm(4, (options) => f5.run(options)))["acknowledgedCommits"]).toBeGreaterThan(50);
+  });
+
+  it("F8: a full memory is told as a passing refusal, and an evicting one is not started on", { timeout }, async () => {
+    const report = await shortForm(3, (options) => f8.run(options));
+    expect(report["policiesRefused"]).toBe(7);
+    expect(report["refusedCommands"]).toBeGreaterThan(0);
+  });
+
+  it("F9: nobody notices forgotten scripts and cut connections", { timeout }, async () => {
+    expect(await shortForm(40, (options) => f9.run(options))).toMatchObject({ refusedCommands: 0, callsTriedAgain: 0 });
+  });
+
+  it("two processes that fight over the same agents have one owner each at any time", { timeout }, async () => {
+    const report = await shortForm(5, (options) => runFight(options, { agents: 20, lanes: 4 }));
+    expect(report["changesOfHands"]).toBeGreaterThan(5);
+  });
+});
