@@ -2,21 +2,28 @@ import type { Account, Reservation } from "../../src/budget/index.ts";
 import type { Holder } from "./holder.ts";
 import { fits, LEAST_OUTPUT, type PlainCall, type Reference, sizeOf } from "./reference.ts";
 
-/** What is wrong with the accounts, told by the reference. `isQuiet`: everybody who was told of room has asked. */
-export function faultsOf(
-  accounts: readonly Account[],
-  reference: Reference,
-  holders: readonly Holder[],
-  { isQuiet, now }: { readonly isQuiet: boolean; readonly now: number },
-): string[] {
+export interface Seen {
+  readonly accounts: readonly Account[];
+  /** Keys of those who wait, as they are stored. */
+  readonly line: readonly string[];
+  /** Everybody who was told of room has asked. */
+  readonly isQuiet: boolean;
+  readonly now: number;
+}
+
+/** What is wrong with the accounts, told by the reference. */
+export function faultsOf(seen: Seen, reference: Reference, holders: readonly Holder[]): string[] {
+  const { accounts, line, isQuiet, now } = seen;
   const faults = holders.flatMap(({ agentId, node }) => {
     const account = accounts.find(({ id }) => id === `turn:${agentId}#1`);
     return account ? amountFaults(account, reference, node) : [`account ${node} is gone`];
   });
-  const [top] = accounts;
   for (const key of reference.line.keys()) {
-    const isKnown = top?.waiters.some((waiter) => waiter.ask.key === key) ?? false;
-    if (!isKnown && !reference.mayForget(key, now)) faults.push(`${key} waits, and nobody knows`);
+    if (!line.includes(key) && !reference.mayForget(key, now)) faults.push(`${key} waits, and nobody knows`);
+  }
+  for (const { id, parentId, line: own } of accounts) {
+    const waiting = parentId === null ? line.length : 0;
+    if ((own?.waiting ?? 0) !== waiting) faults.push(`${id}: tells of a line that is another one`);
   }
   return [...faults, ...(isQuiet ? quietFaults(reference) : [])];
 }
@@ -39,7 +46,6 @@ function amountFaults(account: Account, reference: Reference, node: number): str
     [used.tokens + reserved.tokens <= maxTokens + beyond.tokens, "over its tokens"],
     [used.costMicros + reserved.costMicros <= maxCostMicros + beyond.micros, "over its cost"],
     [used.steps <= maxSteps && used.treeSteps <= maxTreeSteps, "over its steps"],
-    [account.parentId === null || account.waiters.length === 0, "keeps a line that is not its own"],
   ];
   return checks.flatMap(([holds, fault]) => (holds ? [] : [`${id}: ${fault}`]));
 }

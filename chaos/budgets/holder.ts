@@ -115,6 +115,17 @@ export class Holder {
     await this.#place.stores.resume(this.#key, "chaos", now);
   }
 
+  /** What the stores call for at this moment; gives whoever was told of room. */
+  async hearAlarms(now: number): Promise<readonly string[]> {
+    const { stores } = this.#place;
+    const posted: string[] = [];
+    for (const timer of await stores.dueTimers(now, 100)) {
+      if (timer.kind !== "claim" || timer.agentId !== this.agentId) continue;
+      posted.push(...(await stores.hearAlarm(timer, now)).posted);
+    }
+    return posted;
+  }
+
   async inbox(): Promise<InboxItem[]> {
     return await this.#place.stores.inbox(this.#key);
   }

@@ -10,8 +10,8 @@ export interface Lane {
   readonly name: string;
   /** Index of the call it is at. */
   next: number;
-  /** `held`: it waited when its agent was paused, and asks again after that. */
-  state: "idle" | "waiting" | "out" | "held";
+  /** `held`: it waited when its agent was paused, and asks again after that. `gone`: it waited, and never asks again. */
+  state: "idle" | "waiting" | "out" | "held" | "gone";
   asks: number;
   reservation: Reservation | null;
 }

@@ -170,6 +170,18 @@ export class Reference {
     return toldAt !== null && now - toldAt > CLAIM_MS;
   }
 
+  /**
+   * The alarm has come: gives those that are still in the line though nobody keeps room for them any more. Of an agent with
+   * several calls in it nobody knows which one was told.
+   */
+  forgetLate(line: readonly string[], now: number): string[] {
+    const holders = [...this.line.values()].map(({ call }) => call.holder);
+    return [...this.line].flatMap(([key, { call }]) => {
+      const isOnly = holders.filter((holder) => holder === call.holder).length === 1;
+      return isOnly && line.includes(key) && this.mayForget(key, now) ? [key] : [];
+    });
+  }
+
   tell(key: string, now: number): void {
     const waiting = this.line.get(key);
     if (waiting) waiting.toldAt ??= now;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Amounts, amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
 import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
 import { type ModelUse, modelUseSchema } from "./model-use.ts";
-import { waiterSchema } from "./waiter.ts";
+import { lineStateSchema } from "./waiter.ts";
 
 /**
  * One node in the tree of accounts (design, Budgets). A turn has an account; an agent has one when it holds a budget
@@ -21,6 +21,8 @@ export const accountSchema = z.object({
   turnId: z.string().nullable(),
   parentId: z.string().nullable(),
   limits: limitsSchema,
+  /** Milliseconds since the epoch. */
+  openedAt: z.number().int(),
   used: amountsSchema,
   reserved: reservedAmountsSchema,
   /** The part of `used` whose real amount nobody knows: a call that was in flight when its process died. */
@@ -33,11 +35,8 @@ export const accountSchema = z.object({
   activeSince: z.number().int().nullable(),
   /** Limits for which the warning at 80 % was given. */
   warned: z.array(limitNameSchema),
-  /**
-   * Calls that wait for others' reservations, here or below, in the order of their first asks. Kept on the account at the
-   * top, so that there is one order for all accounts under it.
-   */
-  waiters: z.array(waiterSchema),
+  /** Of those who wait for others' reservations, here or below; only at the top of a tree, once somebody has waited. */
+  line: lineStateSchema.optional(),
 });
 export type Account = z.infer<typeof accountSchema>;
 
@@ -51,9 +50,15 @@ export interface NewAccount {
 
 const noModels: Readonly<Record<string, ModelUse>> = Object.freeze({});
 
-export function openAccount(account: NewAccount): Account {
+/** `openedAt`: milliseconds since the epoch. */
+export function openAccount({ id, agentId, turnId, parentId, limits }: NewAccount, openedAt = 0): Account {
   return {
-    ...account,
+    id,
+    agentId,
+    turnId,
+    parentId,
+    limits,
+    openedAt,
     used: noAmounts,
     reserved: nothingReserved,
     unconfirmed: nothingReserved,
@@ -62,7 +67,6 @@ export function openAccount(account: NewAccount): Account {
     activeCount: 0,
     activeSince: null,
     warned: [],
-    waiters: [],
   };
 }
 

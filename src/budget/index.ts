@@ -14,3 +14,4 @@ export * from "./turn-flags.ts";
 export * from "./waiter.ts";
 export * from "./waiting-line.ts";
 export * from "./wake-next.ts";
+export * from "./warnings.ts";

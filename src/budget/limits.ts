@@ -37,8 +37,8 @@ export const limitNameSchema = z.enum([
   "deadlineAt",
 ]);
 
-/** The limits of which an amount is used up; a deadline is met by the clock. */
-const amountOf: Readonly<Record<Exclude<LimitName, "deadlineAt">, keyof Amounts>> = {
+/** What is used up of each limit; a deadline is met by the clock. */
+export const amountOfLimit: Readonly<Record<Exclude<LimitName, "deadlineAt">, keyof Amounts>> = {
   maxSteps: "steps",
   maxTreeSteps: "treeSteps",
   maxToolCalls: "toolCalls",
@@ -88,7 +88,7 @@ export function remaining(limits: Limits, used: Amounts, now: number): Remaining
 }
 
 function usedOf(name: LimitName, used: Amounts, now: number): number {
-  return name === "deadlineAt" ? now : used[amountOf[name]];
+  return name === "deadlineAt" ? now : used[amountOfLimit[name]];
 }
 
 /** Which kinds of limits stand somewhere on a chain of accounts: what decides how a prompt is counted and whether a price is needed. */

@@ -1,6 +1,5 @@
 import { type Account, usedAt } from "./account.ts";
-import type { Amounts } from "./amounts.ts";
-import type { LimitName } from "./limits.ts";
+import { amountOfLimit, type LimitName } from "./limits.ts";
 
 /** A limit that was met, in its own unit: steps, tokens, micro-dollars, milliseconds, calls; a deadline's are moments. */
 export interface MetLimit {
@@ -10,18 +9,8 @@ export interface MetLimit {
   readonly max: number;
 }
 
-const amountOf: Readonly<Record<Exclude<LimitName, "deadlineAt">, keyof Amounts>> = {
-  maxSteps: "steps",
-  maxTreeSteps: "treeSteps",
-  maxToolCalls: "toolCalls",
-  maxTreeToolCalls: "treeToolCalls",
-  maxTokens: "tokens",
-  maxCostMicros: "costMicros",
-  maxActiveMs: "activeMs",
-};
-
 /** How far the account has used one of its limits at `now`; a deadline is told by `wallNow`. */
 export function metLimit(account: Account, limit: LimitName, now: number, wallNow: number = now): MetLimit {
-  const used = limit === "deadlineAt" ? wallNow : usedAt(account, now)[amountOf[limit]];
+  const used = limit === "deadlineAt" ? wallNow : usedAt(account, now)[amountOfLimit[limit]];
   return { accountId: account.id, limit, used, max: account.limits[limit] ?? 0 };
 }

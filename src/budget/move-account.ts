@@ -47,15 +47,15 @@ export function moveToBackground(
   if (isImplied(limits, turn, above, now)) {
     return { turn: rest, background: undefined, children: under(children, turn.parentId) };
   }
-  const opened = openAccount({
-    id: backgroundAccountId(turn.turnId ?? turn.id),
-    agentId: turn.agentId,
-    turnId: turn.turnId,
-    parentId: turn.parentId,
-    limits,
-  });
+  const { agentId, turnId, parentId, openedAt } = turn;
+  const opened = openAccount(
+    { id: backgroundAccountId(turnId ?? turn.id), agentId, turnId, parentId, limits },
+    openedAt,
+  );
   const background: Account = {
     ...opened,
+    // It is the same deadline.
+    warned: turn.warned.filter((limit) => limit === "deadlineAt"),
     reserved: { tokens: moved.tokens, costMicros: moved.costMicros },
     activeCount: moved.activeCount,
     activeSince: moved.activeCount > 0 ? now : null,

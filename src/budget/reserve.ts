@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Account, usedAt } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
-import { type LimitName, reachedLimit } from "./limits.ts";
+import type { LimitName } from "./limits.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
 import { costBound, outputWithin } from "./price.ts";
 import type { ReservationAsk } from "./reservation-ask.ts";
@@ -61,21 +61,28 @@ export function reserve(
   now: number,
   wallNow: number = now,
 ): ReserveOutcome {
-  const ask = { ...asked, promptTokens: promptOf(chain, asked) };
+  const promptTokens = promptOf(chain, asked);
+  const ask = promptTokens === asked.promptTokens ? asked : { ...asked, promptTokens };
   let outputTokens = ask.outputTokens;
   const rooms: Room[] = [];
   for (const account of chain) {
-    const exhausted = exhaustedOn(account, ask, { now, wallNow });
-    if (exhausted) return exhausted;
-    for (const room of outputRooms(account, ask)) {
+    const gate = gateOf(account, ask, now, wallNow);
+    if (gate) return { granted: false, reason: "budget", ...metLimit(account, gate, now, wallNow) };
+    if (isUnpriced(account, ask)) {
+      return { granted: false, reason: "unpriced", ...metLimit(account, "maxCostMicros", now) };
+    }
+    for (const room of roomsOn(account, ask)) {
+      if (room.alone < ask.minimumOutputTokens) {
+        return { granted: false, reason: "budget", ...metLimit(account, room.limit, now) };
+      }
       outputTokens = Math.min(outputTokens, room.alone);
       rooms.push(room);
     }
   }
   const [tooSmall, ...others] = rooms.filter((room) => room.now < outputTokens);
   if (tooSmall) {
-    const blockedOn = [...new Set([tooSmall, ...others].map(({ met }) => met.accountId))];
-    return { granted: false, reason: "mustWait", blockedOn, ...tooSmall.met };
+    const blockedOn = [...new Set([tooSmall, ...others].map(({ account }) => account.id))];
+    return { granted: false, reason: "mustWait", blockedOn, ...metLimit(tooSmall.account, tooSmall.limit, now) };
   }
   const costMicros = ask.price ? costBound(ask.price, ask.promptTokens, outputTokens) : 0;
   const tokens = ask.promptTokens + outputTokens;
@@ -107,22 +114,29 @@ export function promptOf(chain: readonly Account[], { promptTokens, promptBound 
   return isStrict ? Math.max(promptTokens, promptBound) : promptTokens;
 }
 
-interface Times {
-  readonly now: number;
-  readonly wallNow: number;
+/**
+ * The limit that keeps any call from being made on the account, whatever its size: steps of its own agent and of the tree,
+ * then time. What is reserved does not count.
+ */
+export function gateOf(
+  account: Account,
+  ask: Pick<ReservationAsk, "agentId" | "opensStep">,
+  now: number,
+  wallNow: number,
+): LimitName | undefined {
+  const { limits, used } = account;
+  if (ask.opensStep) {
+    const isOwn = account.agentId === ask.agentId;
+    if (isOwn && limits.maxSteps !== undefined && used.steps >= limits.maxSteps) return "maxSteps";
+    if (limits.maxTreeSteps !== undefined && used.treeSteps >= limits.maxTreeSteps) return "maxTreeSteps";
+  }
+  if (limits.maxActiveMs !== undefined && usedAt(account, now).activeMs >= limits.maxActiveMs) return "maxActiveMs";
+  return limits.deadlineAt !== undefined && wallNow >= limits.deadlineAt ? "deadlineAt" : undefined;
 }
 
-/** Why this account does not let the call be made, were nothing reserved on it. */
-function exhaustedOn(account: Account, ask: ReservationAsk, times: Times): Exhausted | undefined {
-  const { id: accountId, limits, used } = account;
-  const limit = blockedBy(account, ask, times);
-  if (limit) return { granted: false, reason: "budget", ...metLimit(account, limit, times.now, times.wallNow) };
-  if (limits.maxCostMicros !== undefined && !ask.price) {
-    const max = limits.maxCostMicros;
-    return { granted: false, reason: "unpriced", accountId, limit: "maxCostMicros", used: used.costMicros, max };
-  }
-  const tooSmall = outputRooms(account, ask).find(({ alone }) => alone < ask.minimumOutputTokens);
-  return tooSmall && { granted: false, reason: "budget", ...tooSmall.met };
+/** Whether the account limits the cost, and nobody knows what the call costs. */
+export function isUnpriced({ limits }: Account, { price }: ReservationAsk): boolean {
+  return limits.maxCostMicros !== undefined && !price;
 }
 
 /**
@@ -135,43 +149,36 @@ function lastFor(after: readonly Account[], ask: ReservationAsk, worst: Reserved
     const { tokens, costMicros } = account.used;
     const used = { ...account.used, tokens: tokens + worst.tokens, costMicros: costMicros + worst.costMicros };
     const { maxActiveMs: _work, deadlineAt: _end, ...limits } = account.limits;
-    const exhausted = exhaustedOn({ ...account, limits, used }, next, { now: 0, wallNow: 0 });
-    if (exhausted) return metLimit(account, exhausted.limit, 0);
+    const worn = { ...account, limits, used };
+    const tooSmall = roomsOn(worn, next).find(({ alone }) => alone < next.minimumOutputTokens);
+    const limit = gateOf(worn, next, 0, 0) ?? tooSmall?.limit;
+    if (limit) return metLimit(account, limit, 0);
   }
   return undefined;
 }
 
-function blockedBy(account: Account, ask: ReservationAsk, { now, wallNow }: Times): LimitName | undefined {
-  const own = account.agentId === ask.agentId;
-  const { maxTokens: _tokens, maxCostMicros: _cost, ...gates } = account.limits;
-  const { maxToolCalls: _calls, maxTreeToolCalls: _treeCalls, ...relevant } = gates;
-  if (!ask.opensStep || !own) delete relevant.maxSteps;
-  if (!ask.opensStep) delete relevant.maxTreeSteps;
-  return reachedLimit(relevant, usedAt(account, now), wallNow);
-}
-
+/** How many output tokens a limit of an account leaves. */
 interface Room {
-  readonly met: MetLimit;
+  readonly account: Account;
+  readonly limit: "maxTokens" | "maxCostMicros";
   /** Output tokens that fit now; below `alone` exactly where others' reservations stand in the way. */
   readonly now: number;
   /** Output tokens that would fit were nothing else reserved. */
   readonly alone: number;
 }
 
-function outputRooms(account: Account, ask: ReservationAsk): Room[] {
+function roomsOn(account: Account, { promptTokens, price }: ReservationAsk): Room[] {
   const rooms: Room[] = [];
-  const { id: accountId, limits, used, reserved } = account;
+  const { limits, used, reserved } = account;
   if (limits.maxTokens !== undefined) {
-    const alone = limits.maxTokens - used.tokens - ask.promptTokens;
-    const met = { accountId, limit: "maxTokens", used: used.tokens, max: limits.maxTokens } as const;
-    rooms.push({ met, alone, now: alone - reserved.tokens });
+    const alone = limits.maxTokens - used.tokens - promptTokens;
+    rooms.push({ account, limit: "maxTokens", alone, now: alone - reserved.tokens });
   }
-  if (limits.maxCostMicros !== undefined && ask.price) {
+  if (limits.maxCostMicros !== undefined && price) {
     const free = limits.maxCostMicros - used.costMicros;
-    const alone = outputWithin(ask.price, ask.promptTokens, free);
-    const now = outputWithin(ask.price, ask.promptTokens, free - reserved.costMicros);
-    const met = { accountId, limit: "maxCostMicros", used: used.costMicros, max: limits.maxCostMicros } as const;
-    rooms.push({ met, alone, now });
+    const alone = outputWithin(price, promptTokens, free);
+    const now = reserved.costMicros === 0 ? alone : outputWithin(price, promptTokens, free - reserved.costMicros);
+    rooms.push({ account, limit: "maxCostMicros", alone, now });
   }
   return rooms;
 }

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { Account } from "./account.ts";
-import type { LimitName } from "./limits.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
 import { addModelUse, type ModelUse, noModelUse, settledUsageSchema } from "./model-use.ts";
 import { reservationSchema } from "./reserve.ts";
@@ -16,12 +15,6 @@ export const settlementSchema = z.object({
   unconfirmed: z.boolean(),
 });
 export type Settlement = z.infer<typeof settlementSchema>;
-
-/** Four fifths of a limit are used. */
-export type BudgetWarning = MetLimit;
-
-/** The share of a limit at which its warning is given. */
-export const WARNING_SHARE = 0.8;
 
 /** Settles on every account of the chain; what the provider reports counts, also when it is more than was reserved (F16). */
 export function settle(chain: readonly Account[], settlement: Settlement): Account[] {
@@ -124,39 +117,4 @@ export function passOverAbsence(account: Account, lastSign: number, now: number)
   const { activeSince, used } = account;
   if (activeSince === null || activeSince > lastSign || lastSign >= now) return account;
   return { ...account, activeSince: now, used: { ...used, activeMs: used.activeMs + (lastSign - activeSince) } };
-}
-
-/** When `maxSeconds` of this account runs out if its work goes on; undefined when it is idle or has no such limit. */
-export function activeUntil(account: Account): number | undefined {
-  if (account.activeSince === null || account.limits.maxActiveMs === undefined) return undefined;
-  return account.activeSince + Math.max(0, account.limits.maxActiveMs - account.used.activeMs);
-}
-
-const watched = [
-  "maxSteps",
-  "maxTreeSteps",
-  "maxToolCalls",
-  "maxTreeToolCalls",
-  "maxTokens",
-  "maxCostMicros",
-  "maxActiveMs",
-] as const satisfies readonly LimitName[];
-
-/**
- * Limits of this account that passed 80 % at `now` and were not warned of yet; the returned account remembers them. Work
- * that goes on counts as far as it has come.
- */
-export function newWarnings(
-  account: Account,
-  now: number,
-): { readonly account: Account; readonly warnings: BudgetWarning[] } {
-  const warnings: BudgetWarning[] = [];
-  for (const limit of watched) {
-    const max = account.limits[limit];
-    if (max === undefined || max === 0 || account.warned.includes(limit)) continue;
-    const met = metLimit(account, limit, now);
-    if (met.used >= max * WARNING_SHARE) warnings.push(met);
-  }
-  if (warnings.length === 0) return { account, warnings };
-  return { account: { ...account, warned: [...account.warned, ...warnings.map((one) => one.limit)] }, warnings };
 }

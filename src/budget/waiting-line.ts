@@ -9,15 +9,14 @@ import {
   type FindAccount,
   freeOn,
   isAnythingReserved,
-  isOverdue,
   isSurelyHeld,
   leastOf,
   needOf,
+  withoutOverdue,
 } from "./waiting-room.ts";
 
 /**
- * The order in which calls are granted that wait for others' reservations: pure functions over the line that the top account
- * of a tree keeps.
+ * The order in which calls are granted that wait for others' reservations: pure functions over the line of a tree's top account.
  *
  * Invariants
  * 1. The line is in the order of first asks; a call that asks again keeps its place, whatever its size has become.
@@ -30,54 +29,69 @@ import {
  * 5. Calls of one agent never wait behind each other: all of them ask when the agent is woken.
  */
 
-/** What became of an ask, the accounts it has changed, and whether others may be granted now that could not before. */
+/** What became of an ask, the accounts and the line it has changed, and whether others may be granted now that could not before. */
 export interface ReservedInTurn {
   readonly outcome: ReserveOutcome;
   readonly accounts: readonly Account[];
+  /** The very one that was given where nothing of it changes. */
+  readonly line: readonly Waiter[];
   readonly mayWake: boolean;
 }
 
-/** Reserves as `reserve` does, but behind those that wait longer and were passed often enough. */
+/** The line as it is kept for the top of the chain, and the accounts of all who wait in it. */
+export interface LineOf {
+  readonly line: readonly Waiter[];
+  readonly find: FindAccount;
+}
+
+/**
+ * Reserves as `reserve` does, but behind those that wait longer and were passed often enough. `now`: steady time, by which
+ * working time is told and how long room is kept; deadlines are told by `wallNow`.
+ */
 export function reserveInTurn(
   chain: readonly Account[],
   ask: ReservationAsk,
-  find: FindAccount,
+  { line: all, find }: LineOf,
   now: number,
   wallNow: number = now,
 ): ReservedInTurn {
   const outcome = reserve(chain, ask, now, wallNow);
-  const all = chain.at(-1)?.waiters ?? [];
-  const line = all.filter((one) => !isOverdue(one, wallNow));
-  const isShorter = line.length < all.length;
+  const line = withoutOverdue(all, now);
+  const isShorter = line !== all;
   const own = line.find((one) => one.ask.key === ask.key);
   const wait = (blockedOn: readonly string[], met: MetLimit): ReservedInTurn => {
-    const waiting = waiterOf(chain, ask, blockedOn, own);
+    const waiting = waiterOf(chain, ask, blockedOn, own ?? (line.at(-1)?.place ?? 0) + 1);
     const entered = own ? line.map((one) => (one === own ? waiting : one)) : [...line, waiting];
     const waits = { granted: false, reason: "mustWait", blockedOn } as const;
-    return { outcome: { ...waits, ...met }, accounts: withLine(chain.slice(-1), entered), mayWake: isShorter };
+    return { outcome: { ...waits, ...met }, accounts: [], line: entered, mayWake: isShorter };
   };
   if (outcome.granted) {
-    const before = (own ? line.slice(0, line.indexOf(own)) : line).filter(
-      ({ ask: { agentId } }) => agentId !== ask.agentId,
-    );
+    const before = othersBefore(line, own, ask.agentId);
     const passes = before.flatMap((waiter) => passOf(waiter, outcome.accounts, find, { now, wallNow }) ?? []);
     const [first, ...more] = passes.flatMap((pass) => mustFollow(pass, chain, before, { now, wallNow }));
     const heldOn = [first, ...more].flatMap((one) => one?.accountId ?? []);
     if (first) return wait(heldOn, first);
-    const passed = new Set(passes.map(({ waiter }) => waiter));
-    const rest = line
-      .filter((one) => one !== own)
-      .map((one) => (passed.has(one) ? { ...one, passed: one.passed + 1 } : one));
     const mayWake = isShorter || own !== undefined || (ask.opensStep && outcome.accounts.some(hasNoStepLeft));
-    return { outcome, accounts: withLine(outcome.accounts, rest), mayWake };
+    return { outcome, accounts: outcome.accounts, line: afterGrant(line, own, passes), mayWake };
   }
   if (outcome.reason === "mustWait") {
     const { accountId, limit, used, max } = outcome;
     return wait(outcome.blockedOn, { accountId, limit, used, max });
   }
-  if (!own && !isShorter) return { outcome, accounts: [], mayWake: false };
-  const rest = line.filter((one) => one !== own);
-  return { outcome, accounts: withLine(chain.slice(-1), rest), mayWake: true };
+  const rest = own ? line.filter((one) => one !== own) : line;
+  return { outcome, accounts: [], line: rest, mayWake: rest !== all };
+}
+
+function othersBefore(line: readonly Waiter[], own: Waiter | undefined, agentId: string): readonly Waiter[] {
+  if (line.length === 0 || line[0] === own) return [];
+  const before = own ? line.slice(0, line.indexOf(own)) : line;
+  return before.filter(({ ask }) => ask.agentId !== agentId);
+}
+
+function afterGrant(line: readonly Waiter[], own: Waiter | undefined, passes: readonly Pass[]): readonly Waiter[] {
+  if (!own && passes.length === 0) return line;
+  const passed = new Set(passes.map(({ waiter }) => waiter));
+  return line.filter((one) => one !== own).map((one) => (passed.has(one) ? { ...one, passed: one.passed + 1 } : one));
 }
 
 function hasNoStepLeft({ limits, used }: Account): boolean {
@@ -85,14 +99,19 @@ function hasNoStepLeft({ limits, used }: Account): boolean {
   return used.steps >= maxSteps || used.treeSteps >= maxTreeSteps;
 }
 
+/** `before`: the waiter as it was, or the place of a new one. */
 function waiterOf(
   chain: readonly Account[],
   { finalAnswer: _last, ...ask }: ReservationAsk,
   blockedOn: readonly string[],
-  own?: Waiter,
+  before: Waiter | number,
 ): Waiter {
-  const all = new Set([...(own?.blockedOn ?? []), ...blockedOn]);
-  return { ask, least: leastOf(chain, ask), blockedOn: [...all], passed: own?.passed ?? 0, wokenAt: null };
+  const least = leastOf(chain, ask);
+  if (typeof before === "number") {
+    return { ask, place: before, least, blockedOn: [...blockedOn], passed: 0, wokenAt: null };
+  }
+  const all = new Set([...before.blockedOn, ...blockedOn]);
+  return { ask, place: before.place, least, blockedOn: [...all], passed: before.passed, wokenAt: null };
 }
 
 /** A waiter for whom the granted call leaves no room beside it, on these accounts. */
@@ -138,17 +157,4 @@ function mustFollow(
   return held.map((account) =>
     metLimit(account, account.limits.maxTokens === undefined ? "maxCostMicros" : "maxTokens", now, wallNow),
   );
-}
-
-/** The line is kept on the last account. */
-function withLine(accounts: readonly Account[], waiters: readonly Waiter[]): readonly Account[] {
-  const top = accounts.at(-1);
-  if (!top || (top.waiters.length === 0 && waiters.length === 0)) return accounts;
-  return [...accounts.slice(0, -1), { ...top, waiters: [...waiters] }];
-}
-
-/** The line without those that wait no more, because their turn ended or is held. */
-export function withoutWaiters(top: Account, isGone: (waiter: Waiter) => boolean): Account {
-  if (!top.waiters.some(isGone)) return top;
-  return { ...top, waiters: top.waiters.filter((waiter) => !isGone(waiter)) };
 }

@@ -1,19 +1,25 @@
-import { type Account, usedAt } from "./account.ts";
+import type { Account } from "./account.ts";
 import { nothingReserved, type ReservedAmounts } from "./amounts.ts";
 import { costBound } from "./price.ts";
 import type { ReservationAsk } from "./reservation-ask.ts";
-import { promptOf, reserve } from "./reserve.ts";
-import { WAKE_CLAIM_MS, type Waiter } from "./waiter.ts";
+import { gateOf, isUnpriced, promptOf, reserve } from "./reserve.ts";
+import { type Waiter, WAKE_CLAIM_MS, withoutWaiters } from "./waiter.ts";
 
 /** How much room there is on accounts, and how much a waiter needs: pure figures. */
 
 export type FindAccount = (id: string) => Account | undefined;
 
 /** What is neither used nor reserved; without end where nothing limits it. Below 0 where more was used than was allowed. */
-export function freeOn({ limits, used, reserved }: Account): ReservedAmounts {
+export function freeOn(account: Account): ReservedAmounts {
+  const { tokens, costMicros } = leftOn(account);
+  return { tokens: tokens - account.reserved.tokens, costMicros: costMicros - account.reserved.costMicros };
+}
+
+/** What is not used, whether or not it is reserved. */
+export function leftOn({ limits, used }: Account): ReservedAmounts {
   return {
-    tokens: (limits.maxTokens ?? Number.POSITIVE_INFINITY) - used.tokens - reserved.tokens,
-    costMicros: (limits.maxCostMicros ?? Number.POSITIVE_INFINITY) - used.costMicros - reserved.costMicros,
+    tokens: (limits.maxTokens ?? Number.POSITIVE_INFINITY) - used.tokens,
+    costMicros: (limits.maxCostMicros ?? Number.POSITIVE_INFINITY) - used.costMicros,
   };
 }
 
@@ -56,32 +62,20 @@ export function leastOf(chain: readonly Account[], ask: ReservationAsk): Reserve
 export function isSurelyHeld({ ask, least }: Waiter, chain: readonly Account[], now: number, wallNow: number): boolean {
   let hasRoom = true;
   for (const account of chain) {
-    const { limits, used, reserved } = account;
-    const tokens = (limits.maxTokens ?? Number.POSITIVE_INFINITY) - used.tokens;
-    const micros = (limits.maxCostMicros ?? Number.POSITIVE_INFINITY) - used.costMicros;
-    if (tokens < least.tokens || micros < least.costMicros || isOutOfStepsOrTime(account, ask, now, wallNow))
-      return false;
-    if (tokens - reserved.tokens < least.tokens || micros - reserved.costMicros < least.costMicros) hasRoom = false;
+    if (isUnpriced(account, ask) || gateOf(account, ask, now, wallNow)) return false;
+    if (!covers(leftOn(account), least)) return false;
+    if (!covers(freeOn(account), least)) hasRoom = false;
   }
   return !hasRoom;
 }
 
-function isOutOfStepsOrTime(
-  account: Account,
-  { opensStep, price }: ReservationAsk,
-  now: number,
-  wallNow: number,
-): boolean {
-  const { limits, used } = account;
-  const { maxSteps, maxTreeSteps, maxActiveMs, deadlineAt, maxCostMicros } = limits;
-  if (maxCostMicros !== undefined && !price) return true;
-  if (opensStep && maxSteps !== undefined && used.steps >= maxSteps) return true;
-  if (opensStep && maxTreeSteps !== undefined && used.treeSteps >= maxTreeSteps) return true;
-  if (deadlineAt !== undefined && wallNow >= deadlineAt) return true;
-  return maxActiveMs !== undefined && usedAt(account, now).activeMs >= maxActiveMs;
+/** Whether it was told of room so long ago that nothing is kept for it any more. */
+export function isOverdue({ wokenAt }: Waiter, now: number): boolean {
+  // Also where it was told in a time to come: the tree has come from another store.
+  return wokenAt !== null && Math.abs(now - wokenAt) > WAKE_CLAIM_MS;
 }
 
-/** Whether it was told of room so long ago that nothing is kept for it any more; so it is after a jump of the clock. */
-export function isOverdue({ wokenAt }: Waiter, wallNow: number): boolean {
-  return wokenAt !== null && Math.abs(wallNow - wokenAt) > WAKE_CLAIM_MS;
+/** The line without those who were told of room and did not ask in time; itself where there are none. */
+export function withoutOverdue(line: readonly Waiter[], now: number): readonly Waiter[] {
+  return withoutWaiters(line, (waiter) => isOverdue(waiter, now));
 }

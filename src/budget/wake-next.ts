@@ -1,6 +1,6 @@
 import type { Account } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
-import { reserve } from "./reserve.ts";
+import { gateOf, reserve } from "./reserve.ts";
 import { MAX_PASSES, type Waiter } from "./waiter.ts";
 import {
   chainOf,
@@ -8,32 +8,46 @@ import {
   type FindAccount,
   freeOn,
   isAnythingReserved,
-  isOverdue,
   isSurelyHeld,
+  leftOn,
   needOf,
+  withoutOverdue,
 } from "./waiting-room.ts";
 
 /** The line as it is after a wake, and the agents that have to be told, in its order. */
 export interface Woken {
-  readonly waiters: readonly Waiter[];
+  readonly line: readonly Waiter[];
   readonly agentIds: readonly string[];
+}
+
+export interface WakeContext {
+  /** The account at the top of the tree, on which all of the line wait, or below it. */
+  readonly topId: string;
+  readonly find: FindAccount;
+  /** All accounts that were changed since somebody was looked for last: only for them a call may be refused now. */
+  readonly changed: readonly Account[];
 }
 
 /**
  * Who may ask again: in the order of the line those that fit beside each other and beside what is kept for those told
  * earlier, and those for whom a limit has left too little. Nobody is told twice; whoever was told long ago and did not ask is
- * forgotten. To be called when room came free, a limit was used up, or somebody left the line.
+ * forgotten. To be called when room came free, a limit was used up, or somebody left the line. `now`: steady time.
  */
-export function wakeNext(line: readonly Waiter[], find: FindAccount, now: number, wallNow: number = now): Woken {
+export function wakeNext(all: readonly Waiter[], context: WakeContext, now: number, wallNow: number = now): Woken {
+  const line = withoutOverdue(all, now);
+  const { find, topId } = context;
   const claimed = new Map<string, Account>();
   const withClaims: FindAccount = (id) => claimed.get(id) ?? find(id);
   /** Accounts on which one that was told will ask. */
   const awaited = new Set<string>();
   const holding: Waiter[] = [];
-  const agentIds = new Set<string>();
-  const waiters: Waiter[] = [];
+  const told = new Set<Waiter>();
+  const smallest = smallestOf(line);
+  const mayRefuse = isAnyNearItsEnd(context.changed, line, now, wallNow);
   for (const waiter of line) {
-    if (isOverdue(waiter, wallNow)) continue;
+    const top = withClaims(topId);
+    // Nothing fits any more, and nobody is refused: the rest of a long line need not be looked at.
+    if (!mayRefuse && top && !hasRoomForAny(top, smallest)) break;
     const chain = chainOf(waiter, withClaims);
     const outcome = isSurelyHeld(waiter, chain, now, wallNow) ? undefined : reserve(chain, waiter.ask, now, wallNow);
     const isHeld = outcome?.granted
@@ -44,14 +58,41 @@ export function wakeNext(line: readonly Waiter[], find: FindAccount, now: number
       for (const account of outcome.accounts) claimed.set(account.id, account);
     }
     if (!isHeld || waiter.wokenAt !== null) for (const id of waiter.blockedOn) awaited.add(id);
-    if (isHeld || waiter.wokenAt !== null) {
-      waiters.push(waiter);
-      continue;
-    }
-    waiters.push({ ...waiter, wokenAt: wallNow });
-    agentIds.add(waiter.ask.agentId);
+    if (!isHeld && waiter.wokenAt === null) told.add(waiter);
   }
-  return { waiters, agentIds: [...agentIds] };
+  if (told.size === 0) return { line, agentIds: [] };
+  return {
+    line: line.map((waiter) => (told.has(waiter) ? { ...waiter, wokenAt: now } : waiter)),
+    agentIds: [...new Set([...told].map(({ ask }) => ask.agentId))],
+  };
+}
+
+/** No call of the line takes less than this. */
+function smallestOf(line: readonly Waiter[]): ReservedAmounts {
+  let tokens = Number.POSITIVE_INFINITY;
+  let costMicros = Number.POSITIVE_INFINITY;
+  for (const { least } of line) {
+    tokens = Math.min(tokens, least.tokens);
+    costMicros = Math.min(costMicros, least.costMicros);
+  }
+  return { tokens, costMicros };
+}
+
+function hasRoomForAny(account: Account, smallest: ReservedAmounts): boolean {
+  return covers(freeOn(account), smallest);
+}
+
+/** Whether some account leaves so little that a call of the line might be refused for good. */
+function isAnyNearItsEnd(accounts: readonly Account[], line: readonly Waiter[], now: number, wallNow: number): boolean {
+  const largest = { tokens: 0, costMicros: 0 };
+  for (const { least } of line) {
+    largest.tokens = Math.max(largest.tokens, least.tokens);
+    largest.costMicros = Math.max(largest.costMicros, least.costMicros);
+  }
+  return accounts.some((account) => {
+    const step = { agentId: account.agentId, opensStep: true };
+    return !covers(leftOn(account), largest) || gateOf(account, step, now, wallNow) !== undefined;
+  });
 }
 
 /** Whether it would be refused for good also where nobody takes the room and the steps that are kept for those before it. */

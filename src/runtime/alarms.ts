@@ -1,6 +1,6 @@
 import type { Clock } from "../base/index.ts";
 import type { Timer } from "../state/index.ts";
-import { type ForeignWrites, isOfWork, type Stores } from "../stores/index.ts";
+import { type ForeignWrites, isBySteadyTime, type Stores } from "../stores/index.ts";
 
 /** Longest time between two looks at the store: another process may have set a timer and died. */
 const LOOK_AGAIN_MS = 5_000;
@@ -17,14 +17,15 @@ const TIMERS_AT_A_TIME = 1_000;
 export class Alarms {
   readonly #stores: Stores;
   readonly #clock: Clock;
-  readonly #onDue: (timer: Timer) => Promise<void>;
+  readonly #onDue: (timer: Timer) => Promise<readonly Timer[]>;
   /** The next look: by the clock as it is set, and by the steady time. */
   readonly #armed = { now: alarmOff(), steady: alarmOff() };
   #isLooking = false;
   #isLookWanted = false;
   #closed = false;
 
-  constructor(stores: Stores, clock: Clock, onDue: (timer: Timer) => Promise<void>) {
+  /** `onDue` gives timers that it has set. */
+  constructor(stores: Stores, clock: Clock, onDue: (timer: Timer) => Promise<readonly Timer[]>) {
     this.#stores = stores;
     this.#clock = clock;
     this.#onDue = onDue;
@@ -36,7 +37,7 @@ export class Alarms {
 
   note(timers: readonly Timer[]): void {
     for (const timer of timers) {
-      if (isOfWork(timer)) this.#armSteady(timer.dueAt);
+      if (isBySteadyTime(timer)) this.#armSteady(timer.dueAt);
       else this.#armNow(timer.dueAt);
     }
   }
@@ -95,7 +96,10 @@ export class Alarms {
         const due = await this.#stores.dueTimers(this.#clock.now(), TIMERS_AT_A_TIME, this.#clock.elapsed());
         // Each on its own: one that waits for its agent to be taken up must not keep the others waiting.
         const outcomes = await Promise.allSettled(due.map((timer) => this.#onDue(timer)));
-        for (const outcome of outcomes) if (outcome.status === "rejected") this.#report(outcome.reason);
+        for (const outcome of outcomes) {
+          if (outcome.status === "rejected") this.#report(outcome.reason);
+          else this.note(outcome.value);
+        }
       }
     } finally {
       // One that stays due is another owner's: it fires it itself.

@@ -1,9 +1,8 @@
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Account } from "../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
-import type { AgentKey, Timer } from "../state/index.ts";
-import { isDue, isOfWork, type Stores } from "../stores/index.ts";
-import type { Activation } from "./activation.ts";
+import { type AgentKey, rootOf, type Timer } from "../state/index.ts";
+import { type AccountAlarm, isDue, isOfWork, type Stores } from "../stores/index.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { RequestDesk } from "./request-desk.ts";
 
@@ -19,10 +18,34 @@ export interface TimerPlace {
 
 type LimitTimer = Extract<Timer, { kind: "limit" }>;
 
-/** What a timer that is due calls for: a request expires, or a limit on time has run out. */
-export async function fireTimer(place: TimerPlace, timer: Timer): Promise<void> {
-  if (timer.tenant !== place.tenant) return;
-  if (timer.kind === "request") return await place.desk.expire(timer.requestId);
+/**
+ * What a timer that is due calls for: a request expires, a limit on time has run out or is near, room was kept in vain. Gives
+ * timers that were set by it.
+ */
+export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readonly Timer[]> {
+  if (timer.tenant !== place.tenant) return [];
+  if (timer.kind === "claim" || isWarning(timer, place)) return await hear(place, timer);
+  if (timer.kind === "request") await place.desk.expire(timer.requestId);
+  else await fireInAgent(place, timer);
+  return [];
+}
+
+/** What needs no owner of the agent: the stores answer it, and tell whom to wake. */
+async function hear(place: TimerPlace, timer: AccountAlarm): Promise<readonly Timer[]> {
+  const { stores, clock, live } = place;
+  if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return [];
+  const { posted, timers } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  live.notify(posted);
+  return timers;
+}
+
+/** The limit itself is still to come. */
+function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
+  if (timer.kind !== "limit" || timer.limitAt === undefined) return false;
+  return timer.limitAt > (isOfWork(timer) ? clock.elapsed() : clock.now());
+}
+
+async function fireInAgent(place: TimerPlace, timer: Exclude<Timer, { kind: "request" | "claim" }>): Promise<void> {
   try {
     const key = place.keyOf(timer.agentId);
     const live = place.live.get(key);
@@ -30,7 +53,7 @@ export async function fireTimer(place: TimerPlace, timer: Timer): Promise<void> 
     if (!live && !(await isKnown(place, key))) return;
     const activation = live ?? (await place.live.activateUnlessShutDown(key));
     if (!activation) return;
-    if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, activation, timer))) return;
+    if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return;
     // Taking agents up leaves out the time in which nobody worked, and so may have put the alarm off.
     if (!live && !(await isStillDue(place, timer))) return;
     await place.live.takeTimer(activation, timer);
@@ -45,8 +68,8 @@ export async function fireTimer(place: TimerPlace, timer: Timer): Promise<void> 
  * Before working time is said to be over: those who count as working below, in other processes, may be dead since long.
  * Who takes one of them up has the time since then left out. True when the timer is not due any more.
  */
-async function takeUpLost(place: TimerPlace, { identity }: Activation, timer: LimitTimer): Promise<boolean> {
-  const accounts = await place.stores.accounts(place.tenant, identity.rootAgentId);
+async function takeUpLost(place: TimerPlace, timer: LimitTimer): Promise<boolean> {
+  const accounts = await place.stores.accounts(place.tenant, rootOf(timer.agentId));
   const parents = new Map(accounts.map(({ id, parentId }) => [id, parentId]));
   const isBelow = (id: string | null): boolean => {
     for (let at = id; at !== null; at = parents.get(at) ?? null) if (at === timer.accountId) return true;
@@ -68,7 +91,10 @@ async function isKnown({ stores, definitions }: TimerPlace, key: AgentKey): Prom
   return record !== undefined && definitions.has(record.definition.name);
 }
 
-async function isStillDue({ stores, clock }: TimerPlace, timer: Timer): Promise<boolean> {
+/** Whether it is stored and due as it was: that of a limit may have become that of its warning again. */
+async function isStillDue(place: TimerPlace, timer: Timer): Promise<boolean> {
+  const { stores, clock } = place;
   const asSet = await stores.timer(timer, timer.id);
-  return asSet !== undefined && isDue(asSet, { now: clock.now(), steady: clock.elapsed() });
+  if (!asSet || !isDue(asSet, { now: clock.now(), steady: clock.elapsed() })) return false;
+  return isWarning(asSet, place) === isWarning(timer, place);
 }

@@ -1,6 +1,13 @@
 import { turnAccountId } from "../budget/index.ts";
 import { hookCountsOf } from "../hooks/index.ts";
-import { type InboxItem, type Message, numberOfTurn, type StopSignal, type TurnItem } from "../state/index.ts";
+import {
+  type InboxItem,
+  type Message,
+  numberOfTurn,
+  type StopSignal,
+  type TurnItem,
+  turnIdOf,
+} from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import { takeReport } from "./take-report.ts";
 
@@ -34,6 +41,9 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       break;
     case "budget.freed":
       if (activation.openTurnId !== null) activation.append({ type: "budget.freed", turnId: activation.openTurnId });
+      break;
+    case "budget.warning":
+      takeWarning(activation, item);
       break;
     case "decision":
       takeDecision(activation, item);
@@ -125,6 +135,16 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
     error,
     ...(leavesWork ? { leavesWork } : {}),
   });
+}
+
+/** A limit of its own is near; a turn that has ended meanwhile is not warned of its account any more. */
+function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "budget.warning" }>): void {
+  const { definition, key, openTurnId, owned } = activation;
+  const turnId = openTurnId ?? turnIdOf(key.agentId, owned.turnCount);
+  const { accountId, limit, used, max } = item;
+  if (openTurnId === null && (owned.turnCount === 0 || accountId === turnAccountId(turnId))) return;
+  const holder = { name: definition.name, kinship: "own" } as const;
+  activation.append({ type: "budget.warning", turnId, accountId, limit, used, max, holder });
 }
 
 function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "decision" }>): void {

@@ -145,7 +145,7 @@ export class LiveAgents implements Attended {
     this.#inboxes.take(activation, item);
   }
 
-  async takeTimer(activation: Activation, timer: Exclude<Timer, { kind: "request" }>): Promise<void> {
+  async takeTimer(activation: Activation, timer: Exclude<Timer, { kind: "request" | "claim" }>): Promise<void> {
     this.notify(await takeTimer(this.#options.stores, activation, timer));
   }
 

@@ -7,7 +7,7 @@ import type { PauseOptions } from "./types.ts";
 export async function pauseAndSave(core: RuntimeCore, key: AgentKey, options: PauseOptions): Promise<void> {
   core.assertOpen();
   const { stores, clock, live } = core;
-  const outcome = await stores.pause(key, "user", clock.now(), options);
+  const outcome = await stores.pause(key, "user", clock.now(), { ...options, steady: clock.elapsed() });
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   const activation = await live.present(key);
   if (activation) await live.intake(activation);

@@ -70,6 +70,7 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
     case "child.ended":
     case "child.reported":
     case "budget.freed":
+    case "budget.warning":
       // Only owners post these, and the owner is here.
       return;
     default:

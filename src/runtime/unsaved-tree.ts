@@ -186,6 +186,7 @@ export class UnsavedTree {
       pause: (...given) => noted(memory.pause(...given)),
       resume: (...given) => noted(memory.resume(...given)),
       abort: (...given) => noted(memory.abort(...given)),
+      hearAlarm: (...given) => noted(memory.hearAlarm(...given)),
       decide: (...given) => noted(memory.decide(...given)),
       acquire: (...given) => noted(memory.acquire(...given)),
       release: (...given) => noted(memory.release(...given)),

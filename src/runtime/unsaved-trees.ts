@@ -63,6 +63,8 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     request: (key, requestId) => of(key).request(key, requestId),
     readTree: (tenant, root, after, limit) => ofTree(tenant, root).readTree(tenant, root, after, limit),
     accounts: (tenant, root) => ofTree(tenant, root).accounts(tenant, root),
+    waiters: (tenant, root) => ofTree(tenant, root).waiters(tenant, root),
+    hearAlarm: (timer, now, steady) => of(timer).hearAlarm(timer, now, steady),
     account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
     standing: (tenant, root) => ofTree(tenant, root).standing(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),

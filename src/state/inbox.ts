@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { limitsSchema } from "../budget/index.ts";
+import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { backgroundSchema, turnOutcomeSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
@@ -79,6 +79,15 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     isSuperseded: z.boolean().optional(),
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
+  /** Four fifths of a limit on time have gone by while nobody committed anything. */
+  z.object({
+    kind: z.literal("budget.warning"),
+    ...item,
+    accountId: z.string(),
+    limit: limitNameSchema,
+    used: z.number(),
+    max: z.number(),
+  }),
   z.object({
     kind: z.literal("decision"),
     ...item,
@@ -90,16 +99,22 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
 ]);
 export type InboxItem = z.infer<typeof inboxItemSchema>;
 
+const timeLimitSchema = z.enum(["maxActiveMs", "deadlineAt"]);
+
 /** A stored alarm: whoever is alive fires what is overdue (design, Timers). */
 const alarm = { tenant: z.string(), agentId: z.string(), id: z.string(), dueAt: z.number().int() };
 export const timerSchema = z.discriminatedUnion("kind", [
-  /** A limit on time runs out. */
+  /** A limit on time runs out, or its warning is due. */
   z.object({
     kind: z.literal("limit"),
     ...alarm,
     accountId: z.string(),
-    limit: z.enum(["maxActiveMs", "deadlineAt"]),
+    limit: timeLimitSchema,
+    /** When the limit is reached, where the alarm is that of its warning. Absent: the alarm is that of the limit. */
+    limitAt: z.number().int().optional(),
   }),
+  /** Room is no longer kept for those who were told of it and did not ask. */
+  z.object({ kind: z.literal("claim"), ...alarm, accountId: z.string() }),
   /** A request to a person expires. */
   z.object({ kind: z.literal("request"), ...alarm, requestId: z.string() }),
   /** A call that waits for children in the background waits no longer. */

@@ -27,7 +27,10 @@ export function limitText(limit: LimitName, accountId: string, figures: LimitFig
   return `${accountText(accountId, figures.holder)}: ${figuresText(limit, figures)}`;
 }
 
-/** The same before it is reached: `lead, this turn: 40,000 of 50,000 tokens (80 %)`. */
+/**
+ * The same before it is reached: `lead, this turn: 40,000 of 50,000 tokens (80 %)`, or
+ * `lead, this turn: its deadline 2026-11-21 14:03:00 UTC is 12 seconds away`.
+ */
 export function warningText({
   limit,
   accountId,
@@ -41,6 +44,10 @@ export function warningText({
   readonly used: number;
   readonly max: number;
 }): string {
+  if (limit === "deadlineAt") {
+    const away = amountText("maxActiveMs", Math.max(0, max - used));
+    return `${accountText(accountId, holder)}: its deadline ${momentText(max)} is ${away} away`;
+  }
   const share = Math.floor((used / Math.max(1, max)) * 100);
   return `${accountText(accountId, holder)}: ${usedText(limit, used, max)} of ${amountText(limit, max)} (${share} %)`;
 }

@@ -1,24 +1,40 @@
-import { type Account, activeUntil } from "../budget/index.ts";
+import { type Account, alarmOf, type LimitAlarm, type TimeLimit } from "../budget/index.ts";
 import type { Timer } from "../state/index.ts";
 import type { Tables } from "./tables.ts";
 
+const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly TimeLimit[];
+
 /**
- * Sets the alarms that a change of an account calls for and returns them: its deadline when it is opened, the end of its
- * active time when work begins (0 to 1). Clears the latter when work ends (1 to 0).
+ * Sets the alarms that a change of an account calls for and returns them. Each limit on time has one, first that of its
+ * warning, then its own: of a deadline from the opening of the account on, of active time while somebody works.
  */
 export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
-  const { agentId, id: accountId, limits } = account;
   const timers: Timer[] = [];
-  const set = (limit: "deadlineAt" | "maxActiveMs", dueAt: number): void => {
-    const timer: Timer = { kind: "limit", tenant, agentId, id: `${limit}:${accountId}`, dueAt, accountId, limit };
-    tables.setTimer(timer);
-    timers.push(timer);
-  };
-  if (limits.deadlineAt !== undefined && !before) set("deadlineAt", limits.deadlineAt);
-  const until = activeUntil(account);
-  const untilBefore = before && activeUntil(before);
-  if (until === untilBefore) return timers;
-  if (until !== undefined) set("maxActiveMs", until);
-  else tables.clearTimer({ tenant, agentId }, `maxActiveMs:${accountId}`);
+  for (const limit of timeLimits) {
+    if (account.limits[limit] === undefined) continue;
+    const alarm = alarmOf(account, limit);
+    const known = before && alarmOf(before, limit);
+    if (alarm?.dueAt === known?.dueAt && alarm?.limitAt === known?.limitAt) continue;
+    if (alarm) timers.push(setLimitTimer(tables, tenant, account, limit, alarm));
+    else tables.clearTimer({ tenant, agentId: account.agentId }, limitTimerId(limit, account.id));
+  }
   return timers;
+}
+
+export function setLimitTimer(
+  tables: Tables,
+  tenant: string,
+  { id: accountId, agentId }: Account,
+  limit: TimeLimit,
+  { dueAt, limitAt }: LimitAlarm,
+): Timer {
+  const id = limitTimerId(limit, accountId);
+  const isWarning = dueAt < limitAt ? { limitAt } : {};
+  const timer: Timer = { kind: "limit", tenant, agentId, id, dueAt, accountId, limit, ...isWarning };
+  tables.setTimer(timer);
+  return timer;
+}
+
+export function limitTimerId(limit: TimeLimit, accountId: string): string {
+  return `${limit}:${accountId}`;
 }

@@ -26,7 +26,7 @@ export function createAgent(
   const record = newRecord(identity);
   tables.putAgent(record);
   if (account) {
-    const opened = openAccount(account);
+    const opened = openAccount(account, identity.createdAt);
     tables.putAccount(identity.tenant, identity.rootAgentId, opened);
     changeTimers(tables, identity.tenant, undefined, opened);
   }

@@ -1,10 +1,12 @@
+import { turnAccountId } from "../budget/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Refusal } from "../state/index.ts";
 import { holderOfAccount } from "./account-holder.ts";
 import { saveArtifacts, withVersions } from "./artifact-versions.ts";
 import type { Batch, Post, SpawnOrder } from "./batch.ts";
 import { endWaits, forgetSideCalls } from "./end-waits.ts";
-import { type Judgement, Ledger } from "./ledger.ts";
+import type { Judgement } from "./judgement.ts";
+import { Ledger } from "./ledger.ts";
 import { abort } from "./mark-commands.ts";
 import { standingMark } from "./marks.ts";
 import type { Moment } from "./moment.ts";
@@ -30,7 +32,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
   checkOrder(batch);
 
-  const ledger = new Ledger(tables, batch, record.rootAgentId, moment);
+  const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
   for (const move of batch.moves) ledger.apply(move);
   const posted = new Set<string>();
   if (batch.cleared !== null) tables.clearMessages(batch.key);
@@ -45,8 +47,9 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   for (const post of batch.posts) for (const agentId of deliver(tables, batch, post)) posted.add(agentId);
   if (batch.owned || batch.closedTurnId !== null) tables.putAgent(nextRecord(record, batch));
   const requests = changeRequests(tables, batch, head.openRequests);
-  const { warnings: reached, posted: woken, timers: alarms, accounts } = ledger.flush();
-  const warnings = reached.map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
+  const warnings = ledger.warn().map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
+  const { posted: woken, timers: alarms, accounts } = ledger.flush();
+  if (batch.closedTurnId !== null) ledger.close(turnAccountId(batch.closedTurnId));
   for (const agentId of woken) posted.add(agentId);
   if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
 

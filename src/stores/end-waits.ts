@@ -1,7 +1,8 @@
-import { type ReservationAsk, turnAccountId, wakeNext, withoutWaiters } from "../budget/index.ts";
-import type { AgentRecord, InboxItem } from "../state/index.ts";
+import { type ReservationAsk, turnAccountId } from "../budget/index.ts";
+import type { AgentRecord } from "../state/index.ts";
 import type { Batch } from "./batch.ts";
-import type { Ledger } from "./ledger.ts";
+import { Ledger } from "./ledger.ts";
+import type { Moment } from "./moment.ts";
 import type { Tables } from "./tables.ts";
 
 /**
@@ -25,22 +26,22 @@ export function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, led
 }
 
 /**
- * The same for agents that were told to hold: they ask again when they go on, behind those that came meanwhile. Gives the
- * agents that may ask now.
+ * The same for agents of one tree that were told to hold: they ask again when they go on, behind those that came meanwhile.
+ * Gives the agents that may ask now.
  */
-export function endWaitsOf(tables: Tables, records: readonly AgentRecord[], cause: string, now: number): string[] {
-  const posted: string[] = [];
-  const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${cause}`, at: now };
-  const held = new Set(records.map(({ agentId }) => agentId));
-  for (const { tenant, rootAgentId, openTurnId } of records) {
-    const find = (id: string) => tables.account(tenant, id);
-    let top = openTurnId === null ? undefined : find(turnAccountId(openTurnId));
-    while (top?.parentId) top = find(top.parentId);
-    const rest = top && withoutWaiters(top, ({ ask }) => held.has(ask.agentId));
-    if (!rest || rest === top) continue;
-    const { waiters, agentIds } = wakeNext(rest.waiters, find, now);
-    tables.putAccount(tenant, rootAgentId, { ...rest, waiters: [...waiters] });
-    for (const agentId of agentIds) if (tables.addToInbox({ tenant, agentId }, item)) posted.push(agentId);
+export function endWaitsOf(
+  tables: Tables,
+  records: readonly AgentRecord[],
+  cause: string,
+  moment: Moment,
+): readonly string[] {
+  const [first] = records;
+  if (!first) return [];
+  const { tenant, agentId, rootAgentId } = first;
+  const ledger = new Ledger(tables, { id: cause, key: { tenant, agentId }, rootAgentId }, moment);
+  const held = new Set(records.map((record) => record.agentId));
+  for (const { openTurnId } of records) {
+    if (openTurnId !== null) ledger.leave(turnAccountId(openTurnId), ({ ask }) => held.has(ask.agentId));
   }
-  return posted;
+  return ledger.flush().posted;
 }

@@ -2,7 +2,7 @@ export * from "./batch.ts";
 export * from "./foreign-write.ts";
 export * from "./live-channel.ts";
 export { memoryStores } from "./memory.ts";
-export { isDue, isOfWork, type Moment } from "./moment.ts";
+export { isBySteadyTime, isDue, isOfWork, type Moment } from "./moment.ts";
 export * from "./outcomes.ts";
 export * from "./ports.ts";
 export { currentProcess } from "./process-identity.ts";

@@ -3,12 +3,10 @@ import {
   type BudgetWarning,
   countActivity,
   countToolCall,
-  type MetLimit,
   type NewAccount,
   moveToBackground,
   newWarnings,
   openAccount,
-  type Reservation,
   type ReservationAsk,
   reserveInTurn,
   settle,
@@ -18,31 +16,43 @@ import {
 } from "../budget/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../state/index.ts";
-import { changeTimers } from "./account-timers.ts";
-import type { Batch, BudgetMove } from "./batch.ts";
+import { changeTimers, limitTimerId } from "./account-timers.ts";
+import type { BudgetMove } from "./batch.ts";
+import type { Judgement } from "./judgement.ts";
 import type { Moment } from "./moment.ts";
 import type { Tables } from "./tables.ts";
+import { WaitingLines } from "./waiting-lines.ts";
 
-export type Judgement =
-  | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
-  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
+/** What changes the accounts: a batch or a command, of an agent of their tree. */
+export interface LedgerCause {
+  /** Whoever is told of room by the same cause is told once. */
+  readonly id: string;
+  readonly key: AgentKey;
+  readonly rootAgentId: string;
+}
+
+/** What was written. */
+export interface Flushed {
+  /** Agents that were told of room. */
+  readonly posted: readonly string[];
+  readonly timers: readonly Timer[];
+  readonly accounts: readonly Account[];
+}
 
 /**
- * The accounts as one batch sees them.
- * Owns: the accounts read and changed during the batch. Does not own: the rows, which it writes back once, in `flush`.
+ * The accounts as one batch or command sees them.
+ * Owns: the accounts read and changed meanwhile. Does not own: the rows, which it writes back once, in `flush`.
  *
  * Invariants
- * 1. Every account is read at most once and written at most once per batch.
+ * 1. Every account is read at most once and written at most once.
  * 2. A change reaches the account and all above it, or none.
- * 3. Whoever waits and may be granted by what the batch has changed is told by it (`wakeNext`).
+ * 3. Whoever waits and may be granted by what was changed is told by it (`wakeNext`).
  */
 export class Ledger {
   readonly #tables: Tables;
-  readonly #key: AgentKey;
-  readonly #rootAgentId: string;
-  /** Steady time: by it work is counted. */
-  readonly #now: number;
-  readonly #wallNow: number;
+  readonly #cause: LedgerCause;
+  readonly #moment: Moment;
+  readonly #lines: WaitingLines;
   readonly #stored = new Map<string, Account>();
   readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
@@ -50,20 +60,17 @@ export class Ledger {
   readonly #freed = new Set<string>();
   /** The same where all who wait have to ask again, because accounts were moved. */
   readonly #disbanded = new Set<string>();
-  readonly #batchId: string;
 
-  constructor(tables: Tables, { id, key }: Pick<Batch, "id" | "key">, rootAgentId: string, { now, steady }: Moment) {
+  constructor(tables: Tables, cause: LedgerCause, moment: Moment) {
     this.#tables = tables;
-    this.#key = key;
-    this.#batchId = id;
-    this.#rootAgentId = rootAgentId;
-    this.#now = steady;
-    this.#wallNow = now;
+    this.#cause = cause;
+    this.#moment = moment;
+    this.#lines = new WaitingLines(tables, cause.key.tenant);
   }
 
   open(account: NewAccount): void {
     if (this.#find(account.id)) return;
-    this.#put(openAccount(account));
+    this.#put(openAccount(account, this.#moment.now));
   }
 
   apply(move: BudgetMove): void {
@@ -74,7 +81,7 @@ export class Ledger {
       return this.#putAll(settle(chain, move.settlement));
     }
     if (move.type === "background") return this.#moveToBackground(move.accountId, move.childAccountIds);
-    this.#putAll(countActivity(this.#chain(move.accountId), move.isActive, this.#now));
+    this.#putAll(countActivity(this.#chain(move.accountId), move.isActive, this.#moment.steady));
   }
 
   #moveToBackground(accountId: string, childAccountIds: readonly string[]): void {
@@ -82,7 +89,7 @@ export class Ledger {
     const [turn, above] = chain;
     const children = childAccountIds.flatMap((id) => this.#find(id) ?? []).filter((one) => one.parentId === accountId);
     if (!turn || children.length === 0) return;
-    const { turn: rest, background, children: moved } = moveToBackground(turn, children, above, this.#now);
+    const { turn: rest, background, children: moved } = moveToBackground(turn, children, above, this.#moment.steady);
     this.#putAll([rest, ...(background ? [background] : []), ...moved]);
     // Whoever waits may have been moved: it asks again where it is now.
     const top = chain.at(-1);
@@ -91,10 +98,14 @@ export class Ledger {
 
   reserve(ask: ReservationAsk): Judgement {
     const chain = this.#chain(ask.accountId);
+    const top = topOf(chain);
+    const before = this.#lines.of(top);
     const find = (id: string): Account | undefined => this.#find(id);
-    const { outcome, accounts, mayWake } = reserveInTurn(chain, ask, find, this.#now, this.#wallNow);
+    const { now, steady } = this.#moment;
+    const { outcome, accounts, line, mayWake } = reserveInTurn(chain, ask, { line: before, find }, steady, now);
     this.#putAll(accounts);
-    if (mayWake) this.#mayWake(chain);
+    if (line !== before) this.#lines.change(top, line);
+    if (mayWake) this.#freed.add(top.id);
     if (!outcome.granted) return outcome;
     const { reservation, last } = outcome;
     return { granted: true, reservation, ...(last ? { last } : {}) };
@@ -103,61 +114,102 @@ export class Ledger {
   /** Takes those out of the line who wait on the account's tree and match; they are not told. */
   leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
     if (!this.#find(accountId)) return;
-    const chain = this.#chain(accountId);
-    const top = chain.at(-1);
-    const rest = top && withoutWaiters(top, isGone);
-    if (!rest || rest === top) return;
-    this.#put(rest);
-    this.#mayWake(chain);
+    const top = topOf(this.#chain(accountId));
+    const line = this.#lines.of(top);
+    const rest = withoutWaiters(line, isGone);
+    if (rest === line) return;
+    this.#lines.change(top, rest);
+    this.#freed.add(top.id);
+  }
+
+  /** The alarm has come for those on this top account who were told of room and did not ask: others may have it. */
+  endClaims(accountId: string): void {
+    const top = this.#find(accountId);
+    if (!top) return;
+    this.#lines.ring(top);
+    this.#freed.add(accountId);
   }
 
   countToolCall(accountId: string, agentId: string): Judgement {
-    const outcome = countToolCall(this.#chain(accountId), agentId, this.#now);
+    const outcome = countToolCall(this.#chain(accountId), agentId, this.#moment.steady);
     if (!outcome.granted) return { ...outcome, reason: "budget" };
     this.#putAll(outcome.accounts);
     return { granted: true, reservation: null };
   }
 
-  /** Writes the changed accounts, sets their timers, and wakes those who waited for room that is now free. */
-  flush(): { warnings: BudgetWarning[]; posted: string[]; timers: Timer[]; accounts: Account[] } {
+  /** Limits of the changed accounts that passed 80 % and were not warned of yet; from now on they were. */
+  warn(): readonly BudgetWarning[] {
+    return [...this.#changed].flatMap((id) => this.warnOf(id));
+  }
+
+  /** The same of one account, whether or not it was changed. */
+  warnOf(accountId: string): readonly BudgetWarning[] {
+    const current = this.#find(accountId);
+    if (!current) return [];
+    const { account, warnings } = newWarnings(current, this.#moment.steady, this.#moment.now);
+    if (warnings.length > 0) this.#put(account);
+    return warnings;
+  }
+
+  /** Wakes those who waited for room that is now free, writes what was changed, and sets alarms. */
+  flush(): Flushed {
+    const { key, rootAgentId } = this.#cause;
     const accounts: Account[] = [];
-    const warnings: BudgetWarning[] = [];
     const timers: Timer[] = [];
     const posted = [...this.#freed, ...this.#disbanded].flatMap((topId) => this.#wake(topId));
-    for (const id of this.#changed) {
-      const current = this.#current.get(id);
-      if (!current) continue;
-      const stored = this.#stored.get(id);
-      const { account, warnings: reached } = newWarnings(current, this.#now);
-      warnings.push(...reached);
-      this.#tables.putAccount(this.#key.tenant, this.#rootAgentId, account);
-      accounts.push(account);
-      timers.push(...changeTimers(this.#tables, this.#key.tenant, stored, account));
+    for (const topId of this.#lines.changed) {
+      const top = this.#find(topId);
+      const written = top && this.#lines.write(top, rootAgentId);
+      if (!written) continue;
+      this.#put(written.account);
+      timers.push(...written.timers);
     }
-    return { warnings, posted, timers, accounts };
+    for (const id of this.#changed) {
+      const account = this.#current.get(id);
+      if (!account) continue;
+      this.#tables.putAccount(key.tenant, rootAgentId, account);
+      accounts.push(account);
+      timers.push(...changeTimers(this.#tables, key.tenant, this.#stored.get(id), account));
+    }
+    return { posted, timers, accounts };
+  }
+
+  /** After `flush`: the account's turn is over, and its deadline cuts nobody any more. */
+  close(accountId: string): void {
+    const account = this.#find(accountId);
+    if (account?.limits.deadlineAt === undefined) return;
+    const { tenant } = this.#cause.key;
+    this.#tables.clearTimer({ tenant, agentId: account.agentId }, limitTimerId("deadlineAt", accountId));
   }
 
   #mayWake(chain: readonly Account[]): void {
-    const top = chain.at(-1);
-    if (top) this.#freed.add(top.id);
+    this.#freed.add(topOf(chain).id);
   }
 
-  #wake(topId: string): string[] {
+  #wake(topId: string): readonly string[] {
     const top = this.#find(topId);
-    if (!top || top.waiters.length === 0) return [];
-    const { waiters, agentIds } = this.#disbanded.has(topId)
-      ? { waiters: [], agentIds: [...new Set(top.waiters.map(({ ask }) => ask.agentId))] }
-      : wakeNext(top.waiters, (id) => this.#find(id), this.#now, this.#wallNow);
-    if (agentIds.length > 0 || waiters.length < top.waiters.length) this.#put({ ...top, waiters: [...waiters] });
-    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${this.#batchId}`, at: this.#wallNow };
-    for (const agentId of agentIds) this.#tables.addToInbox({ tenant: this.#key.tenant, agentId }, item);
-    return [...agentIds];
+    const line = top ? this.#lines.of(top) : [];
+    if (!top || line.length === 0) return [];
+    const { line: rest, agentIds } = this.#disbanded.has(topId)
+      ? { line: [], agentIds: [...new Set(line.map(({ ask }) => ask.agentId))] }
+      : this.#wakeNext(topId, line);
+    if (rest !== line) this.#lines.change(top, rest);
+    const { id, key } = this.#cause;
+    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${id}`, at: this.#moment.now };
+    for (const agentId of agentIds) this.#tables.addToInbox({ tenant: key.tenant, agentId }, item);
+    return agentIds;
+  }
+
+  #wakeNext(topId: string, line: readonly Waiter[]) {
+    const find = (id: string): Account | undefined => this.#find(id);
+    const changed = [...this.#changed].flatMap((id) => this.#find(id) ?? []);
+    return wakeNext(line, { topId, find, changed }, this.#moment.steady, this.#moment.now);
   }
 
   #find(id: string): Account | undefined {
     const known = this.#current.get(id);
     if (known) return known;
-    const stored = this.#tables.account(this.#key.tenant, id);
+    const stored = this.#tables.account(this.#cause.key.tenant, id);
     if (stored) {
       this.#stored.set(id, stored);
       this.#current.set(id, stored);
@@ -170,7 +222,7 @@ export class Ledger {
     for (let next: string | null = id; next !== null; ) {
       const account = this.#find(next);
       if (!account)
-        throw new InvariantError(`account ${next} is not open, though agent ${this.#key.agentId} spends on it`);
+        throw new InvariantError(`account ${next} is not open, though agent ${this.#cause.key.agentId} spends on it`);
       chain.push(account);
       next = account.parentId;
     }
@@ -185,4 +237,11 @@ export class Ledger {
   #putAll(accounts: readonly Account[]): void {
     for (const account of accounts) this.#put(account);
   }
+}
+
+/** The account at the top of a chain; a chain is never empty. */
+function topOf(chain: readonly Account[]): Account {
+  const top = chain.at(-1);
+  if (top) return top;
+  throw new InvariantError("a chain of accounts is empty");
 }

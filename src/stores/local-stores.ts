@@ -4,6 +4,7 @@ import type { Batch } from "./batch.ts";
 import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
 import { decide } from "./decide.ts";
+import { hearAlarm } from "./hear-alarm.ts";
 import { acquire, identityOf, release } from "./leases.ts";
 import { standingOf } from "./local-standing.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
@@ -15,6 +16,7 @@ import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
 import { clockOffsetFor } from "./steady-time.ts";
 import type { Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
+import { waitersOf } from "./waiting-lines.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
 
@@ -34,7 +36,8 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
     createAgent: (identity, account) => write(() => createAgent(tables, identity, account)),
     openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
-    pause: (key, by, now, options) => write(() => pause(tables, key, { by, isHurried: options?.now }, now)),
+    pause: (key, by, now, { now: isHurried, steady } = {}) =>
+      write(() => pause(tables, key, { by, isHurried, steady }, now)),
     resume: (key, by, now) => write(() => resume(tables, key, by, now)),
     abort: (key, command, now) => write(() => abort(tables, key, command, now)),
     decide: (key, requestId, decision, now, options) =>
@@ -62,7 +65,9 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
     standing: (tenant, root) => read(() => standingOf(tables, tenant, root)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
+    waiters: (tenant, root) => read(() => waitersOf(tables, tenant, tables.accounts(tenant, root))),
     dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
+    hearAlarm: (timer, now, steady = now) => write(() => hearAlarm(tables, timer, { now, steady })),
     nextTimerAt: () => read(() => tables.nextTimerAt()),
     timer: (key, timerId) => read(() => tables.timer(key, timerId)),
     exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),

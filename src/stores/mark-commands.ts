@@ -10,12 +10,14 @@ export interface PauseCommand {
   readonly by: string;
   /** Whether model calls in flight are to be dropped. */
   readonly isHurried?: boolean | undefined;
+  /** Default: `now`. */
+  readonly steady?: number | undefined;
 }
 
 export function pause(
   tables: Tables,
   key: AgentKey,
-  { by, isHurried = false }: PauseCommand,
+  { by, isHurried = false, steady }: PauseCommand,
   now: number,
 ): MarkOutcome {
   const record = tables.agent(key);
@@ -27,7 +29,10 @@ export function pause(
   const item: InboxItem = { kind: "pause", key: switchKey("pause", key), at: now, by, ...hurry };
   const held = postToTree(tables, record, () => item);
   const records = held.flatMap((agentId) => tables.agent({ tenant: key.tenant, agentId }) ?? []);
-  return { type: "marked", posted: [...held, ...endWaitsOf(tables, records, item.key, now)] };
+  return {
+    type: "marked",
+    posted: [...held, ...endWaitsOf(tables, records, item.key, { now, steady: steady ?? now })],
+  };
 }
 
 export function resume(tables: Tables, key: AgentKey, by: string, now: number): MarkOutcome {

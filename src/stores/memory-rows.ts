@@ -1,4 +1,4 @@
-import type { Account } from "../budget/index.ts";
+import type { Account, Waiter } from "../budget/index.ts";
 import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
 import { freshHead, type Head, type ProcessRow } from "./tables.ts";
@@ -41,6 +41,8 @@ export interface TreeRows {
   /** The highest cursor that was ever given. */
   lastCursor: number;
   readonly accounts: Map<string, Account>;
+  /** Those who wait, by the account at the top. */
+  readonly lines: Map<string, readonly Waiter[]>;
 }
 
 /** Maps of their own for each tenant, so that no two keys can be mixed up. */
@@ -67,7 +69,7 @@ export function emptyTenant(): TenantRows {
 }
 
 export function emptyTree(lastCursor = 0): TreeRows {
-  return { journal: [], lastCursor, accounts: new Map() };
+  return { journal: [], lastCursor, accounts: new Map(), lines: new Map() };
 }
 
 export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {

@@ -1,4 +1,4 @@
-import type { Account } from "../budget/index.ts";
+import type { Account, Waiter } from "../budget/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import {
   type AgentKey,
@@ -24,7 +24,7 @@ import {
 import { MemoryTimers } from "./memory-timers.ts";
 import type { MemoryUndo } from "./memory-undo.ts";
 import type { Committed } from "./outcomes.ts";
-import { type ArtifactMeta, freshHead, type Head, type ProcessRow, type Tables } from "./tables.ts";
+import { type ArtifactMeta, freshHead, type Head, type LineChange, type ProcessRow, type Tables } from "./tables.ts";
 
 /** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */
 export class MemoryTables implements Tables {
@@ -98,6 +98,14 @@ export class MemoryTables implements Tables {
     this.undo.set(tree.accounts, account.id, account);
   }
 
+  waiters(tenant: string, { id }: Account): readonly Waiter[] {
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.lines.get(id) ?? [];
+  }
+
+  putLine(tenant: string, rootAgentId: string, { account, line }: LineChange): void {
+    this.undo.set(this.#tree(tenant, rootAgentId).lines, account.id, line);
+  }
+
   addToInbox(key: AgentKey, item: InboxItem): boolean {
     const rows = this.#require(key);
     if (rows.inbox.has(item.key)) return false;
@@ -164,11 +172,8 @@ export class MemoryTables implements Tables {
   }
 
   newestVersion(key: AgentKey, name: string): number {
-    let newest = 0;
-    for (const artifact of this.find(key)?.artifacts.values() ?? []) {
-      if (artifact.name === name) newest = Math.max(newest, artifact.version);
-    }
-    return newest;
+    const ofName = [...(this.find(key)?.artifacts.values() ?? [])].filter((artifact) => artifact.name === name);
+    return ofName.reduce((newest, { version }) => Math.max(newest, version), 0);
   }
 
   clearArtifacts(key: AgentKey): void {

@@ -11,9 +11,14 @@ export interface Moment {
   readonly steady: number;
 }
 
-/** Whether an alarm is due: working time by the steady time, what people named by theirs. */
+/** Whether an alarm is due. */
 export function isDue(timer: Timer, { now, steady }: Moment): boolean {
-  return timer.dueAt <= (isOfWork(timer) ? steady : now);
+  return timer.dueAt <= (isBySteadyTime(timer) ? steady : now);
+}
+
+/** Working time and how long room is kept are told by the steady time, what people named by theirs. */
+export function isBySteadyTime(timer: Timer): boolean {
+  return timer.kind === "claim" || isOfWork(timer);
 }
 
 /** Whether it counts working time. */

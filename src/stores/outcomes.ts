@@ -47,6 +47,16 @@ export type AcquireOutcome =
   | { readonly type: "held"; readonly by: ProcessIdentity; readonly epoch: number }
   | { readonly type: "notFound" };
 
+/** Alarms that need no owner of their agent to be answered. */
+export type AccountAlarm = Extract<Timer, { kind: "limit" | "claim" }>;
+
+export interface HeardAlarm {
+  /** Agents whose inbox got something. */
+  readonly posted: readonly string[];
+  /** Alarms that were set. */
+  readonly timers: readonly Timer[];
+}
+
 export type OpenTurnOutcome =
   | {
       readonly type: "opened" | "queued";

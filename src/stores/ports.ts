@@ -1,4 +1,4 @@
-import type { Account, Limits, NewAccount } from "../budget/index.ts";
+import type { Account, Limits, NewAccount, Waiter } from "../budget/index.ts";
 import type {
   AgentIdentity,
   AgentKey,
@@ -17,9 +17,11 @@ import type { Batch } from "./batch.ts";
 import type { ForeignWrites } from "./foreign-write.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type {
+  AccountAlarm,
   AcquireOutcome,
   CommitOutcome,
   DecideOutcome,
+  HeardAlarm,
   MarkOutcome,
   OpenTurnOutcome,
   ProcessIdentity,
@@ -55,6 +57,12 @@ export interface AbortCommand {
 export interface PauseOptions {
   /** Drop the model calls in flight too; they are repeated after the pause. Default: they end first. */
   readonly now?: boolean | undefined;
+}
+
+/** As the stores take it. */
+export interface PauseMark extends PauseOptions {
+  /** The stores' time; default: what the clock shows. */
+  readonly steady?: number | undefined;
 }
 
 export interface DecideOptions {
@@ -125,7 +133,7 @@ export interface Stores {
 
   openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome>;
   /** One that stands already is unchanged, except that it can be hastened: asked again with `now` it is posted again. */
-  pause(key: AgentKey, by: string, now: number, options?: PauseOptions): Promise<MarkOutcome>;
+  pause(key: AgentKey, by: string, now: number, options?: PauseMark): Promise<MarkOutcome>;
   resume(key: AgentKey, by: string, now: number): Promise<MarkOutcome>;
   /** Reaches every live descendant too, whether or not anybody owns them. */
   abort(key: AgentKey, command: AbortCommand, now: number): Promise<MarkOutcome>;
@@ -177,11 +185,18 @@ export interface Stores {
   requests(filter: RequestFilter): Promise<AgentRequest[]>;
   request(key: AgentKey, requestId: string): Promise<AgentRequest | undefined>;
   accounts(tenant: string, rootAgentId: string): Promise<Account[]>;
+  /** Calls of the tree that wait for others' reservations, in the order of their first asks. */
+  waiters(tenant: string, rootAgentId: string): Promise<Waiter[]>;
   account(tenant: string, accountId: string): Promise<Account | undefined>;
   /** Whether somebody still works in a tree; undefined where none of its requests is open. */
   standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined>;
   /** Timers that are due, oldest first: those of working time at `steady` (default `now`), all others at `now`. */
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
+  /**
+   * Answers an alarm of an account that is due, whoever owns its agent: room that was kept for somebody who does not ask
+   * goes to the next in line, the warning of a limit on time is posted to the agent. `steady`: default `now`.
+   */
+  hearAlarm(timer: AccountAlarm, now: number, steady?: number): Promise<HeardAlarm>;
   /** The earliest time of all timers, whichever of the two times it is meant by. */
   nextTimerAt(): Promise<number | undefined>;
   /** One timer of an agent, as it is set now. */

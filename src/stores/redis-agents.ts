@@ -1,15 +1,16 @@
-import type { Account } from "../budget/index.ts";
+import type { Account, Waiter } from "../budget/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentOfAccount } from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
-import { fields, type HintList, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { ReadSession, type RowsOfTree } from "./redis-read-session.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { freshHeadRow, type HeadRow, headText, rowKinds } from "./redis-rows.ts";
 import { type Collection, TreeSession } from "./redis-session.ts";
+import { waitersIn } from "./redis-stored.ts";
 import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
 import { plainOutcome, storedOutcome } from "./stored-outcome.ts";
-import type { Head, ProcessRow } from "./tables.ts";
+import type { Head, LineChange, ProcessRow } from "./tables.ts";
 
 /** Over what a piece of work runs, before anybody knows which tree it is about: thrown as soon as it tells. */
 export class AboutTree {
@@ -106,6 +107,27 @@ export class RedisAgents {
     session.change(this.accountIds(session.tree), (ids) => [...ids, account.id]);
   }
 
+  waiters(tenant: string, { id }: Account): readonly Waiter[] {
+    const tree = this.keys.treeOf(tenant, agentOfAccount(id));
+    const whole = this.wholeOf(tree);
+    if (whole) return waitersIn(whole.waiters, id, tree.waiters);
+    if (this.reading(tree)) {
+      const stored = this.ask("waiters", () => this.reader.hash(tree.waiters));
+      return waitersIn([...stored].flat(), id, tree.waiters);
+    }
+    return this.writing(tree).members(this.#line(tree, id));
+  }
+
+  putLine(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: LineChange): void {
+    const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
+    const { tree } = session;
+    for (const key of removed) session.do("take", { key: tree.waiters }, pairOf(id, key));
+    for (const waiter of put) {
+      session.do("put", { key: tree.waiters }, pairOf(id, waiter.ask.key), JSON.stringify(waiter));
+    }
+    session.replace(this.#line(tree, id), line);
+  }
+
   process(processId: string): ProcessRow | undefined {
     return this.at(this.keys.processes()).get(rowKinds.process(processId));
   }
@@ -192,6 +214,11 @@ export class RedisAgents {
 
   protected accountIds(tree: TreeKeys): Collection<readonly string[]> {
     return this.#list(tree, fields.accounts, tree.accounts);
+  }
+
+  #line(tree: TreeKeys, accountId: string): Collection<readonly Waiter[]> {
+    const load = () => this.reader.lineMembers(tree, accountId);
+    return { field: fields.line(accountId), key: tree.waiters, empty: [], load };
   }
 
   #list(tree: TreeKeys, field: string, key: string): Collection<readonly string[]> {

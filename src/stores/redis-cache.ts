@@ -73,5 +73,5 @@ export class TreeCache {
 
 /** The first letters of `fields` for the versions of collections. */
 function isCollection(field: string): boolean {
-  return field.startsWith("k:") || field.startsWith("f:") || field.startsWith("n:");
+  return ["k:", "f:", "w:", "n:"].some((start) => field.startsWith(start));
 }

@@ -7,7 +7,17 @@ export const agentParts = ["inbox", "artifacts", "contents", "messages", "order"
 export type AgentPart = (typeof agentParts)[number];
 
 /** What of a tree goes when it is removed; versions, cursors and how far projections are stay. */
-export const treeParts = ["rows", "journal", "agents", "accounts", "requests", "open", "timers", "due"] as const;
+export const treeParts = [
+  "rows",
+  "journal",
+  "agents",
+  "accounts",
+  "waiters",
+  "requests",
+  "open",
+  "timers",
+  "due",
+] as const;
 
 /** Parts of the trees for which there are lists over all of them; fixed, because the keys depend on it. */
 export const PARTITIONS = 16;
@@ -40,6 +50,8 @@ export interface TreeKeys {
   /** Ids of the agents, and of the accounts, in the order in which they were made. */
   readonly agents: string;
   readonly accounts: string;
+  /** Those who wait on accounts at the top, by account and key of their ask. */
+  readonly waiters: string;
   /** By the time of their opening: all, and those that are open. */
   readonly requests: string;
   readonly open: string;
@@ -130,6 +142,7 @@ export class RedisKeys {
       lock: `${base}lock`,
       agents: `${base}agents`,
       accounts: `${base}accounts`,
+      waiters: `${base}waiters`,
       requests: `${base}requests`,
       open: `${base}open`,
       timers: `${base}timers`,
@@ -152,6 +165,7 @@ export const fields = {
   /** Versions of collections. */
   children: (agentId: string): string => `k:${wellFormed(agentId, "agent id")}`,
   artifacts: (agentId: string): string => `f:${wellFormed(agentId, "agent id")}`,
+  line: (accountId: string): string => `w:${wellFormed(accountId, "account id")}`,
   accounts: "n:accounts",
   processes: "n:processes",
   /** No timer of the tree is due before this; the list of timers over trees knows of it. */

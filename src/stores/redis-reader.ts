@@ -16,6 +16,7 @@ import {
   placedArtifacts,
   type StoredMessage,
   timerIn,
+  waitersIn,
 } from "./redis-stored.ts";
 import { parsed } from "./stored-json.ts";
 
@@ -106,6 +107,13 @@ export class RedisReader {
         texts.filter((_, index) => index % 2 === 1),
         key,
       ),
+    );
+  }
+
+  /** Those who wait on one account, with the version their line has. */
+  async lineMembers({ rows, waiters }: TreeKeys, accountId: string): Promise<LoadedMembers> {
+    return this.#collection(rows, waiters, fields.line(accountId), "HGETALL", (texts) =>
+      waitersIn(texts, accountId, waiters),
     );
   }
 

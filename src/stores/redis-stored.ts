@@ -1,3 +1,4 @@
+import { type Waiter, waiterSchema } from "../budget/index.ts";
 import { CorruptRecordError } from "../errors/index.ts";
 import {
   artifactSchema,
@@ -8,6 +9,7 @@ import {
   type Timer,
   timerSchema,
 } from "../state/index.ts";
+import { pairOf } from "./redis-keys.ts";
 import { textsOf } from "./redis-replies.ts";
 import { jsonOf, parsed } from "./stored-json.ts";
 import type { ArtifactMeta } from "./tables.ts";
@@ -46,6 +48,16 @@ export function placedArtifacts(texts: readonly string[], key: string): PlacedAr
     .map((one) => ordered(one, where))
     .map(({ ordinal, text }) => ({ ordinal, meta: parsed(artifactMetaSchema, text, where) }))
     .sort((a, b) => a.ordinal - b.ordinal);
+}
+
+/** Of a hash of those who wait, as names and values, the ones that wait on an account, in the order of their places. */
+export function waitersIn(texts: readonly string[], accountId: string, key: string): Waiter[] {
+  const start = pairOf(accountId, "");
+  const found: Waiter[] = [];
+  for (let at = 0; at < texts.length; at += 2) {
+    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the line (${key})`));
+  }
+  return found.sort((a, b) => a.place - b.place);
 }
 
 export function ordered(stored: string, where: string): { readonly ordinal: number; readonly text: string } {

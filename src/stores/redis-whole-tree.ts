@@ -20,6 +20,8 @@ export interface WholeTree {
   readonly rows: ReadonlyMap<string, SeenRow>;
   readonly agentIds: readonly string[];
   readonly accountIds: readonly string[];
+  /** Of all lines, as names and values. */
+  readonly waiters: readonly string[];
   readonly agents: ReadonlyMap<string, WholeAgent>;
   readonly timers: readonly Timer[];
   readonly journal: readonly JournalRow[];
@@ -44,10 +46,11 @@ export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promis
 }
 
 async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<string, string>): Promise<WholeTree> {
-  const [rows, agentIds, accountIds, timers, journal, projections] = await Promise.all([
+  const [rows, agentIds, accountIds, waiters, timers, journal, projections] = await Promise.all([
     reader.hash(tree.rows),
     reader.list(tree.agents),
     reader.list(tree.accounts),
+    reader.hash(tree.waiters),
     reader.hash(tree.timers),
     reader.treeRows(tree, 0, Number.MAX_SAFE_INTEGER),
     reader.hash(tree.projections),
@@ -64,6 +67,7 @@ async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<s
     rows: new Map([...rows].map(([field, stored]) => [field, seenRow(stored)])),
     agentIds,
     accountIds,
+    waiters: [...waiters].flat(),
     agents,
     timers: [...timers.values()].map((text) => timerIn(text, tree.timers)),
     journal,

@@ -1,12 +1,15 @@
 import type { StatementSync } from "node:sqlite";
-import { type Account, accountSchema } from "../budget/index.ts";
-import { CorruptRecordError } from "../errors/index.ts";
+import { type Account, accountSchema, type Waiter, waiterSchema } from "../budget/index.ts";
+import { CorruptRecordError, InvariantError } from "../errors/index.ts";
 import { type Cached, KeyedCache } from "./sqlite-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, textOf, wellFormed } from "./sqlite-row.ts";
+import type { LineChange } from "./tables.ts";
 
 interface AccountSlot extends Cached<Account> {
   id: number;
+  /** Those who wait on it, as they were at one revision of its line. */
+  line?: { readonly revision: string | undefined; readonly waiters: readonly Waiter[] };
 }
 
 const CAPACITY = 8000;
@@ -15,7 +18,9 @@ const CAPACITY = 8000;
 export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
-  readonly #statements: Readonly<Record<"read" | "insert" | "update" | "ofTree", StatementSync>>;
+  readonly #statements: Readonly<
+    Record<"read" | "insert" | "update" | "ofTree" | "line" | "putWaiter" | "removeWaiter", StatementSync>
+  >;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
@@ -24,6 +29,12 @@ export class SqliteAccounts {
       insert: connection.prepare("INSERT INTO accounts (tenant, account_id, tree, account) VALUES (?, ?, ?, ?)"),
       update: connection.prepare("UPDATE accounts SET account = ? WHERE id = ?"),
       ofTree: connection.prepare("SELECT account FROM accounts WHERE tree = ? ORDER BY id"),
+      line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
+      putWaiter: connection.prepare(
+        `INSERT INTO waiters (account, ask_key, place, waiter) VALUES (?, ?, ?, ?)
+         ON CONFLICT (account, ask_key) DO UPDATE SET place = excluded.place, waiter = excluded.waiter`,
+      ),
+      removeWaiter: connection.prepare("DELETE FROM waiters WHERE account = ? AND ask_key = ?"),
     };
   }
 
@@ -46,6 +57,34 @@ export class SqliteAccounts {
     }
     const inserted = this.#statements.insert.run(tenant, account.id, tree(), text);
     this.#slots.set(tenant, account.id, { id: Number(inserted.lastInsertRowid), generation, text, value: account });
+  }
+
+  waiters(tenant: string, account: Account): readonly Waiter[] {
+    const slot = this.#slot(tenant, account.id);
+    if (!slot) return [];
+    const revision = account.line?.revision;
+    if (slot.line && slot.line.revision === revision) return slot.line.waiters;
+    const where = `the line on account ${account.id}`;
+    const rows = this.#statements.line.all(slot.id);
+    const waiters = rows.map((row) => parsed(waiterSchema, textOf(row, "waiter", where), where));
+    // Outside of a transaction the account may have been read at another moment.
+    if (this.#connection.isInTransaction) slot.line = { revision, waiters };
+    return waiters;
+  }
+
+  putLine(tenant: string, tree: () => number, { account, line, put, removed }: LineChange): void {
+    let slot = this.#slot(tenant, account.id);
+    if (!slot) {
+      this.put(tenant, tree, account);
+      slot = this.#slot(tenant, account.id);
+    }
+    if (!slot) throw new InvariantError(`the account ${account.id} was put, and is not there`);
+    for (const key of removed) this.#statements.removeWaiter.run(slot.id, wellFormed(key, "key of an ask"));
+    for (const waiter of put) {
+      const key = wellFormed(waiter.ask.key, "key of an ask");
+      this.#statements.putWaiter.run(slot.id, key, waiter.place, JSON.stringify(waiter));
+    }
+    slot.line = { revision: account.line?.revision, waiters: line };
   }
 
   ofTree(tree: number): Account[] {

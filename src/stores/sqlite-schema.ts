@@ -55,6 +55,13 @@ const firstLayout = `
     UNIQUE (tenant, account_id)
   ) STRICT;
   CREATE INDEX accounts_by_tree ON accounts (tree);
+  CREATE TABLE waiters (
+    account INTEGER NOT NULL,
+    ask_key TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    waiter TEXT NOT NULL,
+    PRIMARY KEY (account, ask_key)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE journal (
     cursor INTEGER PRIMARY KEY,
     tree INTEGER NOT NULL,

@@ -1,4 +1,4 @@
-import type { Account } from "../budget/index.ts";
+import type { Account, Waiter } from "../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -21,7 +21,7 @@ import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteRequests } from "./sqlite-requests.ts";
 import type { AgentSlot } from "./sqlite-slot.ts";
 import { SqliteWaiting } from "./sqlite-waiting.ts";
-import { type ArtifactMeta, freshHead, type Head, type ProcessRow, type Tables } from "./tables.ts";
+import { type ArtifactMeta, freshHead, type Head, type LineChange, type ProcessRow, type Tables } from "./tables.ts";
 
 /** The rows in the file: each kind of row has its class, this one gives them the agent's integer key. */
 export class SqliteTables implements Tables {
@@ -85,6 +85,14 @@ export class SqliteTables implements Tables {
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
     this.#accounts.put(tenant, () => this.agentRows.treeFor(tenant, rootAgentId), account);
+  }
+
+  waiters(tenant: string, account: Account): readonly Waiter[] {
+    return this.#accounts.waiters(tenant, account);
+  }
+
+  putLine(tenant: string, rootAgentId: string, change: LineChange): void {
+    this.#accounts.putLine(tenant, () => this.agentRows.treeFor(tenant, rootAgentId), change);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {

@@ -14,7 +14,7 @@ export class SqliteTrees extends SqliteTables implements LocalTables {
   readonly #connection: SqliteConnection;
   readonly #projections: SqliteProjections;
   readonly #noteCursor: StatementSync;
-  /** In this order: agents last, because the others are found by them. */
+  /** In this order: accounts and agents last, because the others are found by them. */
   readonly #deletions: readonly StatementSync[];
 
   constructor(connection: SqliteConnection) {
@@ -27,8 +27,9 @@ export class SqliteTrees extends SqliteTables implements LocalTables {
     const ofAgents = agentTables.map(
       (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
     );
+    const waiters = "DELETE FROM waiters WHERE account IN (SELECT id FROM accounts WHERE tree = ?)";
     const ofTree = ["journal", "accounts", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
-    this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
+    this.#deletions = [...ofAgents, waiters, ...ofTree].map((sql) => connection.prepare(sql));
   }
 
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {

@@ -1,4 +1,4 @@
-import type { Account } from "../budget/index.ts";
+import type { Account, Waiter } from "../budget/index.ts";
 import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
 
@@ -36,6 +36,8 @@ export interface StoredTree {
   /** In the order in which they were made. */
   readonly agents: readonly StoredAgent[];
   readonly accounts: readonly Account[];
+  /** Those who wait on the accounts at the top, by account id. */
+  readonly lines: Readonly<Record<string, readonly Waiter[]>>;
   /** Rows of all its agents in the order of their cursors. */
   readonly rows: readonly StoredRow[];
   /** How far each projection has come. */

@@ -1,4 +1,4 @@
-import type { Account } from "../budget/index.ts";
+import type { Account, Waiter } from "../budget/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -28,6 +28,16 @@ export interface Head {
   readonly openRequests: number;
 }
 
+/** What of a line is to be written: its waiters as they are now, and what of them is new. */
+export interface LineChange {
+  /** At the top of a tree, with the line's new revision. */
+  readonly account: Account;
+  readonly line: readonly Waiter[];
+  readonly put: readonly Waiter[];
+  /** Keys of asks. */
+  readonly removed: readonly string[];
+}
+
 export interface ProcessRow extends ProcessIdentity {
   /** Tells the process from a later one that got the same pid; null where the system does not say. */
   readonly startTime: string | null;
@@ -53,6 +63,10 @@ export interface Tables {
   lastOutcome(key: AgentKey): Committed | undefined;
   account(tenant: string, accountId: string): Account | undefined;
   putAccount(tenant: string, rootAgentId: string, account: Account): void;
+  /** Those who wait on an account at the top of a tree, in the order of their places; asked only where its `line` is not empty. */
+  waiters(tenant: string, account: Account): readonly Waiter[];
+  /** Writes what has changed of a line; its account is put besides. */
+  putLine(tenant: string, rootAgentId: string, change: LineChange): void;
   /** False when an item of that key is there already. */
   addToInbox(key: AgentKey, item: InboxItem): boolean;
   inboxSize(key: AgentKey): number;

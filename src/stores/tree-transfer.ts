@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Account } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
 import type { LocalTables } from "./local-tables.ts";
@@ -11,11 +12,14 @@ const ALL = Number.MAX_SAFE_INTEGER;
 export function exportTree(tables: LocalTables, tenant: string, rootAgentId: string): StoredTree | undefined {
   const records = tables.agentsOfTree(tenant, rootAgentId);
   if (!records.some((record) => record.agentId === rootAgentId)) return undefined;
+  const accounts = tables.accounts(tenant, rootAgentId);
+  const waited = accounts.filter(({ line }) => line && line.waiting > 0);
   return {
     tenant,
     rootAgentId,
     agents: records.map((record) => agentAsStored(tables, record)),
-    accounts: tables.accounts(tenant, rootAgentId),
+    accounts,
+    lines: Object.fromEntries(waited.map((account) => [account.id, tables.waiters(tenant, account)])),
     rows: tables.storedRows(tenant, rootAgentId),
     projections: tables.projections(tenant, rootAgentId),
   };
@@ -52,7 +56,7 @@ export function importTree(tables: LocalTables, tree: StoredTree, processId: str
   const kept = keptCursors(tables.storedRows(tenant, rootAgentId), rows);
   tables.removeTree(tenant, rootAgentId);
   for (const agent of agents) putAgent(tables, agent);
-  for (const account of accounts) tables.putAccount(tenant, rootAgentId, account);
+  for (const account of accounts) putAccount(tables, tree, account);
   const restored = tables.restoreRows(
     tenant,
     rows.map((row, index) => ({ row, cursor: kept[index] })),
@@ -83,6 +87,12 @@ function putAgent(tables: LocalTables, agent: StoredAgent): void {
   for (const item of agent.inbox) tables.addToInbox(key, item);
   for (const timer of agent.timers) tables.setTimer(timer);
   for (const request of agent.requests) tables.putRequest(request);
+}
+
+function putAccount(tables: LocalTables, { tenant, rootAgentId, lines }: StoredTree, account: Account): void {
+  tables.putAccount(tenant, rootAgentId, account);
+  const line = (Object.hasOwn(lines, account.id) ? lines[account.id] : undefined) ?? [];
+  if (account.line) tables.putLine(tenant, rootAgentId, { account, line, put: line, removed: [] });
 }
 
 /** An owner here that is another process must not go on beside the one that the tree comes from. */

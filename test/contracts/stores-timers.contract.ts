@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Stores } from "../../src/stores/index.ts";
+import type { HeardAlarm, Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { accountOf, identityOf, type Owner, openAgent } from "./stores-fixtures.ts";
@@ -14,6 +14,15 @@ async function activity(owner: Owner, isActive: boolean, now: number) {
   return owner.commit({ entries: [note("work")], moves: [{ type: "activity", accountId, isActive }] }, now);
 }
 
+/** Hears all alarms of accounts that are due. */
+async function hear(stores: Stores, now: number): Promise<HeardAlarm[]> {
+  const heard: HeardAlarm[] = [];
+  for (const timer of await stores.dueTimers(now, 10)) {
+    if (timer.kind === "limit" || timer.kind === "claim") heard.push(await stores.hearAlarm(timer, now));
+  }
+  return heard;
+}
+
 async function turnAccountIn(stores: Stores) {
   return (await stores.accounts(TENANT, ROOT)).find((account) => account.id === turnAccount);
 }
@@ -22,21 +31,33 @@ async function turnAccountIn(stores: Stores) {
 const tenMinutes = 600_000;
 
 export function timersContract(subject: () => Stores): void {
-  test("an account that is opened with a deadline sets its alarm; clearing it is a commit's business", async () => {
+  test("an account that is opened with a deadline has the alarm of its warning, then its own; the turn's end clears it", async () => {
     const owner = await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
-    const timer = {
+    await subject().openTurn(owner.key, { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    const warning = {
       kind: "limit",
       tenant: TENANT,
       agentId: ROOT,
       id: `deadlineAt:${turnAccount}`,
-      dueAt: NOW + 500,
+      dueAt: NOW + 400,
+      limitAt: NOW + 500,
       accountId: turnAccount,
       limit: "deadlineAt",
     };
-    expect(await subject().nextTimerAt()).toBe(NOW + 500);
-    expect(await subject().dueTimers(NOW + 499, 10)).toEqual([]);
-    expect(await subject().dueTimers(NOW + 500, 10)).toEqual([timer]);
-    await owner.commit({ entries: [note("ended")], clearedTimers: [timer.id, "unknown"] });
+    expect(await subject().nextTimerAt()).toBe(NOW + 400);
+    expect(await subject().dueTimers(NOW + 399, 10)).toEqual([]);
+    expect(await subject().dueTimers(NOW + 400, 10)).toEqual([warning]);
+    const { limitAt, ...others } = warning;
+    const own = { ...others, dueAt: limitAt };
+    expect(await hear(subject(), NOW + 400)).toEqual([{ posted: [ROOT], timers: [own] }]);
+    expect(await subject().dueTimers(far, 10)).toEqual([own]);
+    await owner.commit({ entries: [note("ended")], closedTurnId: TURN });
+    expect(await subject().nextTimerAt()).toBeUndefined();
+  });
+
+  test("clearing an alarm is a commit's business, too", async () => {
+    const owner = await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
+    await owner.commit({ entries: [note("ended")], clearedTimers: [`deadlineAt:${turnAccount}`, "unknown"] });
     expect(await subject().nextTimerAt()).toBeUndefined();
     expect(await subject().dueTimers(far, 10)).toEqual([]);
   });
@@ -52,10 +73,11 @@ export function timersContract(subject: () => Stores): void {
     await subject().commit([owner.batch(move(true))], NOW - tenMinutes, NOW);
     const due = async (passed: number, set: number) =>
       (await subject().dueTimers(NOW + passed + set, 10, NOW + passed)).map(({ id }) => id);
-    expect(await due(9_999, 0)).toEqual([]);
-    expect(await due(9_999, tenMinutes)).toEqual([`deadlineAt:${turnAccount}`]);
-    expect(await due(19_000, -tenMinutes)).toEqual([`maxActiveMs:${turnAccount}`]);
-    expect(await due(20_000, 0)).toHaveLength(2);
+    // The alarms of the warnings, at 80 %.
+    expect(await due(7_999, 0)).toEqual([]);
+    expect(await due(7_999, tenMinutes)).toEqual([`deadlineAt:${turnAccount}`]);
+    expect(await due(15_000, -tenMinutes)).toEqual([`maxActiveMs:${turnAccount}`]);
+    expect(await due(16_000, 0)).toHaveLength(2);
   });
 
   test("an agent that is made with a deadline has its alarm too", async () => {
@@ -67,7 +89,7 @@ export function timersContract(subject: () => Stores): void {
   test("the alarm of active time is set when work begins and cleared when the last work ends", async () => {
     const owner = await openAgent(subject(), { turnBudget: { maxSeconds: 10 } });
     const child = await openChild(owner, "kid");
-    const timer = { kind: "limit", id: `maxActiveMs:${turnAccount}`, dueAt: NOW + 10_000 };
+    const timer = { kind: "limit", id: `maxActiveMs:${turnAccount}`, dueAt: NOW + 8_000, limitAt: NOW + 10_000 };
     expect((await activity(owner, true, NOW)).timers).toMatchObject([timer]);
     expect((await activity(child, true, NOW + 100)).timers).toEqual([]);
     await activity(owner, false, NOW + 200);
@@ -76,9 +98,9 @@ export function timersContract(subject: () => Stores): void {
     expect(await subject().nextTimerAt()).toBeUndefined();
     const idle = { used: { activeMs: 3000 }, isActive: false, activeCount: 0, activeSince: null };
     expect(await turnAccountIn(subject())).toMatchObject(idle);
-    // What was used is not given back: seven seconds are left.
+    // What was used is not given back: seven seconds are left, five until the warning.
     await activity(owner, true, NOW + 60_000);
-    expect(await subject().nextTimerAt()).toBe(NOW + 67_000);
+    expect(await subject().dueTimers(far, 10)).toMatchObject([{ dueAt: NOW + 65_000, limitAt: NOW + 67_000 }]);
   });
 
   test("who works is counted once, however often it is told; an account that is opened works not yet", async () => {
@@ -105,9 +127,9 @@ export function timersContract(subject: () => Stores): void {
     for (const [index, due] of dues.entries()) {
       await openAgent(subject(), { tenant: `tenant-${index}`, turnBudget: { deadline: NOW + due } });
     }
-    expect((await subject().dueTimers(NOW + 25, 10)).map((timer) => timer.dueAt)).toEqual([NOW + 10, NOW + 20]);
-    expect(await subject().dueTimers(NOW + 99, 1)).toMatchObject([{ tenant: "tenant-1", dueAt: NOW + 10 }]);
-    expect(await subject().nextTimerAt()).toBe(NOW + 10);
+    expect((await subject().dueTimers(NOW + 23, 10)).map((timer) => timer.dueAt)).toEqual([NOW + 8, NOW + 16]);
+    expect(await subject().dueTimers(NOW + 99, 1)).toMatchObject([{ tenant: "tenant-1", dueAt: NOW + 8 }]);
+    expect(await subject().nextTimerAt()).toBe(NOW + 8);
   });
 
   test("a commit that is undone sets and clears no alarm", async () => {
@@ -122,6 +144,6 @@ export function timersContract(subject: () => Stores): void {
       }),
     ).rejects.toThrow(/nobody/);
     expect((await subject().dueTimers(far, 10)).map((timer) => timer.id)).toEqual([`deadlineAt:${turnAccount}`]);
-    expect(await subject().nextTimerAt()).toBe(NOW + 500);
+    expect(await subject().nextTimerAt()).toBe(NOW + 400);
   });
 }

@@ -24,7 +24,7 @@ export function treesContract(subject: () => Stores): void {
     expect(await subject().readJournal(keyOf(), 3)).toHaveLength(3);
     expect(await subject().accounts(TENANT, ROOT)).toEqual(await source.accounts(TENANT, ROOT));
     expect(await subject().requests({ tenant: TENANT, status: "open" })).toMatchObject([{ expiresAt: NOW + 500 }]);
-    expect((await subject().dueTimers(NOW + 999, 10)).map((timer) => timer.dueAt)).toEqual([NOW + 500, NOW + 900]);
+    expect((await subject().dueTimers(NOW + 999, 10)).map((timer) => timer.dueAt)).toEqual([NOW + 500, NOW + 720]);
     expect((await subject().inbox(keyOf())).map((item) => item.kind)).toEqual(["turn", "decision"]);
   });
 

@@ -3,6 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { accountsContract } from "./stores-accounts.contract.ts";
 import { artifactsContract, clearingContract } from "./stores-artifacts.contract.ts";
 import { backgroundContract } from "./stores-background.contract.ts";
+import { claimsContract } from "./stores-claims.contract.ts";
 import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
 import { decideContract } from "./stores-decide.contract.ts";
@@ -19,6 +20,7 @@ import { timersContract } from "./stores-timers.contract.ts";
 import { projectionsContract, treePlacesContract } from "./stores-tree-places.contract.ts";
 import { treesContract } from "./stores-trees.contract.ts";
 import { waitingContract } from "./stores-waiting.contract.ts";
+import { warningsContract } from "./stores-warnings.contract.ts";
 
 /** What every adapter of the stores must do; `open` gives an empty one. */
 export function storesContract(name: string, open: () => Stores | Promise<Stores>): void {
@@ -42,6 +44,12 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("waiting", () => {
       waitingContract(subject);
+    });
+    describe("room that is kept", () => {
+      claimsContract(subject);
+    });
+    describe("warnings", () => {
+      warningsContract(subject);
     });
     describe("spawning", () => {
       spawnContract(subject);

@@ -161,8 +161,8 @@ describeRuntimes(
           expect(timesTold(messages), place).toBe(1);
           const last = (await answersOf(stage(), agentId)).at(-1);
           expect(plan.onEnd === "keep" || last === "told 1 times", `${place}: ${last}`).toBe(true);
-          for (const { reserved, activeCount, waiters } of await stores.accounts("default", agentId)) {
-            expect([reserved.tokens, activeCount, Object.keys(waiters).length], place).toEqual([0, 0, 0]);
+          for (const { reserved, activeCount, line } of await stores.accounts("default", agentId)) {
+            expect([reserved.tokens, activeCount, line?.waiting ?? 0], place).toEqual([0, 0, 0]);
           }
         }
         expect(hits).toBeGreaterThan(0);

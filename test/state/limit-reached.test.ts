@@ -65,4 +65,6 @@ test("a warning tells how far it is", () => {
   expect(warningText({ limit: "maxCostMicros", accountId: turn, holder: lead, used: 405_000, max: 500_000 })).toBe(
     "lead, this turn: $0.405 of $0.50 (81 %)",
   );
+  const left = { limit: "deadlineAt", accountId: turn, holder: lead, used: deadline - 90_500, max: deadline } as const;
+  expect(warningText(left)).toBe("lead, this turn: its deadline 2026-11-21 14:03:00 UTC is 90.5 seconds away");
 });

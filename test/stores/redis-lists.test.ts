@@ -13,7 +13,8 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 function changes(index: number): Partial<AgentIdentity> {
-  return { sessionId: index % 30 === 0 ? "s1" : null, ownerId: "ann" };
+  // Opened after its deadline: there is no warning before it.
+  return { sessionId: index % 30 === 0 ? "s1" : null, ownerId: "ann", createdAt: NOW + 10_000 };
 }
 
 function account(agentId: string, deadline: number): NewAccount {

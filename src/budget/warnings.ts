@@ -1,0 +1,80 @@
+import { type Account, usedAt } from "./account.ts";
+import { amountOfLimit, type LimitName, limitNameSchema } from "./limits.ts";
+import { type MetLimit, metLimit } from "./met-limit.ts";
+
+/** Four fifths of a limit are used, or of the time until a deadline. */
+export type BudgetWarning = MetLimit;
+
+/** The share of a limit at which its warning is given. */
+export const WARNING_SHARE = 0.8;
+
+/** The limits that run out by themselves. */
+export type TimeLimit = "maxActiveMs" | "deadlineAt";
+
+/** The next moment of a limit on time: by the steady time for `maxActiveMs`, by people's for a deadline. */
+export interface LimitAlarm {
+  readonly dueAt: number;
+  /** When the limit itself is reached; later than `dueAt` while its warning comes first. */
+  readonly limitAt: number;
+}
+
+/** Undefined where the account has no such limit, or nobody works on it. */
+export function alarmOf(account: Account, limit: TimeLimit): LimitAlarm | undefined {
+  const limitAt = limit === "deadlineAt" ? account.limits.deadlineAt : activeUntil(account);
+  if (limitAt === undefined) return undefined;
+  const warnsAt = account.warned.includes(limit) ? undefined : warningAt(account, limit);
+  return { dueAt: warnsAt === undefined ? limitAt : Math.min(warnsAt, limitAt), limitAt };
+}
+
+/** When `maxSeconds` of this account runs out if its work goes on; undefined when it is idle or has no such limit. */
+export function activeUntil({ activeSince, limits, used }: Account): number | undefined {
+  if (activeSince === null || limits.maxActiveMs === undefined) return undefined;
+  return activeSince + Math.max(0, limits.maxActiveMs - used.activeMs);
+}
+
+function warningAt({ limits, openedAt, activeSince, used }: Account, limit: TimeLimit): number | undefined {
+  const { deadlineAt, maxActiveMs } = limits;
+  if (limit === "maxActiveMs") {
+    if (!maxActiveMs || activeSince === null) return undefined;
+    return activeSince + Math.max(0, Math.ceil(maxActiveMs * WARNING_SHARE) - used.activeMs);
+  }
+  if (deadlineAt === undefined || deadlineAt <= openedAt) return undefined;
+  return openedAt + Math.ceil((deadlineAt - openedAt) * WARNING_SHARE);
+}
+
+/**
+ * Limits of this account that passed 80 % at `now` and were not warned of yet; the returned account remembers them. Work
+ * that goes on counts as far as it has come; of a deadline it is the time since the account was opened, told by `wallNow`,
+ * and no warning comes once it has passed.
+ */
+export function newWarnings(
+  account: Account,
+  now: number,
+  wallNow: number = now,
+): { readonly account: Account; readonly warnings: readonly BudgetWarning[] } {
+  let reached: LimitName[] | undefined;
+  const { limits, warned } = account;
+  for (const limit of limitNameSchema.options) {
+    const max = limits[limit];
+    if (max === undefined || max === 0 || warned.includes(limit)) continue;
+    if (isNear(account, limit, max, { now, wallNow })) reached = [...(reached ?? []), limit];
+  }
+  if (!reached) return { account, warnings: [] };
+  const warnings = reached.map((limit) => metLimit(account, limit, now, wallNow));
+  return { account: { ...account, warned: [...warned, ...reached] }, warnings };
+}
+
+function isNear(
+  account: Account,
+  limit: LimitName,
+  max: number,
+  { now, wallNow }: { readonly now: number; readonly wallNow: number },
+): boolean {
+  if (limit === "deadlineAt") {
+    const at = warningAt(account, limit);
+    return at !== undefined && wallNow >= at && wallNow < max;
+  }
+  const { used } = account;
+  const amount = limit === "maxActiveMs" ? usedAt(account, now).activeMs : used[amountOfLimit[limit]];
+  return amount >= max * WARNING_SHARE;
+}

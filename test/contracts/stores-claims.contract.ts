@@ -1,0 +1,130 @@
+import { expect, test } from "vitest";
+import { memoryStores, type Stores } from "../../src/stores/index.ts";
+import { reservationIn, settled } from "./entry-fixtures.ts";
+import { call, only, openLine, waiting } from "./line-fixtures.ts";
+import { NOW, ROOT, TENANT } from "./names.ts";
+import { here, keyOf, Owner } from "./stores-fixtures.ts";
+import { exported } from "./team-fixtures.ts";
+
+const far = Number.MAX_SAFE_INTEGER;
+/** From the moment on at which nothing is kept any more. */
+const late = NOW + 10_001;
+
+async function claimAlarms(stores: Stores, now = far) {
+  return (await stores.dueTimers(now, 10)).flatMap((timer) => (timer.kind === "claim" ? timer : []));
+}
+
+/** Hears the alarms that are due, and gives whoever was told. */
+async function hear(stores: Stores, now: number): Promise<string[]> {
+  const posted: string[] = [];
+  for (const timer of await claimAlarms(stores, now)) posted.push(...(await stores.hearAlarm(timer, now)).posted);
+  return posted;
+}
+
+export function claimsContract(subject: () => Stores): void {
+  test("one that was told of room and never asks loses its turn to the next, though nothing else happens", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
+    expect(await claimAlarms(subject())).toEqual([]);
+    const { timers, posted } = await owner.commit(settled(taken, { tokens: 0 }));
+    expect(posted).toEqual([ids[0]]);
+    expect(timers).toMatchObject([{ kind: "claim", dueAt: late, accountId: `agent:${ROOT}` }]);
+    expect(await subject().nextTimerAt()).toBe(late);
+    expect(await hear(subject(), late - 1)).toEqual([]);
+    expect(await hear(subject(), late)).toEqual([ids[1]]);
+    expect(await subject().inbox(keyOf(ids[1]))).toMatchObject([{ kind: "budget.freed" }]);
+    expect(await waiting(subject())).toEqual(ids.slice(1));
+    // So it goes down the line.
+    expect(await hear(subject(), late + 10_001)).toEqual([ids[2]]);
+    expect(await hear(subject(), late + 20_002)).toEqual([]);
+    expect(await waiting(subject())).toEqual([]);
+    expect(await subject().nextTimerAt()).toBeUndefined();
+    // The first one was only slow: it is a new one now, and gets what is free.
+    const a = only(children, 0);
+    expect((await a.commit({ entries: [call(a, 900)] }, late + 20_003)).entries).toMatchObject([
+      { type: "model.requested" },
+    ]);
+  });
+
+  test("whoever was told later has its time, too; heard twice, an alarm takes nobody's turn", async () => {
+    const { owner, children, ids, taken } = await openLine(subject(), ["a", "b", "c"], 500);
+    await owner.commit(settled(taken, { tokens: 200 }));
+    const a = only(children, 0);
+    const granted = reservationIn(await a.commit({ entries: [call(a, 500)] }, NOW + 3_000));
+    const { posted } = await a.commit(settled(granted, { tokens: 0 }), NOW + 4_000);
+    expect(posted).toEqual([ids[1]]);
+    const [alarm] = await claimAlarms(subject());
+    expect(alarm?.dueAt).toBe(late);
+    expect(await hear(subject(), late)).toEqual([]);
+    expect(await claimAlarms(subject())).toMatchObject([{ dueAt: NOW + 14_001 }]);
+    expect(alarm && (await subject().hearAlarm(alarm, late))).toMatchObject({ posted: [] });
+    expect(await hear(subject(), NOW + 14_001)).toEqual([ids[2]]);
+  });
+
+  test("no alarm is left behind when everybody has asked", async () => {
+    const { owner, children, taken } = await openLine(subject(), ["a", "b"], 500);
+    await owner.commit(settled(taken, { tokens: 0 }));
+    for (const child of children) await child.commit({ entries: [call(child, 500)] });
+    expect(await waiting(subject())).toEqual([]);
+    expect(await claimAlarms(subject())).toEqual([]);
+  });
+
+  test("how long room is kept is told by the steady time: no clock that is set makes it longer", async () => {
+    const { owner, ids, taken } = await openLine(subject(), ["a", "b"], 900);
+    const hour = 3_600_000;
+    await subject().commit([owner.batch(settled(taken, { tokens: 0 }))], NOW + hour, NOW);
+    expect(await subject().dueTimers(NOW, 10, late - 1)).toEqual([]);
+    const [alarm] = await claimAlarms(subject());
+    expect(await subject().dueTimers(NOW, 10, late)).toEqual([alarm]);
+    expect(alarm && (await subject().hearAlarm(alarm, NOW, late)).posted).toEqual([ids[1]]);
+  });
+
+  test("a pause that frees somebody's room is followed by the alarm, too", async () => {
+    const { owner, ids, taken } = await openLine(subject(), ["a", "b", "c"], 900);
+    await owner.commit(settled(taken, { tokens: 0 }));
+    await subject().pause(keyOf(ids[0]), "ann", NOW + 5_000, { steady: NOW + 5_000 });
+    expect(await hear(subject(), late)).toEqual([]);
+    expect(await hear(subject(), NOW + 15_001)).toEqual([ids[2]]);
+  });
+
+  test("a line goes with its tree into another store, and goes on there", async () => {
+    const source = memoryStores();
+    const { owner, ids, taken } = await openLine(source, ["a", "b"], 900);
+    const tree = JSON.parse(JSON.stringify(await exported(source)));
+    await subject().registerProcess(here, NOW);
+    await subject().importTree(tree, here.processId);
+    expect(await subject().waiters(TENANT, ROOT)).toEqual(await source.waiters(TENANT, ROOT));
+    // What was stored under that id before is gone, line and all.
+    await subject().importTree(tree, here.processId);
+    expect(await waiting(subject())).toEqual(ids);
+    const there = Object.assign(new Owner(subject(), keyOf()), { epoch: owner.epoch, seq: owner.seq });
+    const batch = { ...there.batch(settled(taken, { tokens: 0 })), id: "there" };
+    expect(there.moved((await subject().commit([batch], NOW))[0]).posted).toEqual([ids[0]]);
+    expect(await hear(subject(), late)).toEqual([ids[1]]);
+  });
+
+  test("a commit that is undone leaves the line as it was", async () => {
+    const { owner, ids, taken } = await openLine(subject(), ["a", "b"], 900);
+    const before = await subject().waiters(TENANT, ROOT);
+    const lost = { agentId: "nobody", item: { kind: "budget.freed", key: "k", at: NOW } } as const;
+    const parts = settled(taken, { tokens: 0 });
+    await expect(owner.commit({ ...parts, posts: [lost] })).rejects.toThrow(/nobody/);
+    expect(await subject().waiters(TENANT, ROOT)).toEqual(before);
+    expect(await claimAlarms(subject())).toEqual([]);
+    expect((await owner.commit(parts)).posted).toEqual([ids[0]]);
+  });
+
+  test("an alarm of an agent or account that is not there changes nothing", async () => {
+    await openLine(subject(), ["a"]);
+    const alarm = {
+      kind: "claim",
+      tenant: TENANT,
+      agentId: ROOT,
+      id: "claim:x",
+      dueAt: NOW,
+      accountId: `turn:${ROOT}#9`,
+    } as const;
+    expect(await subject().hearAlarm(alarm, NOW)).toEqual({ posted: [], timers: [] });
+    const elsewhere = { ...alarm, agentId: "nobody", accountId: "agent:nobody" };
+    expect(await subject().hearAlarm(elsewhere, NOW)).toEqual({ posted: [], timers: [] });
+  });
+}
