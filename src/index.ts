@@ -7,5 +7,5 @@ export * from "./hooks/index.ts";
 export * from "./model/index.ts";
 export * from "./runtime/index.ts";
 export * from "./state/index.ts";
-export { memoryStores, type Stores } from "./stores/index.ts";
+export { memoryStores, placeOfAgent, type Stores } from "./stores/index.ts";
 export * from "./tools/index.ts";

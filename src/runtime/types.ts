@@ -173,7 +173,14 @@ export interface AgentListOptions {
   readonly sessionId?: string | undefined;
   readonly ownerId?: string | undefined;
   readonly rootsOnly?: boolean | undefined;
+  /**
+   * `id`, the default: by their ids. `newest`: the one made last comes first, those of one moment by their ids; only with
+   * `rootsOnly`.
+   */
+  readonly order?: "id" | "newest" | undefined;
+  /** At most this many. Default 100. */
   readonly limit?: number | undefined;
+  /** Continue after this agent id; in the order `newest` after this place, which `placeOfAgent(record)` gives. */
   readonly after?: string | undefined;
 }
 

@@ -1,5 +1,12 @@
 import type { AgentKey, AgentRecord, AgentRequest, Timer } from "../state/index.ts";
-import type { AgentFilter, Moment, RequestFilter, Stores } from "../stores/index.ts";
+import {
+  type AgentFilter,
+  byAge,
+  type Moment,
+  placeOfAgent,
+  type RequestFilter,
+  type Stores,
+} from "../stores/index.ts";
 import type { UnsavedTree } from "./unsaved-tree.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
@@ -22,7 +29,7 @@ export async function listAllAgents(merged: MergedStores, filter: AgentFilter): 
   ]);
   return lists
     .flat()
-    .sort((one, other) => (one.agentId < other.agentId ? -1 : 1))
+    .sort(filter.order === "newest" ? byAge : (one, other) => (one.agentId < other.agentId ? -1 : 1))
     .slice(0, limit);
 }
 
@@ -36,8 +43,9 @@ async function agentsBesides(
   for (let after = filter.after; found.length < filter.limit; ) {
     const page = await durable.listAgents({ ...filter, after });
     found.push(...page.filter((record) => !isHeld(record)));
-    after = page.at(-1)?.agentId;
-    if (page.length < filter.limit || after === undefined) break;
+    const last = page.at(-1);
+    if (page.length < filter.limit || last === undefined) break;
+    after = filter.order === "newest" ? placeOfAgent(last) : last.agentId;
   }
   return found;
 }

@@ -1,3 +1,4 @@
+export { type AgentPlace, byAge, placeOfAgent } from "./agent-place.ts";
 export * from "./batch.ts";
 export * from "./foreign-write.ts";
 export * from "./live-channel.ts";

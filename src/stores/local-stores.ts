@@ -1,5 +1,6 @@
 import { InvalidInputError } from "../errors/index.ts";
-import { type AgentKey, type AgentRequest, agentOfTurn } from "../state/index.ts";
+import { type AgentKey, type AgentRecord, type AgentRequest, agentOfTurn } from "../state/index.ts";
+import { agentAtPlace } from "./agent-place.ts";
 import type { Batch } from "./batch.ts";
 import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
@@ -11,7 +12,7 @@ import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { abort, pause, resume } from "./mark-commands.ts";
 import type { Moment } from "./moment.ts";
 import type { CommitOutcome, ProcessIdentity } from "./outcomes.ts";
-import type { RequestFilter, Stores } from "./ports.ts";
+import type { AgentFilter, RequestFilter, Stores } from "./ports.ts";
 import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
 import { clockOffsetFor } from "./steady-time.ts";
 import type { Tables } from "./tables.ts";
@@ -49,7 +50,7 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     release: (key, epoch, options) => write(() => release(tables, key, epoch, options)),
     holder: (key) => read(() => holderOf(tables, key)),
     readAgent: (key) => read(() => tables.agent(key)),
-    listAgents: (filter) => read(() => tables.listAgents(filter, countOf("limit", filter.limit ?? DEFAULT_LIST_LIMIT))),
+    listAgents: (filter) => read(() => listAgents(tables, filter)),
     inbox: (key) => read(() => tables.inbox(key)),
     readJournal: (key, fromSeq) => read(() => tables.rowsFrom(key, fromSeq)),
     readTree: (tenant, root, afterCursor, limit) =>
@@ -101,6 +102,15 @@ async function commitAll(database: LocalDatabase, batches: readonly Batch[], mom
   });
   if (failures.length > 0) throw failures[0];
   return outcomes;
+}
+
+function listAgents(tables: LocalTables, filter: AgentFilter): AgentRecord[] {
+  const { order = "id", rootsOnly, after, limit = DEFAULT_LIST_LIMIT } = filter;
+  const count = countOf("limit", limit);
+  if (order === "id") return tables.listAgents(filter, count);
+  if (order !== "newest") throw new InvalidInputError(`order is ${JSON.stringify(order)}; it takes "id" or "newest"`);
+  if (rootsOnly !== true) throw new InvalidInputError('the order "newest" is one of root agents; give rootsOnly: true');
+  return tables.listAgents(filter, count, after === undefined ? undefined : agentAtPlace(after));
 }
 
 function listRequests(tables: LocalTables, filter: RequestFilter): AgentRequest[] {

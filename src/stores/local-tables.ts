@@ -9,6 +9,7 @@ import type {
   Message,
   Timer,
 } from "../state/index.ts";
+import type { AgentPlace } from "./agent-place.ts";
 import type { ForeignWrites } from "./foreign-write.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Moment } from "./moment.ts";
@@ -18,8 +19,8 @@ import type { ArtifactMeta, Tables } from "./tables.ts";
 
 /** The tables and the questions that are asked outside of commits; all answers are immutable values. */
 export interface LocalTables extends Tables {
-  /** In the order of their ids. */
-  listAgents(filter: AgentFilter, limit: number): AgentRecord[];
+  /** In the order of the filter; `place` is its `after`, where the order is `newest` and it is given. */
+  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[];
   inbox(key: AgentKey): InboxItem[];
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[];
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[];

@@ -9,6 +9,7 @@ import type {
   Message,
   Timer,
 } from "../state/index.ts";
+import { type AgentPlace, byAge } from "./agent-place.ts";
 import { MemoryTables } from "./memory-tables.ts";
 import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
@@ -16,18 +17,20 @@ import type { ArtifactMeta } from "./tables.ts";
 
 /** The questions that are asked outside of commits. */
 export class MemoryReads extends MemoryTables {
-  listAgents(filter: AgentFilter, limit: number): AgentRecord[] {
-    const { after, rootAgentId, sessionId, ownerId, rootsOnly } = filter;
+  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
+    const isNewest = order === "newest";
     const found: AgentRecord[] = [];
     for (const { record } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
-      if (after !== undefined && record.agentId <= after) continue;
+      if (!isNewest && after !== undefined && record.agentId <= after) continue;
+      if (place !== undefined && byAge(place, record) >= 0) continue;
       if (rootAgentId !== undefined && record.rootAgentId !== rootAgentId) continue;
       if (sessionId !== undefined && record.sessionId !== sessionId) continue;
       if (ownerId !== undefined && record.ownerId !== ownerId) continue;
       if (rootsOnly && record.parentAgentId !== null) continue;
       found.push(record);
     }
-    return found.sort((a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
+    return found.sort(isNewest ? byAge : (a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
   }
 
   inbox(key: AgentKey): InboxItem[] {

@@ -76,9 +76,14 @@ export interface AgentFilter {
   readonly sessionId?: string | undefined;
   readonly ownerId?: string | undefined;
   readonly rootsOnly?: boolean | undefined;
-  /** At most this many, 100 by default; they come in the order of their ids. */
+  /**
+   * `id`, the default: by their ids. `newest`: the one made last comes first, those of one moment by their ids; only with
+   * `rootsOnly`.
+   */
+  readonly order?: "id" | "newest" | undefined;
+  /** At most this many, 100 by default. */
   readonly limit?: number | undefined;
-  /** Continue after this agent id. */
+  /** Continue after this agent id; in the order `newest` after this place (`placeOfAgent`), whether or not its agent is still there. */
   readonly after?: string | undefined;
 }
 

@@ -64,7 +64,12 @@ export class RedisAgents {
       session.tell({ kind: "name", keys: this.keys.hints(list, tree.partition, ...of), member: agentId, score: 0 });
     const { sessionId, ownerId } = record;
     tell("agents", tenant);
-    if (parentAgentId === null) tell("roots", tenant);
+    if (parentAgentId === null) {
+      tell("roots", tenant);
+      // The newest have the lowest scores: all lists are read upwards.
+      const keys = this.keys.hints("newest", tree.partition, tenant);
+      session.tell({ kind: "at", keys, member: agentId, score: -record.createdAt });
+    }
     if (sessionId !== null) tell("session", tenant, sessionId);
     if (ownerId !== null) tell("owner", tenant, ownerId);
   }

@@ -23,10 +23,10 @@ export const treeParts = [
 export const PARTITIONS = 16;
 
 /**
- * Lists over trees: agents by their ids, also the roots alone, those of a session and those of an owner; requests by
- * their opening, also those that are open alone; trees by their timers.
+ * Lists over trees: agents by their ids, also the roots alone, those of a session and those of an owner; roots by their
+ * age; requests by their opening, also those that are open alone; trees by their timers.
  */
-export type HintList = "agents" | "roots" | "session" | "owner" | "requests" | "open" | "timers";
+export type HintList = "agents" | "roots" | "newest" | "session" | "owner" | "requests" | "open" | "timers";
 
 export interface HintKeys {
   readonly list: string;

@@ -1,4 +1,5 @@
 import type { AgentRecord, AgentRequest, Timer } from "../state/index.ts";
+import { type AgentPlace, byAge } from "./agent-place.ts";
 import { isDue, type Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import type { RedisConnection } from "./redis-connection.ts";
@@ -8,6 +9,9 @@ import { collected, type Member, merged } from "./redis-merge.ts";
 import { pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
+
+/** Records of one tree that are read at once. */
+const RECORDS = 200;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
@@ -34,14 +38,17 @@ export class RedisLists {
     this.#correctTimers = correctTimers;
   }
 
-  async agents(filter: AgentFilter, limit: number): Promise<AgentRecord[]> {
-    const { tenant, rootAgentId, after } = filter;
-    if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit);
+  /** `place`: what the filter continues after, where its order is `newest`. */
+  async agents(filter: AgentFilter, limit: number, place?: AgentPlace): Promise<AgentRecord[]> {
+    const { tenant, rootAgentId, after, order } = filter;
+    if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit, place);
+    const isNewest = order === "newest";
     const [list, ...of] = listFor(filter);
     const keys = partitions.map((partition) => this.#keys.hints(list, partition, ...of).list);
-    const start = after === undefined ? undefined : { member: after, score: 0 };
-    const names = merged(pagesOf(this.#connection, keys, { by: "name", wanted: limit }), start);
-    return collected(names, limit, async (members) => {
+    const byName = after === undefined ? undefined : { member: after, score: 0 };
+    const start = isNewest ? place && { member: place.agentId, score: -place.createdAt } : byName;
+    const found = merged(pagesOf(this.#connection, keys, { by: isNewest ? "score" : "name", wanted: limit }), start);
+    return collected(found, limit, async (members) => {
       const records = await Promise.all(
         members.map(({ member: id }) => this.#reader.row(this.#keys.treeOf(tenant, id), rowKinds.record(tenant, id))),
       );
@@ -118,20 +125,30 @@ export class RedisLists {
     return timers;
   }
 
-  async #agentsOfTree(filter: AgentFilter, rootAgentId: string, limit: number): Promise<AgentRecord[]> {
-    const { tenant, after } = filter;
+  async #agentsOfTree(
+    filter: AgentFilter,
+    rootAgentId: string,
+    limit: number,
+    place: AgentPlace | undefined,
+  ): Promise<AgentRecord[]> {
+    const { tenant } = filter;
+    // Of a tree's agents one is a root: its order among roots is only whether it comes after the place.
+    const after = filter.order === "newest" ? undefined : filter.after;
     const tree = this.#keys.treeOf(tenant, rootAgentId);
     const ids = (await this.#reader.list(tree.agents)).filter((id) => after === undefined || id > after).sort();
-    const records = await this.#reader.rows(
-      tree,
-      ids.map((id) => rowKinds.record(tenant, id)),
-    );
-    return records.filter((record) => isWanted(record, filter)).slice(0, limit);
+    const found: AgentRecord[] = [];
+    for (let at = 0; at < ids.length && found.length < limit; at += RECORDS) {
+      const kinds = ids.slice(at, at + RECORDS).map((id) => rowKinds.record(tenant, id));
+      const records = await this.#reader.rows(tree, kinds);
+      found.push(...records.filter((one) => isWanted(one, filter) && (!place || byAge(place, one) < 0)));
+    }
+    return found.slice(0, limit);
   }
 }
 
 /** The shortest list that holds all that is asked for. */
-function listFor({ tenant, sessionId, ownerId, rootsOnly }: AgentFilter): [HintList, string, ...string[]] {
+function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [HintList, string, ...string[]] {
+  if (order === "newest") return ["newest", tenant];
   if (sessionId !== undefined) return ["session", tenant, sessionId];
   if (ownerId !== undefined) return ["owner", tenant, ownerId];
   return [rootsOnly ? "roots" : "agents", tenant];

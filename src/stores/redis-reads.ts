@@ -10,6 +10,7 @@ import {
   type Message,
   type Timer,
 } from "../state/index.ts";
+import type { AgentPlace } from "./agent-place.ts";
 import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
 import { pairOf, type RedisKeys } from "./redis-keys.ts";
@@ -30,8 +31,8 @@ export class RedisReads extends RedisTables {
     this.#lists = lists;
   }
 
-  listAgents(filter: AgentFilter, limit: number): AgentRecord[] {
-    return this.ask(`agents|${limit}`, () => this.#lists.agents(filter, limit));
+  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    return this.ask(`agents|${limit}`, () => this.#lists.agents(filter, limit, place));
   }
 
   inbox({ tenant, agentId }: AgentKey): InboxItem[] {

@@ -1,6 +1,7 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../state/index.ts";
+import type { AgentPlace } from "./agent-place.ts";
 import type { AgentFilter } from "./ports.ts";
 import { KeyedCache } from "./sqlite-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
@@ -27,8 +28,8 @@ export class SqliteAgents {
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
       insert: connection.prepare(
-        `INSERT INTO agents (tenant, agent_id, tree, parent_agent_id, session_id, owner_id, record)
-         VALUES (?, ?, ?, ?, ?, ?, ?)`,
+        `INSERT INTO agents (tenant, agent_id, tree, parent_agent_id, session_id, owner_id, created_at, record)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       ),
       update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
       children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
@@ -66,8 +67,8 @@ export class SqliteAgents {
       return;
     }
     const tree = this.treeFor(tenant, record.rootAgentId);
-    const { parentAgentId, sessionId, ownerId } = record;
-    const inserted = this.#statements.insert.run(tenant, agentId, tree, parentAgentId, sessionId, ownerId, text);
+    const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
+    const inserted = this.#statements.insert.run(tenant, agentId, tree, parent, sessionId, ownerId, createdAt, text);
     const id = Number(inserted.lastInsertRowid);
     this.heads.add(id);
     const cached = { generation: this.#connection.generation, text, value: record };
@@ -85,20 +86,26 @@ export class SqliteAgents {
     return this.#statements.ofTree.all(tree).map((row) => this.#recordOf(row));
   }
 
-  list(filter: AgentFilter, limit: number): AgentRecord[] {
-    const { tenant, rootAgentId, sessionId, ownerId, rootsOnly, after } = filter;
+  list(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    const { tenant, rootAgentId, sessionId, ownerId, rootsOnly, after, order } = filter;
+    const isNewest = order === "newest";
     const conditions = ["tenant = ?"];
     const values: SQLInputValue[] = [tenant];
-    const only = (condition: string, value: SQLInputValue): void => {
+    const only = (condition: string, ...given: SQLInputValue[]): void => {
       conditions.push(condition);
-      values.push(value);
+      values.push(...given);
     };
     if (rootAgentId !== undefined) only("tree = ?", this.treeOf(tenant, rootAgentId) ?? null);
     if (sessionId !== undefined) only("session_id = ?", sessionId);
     if (ownerId !== undefined) only("owner_id = ?", ownerId);
-    if (after !== undefined) only("agent_id > ?", after);
+    if (!isNewest && after !== undefined) only("agent_id > ?", after);
+    if (place) {
+      const { createdAt, agentId } = place;
+      only("created_at <= ? AND (created_at < ? OR agent_id > ?)", createdAt, createdAt, agentId);
+    }
     if (rootsOnly) conditions.push("parent_agent_id IS NULL");
-    const sql = `SELECT ${columns} FROM agents WHERE ${conditions.join(" AND ")} ORDER BY agent_id LIMIT ?`;
+    const sorting = isNewest ? "created_at DESC, agent_id" : "agent_id";
+    const sql = `SELECT ${columns} FROM agents WHERE ${conditions.join(" AND ")} ORDER BY ${sorting} LIMIT ?`;
     const rows = this.#connection.prepare(sql).all(...values, limit);
     return rows.map((row) => this.#recordOf(row));
   }

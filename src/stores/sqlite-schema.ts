@@ -27,11 +27,13 @@ const firstLayout = `
     parent_agent_id TEXT,
     session_id TEXT,
     owner_id TEXT,
+    created_at INTEGER NOT NULL,
     record TEXT NOT NULL,
     UNIQUE (tenant, agent_id)
   ) STRICT;
   CREATE INDEX agents_by_tree ON agents (tree, agent_id);
   CREATE INDEX agents_by_parent ON agents (tree, parent_agent_id) WHERE parent_agent_id IS NOT NULL;
+  CREATE INDEX roots_by_age ON agents (tenant, created_at DESC, agent_id) WHERE parent_agent_id IS NULL;
   CREATE INDEX agents_by_session ON agents (tenant, session_id, agent_id) WHERE session_id IS NOT NULL;
   CREATE INDEX agents_by_owner ON agents (tenant, owner_id, agent_id) WHERE owner_id IS NOT NULL;
   CREATE TABLE heads (

@@ -10,6 +10,7 @@ import type {
   Message,
   Timer,
 } from "../state/index.ts";
+import type { AgentPlace } from "./agent-place.ts";
 import type { Moment } from "./moment.ts";
 import type { Committed } from "./outcomes.ts";
 import type { AgentFilter, RequestFilter } from "./ports.ts";
@@ -58,8 +59,8 @@ export class SqliteTables implements Tables {
     return this.agentRows.childrenOf(key);
   }
 
-  listAgents(filter: AgentFilter, limit: number): AgentRecord[] {
-    return this.agentRows.list(filter, limit);
+  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    return this.agentRows.list(filter, limit, place);
   }
 
   head(key: AgentKey): Head {

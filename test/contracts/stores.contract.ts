@@ -11,6 +11,7 @@ import { intentsContract } from "./stores-intents.contract.ts";
 import { keysContract } from "./stores-keys.contract.ts";
 import { leasesContract } from "./stores-leases.contract.ts";
 import { marksContract } from "./stores-marks.contract.ts";
+import { pagesContract } from "./stores-pages.contract.ts";
 import { pausingContract } from "./stores-pausing.contract.ts";
 import { readsContract } from "./stores-reads.contract.ts";
 import { requestsContract } from "./stores-requests.contract.ts";
@@ -71,6 +72,9 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("reading", () => {
       readsContract(subject);
+    });
+    describe("pages", () => {
+      pagesContract(subject);
     });
     describe("requests", () => {
       requestsContract(subject);
