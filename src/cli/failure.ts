@@ -1,4 +1,4 @@
-import { TroupeError } from "../errors/index.ts";
+import { StoreUnavailableError, TroupeError } from "../errors/index.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { oneLine } from "./view/text-width.ts";
 
@@ -9,9 +9,17 @@ export interface Failure {
 }
 
 const hints: Readonly<Record<string, string>> = {
-  store_unavailable: "another process holds the file; try again in a moment",
   already_owned: "another process runs this agent; wait for it, or stop it with `abort`",
-  corrupt_record: "the file is left as it was; restore a copy, or give another --store",
+  corrupt_record: "nothing was changed; restore a copy, or give another store",
+};
+
+/** By what the store has answered; a file tells none of these. */
+const waysToRedis: Readonly<Record<string, string>> = {
+  NOAUTH: "give the password in the address, best in TROUPE_REDIS",
+  WRONGPASS: "give the right password in the address, best in TROUPE_REDIS",
+  MOVED: "it is a node of a cluster: give two or more of its nodes, with commas between them",
+  ECONNREFUSED: "nothing listens there: start Redis, or give another address",
+  ENOTFOUND: "there is no such host: give another address",
 };
 
 /** The caller asked for something that cannot be: the command line is what has to change. */
@@ -27,10 +35,18 @@ export function failureOf(error: unknown, environment: Readonly<Record<string, s
 function lineOf(error: unknown): string {
   const message = oneLine(error instanceof Error ? error.message : String(error));
   if (error instanceof TroupeError) {
-    const hint = hints[error.code];
+    const hint = error instanceof StoreUnavailableError ? wayOn(error) : hints[error.code];
     return `troupe: ${error.code}: ${message}${hint === undefined ? "" : ` (${hint})`}`;
   }
   return `troupe: unexpected error: ${message} (set TROUPE_DEBUG=1 for the stack)`;
+}
+
+function wayOn({ details }: StoreUnavailableError): string {
+  const { path, code } = details;
+  if (typeof path === "string") return "another process holds the file; try again in a moment";
+  return (
+    (typeof code === "string" ? waysToRedis[code] : undefined) ?? "try again in a moment; what was committed is kept"
+  );
 }
 
 function exitCodeOfError(error: unknown): ExitCode {

@@ -14,6 +14,7 @@ Examples:
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
 
 ${exitCodes}
+Every command takes --store PATH, or --redis URL; TROUPE_REDIS is an address of Redis for all of them.
 TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 takes the colours away.
 `;
 
@@ -22,6 +23,7 @@ Examples:
   $ npx troupe ask
   $ npx troupe ask --question "Which options does it take?" --files ./docs
   $ npx troupe ask --question "Who is the treasurer?" --files ./notes --quiet
+  $ npx troupe ask --question "What changed?" --files ./notes --max-cost 0.10
   $ npx troupe ask --resume
 
 Ctrl-C pauses at a safe point, a second Ctrl-C leaves at once; --resume carries on after either, and after a crash.
@@ -31,6 +33,7 @@ Environment:
   OPENAI_API_KEY        key of the model server; without one the rule-based offline engine answers
   OPENAI_BASE_URL       another server that speaks the Chat Completions protocol
   TROUPE_OFFLINE_SPEED  slows the offline engine down to so many tokens a second, to watch it
+  TROUPE_REDIS          address of Redis, where neither --redis nor --store is given
 
 ${exitCodes}
 `;
@@ -42,7 +45,8 @@ Examples:
   $ npx troupe run ./team.ts "Compare both" --agent lead --json
   $ npx troupe run ./team.ts "Compare both" --max-cost 0.50 --deadline 15m
 
-The file exports a definition made by defineAgent, as default or as "agent", or several as "agents".
+The file exports a definition made by defineAgent, as default or as "agent", or several as "agents"; and as "mayDecide"
+who may decide their requests, where not everybody may.
 
 ${exitCodes}
 `;
@@ -65,12 +69,17 @@ Examples:
   $ npx troupe requests
   $ npx troupe requests --json
   $ npx troupe requests --all --store ./jobs.db
+  $ npx troupe requests --redis redis://127.0.0.1:6379 --limit 200
+
+A page at a time; below it stands the command that shows the next one. With --json it comes on the other stream, and each
+line has its own place as "cursor", to be given with --after.
 `;
 
 const decided = `
 Where a living process runs the agent, that one carries on. Otherwise this one does, from the file that it was started
 with or from --agents; --no-run only records the decision. A request is decided once: whoever comes later gets exit code
-2 and is told who decided.
+2 and is told who decided. Where its program has a rule on who may decide (mayDecide), the agent file has to export it: it
+is asked, and without it nothing is decided.
 
 ${exitCodes}
 `;
@@ -99,6 +108,10 @@ export const list = `
 Examples:
   $ npx troupe list
   $ npx troupe list --store ./jobs.db --json
+  $ npx troupe list --limit 200
+
+A page at a time; below it stands the command that shows the next one. With --json it comes on the other stream, and each
+line has its own place as "cursor", to be given with --after.
 `;
 
 export const show = `

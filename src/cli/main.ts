@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { failureOf } from "./failure.ts";
 import { runProgram } from "./program.ts";
+import { tellWarnings } from "./warnings.ts";
 
 // A reader that has seen enough, `head` for one, is no failure. What was done is kept.
 for (const stream of [process.stdout, process.stderr]) {
@@ -16,6 +17,11 @@ function fail(error: unknown): never {
   process.exit(failure.exitCode);
 }
 
+tellWarnings(
+  process,
+  (line) => process.stderr.write(`${line}\n`),
+  () => performance.now(),
+);
 process.on("uncaughtException", fail);
 process.on("unhandledRejection", fail);
 

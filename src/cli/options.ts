@@ -1,12 +1,37 @@
-import { Option } from "commander";
-import { nonEmpty } from "./arguments.ts";
+import { type Command, Option } from "commander";
+import { nonEmpty, wholeNumber } from "./arguments.ts";
+
+/** Where jobs are kept when nobody says otherwise, below the working directory. */
+export const defaultStorePath = "./.troupe/ask.db";
 
 export const inspectHelp = "serve the state charts of the live agents on this machine";
 
-export function storeOption(): Option {
-  return new Option("--store <path>", "SQLite file in which jobs are kept")
-    .default("./.troupe/ask.db")
-    .argParser(nonEmpty);
+/** How many a page of a list has where nobody says otherwise, and at most. */
+export const pageSize = { usual: 50, most: 1_000 } as const;
+
+/** Which store a command is about: a file, or Redis. */
+export function addStoreOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--store <path>", `SQLite file in which jobs are kept (default: ${defaultStorePath})`).argParser(
+        nonEmpty,
+      ),
+    )
+    .addOption(
+      new Option("--redis <url>", "Redis in which jobs are kept, in place of a file (default: TROUPE_REDIS)").argParser(
+        nonEmpty,
+      ),
+    )
+    .addOption(
+      new Option("--prefix <name>", "what all keys in Redis begin with (default: troupe:)").argParser(nonEmpty),
+    );
+}
+
+/** Where a page of a list begins, and how long it is. */
+export function addPageOptions(command: Command, what: string): Command {
+  return command
+    .option("--limit <number>", `at most so many ${what} (default: ${pageSize.usual})`, wholeNumber(1, pageSize.most))
+    .option("--after <cursor>", "continue after this place, which the page before has named", nonEmpty);
 }
 
 export function jsonOption(): Option {

@@ -12,7 +12,7 @@ import type { ShowOptions } from "./commands/show.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { agentsOption, inspectHelp, jsonOption, quietOption, storeOption } from "./options.ts";
+import { addPageOptions, addStoreOptions, agentsOption, inspectHelp, jsonOption, quietOption } from "./options.ts";
 import { addRequestCommands } from "./request-commands.ts";
 
 /** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
@@ -45,7 +45,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       outputError: (text, write) => write(usageLine(text)),
     })
     .addHelpText("after", helpTexts.program);
-  program
+  const ask = program
     .command("ask")
     .description("Ask a team of agents a question about the text files of a folder; each answer has its sources.")
     .option("--question <text>", "what to ask (default: a question about this project)", nonEmpty)
@@ -60,8 +60,8 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       "--max-readers <number>",
       "how many files may be read, each by a reader of its own (default: 6)",
       wholeNumber(1, 50),
-    )
-    .addOption(storeOption())
+    );
+  addStoreOptions(addBudgetOptions(ask))
     .addOption(jsonOption())
     .addOption(quietOption())
     .option("--inspect", inspectHelp)
@@ -77,8 +77,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     .argument("<input>", "what to tell the agent", nonEmpty)
     .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
     .option("--agent <name>", "which definition, where the file exports several", nonEmpty);
-  addBudgetOptions(run)
-    .addOption(storeOption())
+  addStoreOptions(addBudgetOptions(run))
     .addOption(jsonOption())
     .addOption(quietOption())
     .option("--inspect", inspectHelp)
@@ -103,8 +102,7 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     .argument("<file>", "agent file, .ts or .js, that exports the definition")
     .option("--agent-id <id>", "carry on the conversation of this agent, or give a new one this id", nonEmpty)
     .option("--agent <name>", "which definition, where the file exports several", nonEmpty);
-  addBudgetOptions(chat)
-    .addOption(storeOption())
+  addStoreOptions(addBudgetOptions(chat))
     .option("--inspect", inspectHelp)
     .addHelpText("after", helpTexts.chat)
     .action(async (file: string, options: ChatOptions) => {
@@ -123,21 +121,19 @@ function usageLine(text: string): string {
 }
 
 function addStoreCommands(program: Command, context: CliContext, done: (exitCode: ExitCode) => void): void {
-  program
-    .command("list")
-    .description("List the root agents of a store, newest first.")
-    .addOption(storeOption())
+  const list = program.command("list").description("List the root agents of a store, newest first.");
+  addStoreOptions(addPageOptions(list, "agents"))
     .option("--json", "print every agent as a line of JSON")
     .addHelpText("after", helpTexts.list)
     .action(async (options: ListOptions) => {
       const { listCommand } = await import("./commands/list.ts");
       done(await listCommand(context, options));
     });
-  program
+  const show = program
     .command("show")
     .description("Show an agent: its tree, accounts, trace and history. Another process may run it meanwhile.")
-    .argument("[agentId]", "its id, or the start of it (default, with --budget: the newest)")
-    .addOption(storeOption())
+    .argument("[agentId]", "its id, or the start of it (default, with --budget: the newest)");
+  addStoreOptions(show)
     .option("--json", "print all of it as one line of JSON")
     .option("--full", "cut nothing")
     .option("--budget", "only who may spend what: each account with its limits, what is used, reserved, unconfirmed")
@@ -153,8 +149,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
     )
     .argument("[agentId]", "its id, or the start of it (default: all)")
     .addOption(agentsOption());
-  addBudgetOptions(resume)
-    .addOption(storeOption())
+  addStoreOptions(addBudgetOptions(resume))
     .addOption(jsonOption())
     .addOption(quietOption())
     .option("--inspect", inspectHelp)
@@ -163,11 +158,11 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
       const { resumeCommand } = await import("./commands/resume.ts");
       done(await resumeCommand(context, agentId, options));
     });
-  program
+  const abort = program
     .command("abort")
     .description("End an agent's open turn and all below it, whichever process runs it.")
-    .argument("<agentId>", "its id, or the start of it")
-    .addOption(storeOption())
+    .argument("<agentId>", "its id, or the start of it");
+  addStoreOptions(abort)
     .option("--reason <text>", "kept with the turn", nonEmpty)
     .addHelpText("after", helpTexts.abort)
     .action(async (agentId: string, options: AbortOptions) => {

@@ -6,7 +6,7 @@ import type { RequestsOptions } from "./commands/requests.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import * as helpTexts from "./help-texts.ts";
 import { resultOf } from "./inline/reply.ts";
-import { agentsOption, inspectHelp, jsonOption, quietOption, storeOption } from "./options.ts";
+import { addPageOptions, addStoreOptions, agentsOption, inspectHelp, jsonOption, quietOption } from "./options.ts";
 import type { JsonObject } from "../state/index.ts";
 
 type Done = (exitCode: ExitCode) => void;
@@ -16,10 +16,10 @@ const reasonHelp = "why; kept with the decision, and with `reject` the model is 
 
 /** `requests`, and the commands that decide them. */
 export function addRequestCommands(program: Command, context: CliContext, done: Done): void {
-  program
+  const requests = program
     .command("requests")
-    .description("List what waits for somebody's decision or answer, oldest first.")
-    .addOption(storeOption())
+    .description("List what waits for somebody's decision or answer, oldest first.");
+  addStoreOptions(addPageOptions(requests, "requests"))
     .option("--all", "those that were decided too, with who did and how")
     .option("--json", "print every request, with its arguments, as a line of JSON")
     .addHelpText("after", helpTexts.requests)
@@ -76,13 +76,13 @@ interface AnswerOptions extends DecideOptions {
 
 /** What the commands that decide have in common. */
 function deciding(program: Command, name: string, help: string, description: string): Command {
-  return program
+  const command = program
     .command(name)
     .description(description)
     .option("--by <name>", "who decides (default: the user of this machine)", nonEmpty)
     .option("--no-run", "record it only; whoever carries the agent on hears of it")
-    .addOption(agentsOption())
-    .addOption(storeOption())
+    .addOption(agentsOption());
+  return addStoreOptions(command)
     .addOption(jsonOption())
     .addOption(quietOption())
     .option("--inspect", inspectHelp)

@@ -35,6 +35,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   const stores = unsavedTrees(durable, {
     clock,
     leaseMs,
+    guardsRequests: options.mayDecide !== undefined,
     onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
     onClose: copies && (() => copies.close()),
   });

@@ -13,6 +13,8 @@ import { type SavePlace, UnsavedTree } from "./unsaved-tree.ts";
 export interface UnsavedOptions {
   readonly clock: Pick<Clock, "now" | "elapsed">;
   readonly leaseMs: number;
+  /** Whether there is a rule on who may decide requests; it is noted with each. Default false. */
+  readonly guardsRequests?: boolean | undefined;
   /** Told of every change of a tree in the durable stores. */
   readonly onDurable?: ((rootAgentId: string) => void) | undefined;
   /** Before the durable stores are closed. */

@@ -39,7 +39,8 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     save: (key) => keeper.save(key),
     letGo: (key) => keeper.letGo(key),
 
-    commit: (batches, now, steady = now) => commit(keeper, batches, now, steady),
+    commit: (batches, now, steady = now) =>
+      commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),
     createAgent: (identity, account) => of(identity).createAgent(identity, account),
     openTurn: (key, command, now) => of(key).openTurn(key, command, now),
     pause: (key, by, now, how) => of(key).pause(key, by, now, how),
@@ -98,6 +99,12 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     onForeignWrite: (listener) => keeper.onForeignWrite(listener),
     close: () => keeper.close(),
   };
+}
+
+/** Tells with each request that there is a rule on who may decide it. */
+function guarded(batch: Batch): Batch {
+  if (batch.requests.length === 0) return batch;
+  return { ...batch, requests: batch.requests.map((request) => ({ ...request, isGuarded: true })) };
 }
 
 /** Each batch where its tree is; outcomes in the order given. */

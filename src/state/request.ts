@@ -62,6 +62,8 @@ export const agentRequestSchema = z.object({
   status: z.enum(["open", "decided", "closed"]),
   decision: decisionSchema.nullable(),
   decidedAt: z.number().int().nullable(),
+  /** Whoever opened it has a rule on who may decide it (`mayDecide`). Absent: no. */
+  isGuarded: z.boolean().optional(),
 });
 export type AgentRequest = z.infer<typeof agentRequestSchema>;
 

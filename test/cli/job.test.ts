@@ -40,7 +40,9 @@ describe("errors", () => {
   });
 
   test("say what to do where that is known", () => {
-    expect(failureOf(new StoreUnavailableError("locked"), {}).text).toMatch(/locked \(another process holds the file/);
+    expect(failureOf(new StoreUnavailableError("locked", { details: { path: "a.db" } }), {}).text).toMatch(
+      /locked \(another process holds the file/,
+    );
   });
 
   test("show a stack only when it is asked for", () => {
@@ -162,6 +164,7 @@ test("a list marks what is unfinished, and who runs it", () => {
     createdAt: 0,
     lastActivity: new Date(2026, 0, 2, 3, 4).getTime(),
     task: "What is it?",
+    cursor: "0:ask-mibodu",
   };
   const agents = [
     { ...agent, pid: 7 },

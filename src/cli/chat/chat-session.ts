@@ -180,8 +180,8 @@ export class ChatSession {
   #leave(): ExitCode {
     const { context, job, comeBack } = this.#setup;
     const { open, isThere, lastCode } = this.#agent;
-    if (open?.state === "waiting") this.#sayAll(waitingLines(open.requests, context.invocation, job.storeWords));
-    if (isThere) this.say(`Carry on with: ${comeBack}`);
+    if (open?.state === "waiting") this.#sayAll(waitingLines(open.requests, context.invocation, job.store.words));
+    if (isThere) this.#sayAll([`Carry on with: ${comeBack}`, ...job.store.remarks]);
     if (open?.state === "waiting") return exitCodes.waiting;
     if (open !== undefined) return exitCodes.interrupted;
     return this.#isTerminal ? exitCodes.success : (this.#failure ?? lastCode);

@@ -2,20 +2,20 @@ import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { commandLine } from "../invocation.ts";
-import { openExistingStore, storeWords, withStore } from "../job/open-store.ts";
+import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { findAgent } from "../job/roots.ts";
 import { userName } from "../job/user-name.ts";
 
-export interface AbortOptions {
-  readonly store: string;
+export interface AbortOptions extends StoreOptions {
   readonly reason?: string | undefined;
 }
 
 /** Ends an agent's open turn and all below it, through the store: whoever runs it hears of it, now or later. */
 export async function abortCommand(context: CliContext, text: string, options: AbortOptions): Promise<ExitCode> {
   const { out, invocation } = context;
-  return await withStore(openExistingStore(options.store), async (stores) => {
+  const place = storePlace(context, options);
+  return await withStore(place, "openExisting", async (stores) => {
     const { agentId, openTurnId, abort: earlier } = await findAgent(stores, text);
     const key = { tenant: DEFAULT_TENANT, agentId };
     const reason = options.reason ?? "aborted from the command line";
@@ -30,10 +30,11 @@ export async function abortCommand(context: CliContext, text: string, options: A
     if (openTurnId === null) out(`${agentId} has no open turn; there is nothing to abort.`);
     else if (outcome?.type === "unchanged" && earlier === null) out(`${agentId} has just ended by itself.`);
     else {
-      const store = storeWords(options.store);
-      const resume = commandLine(invocation, "resume", [agentId, ...store]);
+      const resume = commandLine(invocation, "resume", [agentId, ...place.words]);
       out(`${outcome?.type === "unchanged" ? "Already aborted" : "Aborted"}: ${agentId}.`);
-      out(heardText(await ownerOf(stores, key), resume));
+      const owner = await ownerOf(stores, key);
+      out(heardText(owner, resume));
+      if (owner === undefined) place.remarks.forEach(out);
     }
     return exitCodes.success;
   });

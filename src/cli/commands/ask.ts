@@ -1,29 +1,28 @@
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
-import type { Stores } from "../../stores/index.ts";
-import { askedIn, jobOfQuestion, toResume } from "../ask/ask-job.ts";
-import { endedPlace } from "../job/ended-place.ts";
+import { jobOfQuestion, questionToResume } from "../ask/ask-job.ts";
 import { folderAt } from "../ask/documents.ts";
 import { newAskJob, offlineName } from "../ask/job.ts";
 import { defaultQuestion } from "../ask/team-texts.ts";
+import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../exit-codes.ts";
-import { openExistingStore, openStore, withStore } from "../job/open-store.ts";
-import { freshId, isUnfinished } from "../job/roots.ts";
-import { showEnded } from "../job/conclude.ts";
+import { freshId } from "../job/roots.ts";
+import { goOn } from "../job/go-on.ts";
 import type { JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
+import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 
-export interface AskOptions extends JobOptions {
+export interface AskOptions extends JobOptions, BudgetOptions, StoreOptions {
   readonly question?: string | undefined;
   readonly files?: string | undefined;
-  readonly store: string;
   readonly resume?: boolean | undefined;
   readonly model?: string | undefined;
   readonly maxReaders?: number | undefined;
 }
 
 export async function askCommand(context: CliContext, options: AskOptions): Promise<ExitCode> {
-  if (options.resume === true) return await resumeQuestion(context, options);
+  const store = storePlace(context, options);
+  if (options.resume === true) return await resumeQuestion(context, store, options);
   const { environment, directory } = context;
   const job = newAskJob(
     {
@@ -35,33 +34,30 @@ export async function askCommand(context: CliContext, options: AskOptions): Prom
     environment,
   );
   if (job.model === offlineName && options.model === undefined) sayOffline(context);
-  return await withStore(openStore(options.store), async (stores) => {
+  return await withStore(store, "open", async (stores) => {
     const rootAgentId = await freshId(stores, "ask");
-    const place = { rootAgentId, storePath: options.store, isResumed: false };
-    return await runJob(context, stores, jobOfQuestion(context, job, place), options);
+    const asked = jobOfQuestion(context, job, { rootAgentId, store, isResumed: false });
+    return await runJob(context, stores, { ...asked, budget: budgetOf(options) }, options);
   });
 }
 
-async function resumeQuestion(context: CliContext, options: AskOptions): Promise<ExitCode> {
+async function resumeQuestion(context: CliContext, store: StorePlace, options: AskOptions): Promise<ExitCode> {
   const { question, files, maxReaders } = options;
   if (question !== undefined || files !== undefined || maxReaders !== undefined) {
     throw new InvalidInputError(
       "--resume carries a question on as it was asked; leave out --question, --files and --max-readers",
     );
   }
-  return await withStore(openExistingStore(options.store), (stores) => resumeNewest(context, stores, options));
-}
-
-async function resumeNewest(context: CliContext, stores: Stores, options: AskOptions): Promise<ExitCode> {
-  const found = toResume(await askedIn(stores));
-  if (found === undefined) {
-    throw new NotFoundError(`no question was asked in ${options.store} yet; ask one without --resume`);
-  }
-  const { record, job } = found;
-  const asked = options.model === undefined ? job : { ...job, model: options.model };
-  const place = { rootAgentId: record.agentId, storePath: options.store, isResumed: true };
-  if (isUnfinished(record)) return await runJob(context, stores, jobOfQuestion(context, asked, place), options);
-  return await showEnded(context, stores, endedPlace(context, record, options.store), options);
+  return await withStore(store, "openExisting", async (stores) => {
+    const found = await questionToResume(stores);
+    if (found === undefined) {
+      throw new NotFoundError(`no question was asked in ${store.name} yet; ask one without --resume`);
+    }
+    const { record, asked } = found;
+    const wanted = options.model === undefined ? asked : { ...asked, model: options.model };
+    const job = () => jobOfQuestion(context, wanted, { rootAgentId: record.agentId, store, isResumed: true });
+    return await goOn(context, stores, { root: record, store, job, budget: budgetOf(options) }, options);
+  });
 }
 
 function sayOffline({ note }: CliContext): void {

@@ -12,11 +12,10 @@ import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { type FileJob, jobOfFile } from "../job/file-job.ts";
 import { startInspection } from "../job/inspection.ts";
 import type { Job } from "../job/job.ts";
-import { keptOpen, openStore, storeWords, withStore } from "../job/open-store.ts";
 import { freshId } from "../job/roots.ts";
+import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 
-export interface ChatOptions extends BudgetOptions {
-  readonly store: string;
+export interface ChatOptions extends BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
   /** Name of the definition, where the file exports several. */
   readonly agent?: string | undefined;
@@ -25,15 +24,17 @@ export interface ChatOptions extends BudgetOptions {
 
 /** A conversation with an agent that a file defines: a new agent, or the one that is named. */
 export async function chatCommand(context: CliContext, file: string, options: ChatOptions): Promise<ExitCode> {
-  const agents = chosenFirst(await loadAgentFile(file, context.directory), options.agent, file);
-  return await withStore(openStore(options.store), async (stores) => {
+  const store = storePlace(context, options);
+  const { agents: all, mayDecide } = await loadAgentFile(file, context.directory);
+  const agents = chosenFirst(all, options.agent, file);
+  return await withStore(store, "open", async (stores) => {
     const rootAgentId = options.agentId ?? (await freshId(stores, "chat"));
     const known = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: rootAgentId });
-    const work = { file: resolve(context.directory, file), agents, input: "" };
-    const job = jobOfFile(context, work, { rootAgentId, storePath: options.store, isResumed: known !== undefined });
+    const work = { file: resolve(context.directory, file), agents, input: "", mayDecide };
+    const job = jobOfFile(context, work, { rootAgentId, store, isResumed: known !== undefined });
     const metadata: FileJob = { command: "chat", file: work.file, input: "" };
     const words = [file, "--agent-id", rootAgentId, ...(options.agent === undefined ? [] : ["--agent", options.agent])];
-    const comeBack = commandLine(context.invocation, "chat", [...words, ...storeWords(options.store)]);
+    const comeBack = commandLine(context.invocation, "chat", [...words, ...store.words]);
     const chat = {
       isKnown: known !== undefined,
       comeBack,
@@ -55,13 +56,15 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
   const runtime = await createRuntime({
     agents: chat.job.agents,
     stores: keptOpen(stores),
+    mayDecide: chat.job.mayDecide,
+    showCosts: true,
     onInspect: inspector?.onInspect,
   });
   const interrupts = new ChatInterrupts(
     {
       abort: () => session.say(session.abort() ? "Aborting; Ctrl-C again leaves." : "Ctrl-C again, or Ctrl-D, leaves."),
       leave(exitCode) {
-        note(`Left at once; carry on with: ${chat.comeBack}`);
+        for (const line of [`Left at once; carry on with: ${chat.comeBack}`, ...chat.job.store.remarks]) note(line);
         process.exit(exitCode);
       },
     },

@@ -7,17 +7,18 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { failureOf } from "../failure.ts";
 import { commandLine } from "../invocation.ts";
 import type { Job, JobOptions } from "../job/job.ts";
-import { jobToResume, type ResumePlace } from "../job/job-to-resume.ts";
-import { openExistingStore, storeWords, withStore } from "../job/open-store.ts";
+import { type AgentsOption, jobToResume } from "../job/job-to-resume.ts";
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { findAgent } from "../job/roots.ts";
 import { runJob } from "../job/run-job.ts";
+import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 import { userName } from "../job/user-name.ts";
 import { decideStored } from "../requests/decide-stored.ts";
+import { ruleFor } from "../requests/decision-rule.ts";
 import { findRequest } from "../requests/find-request.ts";
 import { stateText } from "../view/request-lines.ts";
 
-export interface DecideOptions extends JobOptions, ResumePlace {
+export interface DecideOptions extends JobOptions, StoreOptions, AgentsOption {
   /** Who decides. Default: the user of the operating system. */
   readonly by?: string | undefined;
   /** False: the decision is recorded, and nobody is taken up. */
@@ -35,12 +36,18 @@ export interface Wish {
 
 /** Decides a request, and carries its agent on unless a living process does. */
 export async function decideCommand(context: CliContext, wish: Wish, options: DecideOptions): Promise<ExitCode> {
-  return await withStore(openExistingStore(options.store), (stores) => decideIn(context, stores, wish, options));
+  const store = storePlace(context, options);
+  return await withStore(store, "openExisting", (stores) => decideIn(context, { stores, store }, wish, options));
+}
+
+interface OpenStore {
+  readonly stores: Stores;
+  readonly store: StorePlace;
 }
 
 async function decideIn(
   context: CliContext,
-  stores: Stores,
+  { stores, store }: OpenStore,
   { requestId: text, verdict, details }: Wish,
   options: DecideOptions,
 ): Promise<ExitCode> {
@@ -56,14 +63,16 @@ async function decideIn(
   const isCarriedOn = options.run && owner === undefined && root.pause === null;
   // Loaded first: what cannot be carried on is told before anything is decided.
   const job = isCarriedOn
-    ? await jobToResume(context, root, options)
-    : await jobToCheck(context, root, decide, options);
-  const decided = await decideStored(stores, requestId, decide, job?.agents);
+    ? await jobToResume(context, root, store, options)
+    : await jobToCheck(context, root, store, { verdict, options });
+  const mayDecide = await ruleFor(context, { request, root, job }, options);
+  const decided = await decideStored(stores, requestId, decide, { definitions: job?.agents, mayDecide });
   say(`${requestId} is ${stateText(decided)}.`);
   if (isCarriedOn && job !== undefined) return await carryOn(context, stores, { job, options, say });
   if (options.json === true) context.out(JSON.stringify(decided));
-  const resume = commandLine(context.invocation, "resume", [rootAgentId, ...storeWords(options.store)]);
+  const resume = commandLine(context.invocation, "resume", [rootAgentId, ...store.words]);
   say(restText(owner, root, resume));
+  if (owner === undefined) store.remarks.forEach(say);
   return exitCodes.success;
 }
 
@@ -86,12 +95,12 @@ async function ownerOfTree(
 async function jobToCheck(
   context: CliContext,
   root: AgentRecord,
-  { verdict }: Decide,
-  options: DecideOptions,
+  store: StorePlace,
+  { verdict, options }: { readonly verdict: Decide["verdict"]; readonly options: DecideOptions },
 ): Promise<Job | undefined> {
   if (verdict !== "edited") return undefined;
   try {
-    return await jobToResume(context, root, options);
+    return await jobToResume(context, root, store, options);
   } catch (error) {
     const { text } = failureOf(error, context.environment);
     context.note(`The arguments are checked by whoever carries the agent on, not here: ${text}`);

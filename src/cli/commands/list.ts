@@ -1,19 +1,22 @@
 import { type AgentRecord, DEFAULT_TENANT, type JsonObject } from "../../state/index.ts";
-import type { Stores } from "../../stores/index.ts";
+import { placeOfAgent, type Stores } from "../../stores/index.ts";
 import { askJobOf } from "../ask/job.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { commandLine } from "../invocation.ts";
 import { fileJobOf } from "../job/file-job.ts";
-import { openExistingStore, withStore } from "../job/open-store.ts";
-import { type Owner, ownerOf } from "../job/owner.ts";
+import { ownerOf } from "../job/owner.ts";
 import { isUnfinished } from "../job/roots.ts";
+import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { allAgents } from "../job/all-agents.ts";
+import { pageSize } from "../options.ts";
 import { allRequests } from "../requests/all-requests.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 
-export interface ListOptions {
-  readonly store: string;
+export interface ListOptions extends StoreOptions {
+  readonly limit?: number | undefined;
+  readonly after?: string | undefined;
   readonly json?: boolean | undefined;
 }
 
@@ -33,45 +36,62 @@ export interface ListedAgent {
   readonly lastActivity: number;
   /** What it was started for. */
   readonly task: string;
+  /** Its place: what a page that continues behind it is asked for with. */
+  readonly cursor: string;
 }
 
-export async function listCommand({ out }: CliContext, options: ListOptions): Promise<ExitCode> {
-  const listed = await withStore(openExistingStore(options.store), listedIn);
+export async function listCommand(context: CliContext, options: ListOptions): Promise<ExitCode> {
+  const { out, note, invocation } = context;
+  const place = storePlace(context, options);
+  const { limit = pageSize.usual, after } = options;
+  const { listed, hasMore } = await withStore(place, "openExisting", (stores) => agentPage(stores, limit, after));
   if (options.json === true) listed.forEach((agent) => out(JSON.stringify(agent)));
-  else if (listed.length === 0) out(`There are no agents in ${options.store}.`);
-  else listLines(listed).forEach(out);
+  else if (listed.length > 0) listLines(listed).forEach(out);
+  else
+    out(after === undefined ? `There are no agents in ${place.name}.` : `There are no more agents in ${place.name}.`);
+  const last = listed.at(-1);
+  if (!hasMore || last === undefined) return exitCodes.success;
+  const words = [...(options.limit === undefined ? [] : ["--limit", String(limit)]), "--after", last.cursor];
+  const more = `More: ${commandLine(invocation, "list", [...words, ...place.words])}`;
+  if (options.json === true) [more, ...place.remarks].forEach(note);
+  else ["", more, ...place.remarks].forEach(out);
   return exitCodes.success;
 }
 
-async function listedIn(stores: Stores): Promise<ListedAgent[]> {
-  const records = await allAgents(stores, { tenant: DEFAULT_TENANT });
-  const open = await allRequests(stores, { status: "open" });
-  const roots = records.filter((record) => record.parentAgentId === null);
-  const listed: ListedAgent[] = [];
-  for (const root of roots) {
-    const owner = await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: root.agentId });
-    const subagents = records.filter((record) => record.rootAgentId === root.agentId).length - 1;
-    const openRequests = open.filter((request) => request.rootAgentId === root.rootAgentId).length;
-    // Children in the background outlast the turn of their root.
-    const goesOn = records.some(({ rootAgentId, openTurnId }) => rootAgentId === root.agentId && openTurnId !== null);
-    const own = listedAgent(root, owner);
-    listed.push({ ...own, isUnfinished: own.isUnfinished || goesOn, subagents, openRequests });
-  }
-  return listed.sort((left, right) => right.createdAt - left.createdAt);
+export interface AgentPage {
+  readonly listed: readonly ListedAgent[];
+  readonly hasMore: boolean;
 }
 
-function listedAgent(record: AgentRecord, owner: Owner | undefined): Omit<ListedAgent, "subagents" | "openRequests"> {
+/** Root agents, newest first. Nothing is read but those of the page, with their trees, and the one behind it. */
+export async function agentPage(stores: Stores, limit: number, after: string | undefined): Promise<AgentPage> {
+  const filter = { tenant: DEFAULT_TENANT, rootsOnly: true, order: "newest", limit: limit + 1, after } as const;
+  const roots = await stores.listAgents(filter);
+  const listed = await Promise.all(roots.slice(0, limit).map((root) => listedAgent(stores, root)));
+  return { listed, hasMore: roots.length > limit };
+}
+
+async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedAgent> {
   const { agentId, definition, status, turnCount, createdAt, lastActivity, metadata } = record;
+  const [owner, members, open] = await Promise.all([
+    ownerOf(stores, { tenant: DEFAULT_TENANT, agentId }),
+    allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId: agentId }),
+    allRequests(stores, { rootAgentId: agentId, status: "open" }),
+  ]);
   return {
     agentId,
     definition: definition.name,
     status,
-    isUnfinished: isUnfinished(record),
+    // Children in the background outlast the turn of their root.
+    isUnfinished: isUnfinished(record) || members.some(({ openTurnId }) => openTurnId !== null),
     pid: owner?.pid ?? null,
     turns: turnCount,
+    subagents: Math.max(0, members.length - 1),
+    openRequests: open.length,
     createdAt,
     lastActivity,
     task: taskOf(metadata),
+    cursor: placeOfAgent(record),
   };
 }
 
@@ -90,7 +110,7 @@ const columns: readonly Column[] = [
   { title: "TASK", maxWidth: 60 },
 ];
 
-/** The table of `list`, and below it how many are not finished. */
+/** The table of `list`, and below it how many of those are not finished. */
 export function listLines(listed: readonly ListedAgent[]): string[] {
   const rows = listed.map((agent) => [
     agent.agentId,

@@ -1,39 +1,83 @@
+import { DEFAULT_TENANT } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { commandLine } from "../invocation.ts";
-import { openExistingStore, storeWords, withStore } from "../job/open-store.ts";
-import { allRequests, placedRequests } from "../requests/all-requests.ts";
-import { requestTable } from "../view/request-lines.ts";
+import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
+import { pageSize } from "../options.ts";
+import { placedRequests } from "../requests/all-requests.ts";
+import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 
-export interface RequestsOptions {
-  readonly store: string;
+export interface RequestsOptions extends StoreOptions {
   readonly json?: boolean | undefined;
   /** Those that were decided or closed, too. */
   readonly all?: boolean | undefined;
+  readonly limit?: number | undefined;
+  readonly after?: string | undefined;
 }
 
 /** What waits for somebody in a store, over all its trees, oldest first. */
 export async function requestsCommand(context: CliContext, options: RequestsOptions): Promise<ExitCode> {
-  const { out, invocation } = context;
-  const isAll = options.all === true;
-  const placed = await withStore(openExistingStore(options.store), async (stores) =>
-    placedRequests(stores, await allRequests(stores, isAll ? {} : { status: "open" })),
-  );
+  const { out, note } = context;
+  const place = storePlace(context, options);
+  const { placed, hasMore } = await withStore(place, "openExisting", (stores) => requestPage(stores, options));
   if (options.json === true) {
-    for (const { request, path } of placed) out(JSON.stringify({ ...request, path }));
+    for (const { request, path } of placed) out(JSON.stringify({ ...request, path, cursor: request.requestId }));
+  } else if (placed.length === 0) {
+    out(nothingText(place, options));
+  } else {
+    requestTable(placed, Date.now(), options.all === true).forEach(out);
+    const lines = wayOnLines(context, place, placed, hasMore ? moreWords(options, placed) : undefined);
+    if (lines.length > 0) ["", ...lines, ...place.remarks].forEach(out);
     return exitCodes.success;
   }
-  if (placed.length === 0) {
-    out(isAll ? `Nothing was ever asked in ${options.store}.` : `Nothing in ${options.store} waits for anybody.`);
-    return exitCodes.success;
-  }
-  requestTable(placed, Date.now(), isAll).forEach(out);
-  if (placed.some(({ request }) => request.status === "open")) {
-    const store = storeWords(options.store);
-    const line = (command: string, ...words: string[]): string =>
-      commandLine(invocation, command, [...words, ...store]);
-    out("");
-    out(`Decide with ${line("approve", "ID")}, or reject; answer questions with ${line("answer", "ID", "text")}.`);
-  }
+  if (hasMore) [moreLine(context, place, moreWords(options, placed)), ...place.remarks].forEach(note);
   return exitCodes.success;
+}
+
+export interface RequestPage {
+  readonly placed: readonly PlacedRequest[];
+  readonly hasMore: boolean;
+}
+
+export async function requestPage(
+  stores: Stores,
+  { all, after, limit = pageSize.usual }: Pick<RequestsOptions, "all" | "after" | "limit">,
+): Promise<RequestPage> {
+  const status = all === true ? undefined : "open";
+  const found = await stores.requests({ tenant: DEFAULT_TENANT, status, limit: limit + 1, after });
+  return { placed: await placedRequests(stores, found.slice(0, limit)), hasMore: found.length > limit };
+}
+
+function nothingText({ name }: StorePlace, { all, after }: RequestsOptions): string {
+  if (after !== undefined) return `There are no more requests in ${name}.`;
+  return all === true ? `Nothing was ever asked in ${name}.` : `Nothing in ${name} waits for anybody.`;
+}
+
+function moreWords({ all, limit }: RequestsOptions, placed: readonly PlacedRequest[]): readonly string[] {
+  const isAll = all === true ? ["--all"] : [];
+  const ofLimit = limit === undefined ? [] : ["--limit", String(limit)];
+  return [...isAll, ...ofLimit, "--after", placed.at(-1)?.request.requestId ?? ""];
+}
+
+function moreLine({ invocation }: CliContext, place: StorePlace, words: readonly string[]): string {
+  return `More: ${commandLine(invocation, "requests", [...words, ...place.words])}`;
+}
+
+/** What can be typed next. */
+function wayOnLines(
+  context: CliContext,
+  place: StorePlace,
+  placed: readonly PlacedRequest[],
+  more: readonly string[] | undefined,
+): string[] {
+  const line = (command: string, ...words: string[]): string =>
+    commandLine(context.invocation, command, [...words, ...place.words]);
+  const isOpen = placed.some(({ request }) => request.status === "open");
+  return [
+    ...(more === undefined ? [] : [moreLine(context, place, more)]),
+    ...(isOpen
+      ? [`Decide with ${line("approve", "ID")}, or reject; answer questions with ${line("answer", "ID", "text")}.`]
+      : []),
+  ];
 }

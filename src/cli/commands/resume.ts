@@ -1,24 +1,20 @@
-import type { Budget } from "../../budget/index.ts";
-import { InvalidInputError } from "../../errors/index.ts";
-import { type AgentRecord, DEFAULT_TENANT, type EntryOf } from "../../state/index.ts";
+import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
+import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { failureOf } from "../failure.ts";
-import { endedPlace } from "../job/ended-place.ts";
-import { jobToResume, type ResumePlace } from "../job/job-to-resume.ts";
-import { openExistingStore, withStore } from "../job/open-store.ts";
+import { type AgentsOption, jobToResume } from "../job/job-to-resume.ts";
 import { ownerOf } from "../job/owner.ts";
+import { goOn } from "../job/go-on.ts";
 import { findAgent, isUnfinished } from "../job/roots.ts";
-import { showEnded } from "../job/conclude.ts";
 import type { JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
-import { readStory } from "../job/story.ts";
-import { lastEnd } from "../job/way-on.ts";
+import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 import { allAgents } from "../job/all-agents.ts";
 
-export type ResumeOptions = JobOptions & ResumePlace & BudgetOptions;
+export type ResumeOptions = JobOptions & StoreOptions & AgentsOption & BudgetOptions;
 
 /** Carries on one agent, or one after the other all that are unfinished and that nobody runs. */
 export async function resumeCommand(
@@ -29,47 +25,25 @@ export async function resumeCommand(
   if (text === undefined && budgetOf(options) !== undefined) {
     throw new InvalidInputError("a budget is for one turn: name the agent that it is for");
   }
-  return await withStore(openExistingStore(options.store), async (stores) =>
-    text === undefined ? await resumeAll(context, stores, options) : await resumeOne(context, stores, text, options),
-  );
+  const store = storePlace(context, options);
+  return await withStore(store, "openExisting", async (stores) => {
+    if (text === undefined) return await resumeAll(context, stores, store, options);
+    const { rootAgentId } = await findAgent(stores, text);
+    const root = await findAgent(stores, rootAgentId);
+    const job = () => jobToResume(context, root, store, options);
+    return await goOn(context, stores, { root, store, job, budget: budgetOf(options) }, options);
+  });
 }
 
-async function resumeOne(context: CliContext, stores: Stores, text: string, options: ResumeOptions): Promise<ExitCode> {
-  const { rootAgentId } = await findAgent(stores, text);
-  const root = await findAgent(stores, rootAgentId);
-  const budget = budgetOf(options);
-  if (isUnfinished(root)) {
-    assertNoOpenTurn(root, budget);
-    return await runJob(context, stores, { ...(await jobToResume(context, root, options)), budget }, options);
-  }
-  if (budget !== undefined) {
-    const end = lastEnd((await readStory(stores, rootAgentId)).rows, rootAgentId);
-    assertStopped(rootAgentId, end);
-    const job = { ...(await jobToResume(context, root, options)), input: null, budget };
-    return await runJob(context, stores, job, options);
-  }
-  return await showEnded(context, stores, endedPlace(context, root, options.store), options);
-}
-
-/** The limits of a turn are fixed when it begins. */
-function assertNoOpenTurn({ agentId, openTurnId }: AgentRecord, budget: Budget | undefined): void {
-  if (openTurnId === null || budget === undefined) return;
-  throw new InvalidInputError(
-    `turn ${openTurnId} is open and keeps the limits it began with; resume ${agentId} without a budget, or abort it first and then go on with one`,
-  );
-}
-
-function assertStopped(agentId: string, end: EntryOf<"turn.ended"> | undefined): void {
-  if (end === undefined || end.outcome !== "completed") return;
-  throw new InvalidInputError(
-    `the last turn of ${agentId} is completed, there is nothing to go on with; tell it something with \`run … --agent-id ${agentId}\``,
-  );
-}
-
-async function resumeAll(context: CliContext, stores: Stores, options: ResumeOptions): Promise<ExitCode> {
+async function resumeAll(
+  context: CliContext,
+  stores: Stores,
+  store: StorePlace,
+  options: ResumeOptions,
+): Promise<ExitCode> {
   const roots = await allAgents(stores, { tenant: DEFAULT_TENANT, rootsOnly: true });
   const unfinished = roots.filter(isUnfinished);
-  if (unfinished.length === 0) context.note(`Nothing in ${options.store} is unfinished.`);
+  if (unfinished.length === 0) context.note(`Nothing in ${store.name} is unfinished.`);
   let exitCode: ExitCode = exitCodes.success;
   for (const root of unfinished) {
     const owner = await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: root.agentId });
@@ -77,7 +51,10 @@ async function resumeAll(context: CliContext, stores: Stores, options: ResumeOpt
       context.note(`${root.agentId} is left alone: process ${owner.pid} runs it.`);
       continue;
     }
-    const code = await resumeQuietly(context, stores, root, options);
+    const code = await resumeQuietly(context, root, async () => {
+      const job = await jobToResume(context, root, store, options);
+      return await runJob(context, stores, job, options);
+    });
     if (code === exitCodes.interrupted) return code;
     if (exitCode === exitCodes.success) exitCode = code;
   }
@@ -87,15 +64,15 @@ async function resumeAll(context: CliContext, stores: Stores, options: ResumeOpt
 /** One that cannot be carried on does not keep the others from it. */
 async function resumeQuietly(
   context: CliContext,
-  stores: Stores,
-  root: AgentRecord,
-  options: ResumeOptions,
+  { agentId }: AgentRecord,
+  run: () => Promise<ExitCode>,
 ): Promise<ExitCode> {
   try {
-    return await runJob(context, stores, await jobToResume(context, root, options), options);
+    return await run();
   } catch (error) {
+    if (error instanceof StoreUnavailableError) throw error;
     const failure = failureOf(error, context.environment);
-    context.note(`${root.agentId}: ${failure.text}`);
+    context.note(`${agentId}: ${failure.text}`);
     return failure.exitCode;
   }
 }

@@ -5,13 +5,12 @@ import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
 import { jobOfFile } from "../job/file-job.ts";
-import { openStore, withStore } from "../job/open-store.ts";
 import { freshId } from "../job/roots.ts";
 import type { JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
+import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 
-export interface RunOptions extends JobOptions, BudgetOptions {
-  readonly store: string;
+export interface RunOptions extends JobOptions, BudgetOptions, StoreOptions {
   readonly agentId?: string | undefined;
   /** Name of the definition, where the file exports several. */
   readonly agent?: string | undefined;
@@ -24,13 +23,14 @@ export async function runCommand(
   input: string,
   options: RunOptions,
 ): Promise<ExitCode> {
-  const agents = chosenFirst(await loadAgentFile(file, context.directory), options.agent, file);
-  return await withStore(openStore(options.store), async (stores) => {
+  const store = storePlace(context, options);
+  const { agents: all, mayDecide } = await loadAgentFile(file, context.directory);
+  const agents = chosenFirst(all, options.agent, file);
+  return await withStore(store, "open", async (stores) => {
     const rootAgentId = options.agentId ?? (await freshId(stores, "run"));
     const known = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: rootAgentId });
-    const { store: storePath } = options;
-    const place = { rootAgentId, storePath, isResumed: false };
-    const job = jobOfFile(context, { file: resolve(context.directory, file), agents, input }, place);
+    const place = { rootAgentId, store, isResumed: false };
+    const job = jobOfFile(context, { file: resolve(context.directory, file), agents, input, mayDecide }, place);
     const metadata = known?.metadata ?? job.metadata;
     return await runJob(context, stores, { ...job, metadata, budget: budgetOf(options) }, options);
   });

@@ -1,19 +1,18 @@
 import { spendingByAgent } from "../../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
-import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import type { AgentRecord } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { allAgents } from "../job/all-agents.ts";
+import { rootsByAge } from "../job/all-agents.ts";
 import { type BudgetTree, readBudgets } from "../job/budget-tree.ts";
-import { openExistingStore, withStore } from "../job/open-store.ts";
 import { findAgent } from "../job/roots.ts";
+import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { budgetLines } from "../view/budget-lines.ts";
 import { budgetRows } from "../view/budget-rows.ts";
 import { columnsOf } from "../view/columns.ts";
 
-export interface ShowBudgetOptions {
-  readonly store: string;
+export interface ShowBudgetOptions extends StoreOptions {
   readonly json?: boolean | undefined;
 }
 
@@ -23,8 +22,9 @@ export async function showBudgetCommand(
   text: string | undefined,
   options: ShowBudgetOptions,
 ): Promise<ExitCode> {
-  const { top, tree } = await withStore(openExistingStore(options.store), async (stores) => {
-    const found = text === undefined ? await newestRoot(stores, options.store) : await findAgent(stores, text);
+  const place = storePlace(context, options);
+  const { top, tree } = await withStore(place, "openExisting", async (stores) => {
+    const found = text === undefined ? await newestRoot(stores, place.name) : await findAgent(stores, text);
     return { top: found, tree: await readBudgets(stores, found) };
   });
   const now = Date.now();
@@ -39,11 +39,9 @@ export function assertNamed(agentId: string | undefined): asserts agentId is str
   throw new InvalidInputError("missing required argument 'agentId'; with --budget it may be left out");
 }
 
-async function newestRoot(stores: Stores, storePath: string): Promise<AgentRecord> {
-  const roots = await allAgents(stores, { tenant: DEFAULT_TENANT, rootsOnly: true });
-  const [newest] = roots.toSorted((one, other) => other.createdAt - one.createdAt);
-  if (newest !== undefined) return newest;
-  throw new NotFoundError(`there is no agent in ${storePath} yet`);
+async function newestRoot(stores: Stores, placeName: string): Promise<AgentRecord> {
+  for await (const newest of rootsByAge(stores, 1)) return newest;
+  throw new NotFoundError(`there is no agent in ${placeName} yet`);
 }
 
 function jsonOf(top: AgentRecord, { agents, accounts, own }: BudgetTree, now: number) {

@@ -6,9 +6,9 @@ import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { type BudgetTree, readBudgets } from "../job/budget-tree.ts";
-import { openExistingStore, withStore } from "../job/open-store.ts";
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { findAgent, isUnfinished } from "../job/roots.ts";
+import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { readStory, type Story } from "../job/story.ts";
 import { allRequests, placedRequests } from "../requests/all-requests.ts";
 import { budgetLines } from "../view/budget-lines.ts";
@@ -20,8 +20,7 @@ import { summaryLines } from "../view/summary.ts";
 
 import { assertNamed, showBudgetCommand } from "./show-budget.ts";
 
-export interface ShowOptions {
-  readonly store: string;
+export interface ShowOptions extends StoreOptions {
   readonly json?: boolean | undefined;
   readonly full?: boolean | undefined;
   /** Only the accounts. */
@@ -50,7 +49,7 @@ export async function showCommand(
   if (options.budget === true) return await showBudgetCommand(context, text, options);
   assertNamed(text);
   const { out } = context;
-  const shown = await withStore(openExistingStore(options.store), (stores) => gather(stores, text));
+  const shown = await withStore(storePlace(context, options), "openExisting", (stores) => gather(stores, text));
   if (options.json === true) out(JSON.stringify(jsonOf(shown)));
   else linesOf(shown, options.full === true, columnsOf(context)).forEach(out);
   return exitCodes.success;

@@ -4,17 +4,23 @@ import { extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import type { RuntimeOptions } from "../../runtime/index.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 
+/** What this program takes from an agent file. */
+export interface AgentFile {
+  /** `default`, `agent` and `agents`, in this order, each definition once. */
+  readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
+  /** `mayDecide`: who may decide the requests of these agents. */
+  readonly mayDecide: RuntimeOptions["mayDecide"];
+}
+
 /**
- * The definitions that a file exports: `default`, `agent` or `agents`, in this order, the first one first. The file runs
- * as a program does. Throws `InvalidInputError` when there is no such file, or nothing of the kind in it.
+ * What a file exports. The file runs as a program does. Throws `InvalidInputError` when there is no such file, no definition
+ * in it, or a rule on decisions that is no function.
  */
-export async function loadAgentFile(
-  path: string,
-  directory: string,
-): Promise<readonly [AgentDefinition, ...AgentDefinition[]]> {
+export async function loadAgentFile(path: string, directory: string): Promise<AgentFile> {
   const file = resolve(directory, path);
   if (!existsSync(file)) throw new InvalidInputError(`there is no file ${path}; give the path of an agent file`);
   if (!endings.includes(extname(file))) {
@@ -24,9 +30,16 @@ export async function loadAgentFile(
   const exported = await importFile(file, path);
   const found = definitionsIn(exported);
   const [first, ...others] = found;
-  if (first !== undefined) return [first, ...others];
+  if (first !== undefined) return { agents: [first, ...others], mayDecide: ruleIn(exported, path) };
   throw new InvalidInputError(
     `${path} exports no agent; export one made by defineAgent, as default or as "agent", or several as "agents"`,
+  );
+}
+
+function ruleIn({ mayDecide }: Readonly<Record<string, unknown>>, path: string): AgentFile["mayDecide"] {
+  if (mayDecide === undefined || typeof mayDecide === "function") return mayDecide as AgentFile["mayDecide"];
+  throw new InvalidInputError(
+    `${path} exports a mayDecide that is no function; it takes ({ request, by, verdict }) => boolean`,
   );
 }
 

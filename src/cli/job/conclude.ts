@@ -30,11 +30,11 @@ export async function conclude(
       : isAsking
         ? [
             `Waits for somebody: ${formatNumberOf(rest.requests.length, "open request")}.`,
-            ...waitingLines(rest.requests, context.invocation, job.storeWords),
+            ...waitingLines(rest.requests, context.invocation, job.store.words),
             ...(isPaused ? [`It is paused as well; when all is decided, go on with: ${job.resumeCommand}`] : []),
           ]
         : [`Paused. Go on with: ${job.resumeCommand}`];
-  reporter.end({ end, agents, accounts, now: Date.now(), remarks });
+  reporter.end({ end, agents, accounts, now: Date.now(), remarks: [...remarks, ...job.store.remarks] });
   if (end !== null) return exitCodeOfEnd(end);
   return isAsking ? exitCodes.waiting : exitCodes.interrupted;
 }
@@ -43,7 +43,7 @@ export async function conclude(
 export async function showEnded(
   context: CliContext,
   stores: Stores,
-  job: Pick<Job, "rootAgentId" | "header" | "showCommand" | "storeWords">,
+  job: Pick<Job, "rootAgentId" | "header" | "showCommand" | "store">,
   options: ViewOptions,
 ): Promise<ExitCode> {
   const { events, agents, accounts, rows } = await readStory(stores, job.rootAgentId);
@@ -52,7 +52,7 @@ export async function showEnded(
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts: async () => accounts });
   reporter.begin(job.header);
   reporter.past(events);
-  const remarks = [...wayOnLines(context, job, rows), `Look at it again: ${job.showCommand}`];
+  const remarks = [...wayOnLines(context, job, rows), `Look at it again: ${job.showCommand}`, ...job.store.remarks];
   reporter.end({ end, agents, accounts, now: end.at, remarks });
   return exitCodeOfEnd(end);
 }

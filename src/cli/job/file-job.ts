@@ -4,8 +4,8 @@ import type { JsonObject } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { commandLine } from "../invocation.ts";
 import { oneLine } from "../view/text-width.ts";
-import { storeWords } from "./open-store.ts";
 import type { Job } from "./job.ts";
+import type { StorePlace } from "./store-place.ts";
 
 /** What `run` and `chat` keep in an agent's metadata, so that it can be carried on without naming the file again. */
 const fileJobSchema = z.object({
@@ -28,30 +28,35 @@ export interface FileWork {
   readonly file: string;
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
   readonly input: string;
+  readonly mayDecide?: Job["mayDecide"];
 }
 
 export interface FilePlace {
   readonly rootAgentId: string;
-  readonly storePath: string;
+  readonly store: StorePlace;
   readonly isResumed: boolean;
 }
 
-export function jobOfFile({ invocation }: CliContext, { file, agents, input }: FileWork, place: FilePlace): Job {
-  const { rootAgentId, storePath, isResumed } = place;
-  const store = storeWords(storePath);
+export function jobOfFile(
+  { invocation }: CliContext,
+  { file, agents, input, mayDecide }: FileWork,
+  place: FilePlace,
+): Job {
+  const { rootAgentId, store, isResumed } = place;
   const [{ name, model }] = agents;
   return {
     agents,
+    mayDecide,
     rootAgentId,
     metadata: { command: "run", file, input } satisfies FileJob,
     input,
     isResumed,
     header: [
       ...(input === "" ? [] : [`Input: ${oneLine(input)}`]),
-      `For ${name} (${model.provider}/${model.name}); kept in ${storePath} as ${rootAgentId}`,
+      `For ${name} (${model.provider}/${model.name}); kept in ${store.name} as ${rootAgentId}`,
     ],
-    resumeCommand: commandLine(invocation, "resume", [rootAgentId, ...store]),
-    showCommand: commandLine(invocation, "show", [rootAgentId, ...store]),
-    storeWords: store,
+    resumeCommand: commandLine(invocation, "resume", [rootAgentId, ...store.words]),
+    showCommand: commandLine(invocation, "show", [rootAgentId, ...store.words]),
+    store,
   };
 }

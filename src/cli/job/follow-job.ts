@@ -90,7 +90,7 @@ function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, 
       },
       leave: (exitCode) => {
         reporter.close();
-        note(`Left at once; go on with: ${job.resumeCommand}`);
+        for (const line of [`Left at once; go on with: ${job.resumeCommand}`, ...job.store.remarks]) note(line);
         process.exit(exitCode);
       },
     },

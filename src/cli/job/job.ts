@@ -1,13 +1,16 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Budget } from "../../budget/index.ts";
-import type { Runtime } from "../../runtime/index.ts";
+import type { Runtime, RuntimeOptions } from "../../runtime/index.ts";
 import type { JsonObject } from "../../state/index.ts";
 import type { ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
+import type { StorePlace } from "./store-place.ts";
 
 export interface Job {
   /** The root's definition, and others that can be started by name. */
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
+  /** Who may decide its requests, where its file has a rule. */
+  readonly mayDecide?: RuntimeOptions["mayDecide"];
   readonly rootAgentId: string;
   readonly metadata: JsonObject;
   /** What to ask when no turn is open; null goes on from what was said. */
@@ -20,8 +23,8 @@ export interface Job {
   /** Command lines that a person may type next. */
   readonly resumeCommand: string;
   readonly showCommand: string;
-  /** The words of a command line that name the store. */
-  readonly storeWords: readonly string[];
+  /** Where it is kept. */
+  readonly store: StorePlace;
 }
 
 export interface JobOptions extends ViewOptions {

@@ -4,7 +4,9 @@ import type { Stores } from "../../stores/index.ts";
 import { askJobOf } from "../ask/job.ts";
 import { fileJobOf } from "./file-job.ts";
 import { readableId } from "./job-id.ts";
-import { allAgents } from "./all-agents.ts";
+
+/** How many are named where a text fits several. */
+const namedAtMost = 5;
 
 /** Whether there is still something to do: a turn is open, or a command was cut before it began its first. */
 export function isUnfinished(record: Pick<AgentRecord, "openTurnId" | "turnCount" | "metadata">): boolean {
@@ -29,17 +31,24 @@ export async function freshId(stores: Stores, prefix: string): Promise<string> {
 export async function findAgent(stores: Stores, text: string): Promise<AgentRecord> {
   const exact = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text });
   if (exact !== undefined) return exact;
-  const isChild = text.includes("~");
-  const candidates = await allAgents(stores, { tenant: DEFAULT_TENANT, rootsOnly: isChild ? undefined : true });
-  const found = text === "" ? [] : candidates.filter((record) => record.agentId.startsWith(text));
-  const [first, ...others] = found;
+  const [first, ...others] = text === "" ? [] : await startingWith(stores, text);
   if (first !== undefined && others.length === 0) return first;
+  if (first === undefined) {
+    throw new NotFoundError(`there is no agent "${text}" in this store; \`list\` shows those there are`);
+  }
+  const ids = [first, ...others].map(({ agentId }) => agentId);
+  const some = ids.slice(0, namedAtMost).join(", ");
   throw new NotFoundError(
-    first === undefined
-      ? `there is no agent "${text}" in this store; \`list\` shows those there are`
-      : `"${text}" fits ${found.length} agents; give more of the id: ${found
-          .slice(0, 5)
-          .map((one) => one.agentId)
-          .join(", ")}`,
+    ids.length > namedAtMost
+      ? `"${text}" fits more than ${namedAtMost} agents; give more of the id: ${some}, …`
+      : `"${text}" fits ${ids.length} agents; give more of the id: ${some}`,
   );
+}
+
+/** As many as are worth naming, and one more: they stand together in the order of ids, right behind the text itself. */
+async function startingWith(stores: Stores, text: string): Promise<AgentRecord[]> {
+  const rootsOnly = text.includes("~") ? undefined : true;
+  const filter = { tenant: DEFAULT_TENANT, rootsOnly, limit: namedAtMost + 1, after: text };
+  const next = await stores.listAgents(filter);
+  return next.filter(({ agentId }) => agentId.startsWith(text));
 }

@@ -6,7 +6,7 @@ import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { followJob } from "./follow-job.ts";
 import { startInspection } from "./inspection.ts";
 import type { Job, JobOptions } from "./job.ts";
-import { keptOpen } from "./open-store.ts";
+import { keptOpen } from "./store-place.ts";
 
 /** Runs or carries on one job, shows it, and gives the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
@@ -14,6 +14,9 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   const runtime = await createRuntime({
     agents: job.agents,
     stores: keptOpen(stores),
+    mayDecide: job.mayDecide,
+    // Costs are in the tables, and `show` tells them later of what runs now.
+    showCosts: true,
     onInspect: inspector?.onInspect,
   });
   const accounts = () => runtime.accounts(job.rootAgentId);

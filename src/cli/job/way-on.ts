@@ -7,7 +7,7 @@ import type { Job } from "./job.ts";
 /** How a person goes on after a limit has stopped an agent's newest turn; nothing where none did. */
 export function wayOnLines(
   { invocation }: CliContext,
-  { rootAgentId, storeWords }: Pick<Job, "rootAgentId" | "storeWords">,
+  { rootAgentId, store }: Pick<Job, "rootAgentId" | "store">,
   rows: readonly JournalRow[],
 ): string[] {
   const signal = lastEnd(rows, rootAgentId)?.signal;
@@ -18,7 +18,7 @@ export function wayOnLines(
       "The budget of its whole life is used up; no budget of a turn can help. Start a new agent, with a larger one.",
     ];
   }
-  const words = [rootAgentId, ...limitWords(limit, max), ...storeWords];
+  const words = [rootAgentId, ...limitWords(limit, max), ...store.words];
   return [`Go on from here with a new budget: ${commandLine(invocation, "resume", words)}`];
 }
 

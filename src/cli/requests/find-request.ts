@@ -1,7 +1,17 @@
 import { NotFoundError } from "../../errors/index.ts";
-import { type AgentRequest, type RequestVerdict, verdictsOf } from "../../state/index.ts";
-import type { Stores } from "../../stores/index.ts";
-import { allRequests } from "./all-requests.ts";
+import {
+  type AgentRequest,
+  agentOfTurn,
+  DEFAULT_TENANT,
+  type RequestVerdict,
+  rootOf,
+  verdictsOf,
+} from "../../state/index.ts";
+import type { RequestFilter, Stores } from "../../stores/index.ts";
+import { requestsOf } from "./all-requests.ts";
+
+/** How many are named where a text fits several. */
+const namedAtMost = 5;
 
 /**
  * The request that a person means: by its whole id, by the start of one, or, without a text, the only one that is open
@@ -13,26 +23,54 @@ export async function findRequest(
   text: string | undefined,
   verdict: RequestVerdict,
 ): Promise<AgentRequest> {
-  const open = await allRequests(stores, { status: "open" });
   if (text === undefined) {
-    const fitting = open.filter(({ kind }) => verdictsOf[kind].includes(verdict));
+    const fitting = await some(stores, { status: "open" }, ({ kind }) => verdictsOf[kind].includes(verdict));
     return theOnly(fitting, `no open request of this store can be ${verdict}; \`requests\` shows those there are`);
   }
-  const fitting = startingWith(open, text);
-  if (fitting.length > 0) return theOnly(fitting, "");
-  const known = startingWith(await allRequests(stores), text);
-  return theOnly(known, `there is no request "${text}" in this store; \`requests\` shows those that are open`);
+  const none = `there is no request "${text}" in this store; \`requests\` shows those that are open`;
+  if (text === "") throw new NotFoundError(none);
+  const exact = text.includes("#")
+    ? await stores.request({ tenant: DEFAULT_TENANT, agentId: agentOfTurn(text) }, text)
+    : undefined;
+  if (exact !== undefined) return exact;
+  const starts = ({ requestId }: AgentRequest): boolean => requestId.startsWith(text);
+  const place = await treeIn(stores, text);
+  const open = await some(stores, { ...place, status: "open" }, starts);
+  return theOnly(open.length > 0 ? open : await some(stores, place, starts), none);
 }
 
-function startingWith(requests: readonly AgentRequest[], text: string): AgentRequest[] {
-  const exact = requests.find(({ requestId }) => requestId === text);
-  if (exact !== undefined) return [exact];
-  return text === "" ? [] : requests.filter(({ requestId }) => requestId.startsWith(text));
+/** The tree in which a text has to be looked for, where it names one: by the whole id of its root. */
+async function treeIn(stores: Stores, text: string): Promise<Pick<RequestFilter, "rootAgentId">> {
+  const rootAgentId = rootOf(agentOfTurn(text));
+  if (rootAgentId !== text) return { rootAgentId };
+  // The start of another id may be one by itself.
+  const [next] = await stores.listAgents({ tenant: DEFAULT_TENANT, rootsOnly: true, limit: 1, after: text });
+  const isOnly = next === undefined || !next.agentId.startsWith(text);
+  const isThere = isOnly && (await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text })) !== undefined;
+  return isThere ? { rootAgentId } : {};
+}
+
+/** As many as are worth naming, and one more. */
+async function some(
+  stores: Stores,
+  filter: Pick<RequestFilter, "rootAgentId" | "status">,
+  isMeant: (request: AgentRequest) => boolean,
+): Promise<AgentRequest[]> {
+  const found: AgentRequest[] = [];
+  for await (const request of requestsOf(stores, filter)) {
+    if (isMeant(request)) found.push(request);
+    if (found.length > namedAtMost) break;
+  }
+  return found;
 }
 
 function theOnly([first, ...others]: readonly AgentRequest[], none: string): AgentRequest {
   if (first === undefined) throw new NotFoundError(none);
   if (others.length === 0) return first;
-  const ids = [first, ...others].slice(0, 5).map(({ requestId }) => requestId);
-  throw new NotFoundError(`${others.length + 1} requests fit; name one of them: ${ids.join(", ")}`);
+  const ids = [first, ...others].slice(0, namedAtMost).map(({ requestId }) => requestId);
+  throw new NotFoundError(
+    others.length >= namedAtMost
+      ? `more than ${namedAtMost} requests fit; name one of them: ${ids.join(", ")}, …`
+      : `${others.length + 1} requests fit; name one of them: ${ids.join(", ")}`,
+  );
 }

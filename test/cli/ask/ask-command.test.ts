@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { toResume } from "../../../src/cli/ask/ask-job.ts";
+import { questionToResume } from "../../../src/cli/ask/ask-job.ts";
 import { documentsIn, folderAt } from "../../../src/cli/ask/documents.ts";
 import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/ask/job.ts";
 import { askTeam } from "../../../src/cli/ask/team.ts";
-import { type AgentRecord, newRecord } from "../../../src/state/index.ts";
+import type { AgentIdentity } from "../../../src/state/index.ts";
+import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 
 const job: AskJob = { command: "ask", question: "What is it?", files: null, model: "offline", maxReaders: 6 };
 
@@ -71,27 +72,41 @@ describe("the team", () => {
   });
 });
 
-function record(agentId: string, changes: Partial<AgentRecord>) {
-  return { job, record: { ...newRecord(identity(agentId)), turnCount: 1, ...changes } };
+/** A store with questions of these ages: whether each has a turn that is open, has none yet, or has ended. */
+async function questions(ages: Readonly<Record<string, "open" | "none" | "ended">>): Promise<Stores> {
+  const stores = memoryStores();
+  for (const [index, [agentId, state]] of Object.entries(ages).entries()) {
+    const key = { tenant: "default", agentId };
+    await stores.createAgent({ ...identity(agentId), createdAt: index, metadata: { ...job } }, null);
+    if (state === "none") continue;
+    await stores.openTurn(key, { input: "x", actorId: null, limits: null, ifBusy: "refuse" }, 1);
+    if (state === "open") continue;
+    const record = await stores.readAgent(key);
+    if (record) Object.assign(record, { openTurnId: null, turnCount: 1 });
+  }
+  return stores;
+}
+
+async function resumed(stores: Stores): Promise<string | undefined> {
+  return (await questionToResume(stores))?.record.agentId;
 }
 
 describe("what --resume takes up", () => {
-  test("the newest question that is not finished", () => {
-    const asked = [record("c", {}), record("b", { openTurnId: "b#1" }), record("a", { openTurnId: "a#1" })];
-    expect(toResume(asked)?.record.agentId).toBe("b");
+  test("the newest question that is not finished", async () => {
+    expect(await resumed(await questions({ a: "open", b: "open", c: "ended" }))).toBe("b");
   });
 
-  test("one that was cut off before its first turn counts too", () => {
-    expect(toResume([record("b", {}), record("a", { turnCount: 0 })])?.record.agentId).toBe("a");
+  test("one that was cut off before its first turn counts too", async () => {
+    expect(await resumed(await questions({ a: "none", b: "ended" }))).toBe("a");
   });
 
-  test("else the newest of all", () => {
-    expect(toResume([record("b", {}), record("a", {})])?.record.agentId).toBe("b");
-    expect(toResume([])).toBeUndefined();
+  test("else the newest of all", async () => {
+    expect(await resumed(await questions({ z: "ended", b: "ended" }))).toBe("b");
+    expect(await resumed(memoryStores())).toBeUndefined();
   });
 });
 
-function identity(agentId: string): Parameters<typeof newRecord>[0] {
+function identity(agentId: string): AgentIdentity {
   return {
     tenant: "default",
     agentId,

@@ -3,6 +3,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { CliContext } from "../../../src/cli/cli-context.ts";
 import { isInteractive, runJob } from "../../../src/cli/job/run-job.ts";
+import { storePlace } from "../../../src/cli/job/store-place.ts";
 import { memoryStores, type Stores } from "../../../src/index.ts";
 import { cashier, payment, questionOf } from "../support/asking.ts";
 
@@ -53,7 +54,7 @@ function job(isResumed: boolean) {
     header: ["Input: Pay."],
     resumeCommand: "troupe resume till",
     showCommand: "troupe show till",
-    storeWords: [],
+    store: storePlace({ environment: {} }, {}),
   } as const;
 }
 

@@ -1,0 +1,81 @@
+import { describe, expect, test } from "vitest";
+import { redisAddress, redisOptions } from "../../../src/cli/job/redis-address.ts";
+import { type StoreOptions, storePlace } from "../../../src/cli/job/store-place.ts";
+
+const url = "redis://127.0.0.1:6379/2";
+const secretUrl = "redis://app:hunter2@127.0.0.1:6379/2";
+
+function place(options: StoreOptions, redis?: string) {
+  return storePlace({ environment: { TROUPE_REDIS: redis } }, options);
+}
+
+describe("which store is meant, and the words that name it", () => {
+  test.each<[string, StoreOptions, string | undefined, string, readonly string[]]>([
+    ["nothing: the default file", {}, undefined, "./.troupe/ask.db", []],
+    ["an empty variable is none", {}, " ", "./.troupe/ask.db", []],
+    ["a file", { store: "jobs.db" }, undefined, "jobs.db", ["--store", "jobs.db"]],
+    ["a file goes before the variable", { store: "jobs.db" }, url, "jobs.db", ["--store", "jobs.db"]],
+    [
+      "so does the default one",
+      { store: "./.troupe/ask.db" },
+      url,
+      "./.troupe/ask.db",
+      ["--store", "./.troupe/ask.db"],
+    ],
+    ["an address", { redis: url }, undefined, url, ["--redis", url]],
+    ["an address goes before the variable", { redis: "redis://b" }, url, "redis://b", ["--redis", "redis://b"]],
+    ["the variable", {}, url, url, ["--redis", url]],
+    ["a prefix", { redis: url, prefix: "t:" }, undefined, `${url} (prefix t:)`, ["--redis", url, "--prefix", "t:"]],
+    ["a prefix beside the variable", { prefix: "t:" }, url, `${url} (prefix t:)`, ["--redis", url, "--prefix", "t:"]],
+  ])("%s", (_what, options, variable, name, words) => {
+    expect(place(options, variable)).toMatchObject({ name, words, remarks: [] });
+  });
+
+  test("a password is in no word and no name; what is left out is said", () => {
+    const typed = place({ redis: secretUrl });
+    expect(typed).toMatchObject({
+      name: "redis://app@127.0.0.1:6379/2",
+      words: ["--redis", "redis://app@127.0.0.1:6379/2"],
+    });
+    expect(typed.remarks).toEqual([expect.stringContaining("The password is left out")]);
+    // The address without it would take the place of the variable, which has it.
+    const known = place({ prefix: "t:" }, secretUrl);
+    expect(known).toMatchObject({ name: "redis://app@127.0.0.1:6379/2 (prefix t:)", words: ["--prefix", "t:"] });
+    expect(known.remarks).toEqual([expect.stringContaining("TROUPE_REDIS, which holds its password")]);
+    expect(JSON.stringify([typed, known])).not.toContain("hunter2");
+    expect(JSON.stringify(place({ redis: "redis://h?password=hunter2&family=6" }))).not.toContain("hunter2");
+    expect(place({ redis: "redis://h?password=hunter2&family=6" }).words[1]).toBe("redis://h?family=6");
+  });
+
+  test.each<[StoreOptions, string | undefined, RegExp]>([
+    [{ store: "a", redis: url }, undefined, /--store and --redis/],
+    [{ store: "a", prefix: "b" }, undefined, /--prefix is for --redis; it does not go with --store/],
+    [{ store: "a", prefix: "b" }, url, /--prefix is for --redis; it does not go with --store/],
+    [{ prefix: "b" }, undefined, /--prefix is for Redis; give --redis too, or set TROUPE_REDIS/],
+    [{ redis: "http://app:hunter2@h" }, undefined, /^--redis is no address of Redis; it takes redis:/],
+    [{ redis: "hunter2" }, undefined, /^--redis is no address/],
+    [{ redis: `${secretUrl},` }, undefined, /^--redis is no address/],
+    [{ redis: "redis://a,rediss://b" }, undefined, /redis:\/\/ and with rediss:/],
+    [{ redis: "redis://a,redis://b/3" }, undefined, /database of a cluster/],
+    [{}, "hunter2", /^TROUPE_REDIS is no address of Redis/],
+  ])("%j with the variable %s is refused, and no password is shown", (options, variable, message) => {
+    expect(() => place(options, variable)).toThrow(message);
+    expect(() => place(options, variable)).not.toThrow(/hunter2/);
+  });
+});
+
+test("several nodes are a cluster, which takes user, password and TLS of the first", () => {
+  const address = redisAddress("rediss://app:p%40ss@a:7000, rediss://[::1]", "--redis");
+  expect(address.shown).toBe("rediss://app@a:7000,rediss://[::1]");
+  expect(redisOptions(address, "t:")).toEqual({
+    prefix: "t:",
+    cluster: {
+      nodes: [
+        { host: "a", port: 7000 },
+        { host: "::1", port: 6379 },
+      ],
+      options: { redisOptions: { username: "app", password: "p@ss", tls: {} } },
+    },
+  });
+  expect(redisOptions(redisAddress(secretUrl, "--redis"), undefined)).toEqual({ url: secretUrl, prefix: undefined });
+});

@@ -1,0 +1,29 @@
+import { PassThrough } from "node:stream";
+import type { CliContext } from "../../../src/cli/cli-context.ts";
+import { runProgram } from "../../../src/cli/program.ts";
+
+export interface Said {
+  readonly code: number;
+  /** Lines of the answer, and those beside it. */
+  readonly out: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** The command as an installed package has it, without a process of its own and without a terminal. */
+export async function troupe(
+  words: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Said> {
+  const out: string[] = [];
+  const notes: string[] = [];
+  const context: CliContext = {
+    environment,
+    directory: process.cwd(),
+    invocation: { main: "/x/dist/cli/main.js", directory: process.cwd(), script: undefined },
+    stdin: Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.ReadStream,
+    stdout: Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.WriteStream,
+    out: (line) => out.push(...line.split("\n")),
+    note: (line) => notes.push(...line.split("\n")),
+  };
+  return { code: await runProgram(words, context), out, notes };
+}
