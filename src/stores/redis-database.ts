@@ -68,8 +68,8 @@ export class RedisDatabase implements LocalDatabase {
     this.#rest = ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, ttl);
     const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
     this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
-    this.#foreignWrites = new RedisForeignWrites(this.#connection, this.#keys, owner);
     this.#subscriber = new RedisSubscriber(this.#connection);
+    this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner);
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
 
@@ -142,7 +142,7 @@ export class RedisDatabase implements LocalDatabase {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    await this.#foreignWrites.close();
+    this.#foreignWrites.close();
     this.live.close();
     await this.#subscriber.close();
     // What was begun is finished.

@@ -1,15 +1,12 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { ForeignWrite, ForeignWrites } from "./foreign-write.ts";
-import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys } from "./redis-keys.ts";
-import type { RedisClient } from "./redis-options.ts";
 import type { TreeSession } from "./redis-session.ts";
+import type { RedisSubscriber } from "./redis-subscriber.ts";
 
 type Notice = readonly [tag: string, timerAt: number | null, posted: readonly string[] | null];
 
 /** Listeners are called at most once in so many milliseconds, however much is written. */
 const QUIET_MS = 50;
-const RETRY_MS = 500;
 /** More of them are not named in a message: whoever hears it looks at all that it has of the tree. */
 const MOST_POSTED = 16;
 
@@ -35,19 +32,19 @@ export function noticeOf({ tree, operations, written }: TreeSession): string {
 
 /** Tells listeners when another process has written: by the channel on which each transaction says so. */
 export class RedisForeignWrites {
-  readonly #connection: RedisConnection;
+  readonly #subscriber: RedisSubscriber;
   readonly #keys: RedisKeys;
   readonly #owner: string;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
   /** What was heard since listeners were called last. */
   #heard: ForeignWrite[] | "any" = [];
-  #subscriber: Promise<RedisClient | undefined> | undefined;
+  #isHearing = false;
   #lastCall = Number.NEGATIVE_INFINITY;
   #pending: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(connection: RedisConnection, keys: RedisKeys, owner: string) {
-    this.#connection = connection;
+  constructor(subscriber: RedisSubscriber, keys: RedisKeys, owner: string) {
+    this.#subscriber = subscriber;
     this.#keys = keys;
     this.#owner = owner;
   }
@@ -56,45 +53,29 @@ export class RedisForeignWrites {
     // A function of its own, so that the same listener may come twice.
     const entry = (writes: ForeignWrites): void => listener(writes);
     this.#listeners.add(entry);
-    this.#subscriber ??= this.#subscribe();
+    this.#hear();
     return () => {
       this.#listeners.delete(entry);
     };
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#isClosed = true;
     this.#listeners.clear();
     clearTimeout(this.#pending);
-    (await this.#subscriber)?.disconnect();
   }
 
-  async #subscribe(): Promise<RedisClient | undefined> {
-    const client = await this.#connection.another();
-    client.on("message", (_channel: string, message: string) => {
-      if (!message.startsWith(`${this.#owner} `)) this.#tell(this.#writeOf(message));
+  /** From the first listener on, until the stores are closed. */
+  #hear(): void {
+    if (this.#isHearing) return;
+    this.#isHearing = true;
+    this.#subscriber.hear(this.#keys.channel(), {
+      onMessage: (message) => {
+        if (!message.startsWith(`${this.#owner} `)) this.#tell(this.#writeOf(message));
+      },
+      // What was written before it was heard, or while it was not, is not known.
+      onHeard: () => this.#tell("any"),
     });
-    let isHeard = false;
-    client.on("ready", () => {
-      if (!isHeard) return;
-      // What was written while the connection was away was not heard. A connection that breaks once more comes here again.
-      client.subscribe(this.#keys.channel()).then(
-        () => this.#tell("any"),
-        () => undefined,
-      );
-    });
-    while (!this.#isClosed) {
-      try {
-        if (client.status === "wait" || client.status === "end") await client.connect();
-        await client.subscribe(this.#keys.channel());
-        isHeard = true;
-        return client;
-      } catch {
-        await delay(RETRY_MS, undefined, { ref: false });
-      }
-    }
-    client.disconnect();
-    return undefined;
   }
 
   #writeOf(message: string): ForeignWrite | "any" {

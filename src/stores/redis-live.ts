@@ -11,6 +11,12 @@ const MOST_UNDERWAY = 16;
 /** Trees that are kept in mind before those whose followers have been silent are forgotten. */
 const TREES_KEPT = 1_000;
 
+interface Heard {
+  /** Until when it is believed to follow, by `performance.now()`. */
+  readonly until: number;
+  readonly round: number;
+}
+
 interface Followed {
   readonly tree: TreeKeys;
   readonly followers: Set<{ readonly processId: string; readonly listener: LiveListener }>;
@@ -30,8 +36,10 @@ export class RedisLive implements LiveChannel {
   readonly #subscriber: RedisSubscriber;
   readonly #keys: RedisKeys;
   readonly #followed = new Map<string, Followed>();
-  /** By tree and process: until when it is believed to follow, by `performance.now()`. */
-  readonly #heard = new Map<string, Map<string, number>>();
+  /** Who follows, by tree and process. */
+  readonly #heard = new Map<string, Map<string, Heard>>();
+  /** Counts how often the common channel was heard anew: what was asked before may have been missed. */
+  #round = 0;
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
   #stopHearing: (() => void) | undefined;
   #staying: NodeJS.Timeout | undefined;
@@ -46,7 +54,7 @@ export class RedisLive implements LiveChannel {
   isFollowed({ tenant, rootAgentId, processId }: LivePlace): boolean {
     const now = performance.now();
     const processes = this.#heard.get(this.#keys.treeOf(tenant, rootAgentId).tag) ?? [];
-    return [...processes].some(([id, until]) => id !== processId && until > now);
+    return [...processes].some(([id, { until }]) => id !== processId && until > now);
   }
 
   send({ tenant, rootAgentId, processId }: LivePlace, message: string): void {
@@ -77,7 +85,10 @@ export class RedisLive implements LiveChannel {
     this.#stopHearing ??= this.#subscriber.hear(this.#keys.liveChannel(), {
       onMessage: (text) => this.#noteFollower(text),
       // Who began to follow before is known from its next word; it is asked for it.
-      onHeard: () => this.#say(`${processId} who`),
+      onHeard: () => {
+        this.#round += 1;
+        this.#say(`${processId} who`);
+      },
     });
     return () => {
       this.#owners.delete(owner);
@@ -129,9 +140,11 @@ export class RedisLive implements LiveChannel {
     const [processId = "", said, ...tags] = text.split(" ");
     if (said === "who") this.#stay();
     for (const tag of tags) {
-      const processes = this.#heard.get(tag) ?? new Map<string, number>();
-      this.#heard.set(tag, processes.set(processId, performance.now() + 3 * STAY_MS));
-      if (said === "ask") this.#tellOwners(processId, tag);
+      const processes = this.#heard.get(tag) ?? new Map<string, Heard>();
+      const isNew = processes.get(processId)?.round !== this.#round;
+      processes.set(processId, { until: performance.now() + 3 * STAY_MS, round: this.#round });
+      this.#heard.set(tag, processes);
+      if (isNew || said === "ask") this.#tellOwners(processId, tag);
     }
     if (this.#heard.size > TREES_KEPT) this.#forgetSilent();
   }
@@ -139,7 +152,7 @@ export class RedisLive implements LiveChannel {
   #forgetSilent(): void {
     const now = performance.now();
     for (const [tag, processes] of this.#heard) {
-      for (const [processId, until] of processes) if (until <= now) processes.delete(processId);
+      for (const [processId, { until }] of processes) if (until <= now) processes.delete(processId);
       if (processes.size === 0) this.#heard.delete(tag);
     }
   }
@@ -161,7 +174,8 @@ export class RedisLive implements LiveChannel {
         await this.#connection.run(async (client, repeat) => {
           // It may have arrived, and what comes later has perhaps overtaken it.
           if (repeat > 0) throw new StoreUnavailableError("a live message is not sent again");
-          await client.publish(channel, text);
+          // By a script that has the channel for its key: in a cluster one node sends all of a tree, and so in order.
+          await client.eval("return redis.call('PUBLISH', KEYS[1], ARGV[1])", 1, channel, text);
         });
       } catch {
         // What was not heard is found missing by those who hear the next one.

@@ -50,7 +50,7 @@ export class RedisSubscriber {
       try {
         this.#client ??= this.#connect();
         const client = await this.#client;
-        if (client.status === "wait" || client.status === "end") await client.connect();
+        await readiness(client);
         await client.subscribe(...channels);
         for (const channel of channels) this.#channels.get(channel)?.onHeard();
         return;
@@ -89,4 +89,14 @@ export class RedisSubscriber {
     this.#client = undefined;
     (await client?.catch(() => undefined))?.disconnect();
   }
+}
+
+/** Resolves when the client is ready, and at the latest after a pause: what cannot be sent then is tried again. */
+async function readiness(client: RedisClient): Promise<void> {
+  if (client.status === "ready") return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  client.once("ready", resolve);
+  if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
+  await Promise.race([promise, delay(RETRY_MS, undefined, { ref: false })]);
+  client.off("ready", resolve);
 }
