@@ -1,4 +1,5 @@
-import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
+import { backoffDelay, type Clock, createDeferred } from "../base/index.ts";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../errors/index.ts";
 import type { AgentKey } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 
@@ -14,17 +15,29 @@ export interface Attended {
   release(activation: Activation): Promise<boolean>;
 }
 
-/** Sees to agents for which something came, without anybody waiting for it: what goes wrong is a warning. */
+const pauses = { baseMs: 50, capMs: 2_000 };
+
+/**
+ * Sees to agents for which something came, without anybody waiting for it: what goes wrong is a warning.
+ *
+ * Invariant: stores that do not answer now are asked again until they do: what came is told once, and nobody else looks.
+ */
 export class Attendance {
   readonly #agents: Attended;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  /** Those whose stores did not answer, and who are asked for again in a moment. */
+  readonly #again = new Set<string>();
 
-  constructor(agents: Attended) {
+  constructor(agents: Attended, { clock, random }: { readonly clock: Clock; readonly random: () => number }) {
     this.#agents = agents;
+    this.#clock = clock;
+    this.#random = random;
   }
 
   /** Somebody posted to these agents: those that live here look, the others are taken up if nobody has them. */
   notify(agentIds: readonly string[]): void {
-    for (const agentId of agentIds) this.watch(agentId, this.#attend(this.#keyOf(agentId)));
+    for (const agentId of agentIds) if (!this.#again.has(agentId)) this.watch(agentId, this.#attendAtLast(agentId));
   }
 
   /** Takes the agent up, unless it lives here or elsewhere; false then. */
@@ -49,6 +62,22 @@ export class Attendance {
 
   watch(agentId: string, work: Promise<unknown>): void {
     work.catch((error: unknown) => this.#report(agentId, error));
+  }
+
+  async #attendAtLast(agentId: string): Promise<void> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#attend(this.#keyOf(agentId));
+      } catch (error) {
+        // Another call may have failed meanwhile, and tries again.
+        if (!(error instanceof StoreUnavailableError) || this.#again.has(agentId)) throw error;
+      }
+      this.#again.add(agentId);
+      const over = createDeferred();
+      this.#clock.setDelay(backoffDelay(attempt, this.#random(), pauses), () => over.resolve());
+      await over.promise;
+      this.#again.delete(agentId);
+    }
   }
 
   async #attend(key: AgentKey): Promise<void> {

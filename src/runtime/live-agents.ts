@@ -36,12 +36,13 @@ export class LiveAgents implements Attended {
   readonly #slots = new Map<string, Slots>();
   readonly #children = new ChildResults();
   readonly #inboxes: InboxIntake;
-  readonly #attendance = new Attendance(this);
+  readonly #attendance: Attendance;
   readonly #around: Surroundings<Activation>;
   isClosing = false;
 
   constructor(options: LiveAgentsOptions) {
     this.#options = options;
+    this.#attendance = new Attendance(this, options);
     this.#inboxes = new InboxIntake(options.stores, this.#children);
     this.#committer = new Committer(options.stores, options.clock, options.random);
     const { clock, prices, random, auth } = options;
@@ -127,9 +128,9 @@ export class LiveAgents implements Attended {
       const message = `definition "${definition.name}" has changed since agent "${key.agentId}" was made`;
       activation.append({ type: "warning", turnId, code: "definition_changed", message });
     }
-    await this.intake(activation);
+    const children = [...activation.openChildIds, ...activation.backgroundChildren.map(({ childId }) => childId)];
     // Children that lived in a process that is gone have nobody else to take them up.
-    this.notify([...activation.openChildIds, ...activation.backgroundChildren.map(({ childId }) => childId)]);
+    await this.intake(activation).finally(() => this.notify(children));
     return activation;
   }
 
