@@ -69,7 +69,14 @@ export class BullmqPlaces {
     return jobs.map((job) => this.#letterOf(queue, job));
   }
 
+  /** Has workers that wait for a job look again. */
+  async poke(queue: string): Promise<void> {
+    await this.#connection.run((client) => client.zadd(this.keyOf(queue, "marker"), 0, "0"));
+  }
+
   async run<T>(queue: string, command: (place: Queue<Envelope>) => Promise<T>): Promise<T> {
+    // Loading it is not what Redis has a time for.
+    await this.#connection.package();
     return this.#connection.run(async () => command(await this.#place(queue)));
   }
 

@@ -87,6 +87,8 @@ export class BullmqWorker {
   /** Takes no more, and resolves when what it runs has ended. */
   async close(): Promise<void> {
     await this.#worker.close();
+    // The sign that a job has come may have reached this worker just before it left; nobody else has heard it then.
+    await this.#around.places.poke(this.work.queue);
   }
 
   #noteDeath(jobId: string): void {

@@ -1,0 +1,113 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { inspect } from "node:util";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { InvalidInputError, StoreUnavailableError } from "../../src/errors/index.ts";
+import { type BullmqQueuesOptions, bullmqQueues } from "../../src/queues/bullmq.ts";
+import type { Queues } from "../../src/queues/index.ts";
+import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
+import { ownQueuePrefix, queuesOn, SHORT } from "../support/bullmq-queues.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+
+describe.skipIf(!redisProgram)("Redis that is away", () => {
+  let server: RedisServer;
+  let options: Partial<BullmqQueuesOptions>;
+  const opened: Queues[] = [];
+  beforeEach(async () => {
+    server = await RedisServer.start();
+    options = { prefix: ownQueuePrefix(), timeoutMs: 1_000, lockMs: 10_000 };
+  });
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((queues) => queues.close()));
+    await server.stop();
+  });
+
+  function client(more: Partial<BullmqQueuesOptions> = {}): Queues {
+    const queues = queuesOn(server, { ...options, ...more });
+    opened.push(queues);
+    return queues;
+  }
+
+  test("is told of in time; when it is back, workers go on with what ran, what waited and what is new", async () => {
+    const [asks, works] = [client(), client()];
+    const recorder = new Recorder();
+    const work = Promise.withResolvers<void>();
+    const options = recorder.options(async (job) =>
+      job.kind === "tool" && job.callId === "runs" ? work.promise : "done",
+    );
+    await works.work({ ...options, wakes: undefined });
+    await asks.add("web", toolJob({ callId: "runs" }));
+    await asks.add("web", toolJob({ callId: "later" }), { delayMs: 1_000 });
+    await recorder.until(({ begun }) => begun.length === 1);
+    expect(await works.health({ timeoutMs: 2_000 })).toMatchObject({ isHealthy: true });
+    await server.kill();
+    const from = performance.now();
+    await expect(asks.add("web", toolJob({ callId: "new" }))).rejects.toThrow(StoreUnavailableError);
+    await expect(asks.wake(agent)).rejects.toThrow(StoreUnavailableError);
+    expect(performance.now() - from).toBeLessThan(4_000);
+    expect(await works.health({ timeoutMs: 300 })).toMatchObject({ isHealthy: false, roundTripMs: null });
+    work.resolve();
+    // As long as the longest pause between two tries to connect, and more.
+    await delay(1_000);
+    await server.launch();
+    const back = performance.now();
+    await asks.add("web", toolJob({ callId: "new" }));
+    await recorder.until(({ ended }) => ended.length === 3);
+    await countsOf(asks, "web", ({ active, waiting, delayed }) => active + waiting + delayed === 0);
+    expect(performance.now() - back).toBeLessThan(10_000);
+    expect(recorder.begun).toHaveLength(3);
+    expect(await works.health({ timeoutMs: 5_000 })).toMatchObject({ isHealthy: true });
+  });
+
+  test("does not keep a worker from leaving in time", async () => {
+    const works = client();
+    const recorder = new Recorder();
+    await works.work(recorder.options(async () => "done"));
+    await server.kill();
+    const from = performance.now();
+    expect(await works.drain({ timeoutMs: 500 })).toEqual({ left: 0 });
+    await works.close();
+    expect(performance.now() - from).toBeLessThan(3_000);
+    await expect(works.wake(agent)).rejects.toThrow(/closed/);
+  });
+
+  test("when work begins is an error at once, and not a worker that waits in silence", async () => {
+    await server.kill();
+    await expect(client().work(new Recorder().options(async () => "done"))).rejects.toThrow(StoreUnavailableError);
+  });
+});
+
+describe.skipIf(!redisProgram)("Redis that refuses", () => {
+  test("says so without its password", async () => {
+    const server = await RedisServer.start({ isLogged: false, password: "the-right-password" });
+    const url = `redis://user:wr0ng-pa55word@127.0.0.1:${server.port}`;
+    const queues = bullmqQueues({ url, timeoutMs: 300, secrets: [{ id: "a", secret: "s3cret-of-the-signatures" }] });
+    const faults: unknown[] = [];
+    const onFault = (error: unknown): void => void faults.push(error);
+    const work = queues.work({ ...new Recorder().options(async () => "done"), onFault });
+    const thrown = await Promise.allSettled([queues.wake(agent), queues.counts(["web"]), work]);
+    expect(thrown.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    const shown = inspect([thrown, faults, await queues.health({ timeoutMs: 300 }), queues], { depth: 20 });
+    expect(shown).not.toMatch(/wr0ng-pa55word|s3cret-of-the-signatures/);
+    await queues.close();
+    await server.stop();
+  });
+
+  test("nothing, but throws jobs away when it is full, is not used", async () => {
+    const server = await RedisServer.start({ isLogged: false, settings: ["--maxmemory-policy", "allkeys-lru"] });
+    const queues = queuesOn(server);
+    await expect(queues.wake(agent)).rejects.toThrow(InvalidInputError);
+    await expect(queues.wake(agent)).rejects.toThrow("set maxmemory-policy noeviction");
+    await queues.close();
+    await server.stop();
+  });
+
+  test.each([
+    [{}, "takes one of url, client and cluster; 0 are given"],
+    [{ url: "http://localhost" }, "url is no address of Redis"],
+    [{ url: "redis://localhost", prefix: "a{b}" }, "without braces"],
+    [{ url: "redis://localhost", lockMs: 1 }, "lockMs is 1; it takes a whole number from 100"],
+    [{ url: "redis://localhost", secrets: [] }, "at least one { id, secret }"],
+  ])("%o is refused with what would be right", (given, message) => {
+    expect(() => bullmqQueues({ ...SHORT, ...given })).toThrow(message);
+  });
+});

@@ -1,0 +1,159 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
+import type { Queues } from "../../src/queues/index.ts";
+import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
+import { ownQueuePrefix, queuesOn, SHORT } from "../support/bullmq-queues.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+
+const program = fileURLToPath(new URL("dying-worker.ts", import.meta.url));
+
+/** A worker in a process of its own. */
+class DyingWorker {
+  readonly #child: ChildProcessByStdio<null, Readable, null>;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(options: BullmqQueuesOptions, how: "kill" | "hang") {
+    const args = ["--conditions=troupe-source", program, JSON.stringify(options), how];
+    this.#child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
+  }
+
+  /** What it says next; undefined when it says no more. */
+  async says(): Promise<string | undefined> {
+    const { value, done } = await this.#lines.next();
+    return done === true ? undefined : value;
+  }
+
+  async end(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await ended;
+  }
+}
+
+describe.skipIf(!redisProgram)("a worker that dies", () => {
+  let server: RedisServer;
+  let options: BullmqQueuesOptions;
+  let queues: Queues;
+  const workers: DyingWorker[] = [];
+  beforeAll(async () => {
+    server = await RedisServer.start({ isLogged: false });
+  });
+  afterAll(() => server.stop());
+  beforeEach(() => {
+    options = { ...SHORT, url: server.url, prefix: ownQueuePrefix() };
+    queues = queuesOn(server, options);
+  });
+  afterEach(async () => {
+    for (const worker of workers.splice(0)) await worker.end();
+    await queues.close();
+  });
+
+  async function dyingWorker(how: "kill" | "hang"): Promise<DyingWorker> {
+    const worker = new DyingWorker(options, how);
+    workers.push(worker);
+    expect(await worker.says()).toBe("ready");
+    return worker;
+  }
+
+  test("leaves its job to another, which knows of it", async () => {
+    const worker = await dyingWorker("hang");
+    await queues.add("web", toolJob({ callId: "search" }));
+    await queues.wake(agent);
+    expect(new Set([await worker.says(), await worker.says()])).toEqual(new Set(["begun desk-7", "begun search"]));
+    // Asked for while one runs, it is run after it, also when that was on a worker that died.
+    await queues.wake(agent);
+    await worker.end();
+    const from = performance.now();
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    await recorder.until(({ ended }) => ended.length === 3);
+    expect(performance.now() - from).toBeLessThan(5_000);
+    const deaths = recorder.begun.map(({ job, run }) => `${job.kind} ${run.deaths}`);
+    expect(new Set(deaths)).toEqual(new Set(["tool 1", "wake 0", "wake 1"]));
+    expect(recorder.dead).toEqual([]);
+    for (const queue of ["web", "wake"]) {
+      expect(await countsOf(queues, queue, ({ active }) => active === 0)).toMatchObject({ waiting: 0, deaths: 1 });
+    }
+  });
+
+  test.each(["tool", "wake"] as const)("by a %s job is followed by one more, and not by a third", async (kind) => {
+    if (kind === "tool") await queues.add("web", toolJob({ callId: "desk-7" }));
+    else await queues.wake(agent);
+    for (let death = 1; death <= 2; death += 1) {
+      const worker = await dyingWorker("kill");
+      expect(await worker.says()).toBe("begun desk-7");
+      expect(await worker.says()).toBeUndefined();
+    }
+    const from = performance.now();
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    await recorder.until(({ dead }) => dead.length === 1);
+    expect(performance.now() - from).toBeLessThan(5_000);
+    const cause = { code: "worker_died", deaths: 2, message: expect.stringContaining(": 2 times") };
+    expect(recorder.dead).toMatchObject([{ job: { kind, ...agent }, cause }]);
+    const queue = kind === "tool" ? "web" : "wake";
+    await countsOf(queues, queue, ({ dead, active, waiting }) => dead === 1 && active + waiting === 0);
+    expect(await queues.deadLetters(queue)).toMatchObject([{ queue, job: { kind, ...agent }, cause }]);
+    expect(recorder.begun).toEqual([]);
+    // The agent is not barred for it.
+    await queues.wake(agent);
+    await recorder.until(({ ended }) => ended.length === 1);
+    expect(recorder.begun[0]?.run.deaths).toBe(0);
+  });
+
+  test("with a job that may not be repeated: its agent hears of it within 5 seconds, and it is not run again", async () => {
+    const worker = await dyingWorker("hang");
+    await queues.add("web", toolJob({ isRepeatable: false }));
+    expect(await worker.says()).toBe("begun desk-7#1:1:0");
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    await worker.end();
+    const from = performance.now();
+    await recorder.until(({ dead }) => dead.length === 1);
+    expect(performance.now() - from).toBeLessThan(5_000);
+    expect(recorder.dead[0]?.cause).toMatchObject({
+      code: "worker_died",
+      deaths: 1,
+      message: expect.stringContaining("once, and the job may not be repeated"),
+    });
+    await countsOf(queues, "web", ({ dead, active }) => dead === 1 && active === 0);
+    expect(recorder.begun).toEqual([]);
+  });
+
+  test("does not take a cancellation with it", async () => {
+    const worker = await dyingWorker("hang");
+    await queues.add("web", toolJob());
+    expect(await worker.says()).toBe("begun desk-7#1:1:0");
+    await worker.end();
+    expect(await queues.cancel("web", toolJob(), "no more")).toBe("asked");
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    await countsOf(queues, "web", ({ active, waiting, dead }) => active + waiting + dead === 0);
+    expect(recorder.begun).toEqual([]);
+  });
+
+  test("is believed dead when its lock is gone; what still runs in the same process is not begun beside itself", async () => {
+    const recorder = new Recorder();
+    const work = Promise.withResolvers<void>();
+    await queues.work(recorder.options(() => work.promise));
+    await queues.add("web", toolJob({ isRepeatable: false }));
+    await recorder.until(({ begun }) => begun.length === 1);
+    const redis = server.client();
+    const [lock = ""] = await redis.keys(`*${options.prefix}web*:lock`);
+    await redis.del(lock);
+    redis.disconnect();
+    await countsOf(queues, "web", ({ deaths }) => deaths === 1);
+    await countsOf(queues, "web", ({ active }) => active === 1);
+    work.resolve();
+    await countsOf(queues, "web", ({ active, waiting }) => active + waiting === 0);
+    expect(recorder.begun).toHaveLength(1);
+    expect(recorder.dead).toEqual([]);
+  });
+});

@@ -1,0 +1,134 @@
+import { Queue } from "bullmq";
+import type { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
+import { seal } from "../../src/queues/envelope.ts";
+import type { Queues } from "../../src/queues/index.ts";
+import { toolJobIdOf } from "../../src/queues/jobs.ts";
+import { createSigner } from "../../src/queues/signature.ts";
+import { countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
+import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+
+const secrets = [{ id: "2026-11", secret: "a secret that the forger has not" }];
+
+/** Only the genuine one has run, and nobody was told of the others but who looks at the dead letters. */
+function allRefused(...messages: string[]) {
+  const letters = messages.map((message) => ({
+    job: null,
+    code: "refused",
+    message: expect.stringContaining(message),
+  }));
+  const count = messages.length;
+  return { ran: ["genuine"], told: [], left: 0, refused: count, dead: count, letters: expect.arrayContaining(letters) };
+}
+
+describe.skipIf(!redisProgram)("a job that somebody else wrote to Redis", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  let options: BullmqQueuesOptions;
+  let queues: Queues;
+  let forger: Queue;
+  let recorder: Recorder;
+  beforeAll(async () => {
+    server = await RedisServer.start({ isLogged: false });
+    redis = server.client();
+    redis.options.maxRetriesPerRequest = null;
+  });
+  afterAll(async () => {
+    redis.disconnect();
+    await server.stop();
+  });
+  beforeEach(() => {
+    options = { prefix: ownQueuePrefix(), secrets };
+    queues = queuesOn(server, options);
+    forger = new Queue("web", { connection: redis, prefix: `{${options.prefix}web}` });
+    recorder = new Recorder();
+  });
+  afterEach(async () => {
+    await forger.close();
+    await queues.close();
+  });
+
+  /** What has become of so many forged jobs, and of a genuine one that came after them. */
+  async function outcome(forged: number) {
+    await queues.work(recorder.options(async () => "done"));
+    await queues.add("web", toolJob({ callId: "genuine" }));
+    await recorder.until(({ ended }) => ended.length === 1);
+    const count = await countsOf(queues, "web", ({ refused, active }) => refused >= forged && active === 0);
+    const letters = await queues.deadLetters("web");
+    return {
+      ran: recorder.begun.map(({ job }) => job.kind === "tool" && job.callId),
+      told: recorder.dead,
+      left: count.waiting + count.delayed,
+      refused: count.refused,
+      dead: count.dead,
+      letters: letters.map(({ job, cause: { code, message } }) => ({ job, code, message })),
+    };
+  }
+
+  test("is refused when it is not signed, or not with a secret of ours, or is no job", async () => {
+    const job = { kind: "tool" as const, ...toolJob({ callId: "forged" }) };
+    const jobId = toolJobIdOf(job);
+    const ownKey = createSigner([{ id: "2026-11", secret: "a secret that the forger made up" }]);
+    await forger.add("job", { version: 1, job }, { jobId });
+    await forger.add("job", seal("web", job, ownKey), { jobId: `${jobId}a` });
+    await forger.add("job", { shell: "rm -rf /" });
+    await forger.add("job", null);
+    await forger.add("job", { version: 1, job, signature: { keyId: "2026-11", mac: "" } }, { attempts: 50 });
+    const forms = ["no job of this version", "no job of this version"];
+    const signatures = ["it is not signed", "does not fit what it says", "does not fit what it says"];
+    expect(await outcome(5)).toEqual(allRefused(...forms, ...signatures));
+  });
+
+  test("is refused when it was altered, or was signed for another queue or another id", async () => {
+    const job = { kind: "tool" as const, ...toolJob({ callId: "mine" }) };
+    const signed = seal("web", job, createSigner(secrets));
+    await queues.add("web", toolJob({ callId: "altered" }));
+    const key = `{${options.prefix}web}:web:${toolJobIdOf(toolJob({ callId: "altered" }))}`;
+    const data = await redis.hget(key, "data");
+    await redis.hset(key, "data", (data ?? "").replace("desk-7", "desk-8"));
+    await forger.add("job", seal("browser", job, createSigner(secrets)), { jobId: toolJobIdOf(job) });
+    await forger.add("job", signed, { jobId: `${toolJobIdOf(job)}-again` });
+    const messages = ["does not fit what it says", "does not fit what it says", "under the id of another job"];
+    expect(await outcome(3)).toEqual(allRefused(...messages));
+  });
+
+  test("is refused in the end, and holds nobody up, when it cannot even be read", async () => {
+    for (const field of ["data", "opts"]) {
+      const job = await forger.add("job", {}, { jobId: `broken-${field}` });
+      await redis.hset(forger.toKey(job.id ?? ""), field, '{"a":');
+    }
+    expect(await outcome(2)).toEqual(allRefused("no job of this version", "no job of this version"));
+  });
+
+  test("is believed without a secret, but only where it fits", async () => {
+    const open = queuesOn(server, { ...options, secrets: undefined });
+    const job = { kind: "tool" as const, ...toolJob({ callId: "unsigned" }) };
+    await forger.add("job", { version: 1, job }, { jobId: toolJobIdOf(job) });
+    await forger.add("job", { version: 1, job: { ...job, more: "x" } });
+    await open.work(recorder.options(async () => "done"));
+    await recorder.until(({ ended }) => ended.length === 1);
+    expect(await countsOf(open, "web", ({ refused }) => refused === 1)).toMatchObject({ dead: 1 });
+    await open.close();
+  });
+
+  test("keys are replaced without a moment in which jobs are refused", async () => {
+    const next = { id: "2026-12", secret: "the secret that comes after it" };
+    const both = queuesOn(server, { ...options, secrets: [secrets[0] ?? next, next] });
+    const turned = queuesOn(server, { ...options, secrets: [next, secrets[0] ?? next] });
+    const after = queuesOn(server, { ...options, secrets: [next] });
+    for (const [index, adding] of [queues, both, turned].entries()) {
+      await adding.add("web", toolJob({ callId: `call-${index}` }));
+    }
+    await both.work(recorder.options(async () => "done"));
+    await recorder.until(({ ended }) => ended.length === 3);
+    await both.close();
+    const last = new Recorder();
+    await turned.add("web", toolJob({ callId: "last" }));
+    await after.work(last.options(async () => "done"));
+    await last.until(({ ended }) => ended.length === 1);
+    expect(await after.counts(["web"])).toMatchObject([{ dead: 0, refused: 0 }]);
+    await Promise.all([turned.close(), after.close()]);
+  });
+});

@@ -1,0 +1,86 @@
+import { Queue } from "bullmq";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
+import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+
+describe.skipIf(!redisProgram)("in Redis", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await RedisServer.start({ isLogged: false });
+  });
+  afterAll(() => server.stop());
+
+  test("jobs that have ended leave nothing, and queues that are left little", async () => {
+    const prefix = ownQueuePrefix();
+    const queues = queuesOn(server, { prefix, deadLettersKept: 5 });
+    const recorder = new Recorder();
+    const options = recorder.options(async (job) => {
+      if (job.kind === "tool" && job.callId.startsWith("fails")) throw new TypeError("broken");
+    });
+    await queues.work(options);
+    for (let index = 0; index < 100; index += 1) {
+      await queues.add("web", toolJob({ callId: `works-${index}` }), { priority: index % 3 });
+      await queues.wake({ tenant: "default", agentId: `agent-${index}` });
+      if (index < 20) await queues.add("web", toolJob({ callId: `fails-${index}` }));
+    }
+    await recorder.until(({ ended }) => ended.length === 220);
+    await countsOf(queues, "web", ({ active, waiting }) => active + waiting === 0);
+    await countsOf(queues, "wake", ({ active, waiting }) => active + waiting === 0);
+    expect(await queues.health()).toMatchObject({ isHealthy: true });
+    await queues.close();
+    const redis = server.client();
+    const keys = await redis.keys("*");
+    const events = await Promise.all(keys.filter((key) => key.endsWith(":events")).map((key) => redis.xlen(key)));
+    redis.disconnect();
+    expect(keys.every((key) => key.startsWith(`{${prefix}`))).toBe(true);
+    // Five dead letters and, of each of the two queues, its settings, its counters and the events kept back.
+    expect(keys.filter((key) => key.includes(":call.fails-") || key.includes("fails-"))).toHaveLength(5);
+    expect(keys.length).toBeLessThanOrEqual(5 + 2 * 8);
+    expect(Math.max(...events)).toBeLessThan(1_000);
+  });
+
+  test("what one worker has given back another one runs", async () => {
+    const prefix = ownQueuePrefix();
+    const [leaves, stays] = [queuesOn(server, { prefix }), queuesOn(server, { prefix })];
+    const recorder = new Recorder();
+    const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+    const options = recorder.options(async (_job, { leaving }) => {
+      if (recorder.begun.length > 1) return "done";
+      leave();
+      await new Promise((resolve) => leaving.addEventListener("abort", resolve, { once: true }));
+      return "again";
+    });
+    await leaves.work(options);
+    await leaves.wake(agent);
+    await left;
+    await stays.work(options);
+    const from = performance.now();
+    await leaves.drain({ timeoutMs: 5_000 });
+    await recorder.until(({ ended }) => ended.length === 2);
+    expect(performance.now() - from).toBeLessThan(2_000);
+    expect(recorder.begun.map(({ run }) => run.deaths)).toEqual([0, 0]);
+    await Promise.all([leaves.close(), stays.close()]);
+  });
+
+  test("work that a worker leaves lying although it has room is seen", async () => {
+    const prefix = ownQueuePrefix();
+    const queues = queuesOn(server, { prefix });
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    const redis = server.client();
+    const place = new Queue("web", { connection: redis, prefix: `{${prefix}web}` });
+    await place.pause();
+    await queues.add("web", toolJob());
+    expect(await queues.health()).toMatchObject({
+      isHealthy: false,
+      problems: ['jobs wait in queue "web", and none is begun here though there is room'],
+    });
+    await place.resume();
+    await recorder.until(({ ended }) => ended.length === 1);
+    expect(await queues.health()).toMatchObject({ isHealthy: true });
+    await place.close();
+    redis.disconnect();
+    await queues.close();
+  });
+});
