@@ -9,8 +9,8 @@ const warned = new Set<string>();
 
 /**
  * Looks once whether the servers are fit to hold the truth.
- * Throws `UnsupportedError` for a Redis before 6.2 and `InvalidInputError` for one that throws data away when its memory
- * is full. Warns of one that may forget what it has acknowledged, and where it cannot be seen.
+ * Throws `UnsupportedError` for a Redis before 6.2, and `InvalidInputError` for one that throws data away when its memory
+ * is full and for a database that it does not have. Warns of one that may forget what it has acknowledged, and where it cannot be seen.
  */
 export async function checkServers(client: RedisClient): Promise<void> {
   const servers = "slots" in client ? client.nodes("master") : [client];
@@ -18,6 +18,7 @@ export async function checkServers(client: RedisClient): Promise<void> {
 }
 
 async function checkServer(server: Redis): Promise<void> {
+  await checkDatabase(server);
   const facts = await factsOf(server);
   if (!facts) {
     warn(
@@ -45,6 +46,12 @@ async function checkServer(server: Redis): Promise<void> {
       ? "whether Redis syncs every write could not be looked at (CONFIG is refused). Without appendfsync always a sudden end can lose about the last second of acknowledged writes."
       : `Redis does not sync every write (appendfsync is ${sync}): a sudden end can lose ${sync === "everysec" ? "about the last second" : "what the system has not written yet"} of acknowledged writes. Set appendfsync always where none may be lost.`,
   );
+}
+
+/** The client goes on in another database than the one that it was to use, and says nothing. */
+async function checkDatabase(server: Redis): Promise<void> {
+  const { db = 0 } = server.options;
+  if (db !== 0) await server.select(db);
 }
 
 async function factsOf(server: Redis): Promise<ReadonlyMap<string, string> | undefined> {

@@ -3,7 +3,7 @@ import type { Cluster, Redis } from "ioredis";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError, UnsupportedError } from "../errors/index.ts";
 import { checkServers } from "./redis-boot-check.ts";
-import { isMissingScript, isWorthRepeating, translated } from "./redis-errors.ts";
+import { isMissingScript, isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
 import {
   type CheckedOptions,
   clientSettings,
@@ -92,12 +92,26 @@ export class RedisConnection {
   #untilReady(client: RedisClient): Promise<void> {
     if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
     if (this.#readiness) return this.#readiness;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    client.once("ready", () => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const end = (): void => {
+      client.off("ready", onReady);
+      client.off("error", onError);
       this.#readiness = undefined;
+    };
+    const onReady = (): void => {
+      end();
       this.#failure = undefined;
       resolve();
-    });
+    };
+    // Where the server lets nobody in who comes like this, waiting does not help.
+    const onError = (error: unknown): void => {
+      if (isWorthRepeating(nodeErrorOf(error))) return;
+      end();
+      reject(error);
+    };
+    client.on("ready", onReady);
+    client.on("error", onError);
+    promise.catch(() => undefined);
     this.#readiness = promise;
     return promise;
   }

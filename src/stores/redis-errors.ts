@@ -1,4 +1,10 @@
-import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../errors/index.ts";
+import {
+  CorruptRecordError,
+  InvalidInputError,
+  InvariantError,
+  StoreUnavailableError,
+  TroupeError,
+} from "../errors/index.ts";
 
 /** Answers after which the same command may succeed in a moment: the server is starting, failing over or moving keys. */
 const momentary = new Set([
@@ -34,15 +40,17 @@ export function isWorthRepeating(error: unknown): boolean {
   return code === undefined || momentary.has(code);
 }
 
+/** Of a cluster that cannot be reached: what the last one of its nodes said. */
+export function nodeErrorOf(error: unknown): unknown {
+  return error instanceof Error && "lastNodeError" in error ? (error.lastNodeError ?? error) : error;
+}
+
 /** Errors of Redis and of the connection in the package's own words; none of them shows an address or a password. */
-export function translated(error: unknown): unknown {
+export function translated(given: unknown): unknown {
+  const error = nodeErrorOf(given);
   if (error instanceof TroupeError || isDefect(error)) return error;
   const code = replyCode(error);
-  if (code === undefined) {
-    return new StoreUnavailableError("Redis does not answer (the connection broke or cannot be made)", {
-      details: { code: networkCode(error) },
-    });
-  }
+  if (code === undefined) return unreachable(networkCode(error));
   if (momentary.has(code) || lasting.has(code)) {
     return new StoreUnavailableError(
       `Redis refuses the command (${code}: ${meanings[code] ?? "it may work later"}); nothing was written`,
@@ -57,7 +65,19 @@ export function translated(error: unknown): unknown {
       cause: error,
     });
   }
+  if (text.includes("DB index is out of range")) {
+    return new InvalidInputError(
+      'this Redis has no database of the number that it was to use; its setting "databases" tells how many it has, from 0',
+    );
+  }
   return new InvariantError(`a command failed on Redis: ${text}`, { cause: error });
+}
+
+function unreachable(code: string): StoreUnavailableError {
+  const why = /CERT|SIGNATURE|ALTNAME/.test(code)
+    ? "the certificate that it shows is not trusted; give its authority: NODE_EXTRA_CA_CERTS, or a client with tls: { ca }"
+    : "the connection broke or cannot be made";
+  return new StoreUnavailableError(`Redis does not answer (${why})`, { details: { code } });
 }
 
 /** A mistake of ours, not of the connection. */

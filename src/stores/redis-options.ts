@@ -60,8 +60,8 @@ function whereOf({ url, client, cluster }: RedisStoresOptions): CheckedOptions["
     return { nodes: cluster.nodes, options: cluster.options ?? {} };
   }
   const parsed = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed && url !== undefined && ["redis:", "rediss:"].includes(parsed.protocol) && parsed.hostname !== "")
-    return { url };
+  const isAddress = parsed && ["redis:", "rediss:"].includes(parsed.protocol) && parsed.hostname !== "";
+  if (url !== undefined && isAddress && /^(\/\d*)?$/.test(parsed.pathname)) return { url };
   throw new InvalidInputError(
     "url is no address of Redis; it takes redis://[[user]:password@]host[:port][/database] or rediss://…",
   );

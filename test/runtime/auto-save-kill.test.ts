@@ -17,19 +17,24 @@ async function started(runtime: Runtime, agentId: string, autoSave = false) {
 class DyingStores {
   readonly stores: Stores;
   left = Number.POSITIVE_INFINITY;
+  #isDead = false;
 
   constructor(stores: Stores) {
     this.stores = new Proxy(stores, {
       get: (target, name: keyof Stores) => {
         const member = target[name];
-        if (typeof member !== "function" || !changing.has(name)) return member;
+        if (typeof member !== "function" || name === "onForeignWrite" || name === "close") return member;
         const call = member as (...given: unknown[]) => Promise<unknown>;
         return async (...given: unknown[]): Promise<unknown> => {
-          this.left -= 1;
-          return this.left < 0 ? await never : await call.apply(target, given);
+          if (changing.has(name)) this.left -= 1;
+          return this.#isDead || this.left < 0 ? await never : await call.apply(target, given);
         };
       },
     });
+  }
+
+  die(): void {
+    this.#isDead = true;
   }
 }
 
@@ -59,7 +64,7 @@ describeRuntimes("a process that dies while it saves", (stage) => {
       });
       await (left < calls ? loopTurns(20) : save);
       expect(isSaved).toBe(left >= calls);
-      dying.left = 0;
+      dying.die();
       stage().expireLeases();
 
       const next = await stage().open({ agents: [talker()] });

@@ -155,12 +155,17 @@ describeRuntimes("saveState()", (stage) => {
 
   it("again and again while a turn works, each time as it is then", async () => {
     const model = scriptedModel(({ messages }) => (messages.length < 20 ? calling("look") : "the end"));
+    let saved = Promise.withResolvers<void>();
     const look = defineTool({
       name: "look",
       description: "Looks.",
       parameters: z.object({}),
       effect: "none",
-      execute: () => "seen",
+      // No step is over before it was saved once.
+      execute: async () => {
+        await saved.promise;
+        return "seen";
+      },
     });
     const definition = defineAgent({ name: "talker", model, tools: [look], budget: { maxSteps: 20 } });
     const { agent } = await openUnsaved(stage(), definition);
@@ -172,11 +177,13 @@ describeRuntimes("saveState()", (stage) => {
     const seqs: number[] = [];
     while (!isOver) {
       await agent.saveState();
-      const saved = stage().look();
-      const seen = (await entriesOf(saved, "u")).map(({ seq }) => seq);
+      const onlooker = stage().look();
+      const seen = (await entriesOf(onlooker, "u")).map(({ seq }) => seq);
       expect(seen).toEqual(seen.map((_seq, index) => index + 1));
       seqs.push(seen.length);
-      await saved.close();
+      await onlooker.close();
+      saved.resolve();
+      saved = Promise.withResolvers();
       await loopTurns(1);
     }
     expect(await result).toMatchObject({ status: "completed", text: "the end" });

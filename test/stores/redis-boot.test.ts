@@ -13,6 +13,7 @@ describe("options", () => {
     ["no place", {}, /takes one of url, client and cluster; 0 are given/],
     ["two places", { url: "redis://a", cluster: { nodes: [{ port: 1 }] } }, /2 are given/],
     ["no address", { url: "http://user:secret-word@a" }, /^url is no address of Redis; it takes redis:/],
+    ["a database without a number", { url: "redis://a/main" }, /^url is no address of Redis/],
     ["an empty cluster", { cluster: { nodes: [] } }, /cluster.nodes is empty/],
     ["a prefix with braces", { url: "redis://a", prefix: "{a}" }, /prefix is "\{a\}"/],
     ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; it takes whole milliseconds above 0/],

@@ -49,7 +49,8 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     expect(new Set(writes().map((write) => `${write.tenant} ${write.rootAgentId}`))).toEqual(
       new Set([`${TENANT} ${ROOT}`]),
     );
-    expect(writes().flatMap(({ timerAt }) => timerAt ?? [])).toEqual([NOW + 7000]);
+    // The warning comes first, at 80 % of the time.
+    expect(writes().flatMap(({ timerAt }) => timerAt ?? [])).toEqual([NOW + 5600]);
     expect(writes().at(-1)?.posted?.toSorted()).toEqual([ROOT, kid.key.agentId].toSorted());
     await mine.close();
     await theirs.close();

@@ -2,6 +2,7 @@ import type { Agent, Entry, EntryOf, EntryType, Message } from "../../src/index.
 import { textOf } from "../../src/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import type { FakeClock } from "../../src/testing/index.ts";
+import { answered } from "./under-way.ts";
 
 /** Everything that was committed for one agent, in order. */
 export async function entriesOf(stores: Stores, agentId: string): Promise<Entry[]> {
@@ -64,8 +65,10 @@ export async function loopTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await nextLoopTurn();
 }
 
+/** A turn of the event loop is as long as its store needs to answer. */
 async function nextLoopTurn(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   setImmediate(resolve);
   await promise;
+  await answered();
 }

@@ -8,6 +8,7 @@ import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
 import { RedisServer, redisProgram } from "./redis-server.ts";
 import { ownPrefix, storesOn } from "./redis-stores.ts";
+import { noted } from "./under-way.ts";
 
 export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, restored"] as const;
 export type VariantName = (typeof variantNames)[number];
@@ -52,7 +53,7 @@ export interface StagedProcess {
 export interface Stage {
   readonly variant: RuntimeVariant;
   readonly clock: FakeClock;
-  /** Where the stores' files are; undefined in memory. */
+  /** Where the stores' file is; undefined where there is none. */
   readonly folder: string | undefined;
   /** A runtime on the stage's stores; it is shut down after the test. */
   open(options: StagedOptions): Promise<Runtime>;
@@ -141,7 +142,7 @@ class TestStage implements Stage {
   }
 
   #connect(): Stores {
-    if (this.#server) return storesOn(this.#server, { prefix: this.#prefix });
+    if (this.#server) return noted(storesOn(this.#server, { prefix: this.#prefix }));
     return this.#memory ?? sqliteStores(join(this.folder ?? "", "troupe.db"));
   }
 }

@@ -1,0 +1,131 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { StoreUnavailableError } from "../../src/errors/index.ts";
+import type { Stores } from "../../src/stores/index.ts";
+import { type RedisStoresOptions, redisStores } from "../../src/stores/redis.ts";
+import { note } from "../contracts/entry-fixtures.ts";
+import { NOW } from "../contracts/names.ts";
+import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
+
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+
+/** What everything that a store is used for comes down to. */
+async function work(stores: Stores): Promise<void> {
+  const owner = await openAgent(stores);
+  await owner.commit({ entries: [note("one")] });
+  await stores.nextTimerAt();
+  expect(await stores.readAgent(keyOf())).toMatchObject({ agentId: "desk" });
+}
+
+function opened(options: RedisStoresOptions): Stores {
+  const stores = redisStores({ timeoutMs: 1000, ...options });
+  onTestFinished(() => stores.close());
+  return stores;
+}
+
+async function failureOf(stores: Stores): Promise<StoreUnavailableError> {
+  const failure = await stores.readAgent(keyOf()).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(StoreUnavailableError);
+  expect(failure).toMatchObject({ retryable: true });
+  return failure as StoreUnavailableError;
+}
+
+describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
+  let server: RedisServer;
+  let client: Redis;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = server.client();
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await server.stop();
+  });
+  afterEach(() => vi.restoreAllMocks());
+
+  test("a user with a password and no more rights than it needs may do all there is to do", async () => {
+    const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
+    const rights = ["resetchannels", "~mine:*", "&mine:*", "+@all", "-@admin", "-@dangerous", "+info"];
+    await client.call("ACL", "SETUSER", "clerk", "on", ">p%ss word", ...rights);
+    const url = `redis://clerk:${encodeURIComponent("p%ss word")}@127.0.0.1:${server.port}`;
+    const [mine, theirs] = [opened({ url, prefix: "mine:" }), opened({ url, prefix: "mine:" })];
+    const heard = Promise.withResolvers<void>();
+    mine.onForeignWrite((writes) => (writes === "any" ? undefined : heard.resolve()));
+    await work(theirs);
+    expect(emitWarning.mock.calls.map(([message]) => message)).toEqual([expect.stringMatching(/CONFIG is refused/)]);
+    let count = 0;
+    const writing = setInterval(() => void theirs.heartbeat("here", NOW + (count += 1)), 5);
+    onTestFinished(() => clearInterval(writing));
+    await theirs.pause(keyOf(), "ann", NOW);
+    await theirs.resume(keyOf(), "ann", NOW);
+    await heard.promise;
+    const elsewhere = await failureOf(opened({ url, prefix: "theirs:" }));
+    expect(elsewhere).toMatchObject({ details: { code: "NOPERM" } });
+    expect(elsewhere.message).toMatch(/NOPERM: the user may not do this/);
+  });
+
+  test("a wrong password is told as such, and shown to nobody", async () => {
+    await client.call("ACL", "SETUSER", "porter", "on", ">right", "~*", "&*", "+@all");
+    for (const user of ["porter", "nobody"]) {
+      const start = performance.now();
+      const failure = await failureOf(opened({ url: `redis://${user}:secret-word@127.0.0.1:${server.port}` }));
+      expect(failure.message).toMatch(/WRONGPASS: the user or the password is wrong/);
+      expect(failure.details).toEqual({ code: "WRONGPASS" });
+      // Waiting would not help.
+      expect(performance.now() - start).toBeLessThan(900);
+      expect(JSON.stringify(failure) + failure.stack + String(failure.cause)).not.toContain("secret-word");
+    }
+  });
+
+  test("the number in the address is that of the database", async () => {
+    await work(opened({ url: `${server.url}/3`, prefix: "third:" }));
+    const third = new Redis(`${server.url}/3`);
+    onTestFinished(() => third.disconnect());
+    expect((await third.keys("third:*")).length).toBeGreaterThan(0);
+    expect(await client.keys("third:*")).toEqual([]);
+    const nowhere = opened({ url: `${server.url}/99`, prefix: "third:" });
+    await expect(nowhere.readAgent(keyOf())).rejects.toThrow(
+      /this Redis has no database of the number that it was to use/,
+    );
+    expect(await client.keys("third:*")).toEqual([]);
+  });
+
+  test("a replica refuses to write, retryably, and is written to once it is the master", async () => {
+    const replica = await RedisServer.start({ settings: ["--replicaof", "127.0.0.1", String(server.port)] });
+    onTestFinished(() => replica.stop());
+    const stores = opened({ url: replica.url, prefix: "copy:" });
+    const failure = await stores.createAgent(identityOf(), null).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ retryable: true, details: { code: "READONLY" } });
+    expect(String(failure)).toMatch(/READONLY: it is a replica/);
+    const promoted = replica.client();
+    onTestFinished(() => promoted.disconnect());
+    await promoted.call("REPLICAOF", "NO", "ONE");
+    await work(stores);
+  });
+
+  test.skipIf(!hasOpenssl)("TLS: with the certificate's authority; without it, it says why not", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "troupe-tls-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const [key, certificate] = [join(folder, "key.pem"), join(folder, "certificate.pem")];
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+    const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", certificate];
+    execFileSync("openssl", [...made, ...subject], { stdio: "ignore" });
+    const port = await freePort();
+    const files = ["--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate];
+    const settings = ["--tls-port", String(port), ...files, "--tls-auth-clients", "no"];
+    const guarded = await RedisServer.start({ settings });
+    onTestFinished(() => guarded.stop());
+    const failure = await failureOf(opened({ url: `rediss://127.0.0.1:${port}` }));
+    expect(failure.details).toEqual({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
+    expect(failure.message).toMatch(/certificate/);
+    const trusting = new Redis(port, "127.0.0.1", { tls: { ca: readFileSync(certificate) }, lazyConnect: true });
+    await work(opened({ client: trusting }));
+    const plain = await failureOf(opened({ url: `redis://127.0.0.1:${port}` }));
+    expect(plain.details).toMatchObject({ code: expect.any(String) });
+  });
+});

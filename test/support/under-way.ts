@@ -1,0 +1,31 @@
+import type { Stores } from "../../src/stores/index.ts";
+
+const underWay = new Set<Promise<unknown>>();
+
+/** The same stores; what they are asked is known to be under way until it is answered. */
+export function noted(stores: Stores): Stores {
+  return new Proxy(stores, {
+    get: (target, name: keyof Stores) => {
+      const member: unknown = target[name];
+      if (typeof member !== "function") return member;
+      return (...given: unknown[]): unknown => {
+        const answer: unknown = member.apply(target, given);
+        if (answer instanceof Promise) note(answer);
+        return answer;
+      };
+    },
+  });
+}
+
+/** Resolves when all that the stores were asked so far is answered. In memory that is so at once, over a network it is not. */
+export async function answered(): Promise<void> {
+  if (underWay.size > 0) await Promise.allSettled(underWay);
+}
+
+function note(answer: Promise<unknown>): void {
+  underWay.add(answer);
+  const forget = (): void => {
+    underWay.delete(answer);
+  };
+  answer.then(forget, forget);
+}
