@@ -10,6 +10,7 @@ import { type ModelProcess, startModelProcess } from "../../bench/model-process.
 import { jsonLine, rowsOf, table } from "../../bench/report.ts";
 import { interleave, sidesOf } from "../../bench/rounds.ts";
 import { type Scenario, scenarios } from "../../bench/scenario.ts";
+import { medianInterval } from "../../bench/statistics.ts";
 import { studies } from "../../bench/studies/index.ts";
 import { againstThemselves, type Pair, type Plan, type Side } from "../../bench/study.ts";
 
@@ -178,6 +179,8 @@ test("the report gives medians, and their ratio as ours / bare", () => {
     "ratio",
     "±",
     "%",
+    "95",
+    "%",
   ]);
   expect(line?.split(/\s+/)).toEqual([
     "loop-10",
@@ -192,7 +195,16 @@ test("the report gives medians, and their ratio as ours / bare", () => {
     "1.04-2.80",
     "1.33",
     "71.3",
+    "0.60-4.40",
   ]);
+});
+
+test("the median lies between ranks that come closer to it with more values", () => {
+  const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+  expect(medianInterval(upTo(3))).toEqual({ low: 1, high: 3 });
+  const [few, many] = [medianInterval(upTo(25)), medianInterval(upTo(2_501))];
+  expect([few.low, few.high]).toEqual([expect.closeTo(8.3, 1), expect.closeTo(17.7, 1)]);
+  expect([many.low, many.high]).toEqual([expect.closeTo(1_202, 0), expect.closeTo(1_300, 0)]);
 });
 
 describe("the command", () => {
