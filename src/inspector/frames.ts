@@ -1,3 +1,5 @@
+import type { LimitName } from "../budget/index.ts";
+
 /** Version of the Stately inspector's frames that these follow. */
 export const FRAME_VERSION = "0.7.0";
 
@@ -51,3 +53,23 @@ export interface SnapshotFrame extends FrameBase {
 
 /** What goes over the wire, one JSON text each. */
 export type InspectionFrame = ActorFrame | EventFrame | SnapshotFrame;
+
+/** One limit of one account, or an amount that has none. */
+export interface BudgetRow {
+  /** Which of the agent's accounts: `whole life`, `turn 3`, `background of turn 3`. */
+  readonly account: string;
+  readonly limit: LimitName;
+  /** In the limit's own unit: steps, calls, tokens, micro-dollars, milliseconds; of a deadline 0. */
+  readonly used: number;
+  readonly reserved: number;
+  /** The part of `used` whose real amount nobody knows. */
+  readonly unconfirmed: number;
+  /** Null: unlimited. Of a deadline milliseconds since the epoch. */
+  readonly max: number | null;
+}
+
+/** The accounts of one agent as they now stand; no frame of Stately's, and sent only to those who ask for it. */
+export interface BudgetFrame extends FrameBase {
+  readonly type: "troupe.budgets";
+  readonly rows: readonly BudgetRow[];
+}

@@ -1,8 +1,16 @@
 import type { AnyActorRef, InspectionEvent } from "xstate";
 import { systemClock } from "../base/index.ts";
+import type { Overview } from "../runtime/index.ts";
 import { rootOf } from "../state/index.ts";
+import { type BudgetListener, BudgetWatch } from "./budgets.ts";
 import { chartOf, isMachine } from "./chart.ts";
-import { type ActorFrame, FRAME_VERSION, type FrameSnapshot, type InspectionFrame } from "./frames.ts";
+import {
+  type ActorFrame,
+  type BudgetFrame,
+  FRAME_VERSION,
+  type FrameSnapshot,
+  type InspectionFrame,
+} from "./frames.ts";
 import { visibleEvent, visibleSnapshot } from "./visible.ts";
 
 export interface InspectorOptions {
@@ -22,6 +30,14 @@ export interface Inspector {
   frames(): ActorFrame[];
   /** Every frame from now on; the returned function ends it. */
   subscribe(listener: FrameListener): () => void;
+  /** Shows what the agents of a runtime may spend and have spent, too; the returned function ends it. */
+  watch(runtime: { readonly overview: Overview }): () => void;
+  /** The accounts of watched agents. */
+  readonly budgets: {
+    /** One for each agent, as it stands. */
+    frames(): BudgetFrame[];
+    subscribe(listener: BudgetListener): () => void;
+  };
 }
 
 export function createInspector(options: InspectorOptions = {}): Inspector {
@@ -54,6 +70,7 @@ interface Node {
  * 3. What is kept of ended actors is bounded; live ones are as many as the runtime has.
  */
 class InspectionHub implements Inspector {
+  readonly budgets: BudgetWatch;
   readonly #now: () => number;
   readonly #keptEnded: number;
   readonly #nodes = new Map<string, Node>();
@@ -67,6 +84,7 @@ class InspectionHub implements Inspector {
   constructor({ now, keptEnded }: InspectorOptions) {
     this.#now = now ?? (() => systemClock.now());
     this.#keptEnded = keptEnded ?? 200;
+    this.budgets = new BudgetWatch(this.#now);
   }
 
   readonly onInspect = (agentId: string, event: InspectionEvent): void => {
@@ -97,6 +115,10 @@ class InspectionHub implements Inspector {
   subscribe(listener: FrameListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  watch(runtime: { readonly overview: Overview }): () => void {
+    return this.budgets.watch(runtime);
   }
 
   #register(agentId: string, ref: AnyActorRef): void {

@@ -16,12 +16,15 @@ ul { list-style: none; padding-left: 1.2rem; margin: 0; border-left: 1px solid #
 code { font-family: ui-monospace, monospace; }
 .state { border-radius: .3em; padding: 0 .4em; background: #4a7d; color: #fff; white-space: nowrap; }
 .ended > div > .state { background: #8888; }
+.budget { font-size: .85em; margin-left: 1.2rem; }
+.budget.full { color: #c33; }
 .facts { opacity: .7; font-size: .85em; margin-left: .6em; }
 @media (max-width: 50rem) { main { grid-template-columns: 1fr; } }
 `;
 
 export const treeScript = `"use strict";
 const actors = new Map();
+const budgets = new Map();
 const events = [];
 let isDrawn = false;
 
@@ -32,6 +35,7 @@ function stateText(value) {
 }
 
 function take(frame) {
+  if (frame.type === "troupe.budgets") budgets.set(frame.sessionId, frame.rows);
   if (frame.type === "@xstate.actor") {
     actors.set(frame.sessionId, { id: frame.sessionId, name: frame.name, parentId: frame.parentId, snapshot: frame.snapshot });
   }
@@ -65,6 +69,34 @@ function factsOf(context) {
     .join(" · ");
 }
 
+const limitNames = {
+  maxSteps: "steps", maxTreeSteps: "tree steps", maxToolCalls: "tool calls", maxTreeToolCalls: "tree tool calls",
+  maxTokens: "tokens", maxCostMicros: "cost", maxActiveMs: "working time", deadlineAt: "deadline",
+};
+
+function amountText(limit, amount) {
+  if (limit === "maxCostMicros") return "$" + (amount / 1e6).toFixed(6).replace(/0{1,4}$/, "");
+  if (limit === "maxActiveMs") return (amount / 1000).toFixed(1) + " s";
+  return amount.toLocaleString("en-US");
+}
+
+function budgetText(row) {
+  const name = limitNames[row.limit] || row.limit;
+  if (row.limit === "deadlineAt") return row.account + ": deadline " + new Date(row.max).toISOString();
+  const of = row.max === null ? "unlimited" : amountText(row.limit, row.max);
+  const parts = [row.account + ": " + name + " " + amountText(row.limit, row.used) + " of " + of];
+  if (row.reserved > 0) parts.push(amountText(row.limit, row.reserved) + " reserved");
+  if (row.unconfirmed > 0) parts.push(amountText(row.limit, row.unconfirmed) + " unconfirmed");
+  return parts.join(", ");
+}
+
+function budgetLines(rows) {
+  return rows.map((row) => {
+    const full = row.max !== null && row.limit !== "deadlineAt" && row.used + row.reserved >= row.max;
+    return element("div", full ? "budget full" : "budget", budgetText(row));
+  });
+}
+
 function branch(actor, children) {
   const ended = actor.snapshot.status !== "active";
   const item = element("li", ended ? "ended" : "", "");
@@ -72,7 +104,7 @@ function branch(actor, children) {
   line.append(element("code", "", actor.name), " ");
   line.append(element("span", "state", stateText(actor.snapshot.value) || actor.snapshot.status));
   line.append(element("span", "facts", factsOf(actor.snapshot.context)));
-  item.append(line);
+  item.append(line, ...budgetLines(budgets.get(actor.id) || []));
   const below = children.get(actor.id) || [];
   if (below.length > 0) {
     const list = element("ul", "", "");
@@ -98,7 +130,7 @@ function say(text) {
   document.getElementById("status").textContent = text;
 }
 
-const socket = new WebSocket("ws://" + location.host + "/frames" + location.search);
+const socket = new WebSocket("ws://" + location.host + "/frames" + location.search + "&budgets=1");
 socket.onopen = () => say("live");
 socket.onclose = () => say("the connection has ended; this is the last that was seen");
 socket.onmessage = (message) => {

@@ -6,6 +6,7 @@ import { WebSocketServer } from "ws";
 import { InvalidInputError } from "../errors/index.ts";
 import { type Gate, isAdmitted } from "./admission.ts";
 import { FrameClient, mostWaitingBytes } from "./client.ts";
+import type { BudgetFrame, InspectionFrame } from "./frames.ts";
 import { createInspector, type Inspector, type InspectorOptions } from "./hub.ts";
 import { type Page, statelyPage, treePage } from "./page.ts";
 
@@ -23,7 +24,7 @@ export interface InspectorServer {
   readonly url: string;
   /** The same with Stately's page; undefined unless it was allowed. */
   readonly statelyUrl: string | undefined;
-  /** Where a program gets the frames. */
+  /** Where a program gets the frames; with `&budgets=1` behind it also those of budgets. */
   readonly socketUrl: string;
   close(): Promise<void>;
 }
@@ -53,12 +54,15 @@ export async function serveInspector(
     if (sockets.clients.size >= mostClients) return refuse(socket, "503 Service Unavailable");
     sockets.handleUpgrade(request, socket, head, (client) => sockets.emit("connection", client, request));
   });
-  sockets.on("connection", (socket) => {
+  sockets.on("connection", (socket, request: IncomingMessage) => {
     const client = new FrameClient(socket, mostWaiting);
-    const unsubscribe = inspector.subscribe((frame) => client.send(JSON.stringify(frame)));
-    socket.on("close", unsubscribe);
+    const send = (frame: InspectionFrame | BudgetFrame): void => client.send(JSON.stringify(frame));
+    socket.on("close", inspector.subscribe(send));
     socket.on("error", () => client.drop());
-    for (const frame of inspector.frames()) client.send(JSON.stringify(frame));
+    inspector.frames().forEach(send);
+    if (queryOf(request).get("budgets") !== "1") return;
+    socket.on("close", inspector.budgets.subscribe(send));
+    inspector.budgets.frames().forEach(send);
   });
   // Whoever is watched decides how long the process lives.
   server.unref();
@@ -77,13 +81,13 @@ export async function serveInspector(
   };
 }
 
-/** An inspector and its server in one: hand `onInspect` to `createRuntime`. */
+/** An inspector and its server in one: hand `onInspect` to `createRuntime`, and what that gives to `watch`. */
 export async function startInspector(
   options: InspectorServerOptions & InspectorOptions = {},
-): Promise<InspectorServer & Pick<Inspector, "onInspect">> {
+): Promise<InspectorServer & Pick<Inspector, "onInspect" | "watch">> {
   const inspector = createInspector(options);
   const server = await serveInspector(inspector, options);
-  return { ...server, onInspect: inspector.onInspect };
+  return { ...server, onInspect: inspector.onInspect, watch: (runtime) => inspector.watch(runtime) };
 }
 
 async function listen(server: ReturnType<typeof createServer>, port: number): Promise<number> {
@@ -105,9 +109,13 @@ async function listen(server: ReturnType<typeof createServer>, port: number): Pr
 function visitOf(request: IncomingMessage, gate: Gate): { pathname: string; isWelcome: boolean } {
   const { host, origin } = request.headers;
   // Taken apart by hand: a request line may hold anything, and `URL` throws at some of it.
-  const [pathname = "", query = ""] = (request.url ?? "").split("?", 2);
-  const token = new URLSearchParams(query).get("token");
+  const [pathname = ""] = (request.url ?? "").split("?", 1);
+  const token = queryOf(request).get("token");
   return { pathname, isWelcome: isAdmitted({ host, origin, token }, gate) };
+}
+
+function queryOf(request: IncomingMessage): URLSearchParams {
+  return new URLSearchParams((request.url ?? "").split("?", 2)[1] ?? "");
 }
 
 function answer(request: IncomingMessage, response: ServerResponse, gate: Gate): void {

@@ -30,6 +30,12 @@ class PageElement {
       return isLine ? ["  ".repeat(depth) + child.text()] : child.outline(depth + 1);
     });
   }
+  budgets(): string[][] {
+    return this.children.flatMap((child) => {
+      if (typeof child === "string") return [];
+      return child.className.startsWith("budget") ? [[child.className, child.textContent]] : child.budgets();
+    });
+  }
   text(): string {
     const parts = this.children.map((child) => (typeof child === "string" ? child : child.text()));
     return this.textContent + parts.join("");
@@ -61,13 +67,14 @@ function openPage(html: string) {
     receive: (frame: object) => sockets[0]?.onmessage({ data: JSON.stringify(frame) }),
     draw: () => draws.forEach((draw) => draw()),
     tree: () => elements.get("tree")?.outline() ?? [],
+    budgets: () => elements.get("tree")?.budgets() ?? [],
     log: () => elements.get("log")?.text() ?? "",
   };
 }
 
 it("M7: the page draws the tree of actors with their states from the frames", async () => {
   const page = openPage((await visit(server.url)).body);
-  expect(page.url).toBe("ws://127.0.0.1:1/frames?token=t");
+  expect(page.url).toBe("ws://127.0.0.1:1/frames?token=t&budgets=1");
   const inspector = createInspector({ now: () => 0 });
   inspector.subscribe((frame) => page.receive(frame));
   const { runtime, ask } = await watched(inspector);
@@ -82,6 +89,38 @@ it("M7: the page draws the tree of actors with their states from the frames", as
   expect(childDepth).toBeGreaterThan(deskDepth);
   expect(page.log()).toContain("desk#1  turn.ended");
   await runtime.shutdown();
+});
+
+it("M7: the page shows each agent's budgets, and which of them are used up", async () => {
+  const page = openPage((await visit(server.url)).body);
+  expect(page.url).toContain("token=t&budgets=1");
+  page.receive({
+    type: "@xstate.actor",
+    sessionId: "desk",
+    name: "desk",
+    snapshot: { status: "active", value: "busy" },
+  });
+  const row = { account: "turn 1", limit: "maxTokens", used: 1_234, reserved: 500, unconfirmed: 20, max: 20_000 };
+  const none = { reserved: 0, unconfirmed: 0 };
+  const rows = [
+    row,
+    { account: "whole life", limit: "maxCostMicros", used: 420, max: null, ...none },
+    { account: "turn 1", limit: "maxActiveMs", used: 1_500, max: 60_000, ...none },
+    { account: "turn 1", limit: "deadlineAt", used: 0, max: 0, ...none },
+    { account: "<b>turn</b>", limit: "maxSteps", used: 2, max: 2, ...none },
+  ];
+  page.receive({ type: "troupe.budgets", sessionId: "desk", rows });
+  page.draw();
+  expect(page.budgets()).toEqual([
+    ["budget", "turn 1: tokens 1,234 of 20,000, 500 reserved, 20 unconfirmed"],
+    ["budget", "whole life: cost $0.00042 of unlimited"],
+    ["budget", "turn 1: working time 1.5 s of 60.0 s"],
+    ["budget", "turn 1: deadline 1970-01-01T00:00:00.000Z"],
+    ["budget full", "<b>turn</b>: steps 2 of 2"],
+  ]);
+  page.receive({ type: "troupe.budgets", sessionId: "desk", rows: [{ ...row, used: 2_000 }] });
+  page.draw();
+  expect(page.budgets()).toEqual([["budget", "turn 1: tokens 2,000 of 20,000, 500 reserved, 20 unconfirmed"]]);
 });
 
 it("markup in a frame is shown as text", async () => {

@@ -65,6 +65,8 @@ it("F29: a client that never reads is dropped, and the others get everything", a
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
+    watch: () => () => undefined,
+    budgets: { frames: () => [], subscribe: () => () => undefined },
   };
   const server = kept(await serveInspector(source, { mostWaitingBytes: 2_000_000 }));
   const reader = await listenTo(server.socketUrl);

@@ -60,6 +60,7 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
     showCosts: true,
     onInspect: inspector?.onInspect,
   });
+  inspector?.watch(runtime);
   const interrupts = new ChatInterrupts(
     {
       abort: () => session.say(session.abort() ? "Aborting; Ctrl-C again leaves." : "Ctrl-C again, or Ctrl-D, leaves."),

@@ -1,7 +1,10 @@
 import type { InspectionEvent } from "xstate";
+import type { Runtime } from "../../runtime/index.ts";
 
 export interface Inspection {
   readonly onInspect: (agentId: string, event: InspectionEvent) => void;
+  /** Shows the budgets of a runtime's agents too. */
+  watch(runtime: Pick<Runtime, "overview">): void;
   close(): Promise<void>;
 }
 

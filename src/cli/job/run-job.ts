@@ -19,6 +19,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     showCosts: true,
     onInspect: inspector?.onInspect,
   });
+  inspector?.watch(runtime);
   const accounts = () => runtime.accounts(job.rootAgentId);
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts });
   const restore = (): void => reporter.close();
