@@ -10,6 +10,8 @@ export const waiterSchema = z.object({
   place: z.number().int().positive(),
   /** With the least output: where a limit leaves less than this it is refused. */
   least: reservedAmountsSchema,
+  /** What it takes where nothing else is reserved, by what its accounts had used when that came into question last. */
+  need: reservedAmountsSchema,
   /** Accounts on which there was no room for it, at any of its asks. */
   blockedOn: z.array(z.string()),
   /** How often a call was granted that came after it and took room that it waits for. */

@@ -60,7 +60,7 @@ export function reserveInTurn(
   const isShorter = line !== all;
   const own = line.find((one) => one.ask.key === ask.key);
   const wait = (blockedOn: readonly string[], met: MetLimit): ReservedInTurn => {
-    const waiting = waiterOf(chain, ask, blockedOn, own ?? (line.at(-1)?.place ?? 0) + 1);
+    const waiting = waiterOf(chain, ask, { blockedOn, now, wallNow, before: own ?? (line.at(-1)?.place ?? 0) + 1 });
     const entered = own ? line.map((one) => (one === own ? waiting : one)) : [...line, waiting];
     const waits = { granted: false, reason: "mustWait", blockedOn } as const;
     return { outcome: { ...waits, ...met }, accounts: [], line: entered, mayWake: isShorter };
@@ -99,19 +99,24 @@ function hasNoStepLeft({ limits, used }: Account): boolean {
   return used.steps >= maxSteps || used.treeSteps >= maxTreeSteps;
 }
 
-/** `before`: the waiter as it was, or the place of a new one. */
+interface Waits {
+  readonly blockedOn: readonly string[];
+  readonly now: number;
+  readonly wallNow: number;
+  /** The waiter as it was, or the place of a new one. */
+  readonly before: Waiter | number;
+}
+
 function waiterOf(
   chain: readonly Account[],
   { finalAnswer: _last, ...ask }: ReservationAsk,
-  blockedOn: readonly string[],
-  before: Waiter | number,
+  { blockedOn, now, wallNow, before }: Waits,
 ): Waiter {
   const least = leastOf(chain, ask);
-  if (typeof before === "number") {
-    return { ask, place: before, least, blockedOn: [...blockedOn], passed: 0, wokenAt: null };
-  }
-  const all = new Set([...before.blockedOn, ...blockedOn]);
-  return { ask, place: before.place, least, blockedOn: [...all], passed: before.passed, wokenAt: null };
+  const amounts = { ask, least, need: needOf({ ask }, chain, now, wallNow) ?? least, wokenAt: null };
+  if (typeof before === "number") return { ...amounts, place: before, blockedOn: [...blockedOn], passed: 0 };
+  const { place, passed } = before;
+  return { ...amounts, place, blockedOn: [...new Set([...before.blockedOn, ...blockedOn])], passed };
 }
 
 /** A waiter for whom the granted call leaves no room beside it, on these accounts. */
@@ -131,7 +136,7 @@ function passOf(
   const chain = chainOf(waiter, (id) => granted.find((account) => account.id === id) ?? find(id));
   const [only] = shared.length === 1 ? shared : [];
   const hasNotTheLeast = only && !covers(freeOn(only), waiter.least) && isSurelyHeld(waiter, chain, now, wallNow);
-  const need = hasNotTheLeast ? waiter.least : needOf(waiter, chain, now);
+  const need = hasNotTheLeast ? waiter.least : needOf(waiter, chain, now, wallNow);
   const taken = shared.filter((account) => need !== undefined && !covers(freeOn(account), need));
   return taken.length > 0 ? { waiter, accountIds: taken.map(({ id }) => id) } : undefined;
 }

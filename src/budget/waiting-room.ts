@@ -41,10 +41,17 @@ export function chainOf({ ask }: Waiter, find: FindAccount): Account[] {
 }
 
 /** What a waiter would have reserved were nothing reserved; undefined where it would be refused. */
-export function needOf({ ask }: Waiter, accounts: readonly Account[], now: number): ReservedAmounts | undefined {
+export function needOf(
+  { ask }: Pick<Waiter, "ask">,
+  accounts: readonly Account[],
+  now: number,
+  wallNow: number,
+): ReservedAmounts | undefined {
   const free = accounts.map((account) => ({ ...account, reserved: nothingReserved }));
-  const outcome = reserve(free, ask, now);
-  return outcome.granted ? outcome.reservation : undefined;
+  const outcome = reserve(free, ask, now, wallNow);
+  if (!outcome.granted) return undefined;
+  const { tokens, costMicros } = outcome.reservation;
+  return { tokens, costMicros };
 }
 
 /** What the call takes with the least output. */
@@ -59,14 +66,22 @@ export function leastOf(chain: readonly Account[], ask: ReservationAsk): Reserve
  * Whether there surely is no room for it and no limit is used up that would refuse it: a look at a few integers, which is all
  * that most of a long line need.
  */
-export function isSurelyHeld({ ask, least }: Waiter, chain: readonly Account[], now: number, wallNow: number): boolean {
+export function isSurelyHeld(
+  { ask, least, need }: Waiter,
+  chain: readonly Account[],
+  now: number,
+  wallNow: number,
+): boolean {
   let hasRoom = true;
+  let isClamped = false;
   for (const account of chain) {
     if (isUnpriced(account, ask) || gateOf(account, ask, now, wallNow)) return false;
-    if (!covers(leftOn(account), least)) return false;
-    if (!covers(freeOn(account), least)) hasRoom = false;
+    const left = leftOn(account);
+    if (!covers(left, least)) return false;
+    if (!covers(left, need)) isClamped = true;
+    if (!covers(freeOn(account), need)) hasRoom = false;
   }
-  return !hasRoom;
+  return !hasRoom && (!isClamped || chain.some((account) => !covers(freeOn(account), least)));
 }
 
 /** Whether it was told of room so long ago that nothing is kept for it any more. */

@@ -34,24 +34,23 @@ export interface WakeContext {
  * forgotten. To be called when room came free, a limit was used up, or somebody left the line. `now`: steady time.
  */
 export function wakeNext(all: readonly Waiter[], context: WakeContext, now: number, wallNow: number = now): Woken {
-  const line = withoutOverdue(all, now);
   const { find, topId } = context;
+  const { line, mayRefuse } = withNeeds(withoutOverdue(all, now), context, now, wallNow);
   const claimed = new Map<string, Account>();
   const withClaims: FindAccount = (id) => claimed.get(id) ?? find(id);
   /** Accounts on which one that was told will ask. */
   const awaited = new Set<string>();
   const holding: Waiter[] = [];
   const told = new Set<Waiter>();
-  const smallest = smallestOf(line);
-  const mayRefuse = isAnyNearItsEnd(context.changed, line, now, wallNow);
+  const smallest = smallestNeed(line);
   for (const waiter of line) {
     const top = withClaims(topId);
-    // Nothing fits any more, and nobody is refused: the rest of a long line need not be looked at.
-    if (!mayRefuse && top && !hasRoomForAny(top, smallest)) break;
+    // Nobody fits any more, and nobody is refused: the rest of a long line need not be looked at.
+    if (!mayRefuse && top && !covers(freeOn(top), smallest)) break;
     const chain = chainOf(waiter, withClaims);
     const outcome = isSurelyHeld(waiter, chain, now, wallNow) ? undefined : reserve(chain, waiter.ask, now, wallNow);
     const isHeld = outcome?.granted
-      ? holding.some((one) => isBehind(waiter, outcome.reservation, one, { withClaims, awaited, now }))
+      ? holding.some((one) => isBehind(waiter, outcome.reservation, one, { withClaims, awaited, now, wallNow }))
       : outcome === undefined || outcome.reason === "mustWait" || !isRefused(waiter, find, now, wallNow);
     if (isHeld && waiter.passed >= MAX_PASSES) holding.push(waiter);
     if (!isHeld && outcome?.granted) {
@@ -67,32 +66,50 @@ export function wakeNext(all: readonly Waiter[], context: WakeContext, now: numb
   };
 }
 
-/** No call of the line takes less than this. */
-function smallestOf(line: readonly Waiter[]): ReservedAmounts {
-  let tokens = Number.POSITIVE_INFINITY;
-  let costMicros = Number.POSITIVE_INFINITY;
-  for (const { least } of line) {
-    tokens = Math.min(tokens, least.tokens);
-    costMicros = Math.min(costMicros, least.costMicros);
-  }
-  return { tokens, costMicros };
-}
-
-function hasRoomForAny(account: Account, smallest: ReservedAmounts): boolean {
-  return covers(freeOn(account), smallest);
-}
-
-/** Whether some account leaves so little that a call of the line might be refused for good. */
-function isAnyNearItsEnd(accounts: readonly Account[], line: readonly Waiter[], now: number, wallNow: number): boolean {
+/**
+ * What each takes by what its accounts have used now, and whether some call may be refused for good. Both can only have
+ * changed where an account that was changed leaves less than what somebody takes.
+ */
+function withNeeds(
+  line: readonly Waiter[],
+  { changed, find }: WakeContext,
+  now: number,
+  wallNow: number,
+): { readonly line: readonly Waiter[]; readonly mayRefuse: boolean } {
   const largest = { tokens: 0, costMicros: 0 };
-  for (const { least } of line) {
-    largest.tokens = Math.max(largest.tokens, least.tokens);
-    largest.costMicros = Math.max(largest.costMicros, least.costMicros);
+  for (const { need } of line) {
+    largest.tokens = Math.max(largest.tokens, need.tokens);
+    largest.costMicros = Math.max(largest.costMicros, need.costMicros);
   }
-  return accounts.some((account) => {
+  const near = changed.filter((account) => {
     const step = { agentId: account.agentId, opensStep: true };
     return !covers(leftOn(account), largest) || gateOf(account, step, now, wallNow) !== undefined;
   });
+  if (near.length === 0) return { line, mayRefuse: false };
+  let mayRefuse = false;
+  let isSame = true;
+  const ids = new Set(near.map(({ id }) => id));
+  const looked = line.map((waiter) => {
+    const chain = chainOf(waiter, find);
+    if (!chain.some(({ id }) => ids.has(id))) return waiter;
+    const need = needOf(waiter, chain, now, wallNow);
+    if (!need) mayRefuse = true;
+    if (!need || (covers(need, waiter.need) && covers(waiter.need, need))) return waiter;
+    isSame = false;
+    return { ...waiter, need };
+  });
+  return { line: isSame ? line : looked, mayRefuse };
+}
+
+/** No call of the line takes less than this. */
+function smallestNeed(line: readonly Waiter[]): ReservedAmounts {
+  let tokens = Number.POSITIVE_INFINITY;
+  let costMicros = Number.POSITIVE_INFINITY;
+  for (const { need } of line) {
+    tokens = Math.min(tokens, need.tokens);
+    costMicros = Math.min(costMicros, need.costMicros);
+  }
+  return { tokens, costMicros };
 }
 
 /** Whether it would be refused for good also where nobody takes the room and the steps that are kept for those before it. */
@@ -101,20 +118,23 @@ function isRefused(waiter: Waiter, find: FindAccount, now: number, wallNow: numb
   return !outcome.granted && outcome.reason !== "mustWait";
 }
 
+interface WakeState {
+  readonly withClaims: FindAccount;
+  readonly awaited: ReadonlySet<string>;
+  readonly now: number;
+  readonly wallNow: number;
+}
+
 /** Whether the call would have to wait behind one before it that does not fit yet (`reserveInTurn`). */
 function isBehind(
   waiter: Waiter,
   taken: ReservedAmounts,
   one: Waiter,
-  {
-    withClaims,
-    awaited,
-    now,
-  }: { readonly withClaims: FindAccount; readonly awaited: ReadonlySet<string>; readonly now: number },
+  { withClaims, awaited, now, wallNow }: WakeState,
 ): boolean {
   if (one.ask.agentId === waiter.ask.agentId) return false;
   const accounts = chainOf(one, withClaims);
-  const need = needOf(one, accounts, now);
+  const need = needOf(one, accounts, now, wallNow);
   if (!need) return false;
   return accounts.some((account) => {
     if (!one.blockedOn.includes(account.id) || !waiter.blockedOn.includes(account.id)) return false;

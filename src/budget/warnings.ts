@@ -52,24 +52,18 @@ export function newWarnings(
   now: number,
   wallNow: number = now,
 ): { readonly account: Account; readonly warnings: readonly BudgetWarning[] } {
-  let reached: LimitName[] | undefined;
-  const { limits, warned } = account;
-  for (const limit of limitNameSchema.options) {
-    const max = limits[limit];
-    if (max === undefined || max === 0 || warned.includes(limit)) continue;
-    if (isNear(account, limit, max, { now, wallNow })) reached = [...(reached ?? []), limit];
-  }
-  if (!reached) return { account, warnings: [] };
+  const reached = limitNameSchema.options.filter((limit) => {
+    const max = account.limits[limit];
+    return max && !account.warned.includes(limit) && isNear(account, limit, max, now, wallNow);
+  });
+  if (reached.length === 0) return { account, warnings: none };
   const warnings = reached.map((limit) => metLimit(account, limit, now, wallNow));
-  return { account: { ...account, warned: [...warned, ...reached] }, warnings };
+  return { account: { ...account, warned: [...account.warned, ...reached] }, warnings };
 }
 
-function isNear(
-  account: Account,
-  limit: LimitName,
-  max: number,
-  { now, wallNow }: { readonly now: number; readonly wallNow: number },
-): boolean {
+const none: readonly BudgetWarning[] = Object.freeze([]);
+
+function isNear(account: Account, limit: LimitName, max: number, now: number, wallNow: number): boolean {
   if (limit === "deadlineAt") {
     const at = warningAt(account, limit);
     return at !== undefined && wallNow >= at && wallNow < max;

@@ -139,7 +139,9 @@ export class Ledger {
 
   /** Limits of the changed accounts that passed 80 % and were not warned of yet; from now on they were. */
   warn(): readonly BudgetWarning[] {
-    return [...this.#changed].flatMap((id) => this.warnOf(id));
+    const found: BudgetWarning[] = [];
+    for (const id of this.#changed) found.push(...this.warnOf(id));
+    return found;
   }
 
   /** The same of one account, whether or not it was changed. */

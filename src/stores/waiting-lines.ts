@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { type Account, claimsEndAt, type Waiter } from "../budget/index.ts";
 import type { Timer } from "../state/index.ts";
-import type { Tables } from "./tables.ts";
+import type { LineChange, Tables } from "./tables.ts";
+
+const nobody: readonly Waiter[] = Object.freeze([]);
 
 /**
  * The lines of those who wait, as one piece of work sees them.
@@ -28,20 +30,21 @@ export class WaitingLines {
   of(top: Account): readonly Waiter[] {
     const known = this.#now.get(top.id);
     if (known) return known;
-    const line = top.line && top.line.waiting > 0 ? this.#tables.waiters(this.#tenant, top) : [];
+    if (!top.line?.waiting) return nobody;
+    const line = this.#tables.waiters(this.#tenant, top);
     this.#before.set(top.id, line);
     this.#now.set(top.id, line);
     return line;
   }
 
   change(top: Account, line: readonly Waiter[]): void {
-    this.of(top);
+    if (!this.#before.has(top.id)) this.#before.set(top.id, this.of(top));
     this.#now.set(top.id, line);
   }
 
   /** The alarm has come, and is to be set anew where somebody is still to ask. */
   ring(top: Account): void {
-    this.of(top);
+    this.change(top, this.of(top));
     this.#rung.add(top.id);
   }
 
@@ -52,18 +55,11 @@ export class WaitingLines {
 
   /** Writes what has changed of a line; gives the account as it stands then, and the alarm that was set. */
   write(top: Account, rootAgentId: string): { readonly account: Account; readonly timers: readonly Timer[] } {
-    const before = this.#before.get(top.id) ?? [];
+    const before = this.#before.get(top.id) ?? nobody;
     const line = this.of(top);
     const { alarmAt, timers } = this.#alarm(top, line, top.line?.alarmAt ?? null);
     const account = { ...top, line: { waiting: line.length, revision: randomUUID(), alarmAt } };
-    const known = new Set(before);
-    const keys = new Set(line.map(({ ask }) => ask.key));
-    this.#tables.putLine(this.#tenant, rootAgentId, {
-      account,
-      line,
-      put: line.filter((waiter) => !known.has(waiter)),
-      removed: before.flatMap(({ ask }) => (keys.has(ask.key) ? [] : [ask.key])),
-    });
+    this.#tables.putLine(this.#tenant, rootAgentId, { account, line, ...differenceOf(before, line) });
     return { account, timers };
   }
 
@@ -86,6 +82,27 @@ export class WaitingLines {
     if (known !== null) this.#tables.clearTimer({ tenant, agentId }, id);
     return { alarmAt: null, timers: [] };
   }
+}
+
+/** Both are in the order of their places; one that has changed keeps its place. */
+function differenceOf(before: readonly Waiter[], line: readonly Waiter[]): Pick<LineChange, "put" | "removed"> {
+  const put: Waiter[] = [];
+  const removed: string[] = [];
+  let at = 0;
+  for (const waiter of line) {
+    let known = before[at];
+    for (; known && known.place < waiter.place; known = before[at]) {
+      removed.push(known.ask.key);
+      at += 1;
+    }
+    if (known?.place === waiter.place) {
+      at += 1;
+      // The last one's place is given again when it has left.
+      if (known.ask.key !== waiter.ask.key) removed.push(known.ask.key);
+    }
+    if (known !== waiter) put.push(waiter);
+  }
+  return { put, removed: [...removed, ...before.slice(at).map(({ ask }) => ask.key)] };
 }
 
 export function claimTimerId(accountId: string): string {

@@ -8,7 +8,6 @@ import {
   reserveInTurn,
   settle,
   type Waiter,
-  type Woken,
   wakeNext,
 } from "../../src/budget/index.ts";
 import { ask } from "./budget-fixtures.ts";
@@ -32,7 +31,7 @@ class Line {
     }
   }
 
-  ask(who: number, promptTokens: number, outputTokens: number, now: number): Woken[] {
+  ask(who: number, promptTokens: number, outputTokens: number, now: number): readonly (readonly string[])[] {
     const id = `a${who % this.accounts.size}`;
     this.#asked += 1;
     // Some of the asks are those of a call that waits already.
@@ -59,7 +58,7 @@ class Line {
     return mayWake ? this.#wake(now) : [];
   }
 
-  settle(which: number, share: number, now: number): Woken[] {
+  settle(which: number, share: number, now: number): readonly (readonly string[])[] {
     const [reservation] = this.out.splice(which % Math.max(1, this.out.length), 1);
     if (!reservation) return [];
     const tokens = Math.floor(reservation.tokens * share);
@@ -69,14 +68,16 @@ class Line {
     return this.#wake(now);
   }
 
-  /** Gives what was found, and what is found by looking at everybody. */
-  #wake(now: number): Woken[] {
+  /** Who was told, and who is told by looking at everybody anew. */
+  #wake(now: number): readonly (readonly string[])[] {
     const changed = [...this.#changed].flatMap((id) => this.find(id) ?? []);
     this.#changed.clear();
-    const woken = wakeNext(this.line, { topId: "a0", find: this.find, changed }, now);
-    const all = wakeNext(this.line, { topId: "no short way", find: this.find, changed }, now);
-    this.line = woken.line;
-    return [woken, all];
+    const { line, agentIds } = wakeNext(this.line, { topId: "a0", find: this.find, changed }, now);
+    // Of a line of which nothing is known but what each takes at least.
+    const unknown = this.line.map((waiter) => ({ ...waiter, need: waiter.least }));
+    const all = wakeNext(unknown, { topId: "no short way", find: this.find, changed: [] }, now);
+    this.line = line;
+    return [keysOf(line), keysOf(all.line), agentIds, all.agentIds];
   }
 
   readonly find = (id: string): Account | undefined => this.accounts.get(id);
@@ -92,6 +93,11 @@ class Line {
       this.#changed.add(account.id);
     }
   }
+}
+
+/** Keys of those who wait; what each was told of is part of it. */
+function keysOf(line: readonly Waiter[]): string[] {
+  return line.map(({ ask: { key }, wokenAt }) => `${key} ${wokenAt ?? ""}`);
 }
 
 const budget = fc.record(
@@ -121,14 +127,14 @@ test("whoever is told is who would be told by looking at everybody in the line",
   let longest = 0;
   fc.assert(
     fc.property(top, others, moves, (first, rest, played) => {
-      const line = new Line([first, ...rest]);
+      const tree = new Line([first, ...rest]);
       for (const [step, one] of played.entries()) {
         // Some of those who were told are late.
         const now = 1_000 + step * 900;
-        const [woken, all] =
-          "who" in one ? line.ask(one.who, one.prompt, one.output, now) : line.settle(one.which, one.share, now);
-        expect(woken).toEqual(all);
-        longest = Math.max(longest, line.line.length);
+        const [line, all, told, toldOfAll] =
+          "who" in one ? tree.ask(one.who, one.prompt, one.output, now) : tree.settle(one.which, one.share, now);
+        expect([line, told]).toEqual([all, toldOfAll]);
+        longest = Math.max(longest, tree.line.length);
       }
     }),
     { numRuns: 500, seed: 4 },
