@@ -19,6 +19,7 @@ export class BullmqConnection {
   #prompt: Promise<RedisClient> | undefined;
   #patient: Promise<RedisClient> | undefined;
   #check: Promise<void> | undefined;
+  #readiness: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(options: CheckedOptions) {
@@ -71,7 +72,7 @@ export class BullmqConnection {
       this.#prompt.catch(() => (this.#prompt = undefined));
     }
     const client = await this.#prompt;
-    if (client.status !== "ready") await untilReady(client, end);
+    if (client.status !== "ready") await within(end - performance.now(), this.#untilReady(client));
     this.#check ??= checkPolicy(client);
     await within(
       end - performance.now(),
@@ -81,6 +82,18 @@ export class BullmqConnection {
       }),
     );
     return client;
+  }
+
+  /** One promise for all who wait. */
+  #untilReady(client: RedisClient): Promise<void> {
+    if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
+    this.#readiness ??= new Promise((resolve) => {
+      client.once("ready", () => {
+        this.#readiness = undefined;
+        resolve();
+      });
+    });
+    return this.#readiness;
   }
 }
 
@@ -133,17 +146,6 @@ async function loaded(): Promise<{ readonly Cluster: typeof Cluster; readonly Re
     return await import("ioredis");
   } catch (error) {
     throw new UnsupportedError('BullMQ queues need the package "ioredis": npm install ioredis', { cause: error });
-  }
-}
-
-async function untilReady(client: RedisClient, end: number): Promise<void> {
-  if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
-  const { promise, resolve } = Promise.withResolvers<void>();
-  client.once("ready", resolve);
-  try {
-    await within(end - performance.now(), promise);
-  } finally {
-    client.off("ready", resolve);
   }
 }
 

@@ -48,7 +48,8 @@ export class BullmqDesk {
     }
     const works = checkedWork(workOptions);
     this.#isAtWork = true;
-    const { onDead, onFault } = workOptions;
+    const { onDead } = workOptions;
+    const onFault = harmless(workOptions.onFault);
     const around = {
       options: this.#options,
       connection: this.#connection,
@@ -59,9 +60,16 @@ export class BullmqDesk {
       onFault,
     };
     // Whether Redis is there, and may be used, is to be known before anything waits for it.
-    for (const { queue } of works) await this.places.count(queue);
+    try {
+      for (const { queue } of works) await this.places.count(queue);
+    } catch (error) {
+      this.#isAtWork = false;
+      throw error;
+    }
     for (const work of works) this.#workers.set(work.queue, await BullmqWorker.start(work, around));
-    for (const worker of this.#workers.values()) await worker.ready();
+    // One that is not ready in time, since Redis has just gone, begins when it is back.
+    const ready = Promise.all([...this.#workers.values()].map((worker) => worker.ready()));
+    await within(this.#options.timeoutMs, ready).catch((error: unknown) => onFault(translated(error)));
     this.#watchCancels();
   }
 
@@ -155,4 +163,15 @@ export class BullmqDesk {
       for (const [jobId, reason] of reasons) this.#running.cancel(`${queue}/${jobId}`, reason);
     }
   }
+}
+
+/** Whoever is told of faults does not make one. */
+function harmless(onFault: WorkOptions["onFault"]): NonNullable<WorkOptions["onFault"]> {
+  return (fault) => {
+    try {
+      onFault?.(fault);
+    } catch {
+      // It was told.
+    }
+  };
 }

@@ -18,7 +18,7 @@ const WEEK_SECONDS = 7 * 24 * 3_600;
 export class BullmqPlaces {
   readonly #connection: BullmqConnection;
   readonly #options: CheckedOptions;
-  readonly #queues = new Map<string, Queue<Envelope>>();
+  readonly #queues = new Map<string, Promise<Queue<Envelope>>>();
   readonly #used = new Set<string>();
 
   constructor(connection: BullmqConnection, options: CheckedOptions) {
@@ -29,10 +29,6 @@ export class BullmqPlaces {
   /** Queues that this process has added to, looked at or worked on. */
   get used(): readonly string[] {
     return [...this.#used];
-  }
-
-  use(queue: string): void {
-    this.#used.add(queue);
   }
 
   prefixOf(queue: string): string {
@@ -81,12 +77,21 @@ export class BullmqPlaces {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close().catch(() => undefined)));
+    const closed = [...this.#queues.values()].map(async (queue) => (await queue).close());
+    await Promise.allSettled(closed);
   }
 
-  async #place(queue: string): Promise<Queue<Envelope>> {
+  #place(queue: string): Promise<Queue<Envelope>> {
     const known = this.#queues.get(queue);
     if (known) return known;
+    const place = this.#build(queue);
+    this.#queues.set(queue, place);
+    this.#used.add(queue);
+    place.catch(() => this.#queues.delete(queue));
+    return place;
+  }
+
+  async #build(queue: string): Promise<Queue<Envelope>> {
     const { Queue } = await this.#connection.package();
     const client = await this.#connection.run(async (ready) => ready);
     const place = new Queue<Envelope>(queue, {
@@ -97,10 +102,6 @@ export class BullmqPlaces {
     // Whoever sends a command hears of its fault.
     place.on("error", () => undefined);
     await place.waitUntilReady();
-    const first = this.#queues.get(queue);
-    if (first) return first;
-    this.#queues.set(queue, place);
-    this.#used.add(queue);
     return place;
   }
 

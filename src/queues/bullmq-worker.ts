@@ -12,7 +12,8 @@ import type { DeadCause, WorkOptions } from "./ports.ts";
 import type { JobEnd } from "./running-job.ts";
 import type { RunningJobs } from "./running-jobs.ts";
 
-export interface WorkerAround extends Pick<WorkOptions, "onDead" | "onFault"> {
+export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
+  readonly onFault: NonNullable<WorkOptions["onFault"]>;
   readonly options: CheckedOptions;
   readonly connection: BullmqConnection;
   readonly places: BullmqPlaces;
@@ -76,7 +77,7 @@ export class BullmqWorker {
     this.#around = around;
     this.#package = bullmq;
     this.#worker = create((job, token = "") => this.#take(job, token));
-    this.#worker.on("error", (error) => around.onFault?.(faultOf(work.queue, error)));
+    this.#worker.on("error", (error) => around.onFault(faultOf(work.queue, error)));
     this.#worker.on("stalled", (jobId) => this.#noteDeath(jobId));
   }
 
@@ -94,7 +95,7 @@ export class BullmqWorker {
   #noteDeath(jobId: string): void {
     const { marks, onFault } = this.#around;
     this.deaths += 1;
-    marks.repair(this.work.queue, jobId).catch((error: unknown) => onFault?.(translated(error)));
+    marks.repair(this.work.queue, jobId).catch((error: unknown) => onFault(translated(error)));
   }
 
   async #take(job: BullJob<Envelope>, token: string): Promise<void> {
@@ -175,7 +176,7 @@ export class BullmqWorker {
     try {
       return await step;
     } catch (error) {
-      this.#around.onFault?.(translated(error));
+      this.#around.onFault(translated(error));
       const pause = backoffDelay(Math.max(1, job.attemptsStarted), Math.random(), TRY_PAUSES);
       await job.moveToDelayed(Date.now() + pause, token);
       throw new this.#package.DelayedError();

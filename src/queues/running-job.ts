@@ -73,11 +73,16 @@ export class RunningJob {
     try {
       const outcome: unknown = await run({ queue, signal, deaths, leaving: this.#settings.leaving });
       if (outcome === "done") return { type: "done" };
-      if (outcome === "again") return { type: "again" };
+      // What was cancelled or took too long does not come back for it.
+      if (outcome === "again") return this.#isOver() ? this.#endOfStop() : { type: "again" };
       throw new InvariantError('a processor gave neither "done" nor "again"');
     } catch (error) {
       return this.#stopped ? this.#endOfStop() : this.#endOfError(error);
     }
+  }
+
+  #isOver(): boolean {
+    return this.#stopped !== undefined && this.#stopped.why !== "drained";
   }
 
   #endOfStop(): JobEnd {

@@ -153,6 +153,22 @@ export function endsContract(subject: () => QueuesSubject): void {
       expect(recorder.dead).toEqual([]);
     });
 
+    test("is the end also of a job that would go back", async () => {
+      const { client, soon } = subject();
+      const queues = client();
+      const recorder = new Recorder();
+      const options = recorder.options(async (_job, { signal }) => {
+        await abortOf(signal);
+        return "again";
+      });
+      await queues.work(options);
+      await queues.add("web", toolJob());
+      await soon(recorder.until(({ begun }) => begun.length === 1));
+      await queues.cancel("web", toolJob(), "enough");
+      await soon(countsSoon(queues));
+      expect({ begun: recorder.begun.length, dead: recorder.dead }).toEqual({ begun: 1, dead: [] });
+    });
+
     test("gives up one that does not listen", async () => {
       const { client, soon } = subject();
       const queues = client();

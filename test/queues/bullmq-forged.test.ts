@@ -109,7 +109,7 @@ describe.skipIf(!redisProgram)("a job that somebody else wrote to Redis", () => 
     await forger.add("job", { version: 1, job: { ...job, more: "x" } });
     await open.work(recorder.options(async () => "done"));
     await recorder.until(({ ended }) => ended.length === 1);
-    expect(await countsOf(open, "web", ({ refused }) => refused === 1)).toMatchObject({ dead: 1 });
+    expect(await countsOf(open, "web", ({ dead }) => dead === 1)).toMatchObject({ refused: 1 });
     await open.close();
   });
 

@@ -40,6 +40,27 @@ describe.skipIf(!redisProgram)("in Redis", () => {
     expect(Math.max(...events)).toBeLessThan(1_000);
   });
 
+  test("many who begin at once, on many queues, are served by few connections", async () => {
+    const queues = queuesOn(server);
+    const names = Array.from({ length: 20 }, (_, index) => `queue-${index}`);
+    await Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        queues.add(names[index % names.length] ?? "", toolJob({ callId: `call-${index}` })),
+      ),
+    );
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done", names));
+    await recorder.until(({ ended }) => ended.length === 200);
+    const redis = server.client();
+    const connections = String(await redis.client("LIST"))
+      .trim()
+      .split("\n").length;
+    redis.disconnect();
+    // One to ask, one to work, one to look on, and one in which each queue waits for its next job, the agents' too.
+    expect(connections).toBeLessThanOrEqual(3 + names.length + 1);
+    await queues.close();
+  });
+
   test("what one worker has given back another one runs", async () => {
     const prefix = ownQueuePrefix();
     const [leaves, stays] = [queuesOn(server, { prefix }), queuesOn(server, { prefix })];
