@@ -17,7 +17,6 @@ const hints: Readonly<Record<string, string>> = {
 const waysToRedis: Readonly<Record<string, string>> = {
   NOAUTH: "give the password in the address, best in TROUPE_REDIS",
   WRONGPASS: "give the right password in the address, best in TROUPE_REDIS",
-  MOVED: "it is a node of a cluster: give two or more of its nodes, with commas between them",
   ECONNREFUSED: "nothing listens there: start Redis, or give another address",
   ENOTFOUND: "there is no such host: give another address",
 };
@@ -41,12 +40,13 @@ function lineOf(error: unknown): string {
   return `troupe: unexpected error: ${message} (set TROUPE_DEBUG=1 for the stack)`;
 }
 
-function wayOn({ details }: StoreUnavailableError): string {
+function wayOn({ details }: StoreUnavailableError): string | undefined {
   const { path, code } = details;
   if (typeof path === "string") return "another process holds the file; try again in a moment";
-  return (
-    (typeof code === "string" ? waysToRedis[code] : undefined) ?? "try again in a moment; what was committed is kept"
-  );
+  if (typeof code !== "string") return "try again in a moment";
+  // Of a certificate the error itself says what to do.
+  if (/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined;
+  return waysToRedis[code] ?? "try again in a moment; what was committed is kept";
 }
 
 function exitCodeOfError(error: unknown): ExitCode {

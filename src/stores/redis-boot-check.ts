@@ -10,14 +10,15 @@ const warned = new Set<string>();
 /**
  * Looks once whether the servers are fit to hold the truth.
  * Throws `UnsupportedError` for a Redis before 6.2, and `InvalidInputError` for one that throws data away when its memory
- * is full and for a database that it does not have. Warns of one that may forget what it has acknowledged, and where it cannot be seen.
+ * is full, for a database that it does not have and for a node of a cluster that is taken for a server of its own. Warns of one that may forget what it has acknowledged, and where it cannot be seen.
  */
 export async function checkServers(client: RedisClient): Promise<void> {
-  const servers = "slots" in client ? client.nodes("master") : [client];
-  await Promise.all(servers.map((server) => checkServer(server)));
+  const isCluster = "slots" in client;
+  const servers = isCluster ? client.nodes("master") : [client];
+  await Promise.all(servers.map((server) => checkServer(server, isCluster)));
 }
 
-async function checkServer(server: Redis): Promise<void> {
+async function checkServer(server: Redis, isCluster: boolean): Promise<void> {
   await checkDatabase(server);
   const facts = await factsOf(server);
   if (!facts) {
@@ -27,6 +28,11 @@ async function checkServer(server: Redis): Promise<void> {
     return;
   }
   checkVersion(facts.get("redis_version"));
+  if (!isCluster && facts.get("cluster_enabled") === "1") {
+    throw new InvalidInputError(
+      "this Redis is one node of a cluster; give cluster: { nodes } in place of url (on the command line two or more of its nodes, with commas between them)",
+    );
+  }
   const policy = facts.get("maxmemory_policy");
   if (policy !== undefined && policy !== "noeviction") {
     throw new InvalidInputError(

@@ -45,6 +45,17 @@ describe("errors", () => {
     );
   });
 
+  test.each([
+    ["ECONNREFUSED", "nothing listens there: start Redis"],
+    ["NOAUTH", "give the password in the address"],
+    ["OOM", "try again in a moment"],
+  ])("of Redis tell by its answer %s what to do", (code, hint) => {
+    expect(failureOf(new StoreUnavailableError("away", { details: { code } }), {})).toMatchObject({
+      text: expect.stringContaining(hint),
+      exitCode: 1,
+    });
+  });
+
   test("show a stack only when it is asked for", () => {
     const error = new InvariantError("broken");
     expect(failureOf(error, {}).text).not.toContain("\n");

@@ -1,6 +1,6 @@
 // Limits on the command line: named when they stop a turn, a way on, and who may spend what.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCli, workFolder } from "./cli-process.ts";
+import { allotment, answer, question, runCli, workFolder } from "./cli-process.ts";
 
 /** Asks for the tool until it has three results; every call costs 15 tokens. */
 const files = {
@@ -24,7 +24,11 @@ const model = {
   },
 };
 export default defineAgent({ name: "walker", model, tools: [step], maxOutputTokens: 20 });
+export const agent = defineAgent({
+  name: "priced", model: { ...model, provider: "openai", name: "gpt-5-mini" }, tools: [step], maxOutputTokens: 20,
+});
 `,
+  ...allotment,
 };
 
 let folder: ReturnType<typeof workFolder>;
@@ -75,6 +79,33 @@ describe("a budget on the command line", () => {
     const { code, stderr } = await cli("resume", "--max-steps", "2");
     expect(code).toBe(2);
     expect(stderr).toContain("a budget is for one turn: name the agent that it is for");
+  });
+});
+
+describe("the limits of a question", () => {
+  const ask = ["ask", "--files", "notes", "--question", question, "--store", "asked.db"];
+
+  test("are those of `run`: they stop it, and --resume goes on with new ones", async () => {
+    const stopped = await cli(...ask, "--max-steps", "1");
+    expect(stopped.code, stopped.stderr).toBe(3);
+    expect(stopped.stdout).toMatch(/^Stopped: steps_limit, lead, this turn: 1 of 1 steps\.$/m);
+    expect(stopped.stdout).toMatch(/resume ask-\w+ --max-steps 1 --store asked\.db\n/);
+    const resumed = await cli("ask", "--resume", "--max-steps", "9", "--quiet", "--store", "asked.db");
+    expect(resumed.code, resumed.stderr).toBe(0);
+    expect(resumed.stdout).toMatch(answer);
+    const again = await cli("ask", "--resume", "--max-steps", "9", "--store", "asked.db");
+    expect(again.code).toBe(2);
+    expect(again.stderr).toMatch(/the last turn of ask-\w+ is completed, there is nothing to go on with/);
+  });
+});
+
+describe("costs", () => {
+  test("are told by the public prices though no limit on cost binds, now and later", async () => {
+    const store = ["--store", "priced.db"];
+    const run = await cli("run", "walker.mjs", "Walk", "--agent", "priced", "--quiet", ...store);
+    expect(run.stdout).toBe("there after 3 steps\n");
+    // Four calls of 10 and 5 tokens, at 0.25 and 2 dollars a million, each in whole millionths.
+    expect((await cli("show", "--budget", ...store)).stdout).toMatch(/ gpt-5-mini +4 +40 +0 +20 +0 +\$0\.000052$/m);
   });
 });
 
