@@ -35,6 +35,7 @@ function bound(stage: Stage): Stage {
     folder,
     open: (options) => stage.open(options),
     openProcess: (options) => stage.openProcess(options),
+    stored: () => stage.stored(),
     expireLeases: () => stage.expireLeases(),
     look: () => stage.look(),
   };

@@ -12,6 +12,8 @@ import { calling, createGate } from "../support/turn-probes.ts";
 /** A killed process does nothing any more; here its code would go on, so that it must be kept from the world. */
 interface Life {
   isOver: boolean;
+  /** Resolves when the lead waits, where it does: before that the child does not end. */
+  isAwaited?: Promise<unknown>;
 }
 
 const never = createDeferred<never>().promise;
@@ -33,7 +35,9 @@ function team(life: Life, { onEnd, waits = false }: Plan): AgentDefinition {
   });
   const child = scriptedModel(async ({ messages }) => {
     if (life.isOver) return await never;
-    return messages.at(-1)?.role === "tool" ? "gold" : calling("look");
+    if (messages.at(-1)?.role !== "tool") return calling("look");
+    await life.isAwaited;
+    return life.isOver ? await never : "gold";
   });
   const worker = defineAgent({ name: "worker", model: child, tools: [look], budget: { maxTokens: 100_000 } });
   const model = scriptedModel(async ({ messages }) => {
@@ -62,6 +66,8 @@ async function survive(stage: Stage, point: string, hit: number, plan: Plan): Pr
   const agentId = `c-${point}-${hit}`;
   const life: Life = { isOver: false };
   const doomed = await stage.openProcess({ agents: [team(life, plan)] });
+  const begun = createDeferred();
+  if (plan.waits) life.isAwaited = begun.promise;
   const agent = await doomed.runtime.agent("lead", { agentId });
   await agent.start();
   let isStruck = false;
@@ -70,7 +76,10 @@ async function survive(stage: Stage, point: string, hit: number, plan: Plan): Pr
     life.isOver = true;
     doomed.kill();
   };
-  const disarm = armFaultPoints([{ name: point, hit, action: strike }]);
+  const disarm = armFaultPoints([
+    { name: point, hit, action: strike },
+    { name: "wait.begun", hit: 1, action: () => begun.resolve() },
+  ]);
   agent.executeTurn("go").result.catch(() => undefined);
   for (let turn = 0; turn < 4_000 && !isStruck; turn += 1) {
     if (turn % 50 === 49 && (await isAtRest(stage, agentId, plan))) break;

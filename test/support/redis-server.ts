@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -117,6 +117,12 @@ export class RedisServer {
 
   thaw(): void {
     this.#process?.kill("SIGCONT");
+  }
+
+  /** All that it has written down. */
+  stored(): string {
+    const files = readdirSync(this.#folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile());
+    return files.map((file) => readFileSync(join(file.parentPath, file.name), "latin1")).join("");
   }
 
   async stop(): Promise<void> {

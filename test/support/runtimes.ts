@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
@@ -53,8 +53,10 @@ export interface StagedProcess {
 export interface Stage {
   readonly variant: RuntimeVariant;
   readonly clock: FakeClock;
-  /** Where the stores' file is; undefined where there is none. */
+  /** A folder of the test's own, where the file of the stores is, if they have one; undefined in memory. */
   readonly folder: string | undefined;
+  /** Every byte that is stored, as text; empty in memory. */
+  stored(): string;
   /** A runtime on the stage's stores; it is shut down after the test. */
   open(options: StagedOptions): Promise<Runtime>;
   openProcess(options: StagedOptions): Promise<StagedProcess>;
@@ -64,14 +66,20 @@ export interface Stage {
   look(): Stores;
 }
 
-/** Runs a suite over the stores, and over each with every agent discarded and restored after every commit (F34). */
+/**
+ * Runs a suite over the stores, and over each with every agent discarded and restored after every commit (F34). One over
+ * SQLite alone looks into its file, and runs on nothing else.
+ */
 export function describeRuntimes(
   title: string,
   suite: (stage: () => Stage) => void,
   only: readonly RuntimeVariant[] = variantNames,
 ): void {
   const chosen = onRedisToo.has(title) ? ([...only, "redis"] as const) : only;
-  const variants = (isOnRedis ? (["redis"] as const) : chosen).filter((name) => name !== "redis" || redisProgram);
+  const isOfFile = only.every((name) => name.startsWith("sqlite"));
+  const variants = (isOnRedis && !isOfFile ? (["redis"] as const) : chosen).filter(
+    (name) => name !== "redis" || redisProgram,
+  );
   describe.each(variants.map((variant) => ({ variant })))(`${title} ($variant)`, ({ variant }) => {
     let server: RedisServer | undefined;
     let current: TestStage | undefined;
@@ -127,6 +135,12 @@ class TestStage implements Stage {
   expireLeases(): void {
     // In steps, as heartbeats are set one after the other, so that the living ones give theirs.
     for (let passed = 0; passed <= stageLeaseMs; passed += 1_000) this.clock.advance(1_000);
+  }
+
+  stored(): string {
+    if (this.#server) return this.#server.stored();
+    const names = this.folder === undefined ? [] : readdirSync(this.folder);
+    return names.map((name) => readFileSync(join(this.folder ?? "", name), "latin1")).join("");
   }
 
   look(): Stores {
