@@ -163,7 +163,8 @@ export class AgentHandle implements Agent {
 
   /** A turn that ended elsewhere, or whose agent has left this process since, is counted here too. */
   readonly #lookAgain = async (): Promise<void> => {
-    if (this.#live) return;
+    // What a turn came to is told also while the stores are being closed.
+    if (this.#live || this.#core.closed.aborted) return;
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
     this.#seen = undefined;
   };

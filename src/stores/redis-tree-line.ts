@@ -122,7 +122,7 @@ export class TreeLine {
           if (failures >= FAIR_ATTEMPTS && !isLocked) isLocked = await this.#lock();
           if (failures > 1) await delay(1 + backoffDelay(failures, Math.random(), pauses));
         }
-        if (performance.now() > end) throw this.#gaveUp();
+        if (performance.now() > end) throw this.#gaveUp(failures);
       }
     } finally {
       if (isLocked) connection.script(unlockScript, [this.tree.lock], [this.#context.owner]).catch(() => undefined);
@@ -195,12 +195,12 @@ export class TreeLine {
     return answer === "OK";
   }
 
-  #gaveUp(): StoreUnavailableError {
+  #gaveUp(failures: number): StoreUnavailableError {
     const { timeoutMs } = this.#context.connection;
-    return new StoreUnavailableError(
-      `the tree ${this.tree.tag} was changed by others again and again for ${timeoutMs} ms; nothing was written`,
-      { details: { code: "CONTENDED" } },
-    );
+    const why = failures === 0 ? "took too long to read" : "was changed by others again and again";
+    return new StoreUnavailableError(`the tree ${this.tree.tag} ${why}, for ${timeoutMs} ms; nothing was written`, {
+      details: { code: failures === 0 ? "ETIMEDOUT" : "CONTENDED" },
+    });
   }
 }
 

@@ -44,6 +44,22 @@ export function leasesContract(subject: () => Stores): void {
     expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
   });
 
+  test("a process that gave no sign for a day is forgotten; it is told so, and what it held is for others", async () => {
+    const owner = await openAgent(subject());
+    const day = 24 * 60 * 60 * 1000;
+    expect(await subject().heartbeat(here.processId, NOW + 1)).toBe(true);
+    expect(await subject().heartbeat("nobody", NOW)).toBe(false);
+    await subject().registerProcess(elsewhere, NOW + 1 + day);
+    expect(await subject().holder(keyOf())).toMatchObject({ process: { processId: here.processId } });
+    await subject().registerProcess({ ...elsewhere, processId: "later" }, NOW + 2 + day);
+    expect(await subject().heartbeat(here.processId, NOW + 3 + day)).toBe(false);
+    expect(await subject().holder(keyOf())).toBeUndefined();
+    const taken = await subject().acquire(keyOf(), elsewhere.processId, LEASE_MS, NOW + 3 + day);
+    expect(taken).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
+    // It begins again, with the same time as all others.
+    expect(await subject().registerProcess(here, NOW + 4 + day, 4)).toBe(NOW + day);
+  });
+
   test("a process of the same boot that has ended is taken over at once", async () => {
     await subject().createAgent(identityOf(), null);
     const dead = { processId: "dead", pid: endedPid(), bootId: here.bootId };

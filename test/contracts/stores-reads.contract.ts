@@ -18,6 +18,20 @@ async function writeNotes(owner: Owner, count: number): Promise<void> {
 }
 
 export function readsContract(subject: () => Stores): void {
+  test("one account and one timer are read alone, as they are in the lists", async () => {
+    await openAgent(subject(), { turnBudget: { deadline: NOW + 500 } });
+    for (const account of await subject().accounts(TENANT, ROOT)) {
+      expect(await subject().account(TENANT, account.id)).toEqual(account);
+    }
+    const timers = await subject().dueTimers(NOW + 500, 10);
+    expect(timers.length).toBeGreaterThan(0);
+    for (const timer of timers) expect(await subject().timer(timer, timer.id)).toEqual(timer);
+    expect(await subject().account(TENANT, "agent:nobody")).toBeUndefined();
+    expect(await subject().account("another", `agent:${ROOT}`)).toBeUndefined();
+    expect(await subject().timer(keyOf(), "none")).toBeUndefined();
+    expect(await subject().timer(keyOf("nobody"), timers[0]?.id ?? "")).toBeUndefined();
+  });
+
   test("an agent reads back as it was made", async () => {
     const identity = identityOf("full", {
       rootAgentId: "root",

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { createRuntime, defineAgent, defineTool } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { NOW, ROOT } from "../contracts/names.ts";
+import { note } from "../contracts/entry-fixtures.ts";
 import { keyOf, type Owner, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { commandsOf, workOf } from "../support/redis-counts.ts";
@@ -44,11 +45,37 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     for (let count = 0; count < 150; count += 1) await turn();
     const late = await workOf(client, turn);
     // Two steps: the call of the tool, and the answer.
-    expect(early.commands.length).toBeLessThanOrEqual(8);
+    expect(early.commands.length).toBeLessThanOrEqual(6);
     expect(late.commands).toEqual(early.commands);
     expect(late.bytesIn).toBeLessThan(early.bytesIn * 1.1);
     await runtime.shutdown();
     await stores.close();
+  });
+
+  test("is nothing where another process writes to trees that nobody has here, or gives a sign of life", async () => {
+    const prefix = ownPrefix();
+    const [mine, theirs] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
+    const clerk = defineAgent({ name: "clerk", model: scriptedModel("noted") });
+    const runtime = await createRuntime({ agents: [clerk], stores: mine });
+    const agent = await runtime.agent("clerk", { agentId: "c" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    const heard = Promise.withResolvers<void>();
+    const end = mine.onForeignWrite((writes) => {
+      if (writes !== "any" && writes.some(({ rootAgentId }) => rootAgentId === "last")) heard.resolve();
+    });
+    const owner = await openAgent(theirs);
+    await owner.commit();
+    const work = await workOf(client, async () => {
+      for (let count = 0; count < 20; count += 1) await owner.commit({ entries: [note("x")] });
+      await theirs.heartbeat("here", NOW);
+      await openAgent(theirs, { agentId: "last" });
+      await heard.promise;
+    });
+    end();
+    expect(work.commands.filter((name) => !/^eval/.test(name))).toEqual([]);
+    await runtime.shutdown();
+    await theirs.close();
   });
 
   test("is a command for a step's worth of many agents of one tree that come together", async () => {

@@ -28,6 +28,15 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "decisions",
   "pause of an agent that is at rest",
   "waits for others' reservations",
+  "requests of subagents",
+  "a restart",
+  "what was left behind",
+  "a tree after a crash",
+  "working time over several agents and processes",
+  "credentials that resume() brings",
+  "an agent that several processes want, with autoSave: false",
+  "an owner that was silent for longer than its lease",
+  "shutdown",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
