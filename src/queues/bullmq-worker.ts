@@ -25,6 +25,8 @@ export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
 const FAULT_PAUSE_MS = 1_000;
 /** That no count of deaths reaches: what becomes of such a job is decided here, where its agent can be told. */
 const NEVER = 1_000_000_000;
+/** How many ends are remembered, for jobs whose end could not be written down since they had lost their lock. */
+const ENDS_KEPT = 1_000;
 
 type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
 
@@ -32,13 +34,14 @@ type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
  * What takes the jobs of one queue and runs them here.
  * Owns: what becomes of a job in Redis. Does not own: running it, and when to leave.
  * 1. A dead letter is written after the agent was told of it; when the process dies between, it is told again.
- * 2. A job that is taken up here while it still runs here is not begun a second time.
+ * 2. A job that has lost its lock and is taken up here while it still runs here, or has just ended here, is not begun again.
  */
 export class BullmqWorker {
   readonly work: QueueWork;
   readonly #around: WorkerAround;
   readonly #package: Package;
   readonly #worker: Worker<Envelope, void>;
+  readonly #ends = new Set<string>();
   deaths = 0;
   refused = 0;
   begun = 0;
@@ -127,7 +130,7 @@ export class BullmqWorker {
       ? { cancelled: undefined, cause: undefined }
       : await this.#orLater(job, token, marks.of(queue, id));
     if (cause) return this.#bury(job, token, opened.job, cause);
-    if (cancelled !== undefined) return undefined;
+    if (cancelled !== undefined || (deaths > 0 && this.#ends.has(runOf(job)))) return undefined;
     if (!running.has(`${queue}/${id}`) && !mayDieAgain(opened.job, deaths)) {
       return this.#bury(job, token, opened.job, this.#deathCause(deaths));
     }
@@ -147,13 +150,24 @@ export class BullmqWorker {
 
   async #settle(job: BullJob<Envelope>, token: string, work: Job, end: JobEnd): Promise<void> {
     const { stalledCounter: deaths } = job;
-    if (end.type === "done" || end.type === "cancelled") return;
+    if (end.type === "done" || end.type === "cancelled") {
+      this.#noteEnd(runOf(job));
+      return;
+    }
     if (end.type === "again") return this.#giveBack(job, token);
     if (end.type === "dead") return this.#bury(job, token, work, { code: end.code, message: end.message, deaths });
     if (job.attemptsMade + 1 >= MAX_TRIES) {
       return this.#bury(job, token, work, { code: "failed", message: end.message, deaths });
     }
     throw new Error(end.message);
+  }
+
+  #noteEnd(run: string): void {
+    this.#ends.add(run);
+    for (const oldest of this.#ends) {
+      if (this.#ends.size <= ENDS_KEPT) return;
+      this.#ends.delete(oldest);
+    }
   }
 
   async #giveBack(job: BullJob<Envelope>, token: string): Promise<void> {
@@ -196,4 +210,9 @@ export class BullmqWorker {
       message: `the worker that ran it died, or was not heard of for ${lockMs} ms: ${times}`,
     };
   }
+}
+
+/** A job that was added again after its end is another one. */
+function runOf({ id = "", timestamp }: BullJob<Envelope>): string {
+  return `${id}@${timestamp}`;
 }

@@ -139,21 +139,27 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     expect(recorder.begun).toEqual([]);
   });
 
-  test("is believed dead when its lock is gone; what still runs in the same process is not begun beside itself", async () => {
-    const recorder = new Recorder();
-    const work = Promise.withResolvers<void>();
-    await queues.work(recorder.options(() => work.promise));
-    await queues.add("web", toolJob({ isRepeatable: false }));
-    await recorder.until(({ begun }) => begun.length === 1);
-    const redis = server.client();
-    const [lock = ""] = await redis.keys(`*${options.prefix}web*:lock`);
-    await redis.del(lock);
-    redis.disconnect();
-    await countsOf(queues, "web", ({ deaths }) => deaths === 1);
-    await countsOf(queues, "web", ({ active }) => active === 1);
-    work.resolve();
-    await countsOf(queues, "web", ({ active, waiting }) => active + waiting === 0);
-    expect(recorder.begun).toHaveLength(1);
-    expect(recorder.dead).toEqual([]);
-  });
+  test.each(["runs on", "ends at once"])(
+    "is believed dead when its lock is gone; what then %s is not begun again",
+    async (how) => {
+      const recorder = new Recorder();
+      const work = Promise.withResolvers<void>();
+      await queues.work(recorder.options(() => work.promise));
+      await queues.add("web", toolJob({ isRepeatable: false }));
+      await recorder.until(({ begun }) => begun.length === 1);
+      const redis = server.client();
+      const [lock = ""] = await redis.keys(`*${options.prefix}web*:lock`);
+      await redis.del(lock);
+      redis.disconnect();
+      if (how === "ends at once") work.resolve();
+      await countsOf(queues, "web", ({ deaths }) => deaths === 1);
+      work.resolve();
+      await countsOf(queues, "web", ({ active, waiting }) => active + waiting === 0);
+      expect({ begun: recorder.begun.length, dead: recorder.dead }).toEqual({ begun: 1, dead: [] });
+      // Another job it is when it is added again.
+      await queues.add("web", toolJob({ isRepeatable: false }));
+      await recorder.until(({ ended }) => ended.length === 2);
+      expect(recorder.dead).toEqual([]);
+    },
+  );
 });
