@@ -5,7 +5,7 @@ import { jsonLinesOf, type RunEnd, runProcess } from "./processes.ts";
 import type { WorkerLine, WorkerOrders } from "./worker.ts";
 
 /** Longest life of a worker, in milliseconds: a turn that has not ended then is stuck. */
-const WORKER_LIMIT_MS = 60_000;
+const WORKER_LIMIT_MS = 120_000;
 
 /** Spares the many short-lived workers half their start. */
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");

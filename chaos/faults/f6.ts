@@ -7,6 +7,8 @@ import { summaryOf } from "../summary.ts";
 const absences = [1, 3, 8, 12, 60] as const;
 const SHORT_ROUNDS = 2;
 const LONGEST_WORK_MS = 1_500;
+/** The default of the stores: they give up before Redis is back. */
+const TIMEOUT_MS = 5_000;
 
 /** Redis killed, away for so many seconds, and started again. A round is one absence, from the shortest on. */
 export const f6: ChaosScenario = {
@@ -20,6 +22,7 @@ export const f6: ChaosScenario = {
       rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : absences.length),
       roundsABatch: 1,
       mayRefuse: true,
+      timeoutMs: TIMEOUT_MS,
       disturb: async (scene) => {
         await delay(scene.random.between(100, LONGEST_WORK_MS));
         await scene.server.kill();

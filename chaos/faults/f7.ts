@@ -9,8 +9,10 @@ const SHORT_ROUNDS = 1;
 const FROZEN_MS = 20_000;
 const SHORT_FROZEN_MS = 7_000;
 const LONGEST_WORK_MS = 1_500;
+/** The default of the stores: they give up before Redis is back. */
+const TIMEOUT_MS = 5_000;
 /** Of a process, whatever waits meanwhile. */
-const MOST_MEGABYTES = 300;
+const MOST_MEGABYTES = 500;
 
 /** Redis stopped with SIGSTOP: connections stay, answers do not come. A round is one such stop. */
 export const f7: ChaosScenario = {
@@ -24,6 +26,7 @@ export const f7: ChaosScenario = {
       rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS),
       roundsABatch: 1,
       mayRefuse: true,
+      timeoutMs: TIMEOUT_MS,
       disturb: async (scene) => {
         await delay(scene.random.between(100, LONGEST_WORK_MS));
         scene.server.freeze();

@@ -47,7 +47,7 @@ const filled: Omit<Disturbance, "rounds"> = {
 
 /** A command that would write is refused, as one to be tried again. */
 async function refusalFaults({ place }: Scene): Promise<string[]> {
-  const stores = storesAt(place, { timeoutMs: 1_000 });
+  const stores = storesAt(place);
   try {
     const now = Date.now();
     await stores.registerProcess({ processId: "late", pid: process.pid, bootId: "chaos" }, now);

@@ -19,7 +19,7 @@ const AGENTS = 200;
 const LANES = 8;
 const LEASE_MS = 1_000;
 /** Time for bringing everything to its end afterwards, in milliseconds; who needs longer is stuck. */
-const SETTLING_MS = 120_000;
+const SETTLING_MS = 240_000;
 /** Between one process' standing still and the next one's, and how long that takes: sometimes longer than a lease. */
 const LONGEST_GAP_MS = 2_000;
 const LONGEST_STOP_MS = 2_500;

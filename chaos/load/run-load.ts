@@ -23,6 +23,8 @@ export interface Disturbance {
   readonly roundsABatch: number;
   /** Whether commands may be refused, as ones to be tried again. */
   readonly mayRefuse: boolean;
+  /** Of the processes' stores; default: as `storesAt` has it. */
+  readonly timeoutMs?: number | undefined;
   /** Disturbs once; gives what it has found to be wrong itself. */
   disturb(scene: Scene): Promise<readonly string[]>;
 }
@@ -99,6 +101,7 @@ async function runBatch({ folder, servers, server, disturbance, random }: Batch,
     name,
     lanes: LANES,
     leaseMs: LOAD_LEASE_MS,
+    timeoutMs: disturbance.timeoutMs,
     witness,
     stopFile,
   });

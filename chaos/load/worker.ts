@@ -20,6 +20,8 @@ const ordersSchema = z.object({
   /** Turns at a time. */
   lanes: z.int().positive(),
   leaseMs: z.int().positive(),
+  /** How long a command of its stores may take, in milliseconds; default: as `storesAt` has it. */
+  timeoutMs: z.int().positive().optional(),
   witness: z.string(),
   /** It begins nothing more once this file is there. */
   stopFile: z.string(),
@@ -41,7 +43,7 @@ function tell(line: LoadLine): void {
 
 const orders = ordersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
 const { store, ledger, model, leaseMs } = orders;
-const stores = witnessed(storesAt(store), orders.witness);
+const stores = witnessed(storesAt(store, { timeoutMs: orders.timeoutMs }), orders.witness);
 const runtime = await createRuntime({ agents: [chaosTeam(ledger, model)], stores, leaseMs });
 
 async function toItsEnd(agentId: string): Promise<TurnResult> {

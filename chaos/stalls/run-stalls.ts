@@ -7,7 +7,7 @@ import { summaryOf } from "../summary.ts";
 import { runStall, type StallPlan, type StallResult } from "./round.ts";
 
 /** Rounds at a time: most of a round is waiting for the lease to run out. */
-const LANES = 6;
+const LANES = 3;
 /** Draws of a round that has not stood still where it should. */
 const MOST_TRIES = 6;
 

@@ -29,6 +29,8 @@ export async function startRawServer(
       });
     });
   });
+  // Whoever stands still for some seconds finds its connection as it left it.
+  server.keepAliveTimeout = 300_000;
   server.on("connection", (socket) => {
     accepted += 1;
     open += 1;
