@@ -17,7 +17,7 @@ export interface Entrant {
 
 /** Who takes part: the bare loop, or ours on some stores. */
 export interface Contender {
-  /** `bare`, or the stores' name: `memory`, `sqlite`. */
+  /** `bare`, or the stores' name: `memory`, `sqlite`, `redis`. */
   readonly name: string;
   prepare(scenario: Scenario, baseUrl: string): Promise<Entrant>;
 }

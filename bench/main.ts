@@ -1,5 +1,5 @@
 /**
- * `npm run bench`: ours in memory and on SQLite against a bare `openai` loop, interleaved. See README.md beside this file.
+ * `npm run bench`: ours in memory, on SQLite and on Redis against a bare `openai` loop, and against each other, interleaved. See README.md beside this file.
  * Results go to standard output, progress to standard error. Exit codes: 0, 1 (a contender failed), 2 (usage), 130 (Ctrl-C).
  */
 import { parseArgs } from "node:util";
@@ -48,6 +48,11 @@ function readOptions(args: readonly string[]): Options {
 async function run(options: Options, server: ModelProcess): Promise<readonly DetailedRow[]> {
   const rows: DetailedRow[] = [];
   for (const listed of options.chosen) {
+    const lacking = await listed.lacks?.();
+    if (lacking !== undefined) {
+      process.stderr.write(`${listed.name}: skipped: ${lacking}\n`);
+      continue;
+    }
     const study = await listed.load();
     const start = performance.now();
     process.stderr.write(`${study.name}: ${study.title} ... `);

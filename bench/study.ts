@@ -1,7 +1,7 @@
 import type { ModelProcess } from "./model-process.ts";
 
 /** `turns/s` is the only one of which more is better. */
-export type Unit = "turns/s" | "ms/turn" | "ms" | "µs" | "KB/agent";
+export type Unit = "turns/s" | "ms/turn" | "ms" | "µs" | "KB/agent" | "per step";
 
 /** How often each side does its work. Warm-up samples are checked like the others and not counted. */
 export interface Plan {
@@ -32,7 +32,7 @@ export interface Side {
 
 /** One line of the result: `ratio = ours / bare`. Sides that stand in several pairs are measured once a round. */
 export interface Pair {
-  /** `memory`, `sqlite`, or `none` where nothing is stored. */
+  /** `memory`, `sqlite`, `redis`, or `none` where nothing is stored. */
   readonly stores: string;
   /** Tells apart what a study measures in several ways. */
   readonly variant?: string;

@@ -20,7 +20,7 @@ export function commitSide(kind: StoreKind, { times, isReserving }: CommitOption
   return {
     name: `commits on ${kind}${isReserving ? "" : ", no reservation"}`,
     prepare: async () => {
-      const { stores, remove } = openStores(kind);
+      const { stores, remove } = await openStores(kind);
       const child = await openChild(await openAgent(stores, limited), "kid", limited.budget);
       const work = isReserving ? reserveAndSettle : commitNotes;
       const usedTokens = async (): Promise<number> => {
@@ -40,7 +40,7 @@ export function commitSide(kind: StoreKind, { times, isReserving }: CommitOption
         },
         close: async () => {
           await stores.close();
-          remove();
+          await remove();
         },
       };
     },

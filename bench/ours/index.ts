@@ -12,7 +12,10 @@ export const oursInMemory: Contender = contenderOn("memory");
 export const oursOnSqlite: Contender = contenderOn("sqlite");
 
 export function contenderOn(kind: StoreKind, options: SqliteOptions = {}): Contender {
-  return { name: kind, prepare: (scenario, baseUrl) => entrantOn(openStores(kind, options), scenario, baseUrl) };
+  return {
+    name: kind,
+    prepare: async (scenario, baseUrl) => entrantOn(await openStores(kind, options), scenario, baseUrl),
+  };
 }
 
 async function entrantOn({ stores, remove }: OpenStores, scenario: Scenario, baseUrl: string): Promise<Entrant> {
@@ -28,7 +31,7 @@ async function entrantOn({ stores, remove }: OpenStores, scenario: Scenario, bas
     },
     close: async () => {
       await runtime.shutdown();
-      remove();
+      await remove();
     },
   };
 }

@@ -6,7 +6,11 @@ import type { Study } from "../study.ts";
 export interface ListedStudy {
   readonly name: string;
   readonly load: () => Promise<Study>;
+  /** Why it cannot be measured on this machine; undefined where it can. Absent: it always can. */
+  readonly lacks?: () => Promise<string | undefined>;
 }
+
+const lacksRedis = async () => (await import("../ours/open-stores.ts")).lacksRedis();
 
 const agents = { full: 8, quick: 4 };
 
@@ -30,6 +34,21 @@ export const studies: readonly ListedStudy[] = [
         turnsPerSample: 10,
         withFullHistory: false,
       }),
+  },
+  {
+    name: "redis-turn",
+    load: async () => (await import("./redis-turn.ts")).redisTurn,
+    lacks: lacksRedis,
+  },
+  {
+    name: "redis-traffic",
+    load: async () => (await import("./redis-traffic.ts")).redisTraffic,
+    lacks: lacksRedis,
+  },
+  {
+    name: "redis-reserve-settle",
+    load: async () => (await import("./redis-reserve-settle.ts")).redisReserveSettle,
+    lacks: lacksRedis,
   },
   { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
   { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },

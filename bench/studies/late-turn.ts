@@ -64,7 +64,7 @@ function windowed(kind: StoreKind): Contender {
   return {
     name: `${kind}, window`,
     prepare: async () => {
-      const { stores, remove } = openStores(kind);
+      const { stores, remove } = await openStores(kind);
       const definition = defineAgent({
         name: "agent",
         model: instantModel(1),
@@ -80,7 +80,7 @@ function windowed(kind: StoreKind): Contender {
       };
       const close = async (): Promise<void> => {
         await runtime.shutdown();
-        remove();
+        await remove();
       };
       return { open, close };
     },

@@ -64,7 +64,7 @@ function sideOf(kind: StoreKind, { limited, variant, turns }: SideOptions): Side
   return {
     name: `limits ${limited}, ${kind}, ${variant}`,
     prepare: async ({ baseUrl }) => {
-      const { stores, remove } = openStores(kind);
+      const { stores, remove } = await openStores(kind);
       const model =
         variant === "in process"
           ? instantModel(STEPS)
@@ -87,7 +87,7 @@ function sideOf(kind: StoreKind, { limited, variant, turns }: SideOptions): Side
         },
         close: async () => {
           await runtime.shutdown();
-          remove();
+          await remove();
         },
       };
     },

@@ -1,5 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bare } from "../../bench/bare/index.ts";
@@ -210,8 +213,11 @@ test("the median lies between ranks that come closer to it with more values", ()
 describe("the command", () => {
   const main = fileURLToPath(new URL("../../bench/main.ts", import.meta.url));
 
-  async function finish(args: readonly string[], signal?: NodeJS.Signals) {
-    const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  async function finish(args: readonly string[], signal?: NodeJS.Signals, environment: Record<string, string> = {}) {
+    const child = spawn(process.execPath, [main, ...args], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...environment },
+    });
     const output = { stdout: "", stderr: "" };
     child.stdout.on("data", (part: Buffer) => (output.stdout += part.toString()));
     child.stderr.on("data", (part: Buffer) => (output.stderr += part.toString()));
@@ -227,6 +233,16 @@ describe("the command", () => {
     expect(stdout).toBe("");
     expect(stderr).toContain('--only: there is no scenario "nothing".');
     for (const { name } of studies) expect(stderr).toContain(name);
+  });
+
+  test("says what it cannot measure here, and goes on", async () => {
+    const { code, stdout, stderr } = await finish(["--quick", "--only", "redis-traffic", "--json"], undefined, {
+      // A machine that has neither a redis-server nor a way to fetch one.
+      PATH: "",
+      TMPDIR: mkdtempSync(join(tmpdir(), "troupe-bench-test-")),
+    });
+    expect({ code, stdout: JSON.parse(stdout) }).toEqual({ code: 0, stdout: { scenarios: [] } });
+    expect(stderr).toContain("redis-traffic: skipped: there is no redis-server");
   });
 
   test("ends with one line of JSON", async () => {

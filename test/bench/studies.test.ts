@@ -6,12 +6,14 @@ import { sideOf } from "../../bench/conversations.ts";
 import { type ModelProcess, startModelProcess } from "../../bench/model-process.ts";
 import { arithmeticSide, commitSide, objectSide } from "../../bench/ours/accounts.ts";
 import { contenderOn } from "../../bench/ours/index.ts";
+import { trafficSides } from "../../bench/ours/redis-traffic.ts";
 import { interleave, sidesOf } from "../../bench/rounds.ts";
 import { type Scenario, scenarios } from "../../bench/scenario.ts";
 import { idleSides } from "../../bench/studies/idle.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
 import type { Side } from "../../bench/study.ts";
+import { redisProgram } from "../support/redis-server.ts";
 
 let server: ModelProcess;
 
@@ -82,6 +84,25 @@ describe("at a size that takes no time", () => {
     expect(first?.value).toBeLessThan(10);
     // The same process was asked: its processor time is the same to the last digit.
     expect(second?.processorMs).toBe(first?.processorMs);
+  });
+});
+
+describe.skipIf(!redisProgram)("on Redis, at a size that takes no time", () => {
+  test("turns, commits and accounts are the same work as elsewhere", async () => {
+    const commits = [true, false].map((isReserving) => commitSide("redis", { times: 3, isReserving }));
+    expect(await worked([sideOf(loopOfThree(), contenderOn("redis"), 2), ...commits])).toHaveLength(3);
+  });
+
+  test("a later turn sends as many commands as the first, and the figures of a round are of one turn", async () => {
+    const [first, late] = [trafficSides({ turnsBefore: 0 }), trafficSides({ turnsBefore: 4 })];
+    const sides = [first, late].flatMap((one) => [one.commands, one["bytes sent"], one["bytes answered"]]);
+    const samples = await interleave(sides, { plan: { warmUps: 1, rounds: 2 }, server });
+    const valueOf = (side: Side): number => Math.min(...(samples.get(side) ?? []).map(({ value }) => value));
+    expect(valueOf(first.commands)).toBeGreaterThan(0);
+    // The first one reads what is not known yet; less than one command is what alarms may add.
+    expect(valueOf(late.commands)).toBeLessThan(valueOf(first.commands) + 1);
+    expect(valueOf(late["bytes sent"])).toBeGreaterThan(100);
+    expect(samples.get(late.commands)?.[0]?.processorMs).toBe(samples.get(late["bytes sent"])?.[0]?.processorMs);
   });
 });
 
