@@ -105,7 +105,7 @@ export class TreeLine {
     const { connection } = this.#context;
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
-    let isLocked = false;
+    let lockedUntil = 0;
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
@@ -119,13 +119,14 @@ export class TreeLine {
           }
           failures += 1;
           if (applied.type === "changed") learn(session, this.cache, applied.facts);
-          if (failures >= FAIR_ATTEMPTS && !isLocked) isLocked = await this.#lock();
+          if (failures >= FAIR_ATTEMPTS && performance.now() >= lockedUntil) lockedUntil = await this.#lock();
           if (failures > 1) await delay(1 + backoffDelay(failures, Math.random(), pauses));
         }
         if (performance.now() > end) throw this.#gaveUp(failures);
       }
     } finally {
-      if (isLocked) connection.script(unlockScript, [this.tree.lock], [this.#context.owner]).catch(() => undefined);
+      if (lockedUntil > 0)
+        connection.script(unlockScript, [this.tree.lock], [this.#context.owner]).catch(() => undefined);
     }
   }
 
@@ -189,10 +190,12 @@ export class TreeLine {
     }
   }
 
-  async #lock(): Promise<boolean> {
+  /** Until when this process has the tree to itself; 0 while another one has. */
+  async #lock(): Promise<number> {
     const { connection, owner } = this.#context;
+    const asked = performance.now();
     const answer = await connection.run((client) => client.set(this.tree.lock, owner, "PX", LOCK_MS, "NX"));
-    return answer === "OK";
+    return answer === "OK" ? asked + LOCK_MS : 0;
   }
 
   #gaveUp(failures: number): StoreUnavailableError {
