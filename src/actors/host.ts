@@ -162,7 +162,13 @@ export interface Host {
    * discarded and restored here takes up what it had begun.
    */
   readonly world: {
-    run<T>(key: string, signal: AbortSignal, start: (signal: AbortSignal) => Promise<T>): Promise<T>;
+    run<T>(
+      key: string,
+      signal: AbortSignal,
+      start: (signal: AbortSignal) => Promise<T>,
+      /** False: where the agent was another process' meanwhile, so that its code could not go on, it is not made again. */
+      isRepeatable?: boolean,
+    ): Promise<T>;
     has(key: string): boolean;
   };
   /** The live host of this agent: itself, or the one that took its place in this process. */

@@ -98,8 +98,11 @@ export function worldKeyOf(callId: string, attempt: number): string {
 
 async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
   try {
-    const output = await host.world.run(worldKeyOf(call.callId, call.attempt), signal, (worldSignal) =>
-      execute(host, call, tool, worldSignal),
+    const output = await host.world.run(
+      worldKeyOf(call.callId, call.attempt),
+      signal,
+      (worldSignal) => execute(host, call, tool, worldSignal),
+      tool.effect !== "once" && call.gate?.effect !== "once",
     );
     faultPoint("tool.effect");
     if (output instanceof AwaitedChild) {

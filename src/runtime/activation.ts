@@ -66,7 +66,8 @@ export class Activation extends LiveView implements Host {
     this.epoch = epoch;
     this.clock = around.clock;
     this.world = {
-      run: (worldKey, signal, start) => around.world.run(worldKey, signal, () => this.isLost, start),
+      run: (worldKey, signal, start, isRepeatable = true) =>
+        around.world.run(worldKey, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
       has: (worldKey) => around.world.has(worldKey),
     };
     this.background = backgroundDesk(this, around);

@@ -9,7 +9,7 @@ import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
 import { InboxIntake } from "./inbox-intake.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
-import { Succession } from "./succession.ts";
+import { lostToOthers, Succession } from "./succession.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { takeTimer } from "./take-timer.ts";
 import { takeUp } from "./take-up.ts";
@@ -65,7 +65,7 @@ export class LiveAgents implements Attended {
       onLost: (activation) => this.#forget(activation),
       successor: async (activation): Promise<Host> => {
         this.#succession.assertGoesOn(activation);
-        return await this.activate(activation.key);
+        return await this.activate(activation.key).catch(lostToOthers);
       },
     };
   }

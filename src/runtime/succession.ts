@@ -1,4 +1,4 @@
-import { LeaseLostError } from "../errors/index.ts";
+import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
 import type { AgentKey } from "../state/index.ts";
 
 /**
@@ -31,4 +31,10 @@ export class Succession<Live extends { readonly key: AgentKey }> {
     if (!this.#released.has(this.lastOf(live))) return;
     throw new LeaseLostError(`agent ${live.key.agentId} was released by this process`);
   }
+}
+
+/** Rethrows: code of an earlier activation that finds its agent in another process has lost it, whoever gets it back. */
+export function lostToOthers(error: unknown): never {
+  if (!(error instanceof AlreadyOwnedError)) throw error;
+  throw new LeaseLostError(error.message, { cause: error });
 }

@@ -1,9 +1,17 @@
 import { abortable } from "../base/index.ts";
-import { TurnInterruptedError } from "../errors/index.ts";
+import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 
 interface Outside {
   readonly promise: Promise<unknown>;
   readonly controller: AbortController;
+}
+
+/** Who waits for a call. */
+export interface WorldRun {
+  readonly signal: AbortSignal;
+  /** Whether the activation that waits was discarded. */
+  readonly isDiscarded: () => boolean;
+  readonly isRepeatable: boolean;
 }
 
 /**
@@ -13,25 +21,30 @@ interface Outside {
  * Invariants
  * 1. A key is begun at most once while its outcome was not taken: whoever asks again joins.
  * 2. An activation that is discarded lets its calls go on; stopping the work aborts them.
+ * 3. A call that ended because its agent was another process' meanwhile has no outcome: who joined it makes it again, where
+ *    it may be repeated.
  */
 export class World {
   readonly #outside = new Map<string, Outside>();
 
   async run<T>(
     key: string,
-    signal: AbortSignal,
-    isDiscarded: () => boolean,
+    { signal, isDiscarded, isRepeatable }: WorldRun,
     start: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const begun = this.#outside.get(key) ?? this.#begin(key, start);
+    const joined = this.#outside.get(key);
+    const begun = joined ?? this.#begin(key, start);
     try {
       const outcome = await abortable(begun.promise, signal);
       this.#outside.delete(key);
       return outcome as T;
     } catch (error) {
       if (signal.aborted && isDiscarded()) throw error;
-      this.#outside.delete(key);
+      if (this.#outside.get(key) === begun) this.#outside.delete(key);
       if (signal.aborted) begun.controller.abort(signal.reason);
+      else if (joined && isRepeatable && error instanceof LeaseLostError && !isDiscarded()) {
+        return await this.run(key, { signal, isDiscarded, isRepeatable }, start);
+      }
       throw error;
     }
   }
@@ -59,8 +72,10 @@ export class World {
     const controller = new AbortController();
     const promise = start(controller.signal);
     // Whoever takes the outcome sees the error; until then it must not count as unhandled.
-    promise.catch(() => undefined);
     const begun = { promise, controller };
+    promise.catch((error: unknown) => {
+      if (error instanceof LeaseLostError && this.#outside.get(key) === begun) this.#outside.delete(key);
+    });
     this.#outside.set(key, begun);
     return begun;
   }

@@ -202,8 +202,9 @@ test("the report gives medians, and their ratio as ours / bare", () => {
   ]);
 });
 
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
+
 test("the median lies between ranks that come closer to it with more values", () => {
-  const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
   expect(medianInterval(upTo(3))).toEqual({ low: 1, high: 3 });
   const [few, many] = [medianInterval(upTo(25)), medianInterval(upTo(2_501))];
   expect([few.low, few.high]).toEqual([expect.closeTo(8.3, 1), expect.closeTo(17.7, 1)]);
