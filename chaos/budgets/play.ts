@@ -191,7 +191,7 @@ export class Play extends PlayedTree {
     for (const key of this.reference.forgetLate(line, this.now)) this.faults.push(`${key} keeps room for good`);
     for (const lane of this.lanes) {
       const key = lane.state === "gone" ? callOf(lane)?.key : undefined;
-      if (key !== undefined && !line.includes(key)) this.reference.line.delete(key);
+      if (key !== undefined && !line.includes(key)) this.reference.forget(key);
     }
     await this.look(posted);
   }

@@ -182,6 +182,13 @@ export class Reference {
     });
   }
 
+  /** It has lost its place. Its agent's other calls may not have been told: nobody knows which of them was meant. */
+  forget(key: string): void {
+    const holder = this.line.get(key)?.call.holder;
+    this.line.delete(key);
+    for (const waiting of this.line.values()) if (waiting.call.holder === holder) waiting.toldAt = null;
+  }
+
   tell(key: string, now: number): void {
     const waiting = this.line.get(key);
     if (waiting) waiting.toldAt ??= now;
