@@ -107,7 +107,7 @@ export class Play extends PlayedTree {
       this.faults.push(...grantFaults(call, asked.reservation, reference));
       lane.state = "out";
       lane.reservation = asked.reservation;
-      const tooOften = reference.grant(call, { tokens, micros: costMicros }, await this.keysInLine());
+      const tooOften = reference.grant(call, { tokens, micros: costMicros }, await this.keysInLine(), this.now);
       for (const key of tooOften) this.faults.push(`${call.key} passed ${key} once too often`);
       this.#mostAtOnce = Math.max(this.#mostAtOnce, reference.out.size);
     } else if (asked.reason === "mustWait") {

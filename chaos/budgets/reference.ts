@@ -122,7 +122,7 @@ export class Reference {
   }
 
   /** Takes in a granted call, with the keys that wait in the store; gives the keys of those that it has passed once too often. */
-  grant(call: PlainCall, amount: Amount, line: readonly string[]): string[] {
+  grant(call: PlainCall, amount: Amount, line: readonly string[], now: number): string[] {
     const keys = [...this.line.keys()];
     const place = keys.indexOf(call.key);
     const before = new Map(this.chain(call.holder).map((node) => [node, this.reserved(node).tokens > 0]));
@@ -137,9 +137,10 @@ export class Reference {
       if (!waiting || waiting.call.holder === call.holder) return false;
       const size = sizeOf(waiting.call, this.outputOf(waiting.call));
       if (!line.includes(key) || this.isExhausted(waiting.call)) return false;
+      // Where nothing is out, room is kept only for one that was told, and not for ever.
+      const isKept = waiting.toldAt !== null && !this.mayForget(key, now);
       const isPassed = [...before].some(
-        ([node, wasReserved]) =>
-          waiting.blockedOn.has(node) && (wasReserved || waiting.toldAt !== null) && !fits(size, this.free(node)),
+        ([node, wasReserved]) => waiting.blockedOn.has(node) && (wasReserved || isKept) && !fits(size, this.free(node)),
       );
       if (isPassed) waiting.passed += 1;
       this.mostPassed = Math.max(this.mostPassed, waiting.passed);
