@@ -17,7 +17,10 @@ export function isOnRedis(place: string): boolean {
 const PATIENT_MS = 20_000;
 
 /** The stores at a place: the path of a SQLite file, or an address of Redis with the prefix of all keys behind `#`. */
-export function storesAt(place: string, { timeoutMs = PATIENT_MS }: Pick<RedisStoresOptions, "timeoutMs"> = {}): Stores {
+export function storesAt(
+  place: string,
+  { timeoutMs = PATIENT_MS }: Pick<RedisStoresOptions, "timeoutMs"> = {},
+): Stores {
   if (!isOnRedis(place)) return sqliteStores(place);
   const [url = "", prefix = ""] = place.split("#");
   return redisStores({ url, prefix, timeoutMs });
