@@ -12,6 +12,7 @@ import { type AgentRecord, type AgentRequest, type Content, type Message, turnId
 import { abortWithSignal } from "./abort-with-signal.ts";
 import type { Activation } from "./activation.ts";
 import { clearAgent } from "./clear-agent.ts";
+import { provideAuth } from "./provide-auth.ts";
 import { readAgentState, readTrace, readTurn } from "./read-agent.ts";
 import type { Decide } from "./request-types.ts";
 import { requestsBelow } from "./rest-watch.ts";
@@ -135,7 +136,7 @@ export class AgentHandle implements Agent {
 
   async resume({ auth }: ResumeOptions = {}): Promise<void> {
     this.#core.assertOpen();
-    if (auth) await this.#core.provideAuth(this.agentId, auth);
+    if (auth) await provideAuth(this.#core, this.agentId, auth);
     const { stores, clock, live } = this.#core;
     const outcome = await stores.resume(this.#key, "user", clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);

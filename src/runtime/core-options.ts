@@ -1,6 +1,7 @@
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { PriceBook } from "../model/index.ts";
+import type { Part } from "./roles.ts";
 import type { RuntimeOptions } from "./types.ts";
 import type { UnsavedTrees } from "./unsaved-trees.ts";
 
@@ -11,5 +12,6 @@ export interface CoreOptions extends RuntimeOptions {
   readonly clock: Clock;
   readonly leaseMs: number;
   readonly priceBook: PriceBook;
+  readonly part: Part;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
 }

@@ -9,6 +9,7 @@ import { AgentHandle } from "./agent-handle.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
 import type { Decide } from "./request-types.ts";
 import { refuseBackground } from "./refuse-background.ts";
+import { partOf } from "./roles.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
@@ -65,6 +66,7 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
         clock,
         leaseMs: DEFAULT_LEASE_MS,
         definitions,
+        part: partOf({ clock, definitions }),
         priceBook,
       });
       let added = noMessages;

@@ -10,6 +10,7 @@ import { followTree } from "./follow.ts";
 import { refuseBackground } from "./refuse-background.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
+import { partOf } from "./roles.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import type { EventObserver } from "./turn-types.ts";
 import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./types.ts";
@@ -29,6 +30,8 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   }
   const { tenant = DEFAULT_TENANT, clock = systemClock, leaseMs = DEFAULT_LEASE_MS } = options;
   assertId("tenant", tenant);
+  const definitions = collectDefinitions(options.agents);
+  const part = partOf({ ...options, clock, definitions });
   const priceBook = new PriceBook(options.prices, { searchesAlways: options.showCosts === true });
   const durable = options.stores ?? memoryStores();
   const copies = projectionDesk(options, { stores: durable, tenant, clock });
@@ -39,8 +42,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
     onClose: copies && (() => copies.close()),
   });
-  const definitions = collectDefinitions(options.agents);
-  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, priceBook });
+  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, part, priceBook });
   await core.start();
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));

@@ -50,6 +50,7 @@ export class LiveAgents implements Attended {
       clock,
       prices,
       stores: options.stores,
+      queues: options.queues,
       notify: (agentIds) => this.notify(agentIds),
       committer: this.#committer,
       random,

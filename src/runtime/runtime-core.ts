@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Account } from "../budget/index.ts";
-import { InvalidInputError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import type { JobOutcome, Queues, WakeJob } from "../queues/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
 import { currentProcess, type ForeignWrites, isPostedTo } from "../stores/index.ts";
-import type { Auth } from "../tools/index.ts";
 import type { Activation } from "./activation.ts";
 import { Alarms } from "./alarms.ts";
 import { AuthBook } from "./auth-book.ts";
@@ -17,7 +17,7 @@ import { LiveAgents } from "./live-agents.ts";
 import { LiveDesk } from "./live-desk.ts";
 import { PauseWaiters } from "./pause-waiters.ts";
 import { RequestDesk } from "./request-desk.ts";
-import { requestsBelow } from "./rest-watch.ts";
+import type { Part } from "./roles.ts";
 import { SpawnTrees } from "./spawn-trees.ts";
 import { StoreClock } from "./store-clock.ts";
 import type { TurnSource } from "./turn-handle.ts";
@@ -25,6 +25,7 @@ import { resultAtEnd } from "./turn-results.ts";
 import type { TurnRest, TurnResult } from "./turn-types.ts";
 import { TurnWatch } from "./turn-watch.ts";
 import type { UnsavedTrees } from "./unsaved-trees.ts";
+import { beginWork } from "./work-desk.ts";
 
 /**
  * What the handles of one process share.
@@ -41,12 +42,13 @@ export class RuntimeCore implements TurnSource {
   readonly liveDesk: LiveDesk;
   readonly desk: RequestDesk;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly part: Part;
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
   readonly #pauses = new PauseWaiters();
   readonly #alarms: Alarms;
-  readonly #processId = randomUUID();
+  readonly processId = randomUUID();
   readonly #closing = new AbortController();
   readonly closed: AbortSignal = this.#closing.signal;
   readonly #leaseMs: number;
@@ -61,6 +63,7 @@ export class RuntimeCore implements TurnSource {
     this.tenant = tenant;
     this.clock = clock;
     this.definitions = definitions;
+    this.part = options.part;
     this.#leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
@@ -73,17 +76,18 @@ export class RuntimeCore implements TurnSource {
       mayDecide: options.mayDecide,
       notify: (agentIds) => this.live.notify(agentIds),
     });
-    this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.#processId, clock });
+    this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.processId, clock });
     this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
       stores,
+      queues: this.part.queues,
       tenant,
       clock,
       prices: options.priceBook,
       random: options.random ?? Math.random,
       leaseMs,
-      process: currentProcess(this.#processId),
+      process: currentProcess(this.processId),
       definitions,
       bus: this.bus,
       liveDesk: this.liveDesk,
@@ -104,7 +108,7 @@ export class RuntimeCore implements TurnSource {
 
   async start(): Promise<void> {
     const { stores, clock } = this;
-    const self = currentProcess(this.#processId);
+    const self = currentProcess(this.processId);
     await clock.register(stores, self);
     this.#heartbeat = new Heartbeat({
       stores,
@@ -118,6 +122,7 @@ export class RuntimeCore implements TurnSource {
     this.#heartbeat.start();
     await this.#alarms.start();
     this.#stopWatching = this.stores.onForeignWrite((writes) => this.#onForeignWrite(writes));
+    await beginWork({ part: this.part, place: this, wake: (job) => this.#onWake(job) });
   }
 
   shutdown(): Promise<void> {
@@ -139,11 +144,20 @@ export class RuntimeCore implements TurnSource {
     const error = new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start");
     this.#turns.reject(error);
     this.#closing.abort(error);
+    await this.queues.close();
     await this.stores.close();
   }
 
   keyOf(agentId: string): AgentKey {
     return { tenant: this.tenant, agentId };
+  }
+
+  get queues(): Queues {
+    return this.part.queues;
+  }
+
+  notify(agentIds: readonly string[]): void {
+    this.live.notify(agentIds);
   }
 
   // ——— turns ———
@@ -170,25 +184,6 @@ export class RuntimeCore implements TurnSource {
     const posted = outcome.type === "notFound" ? [] : outcome.posted;
     this.live.notify(posted);
     return posted;
-  }
-
-  /**
-   * Credentials for every turn of the agent's tree that asks for them. They stay in this process (row L9), so the turn has to
-   * be carried on here.
-   */
-  async provideAuth(agentId: string, auth: Auth): Promise<void> {
-    const below = await requestsBelow(this.stores, this.tenant, agentId);
-    const requests = below.filter(({ kind }) => kind === "auth");
-    const foreign = requests.find(({ actorId }) => actorId !== null && actorId !== auth.actorId);
-    if (foreign) {
-      throw new InvalidInputError(
-        `turn ${foreign.turnId} runs for "${foreign.actorId}"; credentials of "${auth.actorId}" are not its own`,
-      );
-    }
-    for (const { requestId, turnId } of requests) {
-      const decide = { verdict: "provided", by: auth.actorId } as const;
-      await this.desk.decide(requestId, decide, () => this.auth.keep(turnId, auth));
-    }
   }
 
   parentTurnOf(agentId: string): string | null {
@@ -236,6 +231,11 @@ export class RuntimeCore implements TurnSource {
     this.#alarms.heard(writes);
     this.#turns.lookForAll(writes);
     for (const onlooker of this.#onlookers) onlooker(writes);
+  }
+
+  async #onWake({ agentId }: WakeJob): Promise<JobOutcome> {
+    await this.live.rescue(agentId);
+    return "done";
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

@@ -2,6 +2,7 @@ import type { InspectionEvent } from "xstate";
 import type { Host, Viewers } from "../actors/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { PriceBook } from "../model/index.ts";
+import type { Queues } from "../queues/index.ts";
 import type { AgentIdentity } from "../state/index.ts";
 import type { Committed, Stores } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
@@ -13,6 +14,7 @@ export interface Surroundings<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
   readonly stores: Stores;
+  readonly queues: Queues;
   /** Somebody posted to these agents. */
   notify(agentIds: readonly string[]): void;
   readonly committer: Committer;

@@ -21,6 +21,7 @@ import type { Auth } from "../tools/index.ts";
 import type { Overview } from "./overview.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+import type { RoleOptions } from "./roles.ts";
 import type { EventObserver, Turn, TurnOptions } from "./turn-types.ts";
 
 export interface AuthRequest {
@@ -31,7 +32,7 @@ export interface AuthRequest {
   readonly reason: "restart" | "tool";
 }
 
-export interface RuntimeOptions {
+export interface RuntimeOptions extends RoleOptions {
   /** Definitions that can be started by name; what they can spawn is registered with them. */
   readonly agents: readonly AgentDefinition[];
   /** Where the truth lives. Default: `memoryStores()`. */
