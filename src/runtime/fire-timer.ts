@@ -1,13 +1,15 @@
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Account } from "../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
+import type { Queues } from "../queues/index.ts";
 import { type AgentKey, rootOf, type Timer } from "../state/index.ts";
-import { type AccountAlarm, isDue, isOfWork, type Stores } from "../stores/index.ts";
+import { type AccountAlarm, isDue, isOfWork, type JobAlarm, type Stores } from "../stores/index.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { RequestDesk } from "./request-desk.ts";
 
 export interface TimerPlace {
   readonly stores: Stores;
+  readonly queues: Queues;
   readonly tenant: string;
   readonly clock: { now(): number; elapsed(): number };
   readonly live: LiveAgents;
@@ -25,6 +27,7 @@ type LimitTimer = Extract<Timer, { kind: "limit" }>;
 export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readonly Timer[]> {
   if (timer.tenant !== place.tenant) return [];
   if (timer.kind === "claim" || isWarning(timer, place)) return await hear(place, timer);
+  if (timer.kind === "job") return await addAgain(place, timer);
   if (timer.kind === "request") await place.desk.expire(timer.requestId);
   else await fireInAgent(place, timer);
   return [];
@@ -39,13 +42,26 @@ async function hear(place: TimerPlace, timer: AccountAlarm): Promise<readonly Ti
   return timers;
 }
 
+/** A queued call has not ended: its job may be lost, and one that is there already stays as it is. */
+async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobAlarm): Promise<readonly Timer[]> {
+  const { tenant, agentId } = timer;
+  const { timers, jobs = [] } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  for (const { queue, callId, attempt, isRepeatable, priority } of jobs) {
+    await queues.add(queue, { tenant, agentId, callId, attempt, isRepeatable }, { priority });
+  }
+  return timers;
+}
+
 /** The limit itself is still to come. */
 function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
   if (timer.kind !== "limit" || timer.limitAt === undefined) return false;
   return timer.limitAt > (isOfWork(timer) ? clock.elapsed() : clock.now());
 }
 
-async function fireInAgent(place: TimerPlace, timer: Exclude<Timer, { kind: "request" | "claim" }>): Promise<void> {
+async function fireInAgent(
+  place: TimerPlace,
+  timer: Exclude<Timer, { kind: "request" | "claim" | "job" }>,
+): Promise<void> {
   try {
     const key = place.keyOf(timer.agentId);
     const live = place.live.get(key);

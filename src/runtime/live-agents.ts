@@ -147,7 +147,7 @@ export class LiveAgents implements Attended {
     this.#inboxes.take(activation, item);
   }
 
-  async takeTimer(activation: Activation, timer: Exclude<Timer, { kind: "request" | "claim" }>): Promise<void> {
+  async takeTimer(activation: Activation, timer: Exclude<Timer, { kind: "request" | "claim" | "job" }>): Promise<void> {
     this.notify(await takeTimer(this.#options.stores, activation, timer));
   }
 
@@ -168,7 +168,7 @@ export class LiveAgents implements Attended {
   }
 
   #giveBack({ key, epoch, clock }: Activation): Promise<boolean> {
-    return this.#options.stores.release(key, epoch, { isLeaving: true, steady: clock.elapsed() });
+    return this.#options.stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
   }
 
   /** As `leave`, unless the inbox holds something new: then false, and the agent lives on. */

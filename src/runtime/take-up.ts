@@ -22,15 +22,13 @@ export interface TakeUpSource {
  */
 export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<ActivationStart> {
   const { stores, clock, leaseMs, process, definitions, auth } = source;
-  const lease = acquired(await stores.acquire(key, process.processId, leaseMs, clock.elapsed()), key);
+  const isKnown = (name: string): boolean => definitions.has(name);
+  const taken = await stores.acquire(key, process.processId, leaseMs, clock.elapsed(), isKnown);
+  const lease = acquired(taken, key);
   const { record, epoch, seq, at } = lease;
   try {
     const definition = definitions.get(record.definition.name);
-    if (!definition) {
-      throw new NotFoundError(
-        `agent "${key.agentId}" runs the definition "${record.definition.name}", which this runtime was not given`,
-      );
-    }
+    if (!definition) throw unknownDefinition(key, record.definition.name);
     const fold = new MachineFold(record.checkpoint);
     const rows = await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1);
     for (const row of rows) for (const entry of row.entries) fold.apply(entry);
@@ -41,7 +39,7 @@ export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<Activ
     return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };
   } catch (error) {
     // Also while something waits in its inbox: that is for whoever can run it.
-    await stores.release(key, epoch, { isLeaving: true, steady: clock.elapsed() });
+    await stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
     throw error;
   }
 }
@@ -49,8 +47,13 @@ export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<Activ
 function acquired(lease: AcquireOutcome, key: AgentKey): Extract<AcquireOutcome, { type: "acquired" }> {
   if (lease.type === "acquired") return lease;
   if (lease.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  if (lease.type === "unknown") throw unknownDefinition(key, lease.definition);
   const { by, epoch } = lease;
   throw new AlreadyOwnedError(`agent "${key.agentId}" is run by process ${by.pid}`, {
     details: { pid: by.pid, epoch },
   });
+}
+
+function unknownDefinition({ agentId }: AgentKey, name: string): NotFoundError {
+  return new NotFoundError(`agent "${agentId}" runs the definition "${name}", which this runtime was not given`);
 }

@@ -69,6 +69,7 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
     }
     case "child.ended":
     case "child.reported":
+    case "call.ended":
     case "budget.freed":
     case "budget.warning":
       // Only owners post these, and the owner is here.

@@ -109,7 +109,13 @@ export class UnsavedKeeper {
     });
   }
 
-  async acquire(key: AgentKey, processId: string, leaseMs: number, steady: number): Promise<AcquireOutcome> {
+  async acquire(
+    key: AgentKey,
+    processId: string,
+    leaseMs: number,
+    steady: number,
+    isKnown?: (definitionName: string) => boolean,
+  ): Promise<AcquireOutcome> {
     const text = rootText(key);
     await this.#moves.get(text)?.catch(() => undefined);
     if (this.#wanted.has(text) && !this.#trees.has(text)) {
@@ -117,7 +123,7 @@ export class UnsavedKeeper {
       // Who has the root has the tree; a descendant may still be for us.
       if (refused && key.agentId === rootOf(key.agentId)) return refused;
     }
-    return await this.route(key).acquire(key, processId, leaseMs, steady);
+    return await this.route(key).acquire(key, processId, leaseMs, steady, isKnown);
   }
 
   async #load(root: AgentKey): Promise<AcquireOutcome | undefined> {

@@ -139,7 +139,7 @@ export class UnsavedTree {
       const key = { tenant, agentId };
       const holder = await durable.holder(key);
       if (holder?.process.processId !== process.processId) continue;
-      await durable.release(key, holder.epoch, { isLeaving: true });
+      await durable.release(key, holder.epoch, { as: "leaving" });
     }
   }
 
@@ -186,6 +186,8 @@ export class UnsavedTree {
       pause: (...given) => noted(memory.pause(...given)),
       resume: (...given) => noted(memory.resume(...given)),
       abort: (...given) => noted(memory.abort(...given)),
+      claimCall: (...given) => noted(memory.claimCall(...given)),
+      postCallEnd: (...given) => noted(memory.postCallEnd(...given)),
       hearAlarm: (...given) => noted(memory.hearAlarm(...given)),
       decide: (...given) => noted(memory.decide(...given)),
       acquire: (...given) => noted(memory.acquire(...given)),

@@ -49,9 +49,15 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     decide: (key, requestId, decision, now, how) => of(key).decide(key, requestId, decision, now, how),
     registerProcess: (process, now, elapsed) => keeper.register(process, now, elapsed),
     heartbeat: (processId, steady) => keeper.heartbeat(processId, steady),
-    acquire: (key, processId, leaseMs, steady) => keeper.acquire(key, processId, leaseMs, steady),
+    acquire: (key, processId, leaseMs, steady, isKnown) => keeper.acquire(key, processId, leaseMs, steady, isKnown),
     release: (key, epoch, how) => of(key).release(key, epoch, how),
 
+    claimCall: (key, claim, steady) => of(key).claimCall(key, claim, steady),
+    postCallEnd: (key, item) => of(key).postCallEnd(key, item),
+    unattended: async (tenant, query, steady) => {
+      const keys = await durable.unattended(tenant, query, steady);
+      return keeper.isEmpty ? keys : keys.filter((key) => !keeper.isHeld(key));
+    },
     holder: (key) => of(key).holder(key),
     readAgent: (key) => of(key).readAgent(key),
     inbox: (key) => of(key).inbox(key),

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { limitNameSchema, limitsSchema } from "../budget/index.ts";
+import { callEndSchema } from "./call-end.ts";
 import { backgroundSchema, turnOutcomeSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
+import { queuedCallKey } from "./queued-call.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
@@ -60,10 +62,27 @@ export const childReportedItemSchema = z.object({
 });
 export type ChildReportedItem = z.infer<typeof childReportedItemSchema>;
 
+/** The end of a call that was run from a queue; its key is that of `callEndedKey`. */
+export const callEndedItemSchema = z.object({
+  kind: z.literal("call.ended"),
+  ...item,
+  turnId: z.string(),
+  step: z.number().int().positive(),
+  callId: z.string(),
+  attempt: z.number().int().positive(),
+  end: callEndSchema,
+});
+export type CallEndedItem = z.infer<typeof callEndedItemSchema>;
+
+export function callEndedKey(call: { readonly callId: string; readonly attempt: number }): string {
+  return `ended:${queuedCallKey(call)}`;
+}
+
 export const inboxItemSchema = z.discriminatedUnion("kind", [
   turnItemSchema,
   childEndedItemSchema,
   childReportedItemSchema,
+  callEndedItemSchema,
   z.object({ kind: z.literal("pause"), ...item, by: z.string(), now: z.boolean().optional() }),
   z.object({ kind: z.literal("resume"), ...item, by: z.string() }),
   z.object({
@@ -119,5 +138,14 @@ export const timerSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("request"), ...alarm, requestId: z.string() }),
   /** A call that waits for children in the background waits no longer. */
   z.object({ kind: z.literal("wait"), ...alarm, turnId: z.string(), callId: z.string() }),
+  /** A queued call has not ended yet: its job may be lost, and is added again. */
+  z.object({
+    kind: z.literal("job"),
+    ...alarm,
+    turnId: z.string(),
+    callId: z.string(),
+    attempt: z.number().int().positive(),
+    queue: z.string(),
+  }),
 ]);
 export type Timer = z.infer<typeof timerSchema>;

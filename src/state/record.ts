@@ -4,6 +4,7 @@ import { backgroundSchema, definitionRefSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./lifecycle.ts";
+import { queuedCallsSchema } from "./queued-call.ts";
 
 /** A wish set on one agent by a command; every intent reads those of all its ancestors. */
 export const markSchema = z.object({ by: z.string(), at: z.number().int() });
@@ -40,6 +41,8 @@ export const commandFieldsSchema = z.object({
   nextTurnNumber: z.number().int().positive(),
   pause: markSchema.nullable(),
   abort: abortMarkSchema.nullable(),
+  /** Calls of the open turn that have to be run from a queue, or are. Absent: none. */
+  queued: queuedCallsSchema.optional(),
 });
 export type CommandFields = z.infer<typeof commandFieldsSchema>;
 

@@ -7,10 +7,12 @@ import type { Batch, Post, SpawnOrder } from "./batch.ts";
 import { endWaits, forgetSideCalls } from "./end-waits.ts";
 import type { Judgement } from "./judgement.ts";
 import { Ledger } from "./ledger.ts";
+import { workOf } from "./leases.ts";
 import { abort } from "./mark-commands.ts";
 import { standingMark } from "./marks.ts";
 import type { Moment } from "./moment.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
+import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { Tables } from "./tables.ts";
 import { wake } from "./wake.ts";
@@ -45,7 +47,9 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
   for (const timer of batch.timers ?? []) tables.setTimer(timer);
   for (const post of batch.posts) for (const agentId of deliver(tables, batch, post)) posted.add(agentId);
-  if (batch.owned || batch.closedTurnId !== null) tables.putAgent(nextRecord(record, batch));
+  const queue = changeQueued(tables, batch.key, record.queued, { entries, closedTurnId: batch.closedTurnId }, moment);
+  const next = nextRecord(record, batch, queue);
+  if (next !== record) tables.putAgent(next);
   const requests = changeRequests(tables, batch, head.openRequests);
   const warnings = ledger.warn().map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
   const { posted: woken, timers: alarms, accounts } = ledger.flush();
@@ -54,12 +58,12 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
 
   const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
-  const timers = [...alarms, ...requests.timers, ...(batch.timers ?? [])];
+  const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
   const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
   const { seq, at } = entries.at(-1) ?? head;
   tables.putHead(
     batch.key,
-    { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open },
+    { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open, work: workOf(next) },
     outcome,
   );
   return { ...outcome, accounts };
@@ -81,8 +85,9 @@ function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonl
   return isAsleep ? outcome.posted : [...new Set([agentId, ...outcome.posted])];
 }
 
-function nextRecord(record: AgentRecord, batch: Batch): AgentRecord {
-  const owned = batch.owned ? { ...record, ...batch.owned } : record;
+function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | undefined): AgentRecord {
+  const changed = queue ? withQueued(record, queue.queued) : record;
+  const owned = batch.owned ? { ...changed, ...batch.owned } : changed;
   if (batch.closedTurnId === null || owned.openTurnId !== batch.closedTurnId) return owned;
   const [next = null, ...queuedTurnIds] = owned.queuedTurnIds;
   const abort = owned.abort?.turnId === batch.closedTurnId ? null : owned.abort;

@@ -3,16 +3,22 @@ import type { InboxItem } from "../state/index.ts";
 import { setLimitTimer } from "./account-timers.ts";
 import { Ledger } from "./ledger.ts";
 import type { Moment } from "./moment.ts";
-import type { AccountAlarm, HeardAlarm } from "./outcomes.ts";
+import type { AccountAlarm, HeardAlarm, JobAlarm } from "./outcomes.ts";
+import { hearJobAlarm } from "./queued-calls.ts";
 import type { Tables } from "./tables.ts";
 
 const nothing: HeardAlarm = Object.freeze({ posted: [], timers: [] });
+
+/** Answers an alarm that needs no owner of its agent. */
+export function hearAlarm(tables: Tables, timer: AccountAlarm | JobAlarm, moment: Moment): HeardAlarm {
+  return timer.kind === "job" ? hearJobAlarm(tables, timer, moment) : hearAccount(tables, timer, moment);
+}
 
 /**
  * Answers an alarm of an account: room that was kept in vain goes to the next in line, and the warning of a limit on time is
  * posted to the account's agent. Heard again, or late, it changes nothing more.
  */
-export function hearAlarm(tables: Tables, timer: AccountAlarm, moment: Moment): HeardAlarm {
+function hearAccount(tables: Tables, timer: AccountAlarm, moment: Moment): HeardAlarm {
   const { tenant, agentId, accountId } = timer;
   const record = tables.agent({ tenant, agentId });
   const account = tables.account(tenant, accountId);

@@ -6,6 +6,8 @@ export { memoryStores } from "./memory.ts";
 export { isBySteadyTime, isDue, isOfWork, type Moment } from "./moment.ts";
 export * from "./outcomes.ts";
 export * from "./ports.ts";
+export * from "./queries.ts";
 export { currentProcess } from "./process-identity.ts";
+export { JOB_LOOK_MS, jobTimerId } from "./queued-calls.ts";
 export * from "./stored-tree.ts";
 export type { TreeStanding } from "./tree-standing.ts";

@@ -4,7 +4,8 @@ import { changeTimers } from "./account-timers.ts";
 import type { LocalTables } from "./local-tables.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
-import type { ProcessRow, Tables } from "./tables.ts";
+import type { ProcessRow, Tables, Work } from "./tables.ts";
+import { hasNews } from "./unattended.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -12,6 +13,8 @@ export interface LeaseRules {
   readonly leaseMs: number;
   /** Whether a process still runs; only asked for processes of the same boot. */
   readonly isRunning: (process: ProcessRow) => boolean;
+  /** Whether the asker has the definition of that name; default: it has all. */
+  readonly isKnown?: ((definitionName: string) => boolean) | undefined;
 }
 
 /**
@@ -28,8 +31,10 @@ export function acquire(tables: LocalTables, key: AgentKey, rules: LeaseRules, s
       return { type: "held", by: identityOf(holder), epoch: head.epoch };
     }
   }
+  if (rules.isKnown?.(record.definition.name) === false) return { type: "unknown", definition: record.definition.name };
   if (head.holder !== rules.processId) passOver(tables, record, rules, steady);
   const epoch = head.epoch + 1;
+  // One that was parked is at work again only with what its new owner commits: until then its time counts as it did.
   tables.putHead(key, { ...head, epoch, holder: rules.processId, sign: steady });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
 }
@@ -72,9 +77,12 @@ function signsOfWork(
   return signs;
 }
 
-/** Now for an agent that has a living owner, else when its owner was last known to live. */
+/**
+ * Now for an agent that has a living owner, or is parked: others work for it. Else when its owner was last known to live.
+ */
 function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: number): number {
-  const { holder, sign } = tables.head(key);
+  const { holder, sign, work } = tables.head(key);
+  if (work === "parked") return steady;
   const row = holder === null ? undefined : tables.process(holder);
   if (!row) return Math.min(sign, steady);
   return isAlive(tables, row, rules, steady) ? steady : Math.min(Math.max(sign, row.heartbeatAt), steady);
@@ -84,7 +92,7 @@ export function identityOf({ processId, pid, bootId }: ProcessIdentity): Process
   return { processId, pid, bootId };
 }
 
-function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, steady: number): boolean {
+export function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, steady: number): boolean {
   if (steady - holder.heartbeatAt > rules.leaseMs) return false;
   const own = tables.process(rules.processId);
   return own?.bootId !== holder.bootId || rules.isRunning(holder);
@@ -92,14 +100,20 @@ function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, steady: 
 
 /** Gives the lease back; refused while the inbox holds something, so that no post is left behind, unless its owner leaves. */
 export function release(
-  tables: Tables,
+  tables: LocalTables,
   key: AgentKey,
   epoch: number,
-  { isLeaving = false, steady }: ReleaseOptions = {},
+  { as = "rest", steady }: ReleaseOptions = {},
 ): boolean {
   const head = tables.head(key);
   if (head.epoch !== epoch || head.holder === null) return false;
-  if (!isLeaving && tables.inboxSize(key) > 0) return false;
-  tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign });
+  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasNews(tables, key))) return false;
+  const work = as === "parked" && head.work === "open" ? "parked" : head.work;
+  tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
   return true;
+}
+
+/** What a commit that leaves this record leaves to do. */
+export function workOf({ openTurnId, status }: AgentRecord): Work {
+  return openTurnId !== null && status !== "shutdown" ? "open" : "none";
 }

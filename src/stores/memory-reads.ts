@@ -12,7 +12,7 @@ import type {
 import { type AgentPlace, byAge } from "./agent-place.ts";
 import { MemoryTables } from "./memory-tables.ts";
 import type { Moment } from "./moment.ts";
-import type { AgentFilter, RequestFilter } from "./ports.ts";
+import type { AgentFilter, RequestFilter } from "./queries.ts";
 import type { ArtifactMeta } from "./tables.ts";
 
 /** The questions that are asked outside of commits. */
@@ -87,6 +87,16 @@ export class MemoryReads extends MemoryTables {
       }
     }
     return found.sort(byOpening).slice(0, limit);
+  }
+
+  /** By their ids. */
+  restless(tenant: string, isLiving: (processId: string) => boolean, after: string | undefined): AgentKey[] {
+    const found: AgentKey[] = [];
+    for (const [agentId, { head }] of this.rows.tenants.get(tenant)?.restless ?? []) {
+      if (after !== undefined && agentId <= after) continue;
+      if (head.holder === null || !isLiving(head.holder)) found.push({ tenant, agentId });
+    }
+    return found.sort((one, other) => (one.agentId < other.agentId ? -1 : 1));
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {

@@ -48,6 +48,8 @@ export interface TreeRows {
 /** Maps of their own for each tenant, so that no two keys can be mixed up. */
 export interface TenantRows {
   readonly agents: Map<string, AgentRows>;
+  /** Those of them with a post, or with work that is open. */
+  readonly restless: Map<string, AgentRows>;
   readonly trees: Map<string, TreeRows>;
   /** The tree that holds each account. */
   readonly treesOfAccounts: Map<string, TreeRows>;
@@ -65,7 +67,13 @@ export function emptyRows(): MemoryRows {
 }
 
 export function emptyTenant(): TenantRows {
-  return { agents: new Map(), trees: new Map(), treesOfAccounts: new Map(), projections: new Map() };
+  return {
+    agents: new Map(),
+    restless: new Map(),
+    trees: new Map(),
+    treesOfAccounts: new Map(),
+    projections: new Map(),
+  };
 }
 
 export function emptyTree(lastCursor = 0): TreeRows {

@@ -11,6 +11,7 @@ import {
   type Message,
   type Timer,
 } from "../state/index.ts";
+import { addItem, noteRest, removeItems } from "./memory-inbox.ts";
 import {
   type AgentRows,
   emptyAgent,
@@ -78,6 +79,7 @@ export class MemoryTables implements Tables {
     });
     rows.head = head;
     if (outcome) rows.outcome = outcome;
+    this.#noteRest(rows);
   }
 
   lastOutcome(key: AgentKey): Committed | undefined {
@@ -108,10 +110,9 @@ export class MemoryTables implements Tables {
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
     const rows = this.#require(key);
-    if (rows.inbox.has(item.key)) return false;
-    this.undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
-    rows.nextOrdinal += 1;
-    return true;
+    const isAdded = addItem(this.undo, rows, item);
+    this.#noteRest(rows);
+    return isAdded;
   }
 
   inboxSize(key: AgentKey): number {
@@ -119,18 +120,10 @@ export class MemoryTables implements Tables {
   }
 
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
-    const inbox = this.find(key)?.inbox;
-    if (!inbox) return;
-    for (const itemKey of itemKeys) {
-      const row = inbox.get(itemKey);
-      if (!row) continue;
-      this.undo.note(() => {
-        const before = [...inbox, [itemKey, row] as const].sort(([, a], [, b]) => a.ordinal - b.ordinal);
-        inbox.clear();
-        for (const [restored, value] of before) inbox.set(restored, value);
-      });
-      inbox.delete(itemKey);
-    }
+    const rows = this.find(key);
+    if (!rows || itemKeys.length === 0) return;
+    removeItems(this.undo, rows, itemKeys);
+    this.#noteRest(rows);
   }
 
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
@@ -219,6 +212,10 @@ export class MemoryTables implements Tables {
 
   removeProcess(processId: string): void {
     this.undo.removeAll(this.rows.processes, [processId]);
+  }
+
+  #noteRest(rows: AgentRows): void {
+    noteRest(this.undo, this.tenantRows(rows.record.tenant), rows);
   }
 
   #require(key: AgentKey): AgentRows {

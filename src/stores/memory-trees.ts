@@ -38,6 +38,7 @@ export class MemoryTrees extends MemoryReads implements LocalTables {
     }
     const agentIds = agents.map(({ record }) => record.agentId);
     this.undo.removeAll(rows.agents, agentIds);
+    this.undo.removeAll(rows.restless, agentIds);
     this.undo.removeAll(rows.treesOfAccounts, tree.accounts.keys());
     this.undo.set(rows.trees, rootAgentId, emptyTree(tree.lastCursor));
   }

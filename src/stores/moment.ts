@@ -16,9 +16,9 @@ export function isDue(timer: Timer, { now, steady }: Moment): boolean {
   return timer.dueAt <= (isBySteadyTime(timer) ? steady : now);
 }
 
-/** Working time and how long room is kept are told by the steady time, what people named by theirs. */
+/** Working time, how long room is kept and when a queued call is looked at are told by the steady time, what people named by theirs. */
 export function isBySteadyTime(timer: Timer): boolean {
-  return timer.kind === "claim" || isOfWork(timer);
+  return timer.kind === "claim" || timer.kind === "job" || isOfWork(timer);
 }
 
 /** Whether it counts working time. */

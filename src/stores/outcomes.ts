@@ -1,5 +1,14 @@
 import type { Account, BudgetWarning } from "../budget/index.ts";
-import type { AccountHolder, AgentRecord, AgentRequest, Entry, InboxItem, Lifecycle, Timer } from "../state/index.ts";
+import type {
+  AccountHolder,
+  AgentRecord,
+  AgentRequest,
+  Entry,
+  InboxItem,
+  Lifecycle,
+  QueuedCall,
+  Timer,
+} from "../state/index.ts";
 
 export interface Committed {
   readonly type: "committed";
@@ -45,17 +54,46 @@ export type AcquireOutcome =
       readonly record: AgentRecord;
     }
   | { readonly type: "held"; readonly by: ProcessIdentity; readonly epoch: number }
+  /** Whoever asked does not know the definition that the agent runs. Nothing was changed. */
+  | { readonly type: "unknown"; readonly definition: string }
   | { readonly type: "notFound" };
 
-/** Alarms that need no owner of their agent to be answered. */
+/** Alarms of accounts, which need no owner of their agent to be answered. */
 export type AccountAlarm = Extract<Timer, { kind: "limit" | "claim" }>;
+
+/** A queued call has not ended yet; it needs no owner of its agent either. */
+export type JobAlarm = Extract<Timer, { kind: "job" }>;
 
 export interface HeardAlarm {
   /** Agents whose inbox got something. */
   readonly posted: readonly string[];
   /** Alarms that were set. */
   readonly timers: readonly Timer[];
+  /** Calls that have not ended: their jobs are to be added to their queues again. Absent: none. */
+  readonly jobs?: readonly QueuedCall[];
 }
+
+/** Who is about to run a queued call. */
+export interface CallClaim {
+  readonly callId: string;
+  readonly attempt: number;
+  readonly processId: string;
+  /** How long a process that gives no heartbeat is still believed to live, in milliseconds. */
+  readonly leaseMs: number;
+}
+
+export type CallClaimOutcome =
+  /** The call is to be run; `record` is the agent's, as it stands with the claim. */
+  | { readonly type: "claimed"; readonly record: AgentRecord }
+  /**
+   * Somebody has begun it, and it may not be run twice. Whether it runs on is known only while `isAlive`. `by` has pid 0 and
+   * no boot where the process was forgotten since.
+   */
+  | { readonly type: "taken"; readonly by: ProcessIdentity; readonly isAlive: boolean }
+  /** A mark on the agent or above it forbids it: until the pause is over, or for ever. */
+  | { readonly type: "refused"; readonly reason: "paused" | "aborted" }
+  /** It has ended, was settled otherwise, or never was. */
+  | { readonly type: "over" };
 
 export type OpenTurnOutcome =
   | {

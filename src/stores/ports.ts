@@ -5,6 +5,7 @@ import type {
   AgentRecord,
   AgentRequest,
   Artifact,
+  CallEndedItem,
   Content,
   Decision,
   InboxItem,
@@ -19,13 +20,17 @@ import type { LiveChannel } from "./live-channel.ts";
 import type {
   AccountAlarm,
   AcquireOutcome,
+  CallClaim,
+  CallClaimOutcome,
   CommitOutcome,
   DecideOutcome,
   HeardAlarm,
+  JobAlarm,
   MarkOutcome,
   OpenTurnOutcome,
   ProcessIdentity,
 } from "./outcomes.ts";
+import type { AgentFilter, MessageQuery, RequestFilter, UnattendedQuery } from "./queries.ts";
 import type { KnownItems, StoredTree } from "./stored-tree.ts";
 import type { TreeStanding } from "./tree-standing.ts";
 
@@ -70,42 +75,14 @@ export interface DecideOptions {
   readonly argumentsHash?: string | undefined;
 }
 
-export interface AgentFilter {
-  readonly tenant: string;
-  readonly rootAgentId?: string | undefined;
-  readonly sessionId?: string | undefined;
-  readonly ownerId?: string | undefined;
-  readonly rootsOnly?: boolean | undefined;
-  /**
-   * `id`, the default: by their ids. `newest`: the one made last comes first, those of one moment by their ids; only with
-   * `rootsOnly`.
-   */
-  readonly order?: "id" | "newest" | undefined;
-  /** At most this many, 100 by default. */
-  readonly limit?: number | undefined;
-  /** Continue after this agent id; in the order `newest` after this place (`placeOfAgent`), whether or not its agent is still there. */
-  readonly after?: string | undefined;
-}
-
-export interface RequestFilter {
-  readonly tenant: string;
-  readonly rootAgentId?: string | undefined;
-  readonly agentId?: string | undefined;
-  readonly turnId?: string | undefined;
-  readonly status?: AgentRequest["status"] | undefined;
-  /** At most this many, 100 by default; in the order of their opening, those of one moment by their ids. */
-  readonly limit?: number | undefined;
-  /** Continue after this request id. Throws `InvalidInputError` where no such request is stored. */
-  readonly after?: string | undefined;
-}
-
-export interface MessageQuery {
-  /** Only the newest so many; in order, oldest first. */
-  readonly maxMessages?: number | undefined;
-}
-
 export interface ReleaseOptions {
-  readonly isLeaving?: boolean | undefined;
+  /**
+   * Why it is given back. `rest`, the default: there is nothing to do. `parked`: its turn is open and waits for what others
+   * do: its working time goes on counting, and nobody need take it up until something is posted. `leaving`: its owner
+   * goes, whatever is left to do; with an open turn it is `unattended`.
+   */
+  readonly as?: "rest" | "parked" | "leaving" | undefined;
+  /** Until when it was worked on; default: its last commit. */
   readonly steady?: number | undefined;
 }
 
@@ -162,16 +139,43 @@ export interface Stores {
   registerProcess(process: ProcessIdentity, now: number, elapsed?: number): Promise<number>;
   /** False for a process that is not registered, or has given no sign for so long that it was forgotten. */
   heartbeat(processId: string, steady: number): Promise<boolean>;
-  /** `leaseMs`: how long a process that gives no heartbeat is still believed to live. */
-  acquire(key: AgentKey, processId: string, leaseMs: number, steady: number): Promise<AcquireOutcome>;
   /**
-   * False when the epoch is an old one, and while the inbox holds something: no post is left behind unseen. An owner that
-   * is leaving gives the lease back all the same; whoever takes the agent up next finds the posts. `steady`: until when
-   * it worked; default: its last commit.
+   * `leaseMs`: how long a process that gives no heartbeat is still believed to live. `isKnown`: whether the asker has the
+   * definition of that name; where it has not, `unknown`, and nothing is changed. Default: it has all.
+   */
+  acquire(
+    key: AgentKey,
+    processId: string,
+    leaseMs: number,
+    steady: number,
+    isKnown?: (definitionName: string) => boolean,
+  ): Promise<AcquireOutcome>;
+  /**
+   * False when the epoch is an old one, and while the inbox holds something: no post is left behind unseen. For `parked`
+   * turns that wait in line behind the open one do not count. An owner that is leaving gives the lease back all the same;
+   * whoever takes the agent up next finds the posts.
    */
   release(key: AgentKey, epoch: number, options?: ReleaseOptions): Promise<boolean>;
+  /**
+   * Agents that somebody has to take up: those with an open turn or a post, which a dead process holds; those with a post,
+   * which nobody holds; those that were left with an open turn. Not among them: who is shut down, whose turn is parked, and
+   * posts that nobody can take: turns in line behind the open one, or that a pause holds. It costs as much as there are
+   * of them, not as there are agents.
+   */
+  unattended(tenant: string, query: UnattendedQuery, steady: number): Promise<AgentKey[]>;
   /** Who holds the agent now, if anybody. */
   holder(key: AgentKey): Promise<{ readonly process: ProcessIdentity; readonly epoch: number } | undefined>;
+
+  /**
+   * Gives a queued call to whoever is about to run it, before anything of it runs. One that may not be repeated is given
+   * once, whoever asks; a repeatable one each time.
+   */
+  claimCall(key: AgentKey, claim: CallClaim, steady: number): Promise<CallClaimOutcome>;
+  /**
+   * Tells the agent what became of a queued call; the first one counts. Nothing is posted where the agent goes on without
+   * the call. The item's key is given by the stores.
+   */
+  postCallEnd(key: AgentKey, item: CallEndedItem): Promise<{ readonly posted: readonly string[] }>;
 
   inbox(key: AgentKey): Promise<InboxItem[]>;
   /** Rows that hold entries from `fromSeq` on. */
@@ -199,9 +203,10 @@ export interface Stores {
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
   /**
    * Answers an alarm of an account that is due, whoever owns its agent: room that was kept for somebody who does not ask
-   * goes to the next in line, the warning of a limit on time is posted to the agent. `steady`: default `now`.
+   * goes to the next in line, the warning of a limit on time is posted to the agent. That of a queued call gives the call,
+   * whose job may be lost, and is set anew (`JOB_LOOK_MS`). `steady`: default `now`.
    */
-  hearAlarm(timer: AccountAlarm, now: number, steady?: number): Promise<HeardAlarm>;
+  hearAlarm(timer: AccountAlarm | JobAlarm, now: number, steady?: number): Promise<HeardAlarm>;
   /** The earliest time of all timers, whichever of the two times it is meant by. */
   nextTimerAt(): Promise<number | undefined>;
   /** One timer of an agent, as it is set now. */

@@ -1,7 +1,7 @@
 import type { AgentRecord, AgentRequest, Timer } from "../state/index.ts";
 import { type AgentPlace, byAge } from "./agent-place.ts";
 import { isDue, type Moment } from "./moment.ts";
-import type { AgentFilter, RequestFilter } from "./ports.ts";
+import type { AgentFilter, RequestFilter } from "./queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisHints } from "./redis-hints.ts";
 import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";

@@ -12,7 +12,7 @@ import {
 } from "../state/index.ts";
 import type { AgentPlace } from "./agent-place.ts";
 import type { Moment } from "./moment.ts";
-import type { AgentFilter, RequestFilter } from "./ports.ts";
+import type { AgentFilter, RequestFilter } from "./queries.ts";
 import { pairOf, type RedisKeys } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";

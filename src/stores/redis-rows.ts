@@ -45,6 +45,8 @@ const headRowSchema = z.object({
   sign: z.number(),
   batchId: z.string().nullable(),
   openRequests: z.int(),
+  /** Absent: `none`. */
+  work: z.enum(["open", "parked"]).optional(),
   /** Ids of the open requests. */
   open: z.array(z.string()),
   /** Absent for what most batches are answered. */
@@ -59,8 +61,8 @@ export interface HeadRow {
 
 export const freshHeadRow: HeadRow = { head: freshHead, open: [], outcome: undefined };
 
-export function headText({ head, open, outcome }: HeadRow): string {
-  return JSON.stringify({ ...head, open, outcome });
+export function headText({ head: { work, ...head }, open, outcome }: HeadRow): string {
+  return JSON.stringify({ ...head, work: work === "none" ? undefined : work, open, outcome });
 }
 
 const processRowSchema = z.object({
@@ -86,8 +88,8 @@ export const rowKinds = {
     field: fields.head(agentId),
     what: `the head of agent ${agentId}`,
     parse: (text, where) => {
-      const { open, outcome, ...head } = parsed(headRowSchema, text, where);
-      return { head, open, outcome };
+      const { open, outcome, work = "none", ...head } = parsed(headRowSchema, text, where);
+      return { head: { ...head, work }, open, outcome };
     },
   }),
   account: (accountId: string): RowKind<Account> => ({

@@ -2,7 +2,7 @@ import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../errors/index.ts";
 import { type AgentKey, type AgentRecord, agentRecordSchema } from "../state/index.ts";
 import type { AgentPlace } from "./agent-place.ts";
-import type { AgentFilter } from "./ports.ts";
+import type { AgentFilter } from "./queries.ts";
 import { KeyedCache } from "./sqlite-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteHeads } from "./sqlite-heads.ts";

@@ -5,27 +5,29 @@ import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, type Row, textOrNullOf } from "./sqlite-row.ts";
 import type { AgentSlot, KeptHead } from "./sqlite-slot.ts";
 import { plainOutcome, type StoredOutcome, storedOutcome, storedOutcomeSchema } from "./stored-outcome.ts";
-import type { Head } from "./tables.ts";
+import type { Head, Work } from "./tables.ts";
 
 /** The short rows that every commit rewrites. */
 export class SqliteHeads {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<
-    Record<"read" | "readOutcome" | "insert" | "update" | "place" | "move", StatementSync>
+    Record<"read" | "readOutcome" | "insert" | "update" | "hold" | "place" | "move", StatementSync>
   >;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
-    const lease = "epoch = ?, holder = ?, seq = ?, at = ?, sign = ?, batch_id = ?, open_requests = ?";
+    const state = "epoch = ?, seq = ?, at = ?, sign = ?, batch_id = ?, open_requests = ?";
     this.#statements = {
       read: connection.prepare(
-        "SELECT epoch, holder, seq, at, sign, batch_id, open_requests, cursor FROM heads WHERE agent = ?",
+        "SELECT epoch, holder, seq, at, sign, batch_id, open_requests, cursor, work FROM heads WHERE agent = ?",
       ),
       readOutcome: connection.prepare("SELECT outcome FROM heads WHERE agent = ?"),
-      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, 0, NULL, 0, 0, NULL)"),
-      update: connection.prepare(`UPDATE heads SET ${lease} WHERE agent = ?`),
+      insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, 0, NULL, 0, 0, NULL, 'none')"),
+      update: connection.prepare(`UPDATE heads SET ${state} WHERE agent = ?`),
+      // The index of those at work holds these two: it is left alone while they stay as they are.
+      hold: connection.prepare("UPDATE heads SET holder = ?, work = ? WHERE agent = ?"),
       place: connection.prepare("UPDATE heads SET cursor = ? WHERE agent = ?"),
-      move: connection.prepare(`UPDATE heads SET ${lease}, cursor = ?, outcome = ? WHERE agent = ?`),
+      move: connection.prepare(`UPDATE heads SET ${state}, cursor = ?, outcome = ? WHERE agent = ?`),
     };
   }
 
@@ -46,14 +48,16 @@ export class SqliteHeads {
 
   put(slot: AgentSlot, head: Head, outcome?: Committed): void {
     const { generation } = this.#connection;
-    const { epoch, holder, seq, at, sign, batchId, openRequests } = head;
-    let { cursor } = this.read(slot);
+    const { epoch, holder, seq, at, sign, batchId, openRequests, work } = head;
+    const before = this.read(slot);
+    let { cursor } = before;
     if (outcome) {
       if (outcome.cursor > 0) cursor = outcome.cursor;
-      this.#statements.move.run(epoch, holder, seq, at, sign, batchId, openRequests, cursor, textOf(outcome), slot.id);
+      this.#statements.move.run(epoch, seq, at, sign, batchId, openRequests, cursor, textOf(outcome), slot.id);
     } else {
-      this.#statements.update.run(epoch, holder, seq, at, sign, batchId, openRequests, slot.id);
+      this.#statements.update.run(epoch, seq, at, sign, batchId, openRequests, slot.id);
     }
+    if (holder !== before.value.holder || work !== before.value.work) this.#statements.hold.run(holder, work, slot.id);
     slot.head = { generation, value: head, cursor };
   }
 
@@ -80,7 +84,14 @@ function headOf(row: Row, where: string): Head {
     sign: integerOf(row, "sign", where),
     batchId: textOrNullOf(row, "batch_id", where),
     openRequests: integerOf(row, "open_requests", where),
+    work: workOf(row, where),
   };
+}
+
+function workOf(row: Row, where: string): Work {
+  const work = textOrNullOf(row, "work", where);
+  if (work === "none" || work === "open" || work === "parked") return work;
+  throw new CorruptRecordError(`${where}: the column work holds ${JSON.stringify(work)}; it is left as it is`);
 }
 
 function textOf(outcome: Committed): string | null {

@@ -1,7 +1,7 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError } from "../errors/index.ts";
 import { type AgentRequest, agentRequestSchema } from "../state/index.ts";
-import type { RequestFilter } from "./ports.ts";
+import type { RequestFilter } from "./queries.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts";
 import type { AgentSlot } from "./sqlite-slot.ts";

@@ -46,8 +46,10 @@ const firstLayout = `
     batch_id TEXT,
     open_requests INTEGER NOT NULL,
     cursor INTEGER NOT NULL,
-    outcome TEXT
+    outcome TEXT,
+    work TEXT NOT NULL
   ) STRICT;
+  CREATE INDEX heads_at_work ON heads (holder, agent) WHERE work = 'open';
   CREATE TABLE accounts (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,

@@ -13,7 +13,7 @@ import type {
 import type { AgentPlace } from "./agent-place.ts";
 import type { Moment } from "./moment.ts";
 import type { Committed } from "./outcomes.ts";
-import type { AgentFilter, RequestFilter } from "./ports.ts";
+import type { AgentFilter, RequestFilter } from "./queries.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import { SqliteArtifacts } from "./sqlite-artifacts.ts";

@@ -1,8 +1,9 @@
 import type { StatementSync } from "node:sqlite";
-import type { AgentRecord } from "../state/index.ts";
+import type { AgentKey, AgentRecord } from "../state/index.ts";
 import type { LocalTables, RestoredRow } from "./local-tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteProjections } from "./sqlite-projections.ts";
+import { SqliteRestless } from "./sqlite-restless.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
 
@@ -13,6 +14,7 @@ const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "tim
 export class SqliteTrees extends SqliteTables implements LocalTables {
   readonly #connection: SqliteConnection;
   readonly #projections: SqliteProjections;
+  readonly #restless: SqliteRestless;
   readonly #noteCursor: StatementSync;
   /** In this order: accounts and agents last, because the others are found by them. */
   readonly #deletions: readonly StatementSync[];
@@ -21,6 +23,7 @@ export class SqliteTrees extends SqliteTables implements LocalTables {
     super(connection);
     this.#connection = connection;
     this.#projections = new SqliteProjections(connection);
+    this.#restless = new SqliteRestless(connection);
     this.#noteCursor = connection.prepare(
       "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
     );
@@ -30,6 +33,17 @@ export class SqliteTrees extends SqliteTables implements LocalTables {
     const waiters = "DELETE FROM waiters WHERE account IN (SELECT id FROM accounts WHERE tree = ?)";
     const ofTree = ["journal", "accounts", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
     this.#deletions = [...ofAgents, waiters, ...ofTree].map((sql) => connection.prepare(sql));
+  }
+
+  /** In the order in which they were made. */
+  restless(
+    tenant: string,
+    isLiving: (processId: string) => boolean,
+    after: string | undefined,
+    limit: number,
+  ): Iterable<AgentKey> {
+    const start = after === undefined ? 0 : (this.agentRows.find({ tenant, agentId: after })?.id ?? 0);
+    return this.#restless.after(tenant, isLiving, start, Math.max(1, limit));
   }
 
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {

@@ -18,6 +18,8 @@ export interface StoredAgent {
   readonly at: number;
   /** The last sign of life of its owner, in the store's steady time. */
   readonly sign: number;
+  /** Whether its turn was parked. Absent: no. */
+  readonly isParked?: boolean;
   /** The last applied batch and its answer, for the case that it is sent again. */
   readonly lastBatch: { readonly id: string; readonly outcome: Committed } | null;
   readonly artifacts: readonly Artifact[];

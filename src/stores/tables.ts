@@ -13,6 +13,12 @@ import type { Committed, ProcessIdentity } from "./outcomes.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
 
+/**
+ * What the last commit left to do by itself. `open`: a turn, which somebody has to be at. `parked`: a turn that was given
+ * back while it waited for what others do. `none`: nothing.
+ */
+export type Work = "none" | "open" | "parked";
+
 /** What changes with every commit, kept apart from the record so that a commit stays small. */
 export interface Head {
   readonly epoch: number;
@@ -26,6 +32,7 @@ export interface Head {
   readonly batchId: string | null;
   /** How many requests of the agent are open, so that a commit of one that has none need not look for them. */
   readonly openRequests: number;
+  readonly work: Work;
 }
 
 /** What of a line is to be written: its waiters as they are now, and what of them is new. */
@@ -105,4 +112,5 @@ export const freshHead: Head = Object.freeze({
   sign: 0,
   batchId: null,
   openRequests: 0,
+  work: "none",
 });

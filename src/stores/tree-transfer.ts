@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Account } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
+import { workOf } from "./leases.ts";
 import type { LocalTables } from "./local-tables.ts";
 import type { Committed } from "./outcomes.ts";
 import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./stored-tree.ts";
@@ -28,7 +29,7 @@ export function exportTree(tables: LocalTables, tenant: string, rootAgentId: str
 function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
   const { tenant, agentId } = record;
   const key = { tenant, agentId };
-  const { epoch, holder, seq, at, sign, batchId } = tables.head(key);
+  const { epoch, holder, seq, at, sign, batchId, work } = tables.head(key);
   const outcome = tables.lastOutcome(key);
   return {
     record,
@@ -37,6 +38,7 @@ function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
     seq,
     at,
     sign,
+    ...(work === "parked" ? { isParked: true } : {}),
     lastBatch: batchId !== null && outcome ? { id: batchId, outcome } : null,
     artifacts: tables.artifacts(key).flatMap(({ artifactId }) => tables.artifact(key, artifactId) ?? []),
     inbox: tables.inbox(key),
@@ -97,7 +99,7 @@ function putAccount(tables: LocalTables, { tenant, rootAgentId, lines }: StoredT
 
 /** An owner here that is another process must not go on beside the one that the tree comes from. */
 function headOf(
-  { epoch, isHeld, seq, at, sign, lastBatch, requests }: StoredAgent,
+  { record, epoch, isHeld, seq, at, sign, isParked, lastBatch, requests }: StoredAgent,
   before: Head,
   processId: string,
 ): Head {
@@ -110,6 +112,8 @@ function headOf(
     sign,
     batchId: lastBatch?.id ?? null,
     openRequests: requests.filter((request) => request.status === "open").length,
+    // A turn that waits to begin is in the inbox.
+    work: isParked ? "parked" : seq === 0 ? "none" : workOf(record),
   };
 }
 

@@ -93,12 +93,12 @@ export function leasesContract(subject: () => Stores): void {
   test("an owner that leaves gives its lease back with posts unseen, and the next one finds them", async () => {
     const owner = await openAgent(subject());
     await subject().pause(keyOf(), "ann", NOW);
-    expect(await subject().release(keyOf(), owner.epoch - 1, { isLeaving: true })).toBe(false);
-    expect(await subject().release(keyOf(), owner.epoch, { isLeaving: false })).toBe(false);
+    expect(await subject().release(keyOf(), owner.epoch - 1, { as: "leaving" })).toBe(false);
+    expect(await subject().release(keyOf(), owner.epoch, { as: "rest" })).toBe(false);
     expect(await subject().holder(keyOf())).toMatchObject({ epoch: owner.epoch });
-    expect(await subject().release(keyOf(), owner.epoch, { isLeaving: true })).toBe(true);
+    expect(await subject().release(keyOf(), owner.epoch, { as: "leaving" })).toBe(true);
     expect(await subject().holder(keyOf())).toBeUndefined();
-    expect(await subject().release(keyOf(), owner.epoch, { isLeaving: true })).toBe(false);
+    expect(await subject().release(keyOf(), owner.epoch, { as: "leaving" })).toBe(false);
     expect(await subject().commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
     const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
     expect(next.epoch).toBe(owner.epoch + 1);

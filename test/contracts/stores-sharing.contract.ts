@@ -111,7 +111,7 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       const created = await Promise.all([mine, theirs, mine, theirs].map((stores) => openTurn(stores, "queue")));
       expect(new Set(created).size).toBe(4);
 
-      await owner.stores.release(keyOf(), owner.epoch, { isLeaving: true });
+      await owner.stores.release(keyOf(), owner.epoch, { as: "leaving" });
       await theirs.registerProcess(elsewhere, NOW);
       const outcomes = await Promise.all([
         mine.acquire(keyOf(), here.processId, LEASE_MS, NOW),

@@ -125,7 +125,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     const owner = await openAgent(brief);
     await owner.commit({ entries: [note("x")], messages: [messageOf("m1")] });
     const other = await openAgent(brief, { agentId: "other" });
-    await owner.stores.release(keyOf(), owner.epoch, { isLeaving: true });
+    await owner.stores.release(keyOf(), owner.epoch, { as: "leaving" });
     // Closing looks at once at what came to rest.
     await brief.close();
     const keys = async (name: string): Promise<string[]> => client.keys(`${prefix}{${TENANT}/${name}}*`);

@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { limitsSchema } from "../budget/index.ts";
+import { artifactSchema } from "./artifact.ts";
+import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
+import { stopSignalSchema } from "./stop.ts";
+
+/** A child that a queued tool has asked for: the owner of its agent spawns it. */
+export const orderedSpawnSchema = z.object({
+  /** Names the child within its call: the same key is the same child. */
+  key: z.string(),
+  childId: z.string(),
+  /** Name of its definition. */
+  definition: z.string(),
+  input: z.string(),
+  limits: limitsSchema,
+});
+export type OrderedSpawn = z.infer<typeof orderedSpawnSchema>;
+
+/** How one attempt of a queued call has ended, as whoever ran it tells the agent. */
+export const callEndSchema = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("settled"),
+    outcome: callOutcomeSchema,
+    /** What the model is told. */
+    text: z.string(),
+    error: storedErrorSchema.nullable(),
+    /** What it saved, and what was too large for the conversation. Their versions are given by the owner's commit. */
+    artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
+    /** The one of them that holds the whole result. */
+    artifactId: z.string().optional(),
+    /** The tool has stopped the turn. */
+    stop: stopSignalSchema.optional(),
+  }),
+  /** It has failed and may be tried again: the owner begins the next attempt. */
+  z.object({ type: z.literal("retrying"), error: storedErrorSchema }),
+  /** Its result is left to one of the children that it has asked for. */
+  z.object({
+    type: z.literal("ordered"),
+    spawns: z.array(orderedSpawnSchema).min(1),
+    /** The child whose answer is the result. */
+    awaits: z.string(),
+    /** What comes before that answer. */
+    prefix: z.string().optional(),
+    artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
+  }),
+  /** The agent has taken it back: it is not begun any more, and what was begun is not waited for. */
+  z.object({ type: z.literal("withdrawn") }),
+]);
+export type CallEnd = z.infer<typeof callEndSchema>;
