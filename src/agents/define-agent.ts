@@ -40,7 +40,10 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     ...(given.some(isBackground) ? controlTools : []),
     ...(history.internalTools ? internalTools : []),
   ]);
-  const grantedTools = tools.tools.map(({ name, kind, effect }) => ({ name, kind, effect }));
+  const grantedTools = tools.tools.map((tool) => {
+    const { name, kind, effect } = tool;
+    return { name, kind, effect, ...queueOf(tool) };
+  });
   const limits = { maxSteps: DEFAULT_MAX_STEPS, ...limitsOf(options.budget) };
   const instructions = instructionsOf(name, options.instructions);
   const output = options.output ? outputSchemaOf(name, options.output) : null;
@@ -105,15 +108,16 @@ function describe(options: AgentOptions, { model, tools, history, output }: Desc
     history: history.name,
     output: output?.jsonSchema ?? null,
     instructions: typeof options.instructions === "string" ? options.instructions : "",
-    tools: tools.tools.map(({ name, kind, description, effect, jsonSchema }) => ({
-      name,
-      kind,
-      description,
-      effect,
-      jsonSchema,
-    })),
+    tools: tools.tools.map((tool) => {
+      const { name, kind, description, effect, jsonSchema } = tool;
+      return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
+    }),
     plugins: (options.plugins ?? []).map((plugin) => plugin.name),
   };
+}
+
+function queueOf(tool: AgentTool): { queue?: string } {
+  return tool.kind === "function" && tool.queue !== undefined ? { queue: tool.queue } : {};
 }
 
 function atLeastOne(agent: string, field: string, value: number | undefined): number | undefined {

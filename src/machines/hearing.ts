@@ -34,7 +34,6 @@ const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
   "budget.warning",
   "call.expired",
   "call.gated",
-  "tool.retrying",
   "turn.waiting",
   "conversation.cleared",
   "warning",

@@ -10,11 +10,17 @@ export interface CallEffectInput {
 
 const vacant = fromCallback<Entry, CallEffectInput>(() => undefined);
 
+const begun = [
+  { guard: "isQueued", target: "#toolCall.awaitingQueue", actions: "record" },
+  { target: "running", actions: "record" },
+] as const;
+
 /**
  * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, `awaitingChild` for a subagent,
- * `awaitingReports` for subagents in the background, `awaitingDecision` for a person, a client tool or credentials, `held`
- * while paused, `reviewing` while hooks look at the result. One effect actor lives through declared, gated, queued and running: when it is started again after
- * a restart it reads from the fold how far the call had come.
+ * `awaitingReports` for subagents in the background, `awaitingQueue` for whoever runs a queued tool, `awaitingDecision` for a
+ * person, a client tool or credentials, `held` while paused, `reviewing` while hooks look at the result. One effect actor
+ * lives through declared, gated, queued and running: when it is started again after a restart it reads from the fold how far
+ * the call had come.
  */
 export const toolCallMachine = setup({
   types: {
@@ -25,6 +31,10 @@ export const toolCallMachine = setup({
   actors: {
     /** Gates the call, waits for its slot, asks for it to be granted, runs it, appends its result. */
     performCall: vacant,
+    /** Gives the call to its queue; nothing else of it is done here. */
+    enqueueCall: vacant,
+    /** Spawns what a queued tool has asked for, and leaves the result to one of the children. */
+    spawnOrdered: vacant,
     /** Turns the end of a child into the call's result; of one in the background, its beginning. */
     settleChild: vacant,
     /** Turns what children in the background have come to into the call's result. */
@@ -35,6 +45,7 @@ export const toolCallMachine = setup({
   actions: { record: assign(({ context, event }) => foldCall(context, event)) },
   guards: {
     isUnknown: ({ event }) => event.type === "tool.settled" && event.outcome === "outcome_unknown",
+    isQueued: ({ event }) => event.type === "tool.started" && event.queue !== undefined,
     isReviewed: ({ event }) => event.type === "tool.settled" && event.reviewDue === true,
     isItsChild: ({ context, event }) => event.type === "child.ended" && isItsChild(context, event),
     isBackground: ({ event }) => event.type === "child.spawned" && event.background !== undefined,
@@ -63,9 +74,9 @@ export const toolCallMachine = setup({
       initial: "declared",
       states: {
         declared: { on: { "call.gated": { target: "gated", actions: "record" } } },
-        gated: { on: { "tool.started": { target: "running", actions: "record" } } },
+        gated: { on: { "tool.started": [...begun] } },
         running: { on: { "tool.retrying": { target: "queued", actions: "record" } } },
-        queued: { on: { "tool.started": { target: "running", actions: "record" } } },
+        queued: { on: { "tool.started": [...begun] } },
       },
       on: {
         "child.spawned": [
@@ -80,6 +91,19 @@ export const toolCallMachine = setup({
     },
     // Only a gated call proposes an intent that a pause can hold.
     held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
+    // The end of a pause adds it again: what was refused meanwhile is no job any more.
+    awaitingQueue: {
+      invoke: { src: "enqueueCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      on: {
+        "agent.resumed": { target: "awaitingQueue", reenter: true, actions: "record" },
+        "tool.retrying": { target: "performing.queued", actions: "record" },
+        "child.ordered": { target: "spawningOrdered", actions: "record" },
+      },
+    },
+    spawningOrdered: {
+      invoke: { src: "spawnOrdered", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
+      on: { "child.awaited": { target: "awaitingChild", actions: "record" } },
+    },
     awaitingChild: {},
     awaitingReports: {
       on: {

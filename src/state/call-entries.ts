@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { limitNameSchema } from "../budget/index.ts";
+import { orderedSpawnSchema } from "./call-end.ts";
 import { envelope, ofCall, ofStep } from "./entry-envelope.ts";
 import {
   backgroundSchema,
@@ -39,6 +40,10 @@ export const callEntrySchemas = [
     effect: z.enum(["none", "keyed", "once"]),
     idempotencyKey: z.string(),
     accountId: z.string(),
+    /** It is run by whoever works on this queue, here or elsewhere. Absent: by the owner of the agent. */
+    queue: z.string().optional(),
+    /** Its place in that queue, the lowest first. Absent: 0. */
+    priority: z.number().int().nonnegative().optional(),
   }),
   z.object({
     type: z.literal("tool.retrying"),
@@ -119,6 +124,16 @@ export const callEntrySchemas = [
     text: z.string(),
     error: storedErrorSchema.nullable(),
     leavesWork: z.boolean().optional(),
+  }),
+  /** A queued tool has asked for children and has left its result to one of them; the agent's owner spawns them. */
+  z.object({
+    type: z.literal("child.ordered"),
+    ...ofCall,
+    spawns: z.array(orderedSpawnSchema),
+    /** The child whose answer is the result. */
+    awaits: z.string(),
+    /** What comes before the child's answer in the result. */
+    prefix: z.string().optional(),
   }),
   /** A tool has left its result to a child that its code spawned. */
   z.object({

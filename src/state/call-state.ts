@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { orderedSpawnSchema } from "./call-end.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
 import { callOutcomeSchema } from "./execution.ts";
@@ -27,10 +28,16 @@ export const callStateSchema = z.object({
     .nullable(),
   /** Attempts that were granted. */
   attempt: z.number().int().nonnegative(),
-  /** Epoch of the granted attempt that has no outcome; null: none is under way. */
+  /** Epoch of the granted attempt that has no outcome; null: none is under way, or a queue has it. */
   startedEpoch: z.number().int().nullable(),
   startedAt: z.number().int().nullable(),
   retryAt: z.number().int().nullable(),
+  /** The queue whose workers run the attempt that was granted last; null: nobody is waited for there. */
+  queue: z.string().nullable(),
+  /** Children that a queued tool has asked for, and the one that its result is left to. */
+  ordered: z
+    .object({ spawns: z.array(orderedSpawnSchema), awaits: z.string(), prefix: z.string().nullable() })
+    .nullable(),
   childId: z.string().nullable(),
   childResult: z.object({ outcome: z.string(), stopReason: z.string(), text: z.string() }).nullable(),
   /** Its child goes on by itself: the child's id is the result. */
@@ -72,6 +79,8 @@ export function declareCall(callId: string, name: string): CallState {
     startedEpoch: null,
     startedAt: null,
     retryAt: null,
+    queue: null,
+    ordered: null,
     childId: null,
     childResult: null,
     isBackground: false,
@@ -103,13 +112,15 @@ export function foldCall(call: CallState, entry: Entry): CallState {
       return {
         ...call,
         attempt: entry.attempt,
-        startedEpoch: entry.epoch,
+        // What a queue has is under way, and none of it in the owner: nothing there is left open with an epoch.
+        startedEpoch: entry.queue === undefined ? entry.epoch : null,
         startedAt: call.startedAt ?? entry.at,
-        retryAt: null,
+        retryAt: entry.queue === undefined ? null : call.retryAt,
+        queue: entry.queue ?? null,
         refusal: null,
       };
     case "tool.retrying":
-      return { ...call, startedEpoch: null, retryAt: entry.retryAt };
+      return { ...call, startedEpoch: null, queue: null, retryAt: entry.retryAt };
     case "child.spawned":
       return {
         ...call,
@@ -121,6 +132,10 @@ export function foldCall(call: CallState, entry: Entry): CallState {
     case "child.ended":
       if (!isItsChild(call, entry)) return call;
       return { ...call, childResult: { outcome: entry.outcome, stopReason: entry.stopReason, text: entry.text } };
+    case "child.ordered": {
+      const { spawns, awaits, prefix = null } = entry;
+      return { ...call, ordered: { spawns, awaits, prefix }, queue: null, retryAt: null };
+    }
     case "child.awaited":
       return { ...call, childId: entry.childId, prefix: entry.prefix ?? null, startedEpoch: null };
     case "call.waiting": {
@@ -154,6 +169,7 @@ export function foldCall(call: CallState, entry: Entry): CallState {
         ...call,
         outcome: entry.outcome,
         startedEpoch: null,
+        queue: null,
         openRequest: null,
         reviewDue: entry.reviewDue ?? false,
       };

@@ -14,6 +14,8 @@ export const grantedToolSchema = z.object({
   name: z.string(),
   kind: toolKindSchema,
   effect: z.enum(["none", "keyed", "once"]),
+  /** Calls of it are run by whoever works on this queue. Absent: by the owner of the agent. */
+  queue: z.string().optional(),
 });
 export type GrantedTool = z.infer<typeof grantedToolSchema>;
 

@@ -92,7 +92,14 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     reasoning: z.string().nullable(),
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
-  z.object({ type: z.literal("tool.started"), ...common, ...call, attempt: z.number().int() }),
+  z.object({
+    type: z.literal("tool.started"),
+    ...common,
+    ...call,
+    attempt: z.number().int(),
+    /** It waits for whoever works on this queue. Absent: it runs where its agent does. */
+    queue: z.string().optional(),
+  }),
   z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),
   z.object({ type: z.literal("tool.completed"), ...common, ...call, durationMs: z.number().int() }),
   z.object({

@@ -89,7 +89,7 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
         ? []
         : [{ type: "step.restarted", attempt: entry.attempt + 1, error: entry.error, retryAt: entry.retryAt }];
     case "tool.started":
-      return [{ type: "tool.started", callId: entry.callId, name: entry.name, attempt: entry.attempt }];
+      return [startedEvent(entry)];
     case "tool.settled":
       return [settledEvent(entry)];
     case "child.spawned":
@@ -146,6 +146,10 @@ function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
   if (attempt > 1) return told;
   const started: TroupeEventBody = { type: "step.started", model };
   return step > 1 ? [{ type: "step.completed" }, started, ...told] : [started, ...told];
+}
+
+function startedEvent({ callId, name, attempt, queue }: EntryOf<"tool.started">): TroupeEventBody {
+  return { type: "tool.started", callId, name, attempt, ...(queue === undefined ? {} : { queue }) };
 }
 
 function settledEvent(entry: EntryOf<"tool.settled">): TroupeEventBody {

@@ -108,7 +108,12 @@ function count(turn: TurnState, entry: Entry): TurnState {
     case "call.waiting":
       return { ...turn, waitingCallIds: [...turn.waitingCallIds, entry.callId] };
     case "tool.started":
-      return entry.attempt === 1 ? { ...turn, toolCalls: turn.toolCalls + 1 } : turn;
+      return startedCall(turn, entry);
+    case "tool.retrying":
+    case "child.ordered":
+      return turn.queuedCallIds.includes(entry.callId)
+        ? { ...turn, queuedCallIds: without(turn.queuedCallIds, entry.callId) }
+        : turn;
     default:
       return turn;
   }
@@ -174,12 +179,27 @@ function settledCall(turn: TurnState, entry: EntryOf<"tool.settled">): TurnState
     openCallIds: turn.openCallIds.filter((id) => id !== callId),
     unreviewedCallIds: entry.reviewDue ? [...turn.unreviewedCallIds, callId] : turn.unreviewedCallIds,
     waitingCallIds: isWaiting ? turn.waitingCallIds.filter((id) => id !== callId) : turn.waitingCallIds,
+    queuedCallIds: without(turn.queuedCallIds, callId),
     heldMessageIds: entry.reports
       ? turn.heldMessageIds.filter((id) => !entry.reports?.includes(id))
       : turn.heldMessageIds,
     openRequestIds: turn.openRequestIds.filter((id) => callOfRequest(id) !== callId),
     roundFailures: turn.roundFailures + (entry.outcome === "success" ? 0 : 1),
   };
+}
+
+function startedCall(turn: TurnState, { attempt, callId, queue }: EntryOf<"tool.started">): TurnState {
+  if (attempt > 1 && queue === undefined) return turn;
+  return {
+    ...turn,
+    toolCalls: turn.toolCalls + (attempt === 1 ? 1 : 0),
+    queuedCallIds: queue === undefined ? turn.queuedCallIds : [...turn.queuedCallIds, callId],
+  };
+}
+
+/** The same list where the call is not in it. */
+function without(callIds: string[], callId: string): string[] {
+  return callIds.includes(callId) ? callIds.filter((id) => id !== callId) : callIds;
 }
 
 /** A round in which every call failed counts against `maxConsecutiveToolFailures` (requirements, A tool that fails). */
@@ -209,30 +229,4 @@ export function nextMove(turn: TurnState): NextMove {
   if (shouldStop(continuation, hasCalls || effects.callLlm || turn.attempt > 0)) return "finish";
   if (hasCalls) return "runTools";
   return "think";
-}
-
-/** Whether calls to the model or of tools of this turn have neither an outcome nor a result. */
-export function hasOpenWork(turn: TurnState): boolean {
-  const { openRequest, openCallIds, unreviewedCallIds, openGenerates } = turn;
-  return openRequest !== null || openCallIds.length + unreviewedCallIds.length + openGenerates.length > 0;
-}
-
-/** Whether hooks or a schema have to see the answer that has just come, before anything follows from it. */
-export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState): boolean {
-  if (hooks.afterLlm > 0) return true;
-  return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
-}
-
-/** Nothing of the turn's own is under way: every call that is open waits for a child or for somebody's decision. */
-export function isResting(turn: TurnState): boolean {
-  const { openCallIds, waitingCallIds } = turn;
-  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
-  if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
-  return openCallIds.every((callId) => waitingCallIds.includes(callId));
-}
-
-/** The calls of the answer that has come, which are still to be made. */
-export function openCallsOf({ openCallIds, execution }: TurnState): { callId: string; name: string }[] {
-  const calls = execution.currentStep?.toolExecutions ?? [];
-  return calls.flatMap(({ callId, name }) => (openCallIds.includes(callId) ? [{ callId, name }] : []));
 }

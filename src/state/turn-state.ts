@@ -70,6 +70,8 @@ export const turnStateSchema = z.object({
   unreviewedCallIds: z.array(z.string()),
   /** Calls that wait for a child, or for somebody's decision. */
   waitingCallIds: z.array(z.string()),
+  /** Calls that whoever works on their queue runs: nothing of them goes on in the owner. */
+  queuedCallIds: z.array(z.string()),
   /** Requests that nobody has decided. */
   openRequestIds: z.array(z.string()),
   /** Messages that enter history when every call of the round has its result. */
@@ -123,6 +125,7 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
     appliedHooks: [],
     unreviewedCallIds: [],
     waitingCallIds: [],
+    queuedCallIds: [],
     openRequestIds: [],
     heldMessageIds: [],
     contextWindowSize: entry.contextWindowSize ?? null,

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { type EffectClass, effectClassSchema, type JsonObject } from "../state/index.ts";
 import { approvalRule } from "./approval-rule.ts";
-import { checkIdentity, checkWaits } from "./definition-checks.ts";
+import { checkIdentity, checkQueue, checkWaits } from "./definition-checks.ts";
 import { describer } from "./describe-call.ts";
 import { parseArguments, readParameters, type ToolParameters } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
@@ -52,9 +52,18 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
    * attempt and handed to `execute` with the arguments. Default: none.
    */
   readonly secrets?: { readonly [Name in SecretName]: SecretResolver } | undefined;
-  /** Milliseconds per attempt. Default 60,000. */
+  /**
+   * Name of the queue whose workers run the calls, in whatever process: 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and not
+   * `wake`. The agent's turn waits for the call as it does for a child: nothing of it runs in the agent's own process, and
+   * `execute` gets what any process can know (`RunContext` tells what that leaves out). Default: calls run where the agent
+   * does.
+   */
+  readonly queue?: string | undefined;
+  /** Only with `queue`: whole number from 0 to 1,000,000, the lowest is run first. Default 0. */
+  readonly priority?: number | undefined;
+  /** Milliseconds per attempt; time spent in a queue does not count. Default 60,000. */
   readonly timeoutMs?: number | undefined;
-  /** Calls that may run at a time in one process. Default: unlimited. */
+  /** Calls that may run at a time in one process; of a `queue` its workers say how many. Default: unlimited. */
   readonly concurrency?: number | undefined;
   /** Attempts in all. Default 1; more than 1 only with effect `none` or `keyed`. */
   readonly maxAttempts?: number | undefined;
@@ -95,6 +104,7 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
     );
   }
   checkWaits(definition, refuse);
+  checkQueue(definition, refuse);
   const parameters = readParameters(definition.parameters, refuse);
   const secrets = checkSecrets(definition.secrets, parameters.jsonSchema, refuse);
   const tool: Tool<ToolArguments<Schema, SecretName>> = {
@@ -103,6 +113,8 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
     description,
     effect: effect.data,
     timeoutMs,
+    ...(definition.queue === undefined ? {} : { queue: definition.queue }),
+    ...(definition.priority === undefined ? {} : { priority: definition.priority }),
     ...(concurrency === undefined ? {} : { concurrency }),
     maxAttempts,
     maxOutputCharacters,

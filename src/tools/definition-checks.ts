@@ -1,3 +1,4 @@
+import { assertId } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** Makes the error for a wrong field of one tool: the tool is named, `what` says what is wrong and what would be right. */
@@ -57,4 +58,39 @@ export function checkWaits(options: WaitOptions, refuse: Refuse): void {
   if (auth !== undefined && auth !== "required") {
     throw refuse(`auth is ${JSON.stringify(auth)}; use "required", or leave it out.`);
   }
+}
+
+/** Options that have the calls run by whoever works on a queue, as they were given. */
+export interface QueueChoice {
+  readonly queue?: unknown;
+  readonly priority?: unknown;
+  readonly concurrency?: unknown;
+}
+
+/** In it agents wait to be taken up. */
+const QUEUE_OF_AGENTS = "wake";
+const HIGHEST_PRIORITY = 1_000_000;
+
+export function checkQueue({ queue, priority, concurrency }: QueueChoice, refuse: Refuse): void {
+  if (queue === undefined) {
+    if (priority === undefined) return;
+    throw refuse("priority is given, but its calls wait in no queue; say queue as well.");
+  }
+  try {
+    assertId("queue", queue);
+  } catch (error) {
+    throw refuse(error instanceof Error ? `${error.message}.` : "queue is not valid.", error);
+  }
+  if (queue === QUEUE_OF_AGENTS) {
+    throw refuse(`queue is "${QUEUE_OF_AGENTS}", which is that of the agents; give the tool's queue another name.`);
+  }
+  if (concurrency !== undefined) {
+    throw refuse(
+      `concurrency is given with a queue; how many of its calls run at a time is said where the queue is worked on: createRuntime({ work: { queues: { "${queue}": { concurrency: ${String(concurrency)} } } } }).`,
+    );
+  }
+  if (priority === undefined) return;
+  if (typeof priority === "number" && Number.isSafeInteger(priority) && priority >= 0 && priority <= HIGHEST_PRIORITY)
+    return;
+  throw refuse(`priority is ${String(priority)}; use a whole number from 0 to 1,000,000, the lowest is run first.`);
 }

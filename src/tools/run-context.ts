@@ -41,7 +41,10 @@ export interface ArtifactInput {
 
 export interface SavedArtifact {
   readonly artifactId: string;
-  /** Counts from 1 over the artifacts of one name. */
+  /**
+   * Counts from 1 over the artifacts of one name. In a queued tool the artifact is stored with the end of the call: `version`
+   * is the one that it has then, unless somebody else saves one of that name meanwhile.
+   */
   readonly version: number;
 }
 
@@ -54,7 +57,10 @@ export interface SpawnOptions {
 
 export interface SpawnedChild {
   readonly agentId: string;
-  /** Settles when the child's turn has ended, however it ended: `status` tells. */
+  /**
+   * Settles when the child's turn has ended, however it ended: `status` tells. In a queued tool it rejects: a worker would be
+   * held for as long as the child takes. Return `run.await(child)` there.
+   */
   readonly result: Promise<{ readonly status: string; readonly text: string }>;
 }
 
@@ -79,6 +85,7 @@ export interface RunContext {
   readonly prompt: string;
   readonly previousTools: readonly PreviousTool[];
   readonly trace: readonly TraceEntry[];
+  /** In a queued tool: what the `resolveAuth` of the runtime that runs it gives, since credentials never travel. */
   readonly auth: Auth | undefined;
   /** Who started the turn; stored, unlike `auth`, and so the same after a restart. null: nobody was named. */
   readonly actorId: string | null;
@@ -90,10 +97,17 @@ export interface RunContext {
   readonly idempotencyKey: string;
   /** Tells whoever watches how far the call is (`tool.progress`). Ephemeral: never stored. */
   readonly progress: (update: Json) => void;
-  /** A model call on the agent's budget. It is journalled: a rerun with the same prompt gets the first answer. */
+  /**
+   * A model call on the agent's budget. It is journalled: a rerun with the same prompt gets the first answer. In a queued tool
+   * it throws `UnsupportedError`: budget and journal are the agent's, who may live in another process.
+   */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
+  /** In a queued tool it is stored together with the call's end, and not at all where the attempt fails and is repeated. */
   readonly saveArtifact: (artifact: ArtifactInput) => Promise<SavedArtifact>;
-  /** Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. */
+  /**
+   * Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. In a queued tool
+   * it begins when the tool returns `run.await(child)`, and has to be of a definition that the runtime knows.
+   */
   readonly spawn: (definition: unknown, input: string, options: SpawnOptions) => Promise<SpawnedChild>;
   /**
    * To be returned by the tool: `return run.await(child)`. The tool's code is over then; its call waits for the child, through

@@ -29,6 +29,13 @@ export interface Tool<Args = unknown> {
   readonly effect: EffectClass;
   /** Milliseconds per attempt; enforced by the runtime. */
   readonly timeoutMs: number;
+  /**
+   * Its calls are jobs on this queue: whoever works on it runs them, in any process. Absent: they run where their agent
+   * does.
+   */
+  readonly queue?: string;
+  /** Place of its calls in their queue, the lowest first; those of one priority in the order in which they came. Absent: 0. */
+  readonly priority?: number;
   /** Calls of this tool that may run at a time in one process; absent: unlimited. */
   readonly concurrency?: number;
   /** Attempts in all, the first included. */
