@@ -1,8 +1,10 @@
 import { budgets } from "./faults/budgets.ts";
 import { children } from "./faults/children.ts";
+import { f13 } from "./faults/f13.ts";
 import { f15 } from "./faults/f15.ts";
 import { f17 } from "./faults/f17.ts";
 import { f18 } from "./faults/f18.ts";
+import { f19 } from "./faults/f19.ts";
 import { f2 } from "./faults/f2.ts";
 import { f3 } from "./faults/f3.ts";
 import { f4 } from "./faults/f4.ts";
@@ -32,9 +34,11 @@ export const scenarios: readonly ChaosScenario[] = [
   f8,
   f9,
   budgets,
+  f13,
   f15,
   f17,
   f18,
+  f19,
   f20,
   f21,
   f22,

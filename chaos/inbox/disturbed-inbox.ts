@@ -1,0 +1,115 @@
+import type { InboxItem, Stores } from "../../src/index.ts";
+import type { ForeignWrites } from "../../src/stores/index.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+
+export interface Disturbances {
+  /** Share of items that are missing the first time they should be seen. */
+  readonly dropped: number;
+  /** Share of items that are there twice. */
+  readonly doubled: number;
+  /** Share of reads in which one comes once more that was seen before, taken in or not. */
+  readonly late: number;
+  readonly reordered: boolean;
+}
+
+export interface Disturbed {
+  items: number;
+  dropped: number;
+  doubled: number;
+  late: number;
+  reordered: number;
+}
+
+/** What is said to one agent stays in its order, as in the stores: a pause and its end are not told in reverse. */
+const commands: ReadonlySet<InboxItem["kind"]> = new Set(["turn", "pause", "resume", "abort"]);
+
+/**
+ * Stores whose inboxes are read as over a bad line: what is in them comes late, twice, again, and in another order. Only
+ * reading is disturbed; what is stored is right, and what an earlier owner has taken in is gone. Whoever missed something
+ * looks again, as with its next heartbeat.
+ */
+export class DisturbedInbox {
+  readonly stores: Stores;
+  readonly counts: Disturbed = { items: 0, dropped: 0, doubled: 0, late: 0, reordered: 0 };
+  /** Moves with every commit. */
+  activity = 0;
+  readonly #random: SeededRandom;
+  readonly #disturbances: Disturbances;
+  readonly #listeners = new Set<(writes: ForeignWrites) => void>();
+  readonly #seen = new Map<string, Map<string, InboxItem>>();
+
+  constructor(plain: Stores, disturbances: Disturbances, random: SeededRandom) {
+    this.#random = random;
+    this.#disturbances = disturbances;
+    const changed: Pick<Stores, "acquire" | "inbox" | "commit" | "onForeignWrite"> = {
+      acquire: async (key, ...given) => {
+        const outcome = await plain.acquire(key, ...given);
+        if (outcome.type === "acquired") this.#seen.get(key.agentId)?.clear();
+        return outcome;
+      },
+      inbox: async (key) => this.#disturb(key.agentId, await plain.inbox(key)),
+      commit: async (...given) => {
+        const outcomes = await plain.commit(...given);
+        this.activity += 1;
+        return outcomes;
+      },
+      onForeignWrite: (listener) => {
+        this.#listeners.add(listener);
+        return () => this.#listeners.delete(listener);
+      },
+    };
+    this.stores = new Proxy(plain, {
+      get: (target, name: keyof Stores) => {
+        if (name in changed) return changed[name as keyof typeof changed];
+        const member = target[name];
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+  }
+
+  #disturb(agentId: string, items: readonly InboxItem[]): InboxItem[] {
+    const { dropped, doubled, late, reordered } = this.#disturbances;
+    const seen = this.#seen.get(agentId) ?? new Map<string, InboxItem>();
+    this.#seen.set(agentId, seen);
+    const earlier = [...seen.values()];
+    const given: InboxItem[] = [];
+    let isHeldUp = false;
+    for (const item of items) {
+      const isNew = !seen.has(item.key);
+      seen.set(item.key, item);
+      if (isNew) this.counts.items += 1;
+      const isCommand = commands.has(item.kind);
+      if ((isNew && this.#random.next() < dropped) || (isCommand && isHeldUp)) {
+        isHeldUp ||= isCommand;
+        this.counts.dropped += 1;
+        this.lookAgain();
+        continue;
+      }
+      given.push(item);
+      if (this.#random.next() >= doubled) continue;
+      this.counts.doubled += 1;
+      given.push(item);
+    }
+    if (earlier.length > 0 && this.#random.next() < late) {
+      this.counts.late += 1;
+      given.push(this.#random.pick(earlier));
+    }
+    return reordered ? this.#shuffled(given) : given;
+  }
+
+  #shuffled(items: readonly InboxItem[]): InboxItem[] {
+    if (items.length < 2) return [...items];
+    this.counts.reordered += 1;
+    const left = [...items];
+    const shuffled = items.flatMap(() => left.splice(this.#random.between(0, left.length - 1), 1));
+    const inOrder = items.filter(({ kind }) => commands.has(kind));
+    return shuffled.flatMap((item) => (commands.has(item.kind) ? inOrder.splice(0, 1) : [item]));
+  }
+
+  /** Has everybody look into their inboxes a moment later. */
+  lookAgain(): void {
+    setImmediate(() => {
+      for (const listener of this.#listeners) listener("any");
+    });
+  }
+}

@@ -1,0 +1,61 @@
+import type { Entry, Message } from "../../src/index.ts";
+import type { TreeEvidence } from "../evidence.ts";
+
+/**
+ * What a tree has come to, without when and in which order its parts got there: what was said, how calls, requests and turns
+ * ended, what was used, what is left.
+ */
+export function finalStateOf({ agents, accounts }: TreeEvidence): Readonly<Record<string, unknown>> {
+  const states = agents.map(({ agentId, record, entries, messages, inbox }) => {
+    const { status, turnCount, openTurnId, queuedTurnIds, pause } = record;
+    const said = inCallOrder(messages).map((message) => ({
+      role: message.role,
+      content: message.content,
+      calls:
+        message.role === "assistant" ? message.toolCalls?.map(({ callId, name }) => `${name} ${callId}`) : undefined,
+      of: message.role === "tool" ? message.callId : undefined,
+    }));
+    const ends = entries.flatMap(endOf).toSorted();
+    return [agentId, { status, turnCount, openTurnId, queuedTurnIds, pause, said, ends, inbox: inbox.length }];
+  });
+  const inOrder = accounts.toSorted((one, other) => (one.id < other.id ? -1 : 1));
+  const books = inOrder.map(({ id, used, reserved, activeCount }) => [
+    id,
+    { tokens: used.tokens, steps: used.steps, toolCalls: used.toolCalls, reserved: reserved.tokens, activeCount },
+  ]);
+  return { agents: Object.fromEntries(states), accounts: Object.fromEntries(books) };
+}
+
+/** The results of one answer stand in the order of their calls, whichever came first. */
+function inCallOrder(messages: readonly Message[]): readonly Message[] {
+  const place = (message: Message, index: number): string => {
+    const answer = messages.slice(0, index).filter(({ role }) => role !== "tool").length;
+    return `${String(answer).padStart(6, "0")} ${message.role === "tool" ? message.callId : ""}`;
+  };
+  const placed = messages.map((message, index) => ({ message, at: place(message, index) }));
+  return placed.toSorted((one, other) => (one.at < other.at ? -1 : 1)).map(({ message }) => message);
+}
+
+/** What an entry says of something's end; nothing for others. */
+function endOf(entry: Entry): string[] {
+  switch (entry.type) {
+    case "turn.started":
+      return [`${entry.turnId} began`];
+    case "turn.ended":
+      return [`${entry.turnId} ended ${entry.outcome}, ${entry.stopReason}`];
+    case "tool.settled":
+      return [`${entry.callId} settled ${entry.outcome}`];
+    case "tool.started":
+      return [`${entry.callId} started, attempt ${entry.attempt}`];
+    case "request.opened":
+      return [`${entry.callId} asked`];
+    case "request.decided":
+      return [`${entry.callId} decided ${entry.verdict}`];
+    case "child.spawned":
+      return [`${entry.childId} spawned`];
+    case "child.ended":
+      return [`${entry.childId} ended ${entry.outcome}`];
+    default:
+      return [];
+  }
+}
