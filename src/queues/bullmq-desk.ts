@@ -6,6 +6,7 @@ import { translated } from "./bullmq-errors.ts";
 import { BullmqMarks } from "./bullmq-marks.ts";
 import type { CheckedOptions } from "./bullmq-options.ts";
 import { BullmqPlaces } from "./bullmq-places.ts";
+import { BullmqPresence } from "./bullmq-presence.ts";
 import { BullmqWorker } from "./bullmq-worker.ts";
 import { checkedWork, checkWhole, CLOSE_DRAIN_MS, DEFAULT_HEALTH_MS } from "./checks.ts";
 import { type DrainOutcome, type QueueCount, type QueueHealth, WAKE_QUEUE, type WorkOptions } from "./ports.ts";
@@ -23,6 +24,7 @@ const PARTING_MS = 1_000;
 export class BullmqDesk {
   readonly places: BullmqPlaces;
   readonly marks: BullmqMarks;
+  readonly presence: BullmqPresence;
   readonly #options: CheckedOptions;
   readonly #connection: BullmqConnection;
   readonly #running: RunningJobs;
@@ -38,6 +40,7 @@ export class BullmqDesk {
     this.#connection = new BullmqConnection(options);
     this.places = new BullmqPlaces(this.#connection, options);
     this.marks = new BullmqMarks(this.#connection, this.places);
+    this.presence = new BullmqPresence(options, this.#connection, this.places);
     this.#running = new RunningJobs({ clock, graceMs, redact });
     this.#canary = new BullmqCanary(this.#connection, this.places);
   }
@@ -70,6 +73,8 @@ export class BullmqDesk {
     // One that is not ready in time, since Redis has just gone, begins when it is back.
     const ready = Promise.all([...this.#workers.values()].map((worker) => worker.ready()));
     await within(this.#options.timeoutMs, ready).catch((error: unknown) => onFault(translated(error)));
+    const entered = this.presence.enter([...this.#workers.keys()], onFault);
+    await within(this.#options.timeoutMs, entered).catch((error: unknown) => onFault(translated(error)));
     this.#watchCancels();
   }
 
@@ -113,7 +118,9 @@ export class BullmqDesk {
   async #drain(timeoutMs: number): Promise<DrainOutcome> {
     const end = performance.now() + timeoutMs;
     const drained = this.#running.drain(timeoutMs);
-    const closing = Promise.all([...this.#workers.values()].map((worker) => worker.close()));
+    // What cannot be taken out of Redis now is believed dead there soon.
+    const left = this.presence.leave().catch(() => undefined);
+    const closing = Promise.all([left, ...[...this.#workers.values()].map((worker) => worker.close())]);
     closing.catch(() => undefined);
     const outcome = await drained;
     // What has ended is written down in Redis, as far as there is time.

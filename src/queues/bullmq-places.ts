@@ -20,6 +20,8 @@ export class BullmqPlaces {
   readonly #options: CheckedOptions;
   readonly #queues = new Map<string, Promise<Queue<Envelope>>>();
   readonly #used = new Set<string>();
+  /** Queues of which this process has said that there are such. */
+  readonly #registered = new Set<string>();
 
   constructor(connection: BullmqConnection, options: CheckedOptions) {
     this.#connection = connection;
@@ -31,6 +33,10 @@ export class BullmqPlaces {
     return [...this.#used];
   }
 
+  get #namesKey(): string {
+    return `{${this.#options.prefix}}:queues`;
+  }
+
   prefixOf(queue: string): string {
     return `{${this.#options.prefix}${queue}}`;
   }
@@ -40,7 +46,19 @@ export class BullmqPlaces {
   }
 
   async add(queue: string, data: Envelope, options: JobsOptions): Promise<void> {
+    if (!this.#registered.has(queue)) await this.register([queue]);
     await this.run(queue, (place) => place.add("job", data, { ...this.#jobOptions(), ...options }));
+  }
+
+  /** Says that there are such queues. */
+  async register(queues: readonly string[]): Promise<void> {
+    await this.#connection.run((client) => client.sadd(this.#namesKey, ...queues));
+    for (const queue of queues) this.#registered.add(queue);
+  }
+
+  async names(): Promise<string[]> {
+    const names = await this.#connection.run((client) => client.smembers(this.#namesKey));
+    return names.toSorted();
   }
 
   async remove(queue: string, jobId: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { BullmqDesk } from "./bullmq-desk.ts";
 import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-options.ts";
-import { checkedAdd, checkQueueName, checkWhole } from "./checks.ts";
+import { checkAnyQueueName, checkedAdd, checkQueueName, checkWhole } from "./checks.ts";
 import { seal } from "./envelope.ts";
 import { checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
 import { type Queues, WAKE_QUEUE } from "./ports.ts";
@@ -47,7 +47,13 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
     },
 
     work: (workOptions) => desk.work(workOptions),
+    names: () => places.names(),
     counts: (queues) => desk.counts(queues),
+
+    async workers(queue = WAKE_QUEUE) {
+      checkAnyQueueName(queue);
+      return await desk.presence.count(queue);
+    },
 
     async deadLetters(queue, { limit = 100 } = {}) {
       checkWhole("limit", limit, 1, 10_000);

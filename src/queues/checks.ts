@@ -42,6 +42,11 @@ export function checkQueueName(queue: string): void {
   throw new InvalidInputError(`the queue "${WAKE_QUEUE}" is that of the agents; give the tools' queue another name`);
 }
 
+/** Throws `InvalidInputError` for what is no queue, of wakes or of tools. */
+export function checkAnyQueueName(queue: string): void {
+  if (queue !== WAKE_QUEUE) checkQueueName(queue);
+}
+
 export function checkedAdd({ priority = 0, delayMs = 0 }: AddOptions): { priority: number; delayMs: number } {
   checkWhole("priority", priority, 0, HIGHEST_PRIORITY);
   checkWhole("delayMs", delayMs, 0, LONGEST_MS);

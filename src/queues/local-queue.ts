@@ -42,6 +42,7 @@ export class LocalQueue {
   readonly #line = createTimerQueue();
   readonly #dead: LocalDeadLetters;
   #work: (QueueWork & Pick<WorkOptions, "onDead">) | undefined;
+  #wasAddedTo = false;
   #active = 0;
   #begun = { at: 0, count: 0 };
   #isWaitingForRate = false;
@@ -53,6 +54,14 @@ export class LocalQueue {
     this.#dead = new LocalDeadLetters(around.deadLettersKept);
   }
 
+  get wasAddedTo(): boolean {
+    return this.#wasAddedTo;
+  }
+
+  get isWorkedOn(): boolean {
+    return this.#work !== undefined;
+  }
+
   work(work: QueueWork & Pick<WorkOptions, "onDead">): void {
     this.#work = work;
     this.#pump();
@@ -60,6 +69,7 @@ export class LocalQueue {
 
   /** Where one of this id is here already, it is the job: one that runs is followed by another if it `isFollowed`. */
   add(id: string, job: Job, options: { priority: number; delayMs: number; isFollowed: boolean }): void {
+    this.#wasAddedTo = true;
     const { priority, delayMs, isFollowed } = options;
     const known = this.#jobs.get(id);
     if (known) {

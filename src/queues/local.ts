@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../base/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import {
+  checkAnyQueueName,
   checkedAdd,
   checkedWork,
   checkQueueName,
@@ -82,8 +83,19 @@ export function localQueues(options: LocalQueuesOptions = {}): Queues {
       for (const work of works) queueOf(work.queue).work({ ...work, onDead: workOptions.onDead });
     },
 
+    async names() {
+      const known = [...queues].filter(([, queue]) => queue.isWorkedOn || queue.wasAddedTo);
+      return known.map(([name]) => name).toSorted();
+    },
+
     async counts(names = [...queues.keys()]) {
       return names.map((queue) => ({ queue, ...queueOf(queue).counts(), deaths: 0, refused: 0 }));
+    },
+
+    async workers(queue = WAKE_QUEUE) {
+      assertOpen();
+      checkAnyQueueName(queue);
+      return queues.get(queue)?.isWorkedOn === true && !running.isLeaving ? 1 : 0;
     },
 
     async deadLetters(queue, { limit = 100 } = {}) {

@@ -147,11 +147,21 @@ export interface Queues {
   /** Takes a job away that waits, or asks whoever runs it to stop; no dead letter comes of it, and nobody else is told. */
   cancel(queue: string, job: ToolJobKey, reason: string): Promise<CancelOutcome>;
 
-  /** Begins to work. Once per process; throws `InvariantError` when it is called again, or after `drain`. */
+  /**
+   * Begins to work. Once per process; throws `InvariantError` when it is called again, or after `drain`. Processors may be
+   * called before it resolves.
+   */
   work(options: WorkOptions): Promise<void>;
 
+  /** Queues that some process has added to or worked on, in the order of their names; wakes among them. */
+  names(): Promise<string[]>;
   /** Of the queues named; by default of all that this process has used. */
   counts(queues?: readonly string[]): Promise<QueueCount[]>;
+  /**
+   * How many processes work on that queue, or on wakes where none is named. One that leaves is not counted any more, and one
+   * that has died is not when `lockMs` have passed.
+   */
+  workers(queue?: string): Promise<number>;
   /** The newest first, at most `limit` (100). */
   deadLetters(queue: string, options?: { readonly limit?: number | undefined }): Promise<DeadLetter[]>;
   /**

@@ -5,6 +5,7 @@ import { endsContract } from "./queues-ends.contract.ts";
 import type { QueuesSubject } from "./queues-fixtures.ts";
 import { toolsContract } from "./queues-tools.contract.ts";
 import { wakesContract } from "./queues-wakes.contract.ts";
+import { workersContract } from "./queues-workers.contract.ts";
 
 /** What every adapter of the queues must do; `open` gives empty ones. */
 export function queuesContract(name: string, open: () => QueuesSubject): void {
@@ -29,6 +30,9 @@ export function queuesContract(name: string, open: () => QueuesSubject): void {
     });
     describe("tool jobs", () => {
       toolsContract(() => subject);
+    });
+    describe("who works", () => {
+      workersContract(() => subject);
     });
     describe("ends", () => {
       endsContract(() => subject);

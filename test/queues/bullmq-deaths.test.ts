@@ -74,6 +74,10 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     return worker;
   }
 
+  async function workersToBe(count: number): Promise<void> {
+    while ((await queues.workers("web")) !== count) await new Promise((resolve) => setImmediate(resolve));
+  }
+
   test("leaves its job to another, which knows of it", async () => {
     const worker = await hangingWorker();
     await queues.add("web", toolJob({ callId: "search" }));
@@ -137,6 +141,22 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     });
     await countsOf(queues, "web", ({ dead, active }) => dead === 1 && active === 0);
     expect(recorder.begun).toEqual([]);
+  });
+
+  test("is not counted any more when it is believed dead; others are", async () => {
+    const [first, second] = [await hangingWorker(), await hangingWorker()];
+    expect(await queues.workers("web")).toBe(2);
+    await first.end();
+    await workersToBe(1);
+    // Longer than one that is not heard of would be believed in.
+    await queues.add("later", toolJob(), { delayMs: 2 * SHORT.lockMs });
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done", ["later"]));
+    await recorder.until(({ ended }) => ended.length === 1);
+    expect(await queues.workers("web")).toBe(1);
+    await second.end();
+    await workersToBe(0);
+    expect(await queues.workers()).toBe(1);
   });
 
   test("does not take a cancellation with it", async () => {

@@ -1,0 +1,93 @@
+import { createId } from "../base/index.ts";
+import type { BullmqConnection } from "./bullmq-connection.ts";
+import { translated } from "./bullmq-errors.ts";
+import type { CheckedOptions } from "./bullmq-options.ts";
+import type { BullmqPlaces } from "./bullmq-places.ts";
+import type { WorkOptions } from "./ports.ts";
+
+/**
+ * Enters a worker for so long from now, by the clock of Redis, and takes out those whose time is over.
+ * KEYS: who works on the queue, each with the time at which it is believed dead. ARGV: the worker, milliseconds.
+ */
+const ENTER = `
+local time = redis.call("TIME")
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call("ZREMRANGEBYSCORE", KEYS[1], "-inf", now)
+redis.call("ZADD", KEYS[1], now + ARGV[2], ARGV[1])
+local last = redis.call("ZRANGE", KEYS[1], -1, -1, "WITHSCORES")
+redis.call("PEXPIREAT", KEYS[1], string.format("%.0f", last[2]))
+return 0`;
+
+/** KEYS: as above. Returns how many are not believed dead. */
+const COUNT = `
+local time = redis.call("TIME")
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+return redis.call("ZCOUNT", KEYS[1], "(" .. string.format("%.0f", now), "+inf")`;
+
+const PART = "troupe-workers";
+
+/**
+ * Who works on which queue, in Redis.
+ * Owns: the entries of this process. Connections tell less: one of a process that stands still looks as any other, a node of a
+ * cluster knows its own only, and looking at them takes a right that workers do not have everywhere.
+ * 1. A process that works is heard of three times before it would be believed dead, which it is after `lockMs`.
+ */
+export class BullmqPresence {
+  readonly #options: CheckedOptions;
+  readonly #connection: BullmqConnection;
+  readonly #places: BullmqPlaces;
+  readonly #id = createId("worker");
+  #queues: readonly string[] = [];
+  #stopWaiting: () => void = () => undefined;
+  #hasLeft = false;
+
+  constructor(options: CheckedOptions, connection: BullmqConnection, places: BullmqPlaces) {
+    this.#options = options;
+    this.#connection = connection;
+    this.#places = places;
+  }
+
+  /** From now on this process works on these queues, until it leaves. */
+  async enter(queues: readonly string[], onFault: NonNullable<WorkOptions["onFault"]>): Promise<void> {
+    this.#queues = queues;
+    await this.#beat().catch((error: unknown) => onFault(translated(error)));
+    this.#goOn(onFault);
+  }
+
+  async leave(): Promise<void> {
+    this.#hasLeft = true;
+    this.#stopWaiting();
+    const left = this.#queues.map((queue) =>
+      this.#connection.run((client) => client.zrem(this.#places.keyOf(queue, PART), this.#id)),
+    );
+    await Promise.all(left);
+  }
+
+  async count(queue: string): Promise<number> {
+    const key = this.#places.keyOf(queue, PART);
+    return Number(await this.#connection.run((client) => client.eval(COUNT, 1, key)));
+  }
+
+  #goOn(onFault: NonNullable<WorkOptions["onFault"]>): void {
+    if (this.#hasLeft) return;
+    const { clock, deathCheckMs, lockMs } = this.#options;
+    this.#stopWaiting = clock.setDelay(Math.min(deathCheckMs, Math.floor(lockMs / 3)), () => {
+      this.#beat()
+        .catch((error: unknown) => onFault(translated(error)))
+        .finally(() => this.#goOn(onFault));
+    });
+  }
+
+  async #beat(): Promise<void> {
+    const { lockMs } = this.#options;
+    await this.#places.register(this.#queues);
+    const entered = this.#queues.map((queue) =>
+      this.#connection.run(async (client) => {
+        // A try that was late must not undo the leaving.
+        if (this.#hasLeft) return;
+        await client.eval(ENTER, 1, this.#places.keyOf(queue, PART), this.#id, lockMs);
+      }),
+    );
+    await Promise.all(entered);
+  }
+}

@@ -1,0 +1,51 @@
+import { expect, test } from "vitest";
+import { createDeferred } from "../../src/base/index.ts";
+import { InvalidInputError } from "../../src/errors/index.ts";
+import type { Queues } from "../../src/queues/index.ts";
+import { type QueuesSubject, Recorder, toolJob } from "./queues-fixtures.ts";
+
+/** How many processes work on wakes, on the queue "web" and on the queue "browser". */
+async function workersOf(queues: Queues): Promise<number[]> {
+  return await Promise.all([queues.workers(), queues.workers("web"), queues.workers("browser")]);
+}
+
+/** Who is there to do the work. */
+export function workersContract(subject: () => QueuesSubject): void {
+  test("whoever works on a queue is counted, once it has begun and until it leaves; whoever adds is not", async () => {
+    const { client, soon } = subject();
+    const [asks, works] = [client(), client()];
+    await asks.add("web", toolJob({ callId: "before" }));
+    expect(await workersOf(asks)).toEqual([0, 0, 0]);
+    const recorder = new Recorder();
+    const slow = createDeferred();
+    await works.work(recorder.options(() => slow.promise));
+    expect(await workersOf(asks)).toEqual([1, 1, 0]);
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    const drained = works.drain({ timeoutMs: 10_000 });
+    slow.resolve();
+    await soon(drained);
+    expect(await workersOf(asks)).toEqual([0, 0, 0]);
+  });
+
+  test("one that works on some queues is not counted for others", async () => {
+    const queues = subject().client();
+    const { tools, onDead } = new Recorder().options(async () => "done", ["browser"]);
+    await queues.work({ tools, onDead });
+    expect(await workersOf(queues)).toEqual([0, 0, 1]);
+    await expect(queues.workers("a:b")).rejects.toThrow(InvalidInputError);
+  });
+
+  test("all know of the queues that one adds to or works on, and of no others", async () => {
+    const { client, soon } = subject();
+    const [asks, works, looks] = [client(), client(), client()];
+    expect(await looks.names()).toEqual([]);
+    await asks.add("web", toolJob());
+    await looks.counts(["nowhere"]);
+    await looks.workers("nowhere");
+    expect(await looks.names()).toEqual(["web"]);
+    const recorder = new Recorder();
+    await works.work(recorder.options(async () => "done", ["browser", "web"]));
+    await soon(recorder.until(({ ended }) => ended.length === 1));
+    expect(await looks.names()).toEqual(["browser", "wake", "web"]);
+  });
+}
