@@ -2,10 +2,10 @@ import { type Account, passOverAbsence, turnAccountId } from "../budget/index.ts
 import type { AgentKey, AgentRecord } from "../state/index.ts";
 import { changeTimers } from "./account-timers.ts";
 import type { LocalTables } from "./local-tables.ts";
+import { hasNews } from "./news.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
 import type { ProcessRow, Tables, Work } from "./tables.ts";
-import { hasNews } from "./unattended.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -92,7 +92,12 @@ export function identityOf({ processId, pid, bootId }: ProcessIdentity): Process
   return { processId, pid, bootId };
 }
 
-export function isAlive(tables: Tables, holder: ProcessRow, rules: LeaseRules, steady: number): boolean {
+export function isAlive(
+  tables: Pick<Tables, "process">,
+  holder: ProcessRow,
+  rules: LeaseRules,
+  steady: number,
+): boolean {
   if (steady - holder.heartbeatAt > rules.leaseMs) return false;
   const own = tables.process(rules.processId);
   return own?.bootId !== holder.bootId || rules.isRunning(holder);

@@ -6,20 +6,19 @@ import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
 import { decide } from "./decide.ts";
 import { hearAlarm } from "./hear-alarm.ts";
-import { acquire, identityOf, isAlive, release } from "./leases.ts";
+import { acquire, identityOf, release } from "./leases.ts";
 import { standingOf } from "./local-standing.ts";
 import type { LocalDatabase, LocalTables } from "./local-tables.ts";
 import { abort, pause, resume } from "./mark-commands.ts";
 import type { Moment } from "./moment.ts";
 import type { CommitOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { Stores } from "./ports.ts";
-import type { AgentFilter, RequestFilter, UnattendedQuery } from "./queries.ts";
+import type { AgentFilter, RequestFilter } from "./queries.ts";
 import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
 import { claimCall, postCallEnd } from "./queued-calls.ts";
 import { clockOffsetFor } from "./steady-time.ts";
 import type { Tables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
-import { livingAmong, unattendedAmong } from "./unattended.ts";
 import { waitersOf } from "./waiting-lines.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
@@ -51,7 +50,12 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     acquire: (key, processId, leaseMs, steady, isKnown) =>
       write(() => acquire(tables, key, { processId, leaseMs, isRunning, isKnown }, steady)),
     release: (key, epoch, options) => write(() => release(tables, key, epoch, options)),
-    unattended: (tenant, query, steady) => read(() => unattended(tables, tenant, query, steady)),
+    unattended: async (tenant, query, steady) =>
+      await database.unattended(
+        tenant,
+        { ...query, limit: countOf("limit", query.limit ?? DEFAULT_LIST_LIMIT) },
+        steady,
+      ),
     holder: (key) => read(() => holderOf(tables, key)),
     claimCall: (key, claim, steady) => write(() => claimCall(tables, key, { ...claim, isRunning }, steady)),
     postCallEnd: (key, item) => write(() => postCallEnd(tables, key, item)),
@@ -128,14 +132,6 @@ function listRequests(tables: LocalTables, filter: RequestFilter): AgentRequest[
   throw new InvalidInputError(
     `after is ${JSON.stringify(after)}, and no request of that id is stored; give one of a list`,
   );
-}
-
-function unattended(tables: LocalTables, tenant: string, query: UnattendedQuery, steady: number): AgentKey[] {
-  const { processId, leaseMs, after, limit = DEFAULT_LIST_LIMIT } = query;
-  const count = countOf("limit", limit);
-  const rules = { processId, leaseMs, isRunning };
-  const isLiving = livingAmong(tables, processId, (process) => isAlive(tables, process, rules, steady));
-  return unattendedAmong(tables, tables.restless(tenant, isLiving, after, count), isLiving, count);
 }
 
 /** A number of rows, or a place among them. */

@@ -13,7 +13,7 @@ import type { AgentPlace } from "./agent-place.ts";
 import type { ForeignWrites } from "./foreign-write.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Moment } from "./moment.ts";
-import type { AgentFilter, RequestFilter } from "./queries.ts";
+import type { AgentFilter, RequestFilter, UnattendedQuery } from "./queries.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
 import type { ArtifactMeta, Tables } from "./tables.ts";
 
@@ -35,16 +35,6 @@ export interface LocalTables extends Tables {
   projectionCursor(tenant: string, name: string, rootAgentId: string): number;
   /** Never back. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void;
-  /**
-   * Agents that may have something to do and nobody who does it: those with a post, and those with work that is `open`,
-   * which are not held, or held by a process that does not live. In an order of its own, after an agent of that id.
-   */
-  restless(
-    tenant: string,
-    isLiving: (processId: string) => boolean,
-    after: string | undefined,
-    limit: number,
-  ): Iterable<AgentKey>;
   accounts(tenant: string, rootAgentId: string): Account[];
   dueTimers(moment: Moment, limit: number): Timer[];
   nextTimerAt(): number | undefined;
@@ -63,6 +53,21 @@ export interface LocalTables extends Tables {
   restoreRows(tenant: string, rows: readonly RestoredRow[]): number[];
 }
 
+/** Tables that can tell by themselves who may have something to do. */
+export interface RestlessTables extends LocalTables {
+  /**
+   * Agents that may have something to do and nobody who does it: those with a post, and those with work that is `open`,
+   * which are not held, or held by a process that does not live. In an order of its own, after an agent of that id;
+   * `limit`: how many are wanted, about.
+   */
+  restless(
+    tenant: string,
+    isLiving: (processId: string) => boolean,
+    after: string | undefined,
+    limit: number,
+  ): Iterable<AgentKey>;
+}
+
 export interface RestoredRow {
   readonly row: StoredRow;
   readonly cursor: number | undefined;
@@ -79,6 +84,8 @@ export interface LocalDatabase {
   /** Whether an error is that of the transaction as a whole, so that none of its parts can stand. */
   isFatal(error: unknown): boolean;
   read<T>(work: () => T): Promise<T>;
+  /** At most `limit`. */
+  unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   close(): Promise<void>;
 }

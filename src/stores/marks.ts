@@ -13,7 +13,11 @@ export interface StandingMark {
  * The mark on the agent or above it that forbids new intents of the turn. An abort counts before a pause, and the one that
  * stands highest before those it was handed down as.
  */
-export function standingMark(tables: Tables, record: AgentRecord, ofTurnId: string): StandingMark | undefined {
+export function standingMark(
+  tables: Pick<Tables, "agent">,
+  record: AgentRecord,
+  ofTurnId: string,
+): StandingMark | undefined {
   let paused: StandingMark | undefined;
   let aborted: StandingMark | undefined;
   let turnId: string | null = ofTurnId;

@@ -1,11 +1,12 @@
 import { LocalLive } from "./local-live.ts";
-import type { LocalDatabase, LocalTables } from "./local-tables.ts";
+import type { LocalDatabase, RestlessTables } from "./local-tables.ts";
 import { MemoryTrees } from "./memory-trees.ts";
 import { MemoryUndo } from "./memory-undo.ts";
+import { unattendedIn } from "./unattended.ts";
 
 /** Everything in this process' memory: gone with the process, seen by nobody else. */
 export class MemoryDatabase implements LocalDatabase {
-  readonly tables: LocalTables;
+  readonly tables: RestlessTables;
   readonly live = new LocalLive();
   readonly #undo = new MemoryUndo();
 
@@ -27,6 +28,12 @@ export class MemoryDatabase implements LocalDatabase {
 
   async read<T>(work: () => T): Promise<T> {
     return work();
+  }
+
+  unattended(
+    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
+  ): ReturnType<LocalDatabase["unattended"]> {
+    return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }
 
   onForeignWrite(): () => void {

@@ -1,11 +1,11 @@
 import type { AgentKey, AgentRecord, Message, Timer } from "../state/index.ts";
-import type { LocalTables, RestoredRow } from "./local-tables.ts";
+import type { RestlessTables, RestoredRow } from "./local-tables.ts";
 import { MemoryReads } from "./memory-reads.ts";
 import { type AgentRows, emptyTree } from "./memory-rows.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
 
 /** Whole trees, to take them out and put them in, and how far projections of them have come. */
-export class MemoryTrees extends MemoryReads implements LocalTables {
+export class MemoryTrees extends MemoryReads implements RestlessTables {
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
     return this.#rowsOfTree(tenant, rootAgentId).map((rows) => rows.record);
   }

@@ -20,6 +20,7 @@ import type { TreeSession } from "./redis-session.ts";
 import { type LineContext, TreeLine } from "./redis-tree-line.ts";
 import { readStanding } from "./redis-standing.ts";
 import { RedisTrees } from "./redis-trees.ts";
+import { RedisUnattended } from "./redis-unattended.ts";
 import type { TreeStanding } from "./tree-standing.ts";
 
 /** Rows of all trees that are kept in this process, about; what is past that is read anew when it is needed. */
@@ -42,12 +43,14 @@ export class RedisDatabase implements LocalDatabase {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
+  readonly #lists: RedisLists;
   readonly #tables: RedisTrees;
   readonly #context: LineContext;
   readonly #foreignWrites: RedisForeignWrites;
   readonly #subscriber: RedisSubscriber;
   readonly live: RedisLive;
   readonly #rest: RedisRest | undefined;
+  readonly #unattended: RedisUnattended;
   readonly #lines = new Map<string, TreeLine>();
   readonly #reading = new Set<Promise<unknown>>();
   #works = 0;
@@ -68,6 +71,9 @@ export class RedisDatabase implements LocalDatabase {
     this.#rest = ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, ttl);
     const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
     this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
+    const parts = { keys: this.#keys, reader: this.#reader, hints };
+    this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
+    this.#lists = lists;
     this.#subscriber = new RedisSubscriber(this.#connection);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner);
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
@@ -133,6 +139,16 @@ export class RedisDatabase implements LocalDatabase {
   /** Read as a whole: what several questions were answered need not have been true together. */
   standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined> {
     return this.#noted(() => readStanding(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
+  }
+
+  unattended(
+    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
+  ): ReturnType<LocalDatabase["unattended"]> {
+    const roots = async (after: string | undefined, limit: number): Promise<readonly string[]> => {
+      const records = await this.#lists.agents({ tenant, rootsOnly: true, after }, limit);
+      return records.map(({ agentId }) => agentId);
+    };
+    return this.#noted(() => this.#unattended.find(tenant, query, steady, roots));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

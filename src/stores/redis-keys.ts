@@ -24,9 +24,20 @@ export const PARTITIONS = 16;
 
 /**
  * Lists over trees: agents by their ids, also the roots alone, those of a session and those of an owner; roots by their
- * age; requests by their opening, also those that are open alone; trees by their timers.
+ * age; requests by their opening, also those that are open alone; trees by their timers; trees in which something was
+ * posted; trees in which a process holds agents, by the process.
  */
-export type HintList = "agents" | "roots" | "newest" | "session" | "owner" | "requests" | "open" | "timers";
+export type HintList =
+  | "agents"
+  | "roots"
+  | "newest"
+  | "session"
+  | "owner"
+  | "requests"
+  | "open"
+  | "timers"
+  | "posts"
+  | "holders";
 
 export interface HintKeys {
   readonly list: string;
@@ -170,6 +181,9 @@ export const fields = {
   processes: "n:processes",
   /** No timer of the tree is due before this; the list of timers over trees knows of it. */
   timersFrom: "t:",
+  /** What the lists of trees in which somebody may be missing were told. */
+  posts: "u:",
+  holder: (processId: string): string => `l:${wellFormed(processId, "process id")}`,
 } as const;
 
 /** An id of something that belongs to an agent, as one text. The length tells where the first ends. */

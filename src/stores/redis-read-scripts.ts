@@ -124,3 +124,53 @@ for at = 5, #KEYS do standing[#standing + 1] = redis.call('HVALS', KEYS[at]) end
 return standing
 `,
 );
+
+/**
+ * Reads who holds what in a tree.
+ * KEYS rows, ids of the agents. Gives {ids, their heads}, "" for what is absent.
+ */
+export const headsScript = script(
+  "heads",
+  `
+local ids = redis.call('LRANGE', KEYS[2], 0, -1)
+local heads = {}
+for at, id in ipairs(ids) do heads[at] = redis.call('HGET', KEYS[1], 'h:' .. id) or '' end
+return {ids, heads}
+`,
+);
+
+/** Reads inboxes. KEYS inboxes. Gives the items of each. */
+export const inboxesScript = script(
+  "inboxes",
+  `
+local found = {}
+for at, key in ipairs(KEYS) do found[at] = redis.call('HVALS', key) end
+return found
+`,
+);
+
+/**
+ * Reads members of a list that begin with a name and a space, but for those of some names, which are stepped over.
+ * KEYS list. ARGV 1 where to begin, 2 how many members at most, then the names to step over.
+ */
+export const lostHoldersScript = script(
+  "lost-holders",
+  `
+local living = {}
+for at = 3, #ARGV do living[ARGV[at]] = true end
+local found, from, most = {}, ARGV[1], tonumber(ARGV[2])
+while #found < most do
+  local first = redis.call('ZRANGEBYLEX', KEYS[1], from, '+', 'LIMIT', 0, 1)[1]
+  if not first then break end
+  local holder = string.match(first, '^(%S+) ')
+  local behind = holder .. '!'
+  if living[holder] then from = '[' .. behind
+  else
+    local page = redis.call('ZRANGEBYLEX', KEYS[1], '[' .. first, '(' .. behind, 'LIMIT', 0, most - #found)
+    for _, member in ipairs(page) do found[#found + 1] = member end
+    from = '(' .. page[#page]
+  end
+end
+return found
+`,
+);

@@ -1,5 +1,6 @@
 import {
   type AgentKey,
+  type AgentRecord,
   type AgentRequest,
   type Artifact,
   type Entry,
@@ -8,22 +9,38 @@ import {
   type Message,
   type Timer,
 } from "../state/index.ts";
+import type { Committed } from "./outcomes.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
 import { rowKinds } from "./redis-rows.ts";
 import type { Collection } from "./redis-session.ts";
 import type { PlacedArtifact } from "./redis-stored.ts";
+import { watchHead, watchPosts } from "./redis-watch.ts";
 import { wellFormed } from "./stored-json.ts";
-import type { ArtifactMeta, Tables } from "./tables.ts";
+import type { ArtifactMeta, Head, Tables } from "./tables.ts";
 
 /** The rows that commits, commands and leases work on, as a piece of work sees them. */
 export class RedisTables extends RedisAgents implements Tables {
+  override putAgent(record: AgentRecord): void {
+    const isNewTree = record.parentAgentId === null && this.agent(record) === undefined;
+    super.putAgent(record);
+    // Soon something is posted in it: that it is told now costs nothing.
+    if (isNewTree) watchPosts(this.ofAgent(record), this.keys);
+  }
+
+  override putHead(key: AgentKey, head: Head, outcome?: Committed): void {
+    const before = this.head(key);
+    super.putHead(key, head, outcome);
+    watchHead(this.ofAgent(key), this.keys, before, head);
+  }
+
   addToInbox(key: AgentKey, item: InboxItem): boolean {
     const session = this.ofAgent(key);
     const inbox = session.tree.ofAgent("inbox", key.agentId);
     if (session.isInInbox(inbox, item.key)) return false;
     session.do("item", { key: inbox }, wellFormed(item.key, "inbox key"), JSON.stringify(item));
     session.noteInbox(inbox, item.key, true);
+    watchPosts(session, this.keys);
     return true;
   }
 

@@ -7,7 +7,7 @@ import { TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection } from "./redis-connection.ts";
 import { noticeOf } from "./redis-foreign-writes.ts";
 import type { RedisHints, ToldHints } from "./redis-hints.ts";
-import type { TreeKeys } from "./redis-keys.ts";
+import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
 import { textsOf } from "./redis-replies.ts";
 import { applyScript, unlockScript } from "./redis-scripts.ts";
@@ -154,7 +154,11 @@ export class TreeLine {
   #correct(session: TreeSession, { stamps }: ToldHints): void {
     const looks = session.hints.filter(({ kind }) => kind === "look");
     const { hints } = this.#context;
-    for (const [index, { keys, member }] of looks.entries()) {
+    for (const [index, look] of looks.entries()) {
+      const { keys, member } = look;
+      const later = session.hints.slice(session.hints.indexOf(look) + 1);
+      // It was left and taken up again in one step.
+      if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "look")) continue;
       hints.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
     }
   }
@@ -174,7 +178,9 @@ export class TreeLine {
   /** Takes rows into the cache; all of the tree, where they are few. */
   async loadRows(names: readonly string[]): Promise<void> {
     const { rows } = this.tree;
-    const answer = await this.#context.connection.script(rowsScript, [rows], [FEW_ROWS, ...names]);
+    // Whoever posts asks for this row too.
+    const wanted = [...new Set([...names, fields.posts])];
+    const answer = await this.#context.connection.script(rowsScript, [rows], [FEW_ROWS, ...wanted]);
     if (!Array.isArray(answer)) return;
     const [kind, ...values]: unknown[] = answer;
     if (kind === "all") {
@@ -184,7 +190,7 @@ export class TreeLine {
       this.cache.noteAll(all);
       return;
     }
-    for (const [index, name] of names.entries()) {
+    for (const [index, name] of wanted.entries()) {
       const value = values[index];
       this.cache.note(name, typeof value === "string" ? value : undefined);
     }

@@ -56,10 +56,6 @@ export class RedisTrees extends RedisReads implements LocalTables {
     });
   }
 
-  restless(tenant: string, _isLiving: unknown, after: string | undefined): AgentKey[] {
-    return this.listAgents({ tenant, after }, Number.MAX_SAFE_INTEGER).map(({ agentId }) => ({ tenant, agentId }));
-  }
-
   projections(tenant: string, rootAgentId: string): StoredTree["projections"] {
     const { projections } = this.readWhole(this.keys.treeOf(tenant, rootAgentId));
     return [...projections].map(([name, cursor]) => ({ name, cursor }));

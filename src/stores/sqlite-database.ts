@@ -3,12 +3,13 @@ import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
 import type { ForeignWrites } from "./foreign-write.ts";
 import { LocalLive } from "./local-live.ts";
-import type { LocalDatabase, LocalTables } from "./local-tables.ts";
+import type { LocalDatabase, RestlessTables } from "./local-tables.ts";
 import { SqliteConnection } from "./sqlite-connection.ts";
 import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
 import { prepareFile } from "./sqlite-file.ts";
 import { SqliteForeignWrites } from "./sqlite-foreign-writes.ts";
 import { SqliteTrees } from "./sqlite-trees.ts";
+import { unattendedIn } from "./unattended.ts";
 
 export interface SqliteOptions {
   /**
@@ -40,7 +41,7 @@ const pauses = { baseMs: 4, capMs: 100 };
  * 3. An error of SQLite never leaves as it is; what was written before it in the transaction is gone.
  */
 export class SqliteDatabase implements LocalDatabase {
-  readonly tables: LocalTables;
+  readonly tables: RestlessTables;
   readonly live = new LocalLive();
   readonly #path: string;
   readonly #connection: SqliteConnection;
@@ -84,6 +85,12 @@ export class SqliteDatabase implements LocalDatabase {
 
   async read<T>(work: () => T): Promise<T> {
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
+  }
+
+  unattended(
+    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
+  ): ReturnType<LocalDatabase["unattended"]> {
+    return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

@@ -1,6 +1,6 @@
 import type { StatementSync } from "node:sqlite";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
-import type { LocalTables, RestoredRow } from "./local-tables.ts";
+import type { RestlessTables, RestoredRow } from "./local-tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteProjections } from "./sqlite-projections.ts";
 import { SqliteRestless } from "./sqlite-restless.ts";
@@ -11,7 +11,7 @@ import type { StoredRow, StoredTree } from "./stored-tree.ts";
 const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "timers"];
 
 /** Whole trees, to take them out and put them in, and how far projections of them have come. */
-export class SqliteTrees extends SqliteTables implements LocalTables {
+export class SqliteTrees extends SqliteTables implements RestlessTables {
   readonly #connection: SqliteConnection;
   readonly #projections: SqliteProjections;
   readonly #restless: SqliteRestless;

@@ -1,61 +1,57 @@
 import type { AgentKey, AgentRecord, InboxItem } from "../state/index.ts";
-import type { LocalTables } from "./local-tables.ts";
-import { standingMark } from "./marks.ts";
-import type { ProcessRow, Tables } from "./tables.ts";
+import { isAlive } from "./leases.ts";
+import type { RestlessTables } from "./local-tables.ts";
+import { isAnyNews } from "./news.ts";
+import { isRunning } from "./process-identity.ts";
+import type { UnattendedQuery } from "./queries.ts";
+import type { Head, ProcessRow, Tables } from "./tables.ts";
 
-/** Whether the agent's inbox holds something that an owner could take in now. */
-export function hasNews(tables: LocalTables, key: AgentKey): boolean {
-  const record = tables.agent(key);
-  return record !== undefined && isAnyNews(tables, record, tables.inbox(key));
+/** What is known of an agent that may need somebody. */
+export interface RestlessAgent {
+  readonly record: AgentRecord;
+  readonly head: Head;
+  readonly inbox: readonly InboxItem[];
 }
 
-/**
- * The same for an inbox that was read. Not news: turns in line behind the open one and what ends them, a turn that a pause
- * keeps from beginning, and whatever comes before a root agent was started.
- */
-export function isAnyNews(tables: Tables, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
-  const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
-  if (status === "shutdown" || (status === "created" && parentAgentId === null)) return false;
-  return inbox.some((item) => {
-    if (item.kind === "turn") {
-      return item.turnId === openTurnId && standingMark(tables, record, item.turnId)?.reason !== "paused";
-    }
-    return item.kind !== "abort" || item.turnId === null || !queuedTurnIds.includes(item.turnId);
-  });
+/** Whether somebody has to take up an agent that no living process holds. */
+export function needsSomebody(tables: Pick<Tables, "agent">, { record, head, inbox }: RestlessAgent): boolean {
+  if (record.status === "shutdown") return false;
+  return head.work === "open" || isAnyNews(tables, record, inbox);
 }
 
-/** Who of those that may have something to do (`LocalTables.restless`) has nobody who does it. */
-export function unattendedAmong(
-  tables: LocalTables,
-  keys: Iterable<AgentKey>,
-  isHeldAlive: (processId: string) => boolean,
-  limit: number,
+/** Those of the tables of this process that somebody has to take up. */
+export function unattendedIn(
+  tables: RestlessTables,
+  tenant: string,
+  query: UnattendedQuery & { readonly limit: number },
+  steady: number,
 ): AgentKey[] {
+  const { after, limit } = query;
+  const isLiving = livingFor(tables, query, steady);
   const found: AgentKey[] = [];
-  for (const key of keys) {
-    if (found.length >= limit) break;
-    const { holder, work } = tables.head(key);
-    if (holder !== null && isHeldAlive(holder)) continue;
+  if (limit === 0) return found;
+  for (const key of tables.restless(tenant, isLiving, after, limit)) {
+    const head = tables.head(key);
     const record = tables.agent(key);
-    if (!record || record.status === "shutdown") continue;
-    if (work === "open" || isAnyNews(tables, record, tables.inbox(key))) found.push(key);
+    if (!record || (head.holder !== null && isLiving(head.holder))) continue;
+    if (needsSomebody(tables, { record, head, inbox: tables.inbox(key) })) found.push(key);
+    if (found.length === limit) break;
   }
   return found;
 }
 
-/** Who lives, looked at once for each process; `own` always does. */
-export function livingAmong(
-  tables: Tables,
-  own: string,
-  isAlive: (process: ProcessRow) => boolean,
+/** Who lives, in the eyes of whoever asks; each process is looked at once. */
+export function livingFor(
+  tables: Pick<Tables, "process">,
+  { processId, leaseMs }: Pick<UnattendedQuery, "processId" | "leaseMs">,
+  steady: number,
 ): (processId: string) => boolean {
-  const known = new Map([[own, true]]);
-  return (processId) => {
-    const before = known.get(processId);
-    if (before !== undefined) return before;
-    const row = tables.process(processId);
-    const isLiving = row !== undefined && isAlive(row);
-    known.set(processId, isLiving);
+  const known = new Map([[processId, true]]);
+  const isProcessLiving = (row: ProcessRow | undefined): boolean =>
+    row !== undefined && isAlive(tables, row, { processId, leaseMs, isRunning }, steady);
+  return (id) => {
+    const isLiving = known.get(id) ?? isProcessLiving(tables.process(id));
+    known.set(id, isLiving);
     return isLiving;
   };
 }

@@ -13,6 +13,7 @@ import { leasesContract } from "./stores-leases.contract.ts";
 import { marksContract } from "./stores-marks.contract.ts";
 import { pagesContract } from "./stores-pages.contract.ts";
 import { pausingContract } from "./stores-pausing.contract.ts";
+import { queuedContract } from "./stores-queued.contract.ts";
 import { readsContract } from "./stores-reads.contract.ts";
 import { requestsContract } from "./stores-requests.contract.ts";
 import { spawnContract } from "./stores-spawn.contract.ts";
@@ -21,6 +22,7 @@ import { timersContract } from "./stores-timers.contract.ts";
 import { projectionsContract, treePlacesContract } from "./stores-tree-places.contract.ts";
 import { treesContract } from "./stores-trees.contract.ts";
 import { waitingContract } from "./stores-waiting.contract.ts";
+import { unattendedContract } from "./stores-unattended.contract.ts";
 import { warningsContract } from "./stores-warnings.contract.ts";
 
 /** What every adapter of the stores must do; `open` gives an empty one. */
@@ -66,6 +68,12 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("leases", () => {
       leasesContract(subject);
+    });
+    describe("queued calls", () => {
+      queuedContract(subject);
+    });
+    describe("agents without an owner", () => {
+      unattendedContract(subject);
     });
     describe("timers", () => {
       timersContract(subject);
