@@ -43,7 +43,6 @@ export class RedisDatabase implements LocalDatabase {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
-  readonly #lists: RedisLists;
   readonly #tables: RedisTrees;
   readonly #context: LineContext;
   readonly #foreignWrites: RedisForeignWrites;
@@ -71,9 +70,8 @@ export class RedisDatabase implements LocalDatabase {
     this.#rest = ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, ttl);
     const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
     this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
-    const parts = { keys: this.#keys, reader: this.#reader, hints };
+    const parts = { keys: this.#keys, reader: this.#reader, hints, lists };
     this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
-    this.#lists = lists;
     this.#subscriber = new RedisSubscriber(this.#connection);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner);
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
@@ -144,11 +142,7 @@ export class RedisDatabase implements LocalDatabase {
   unattended(
     ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
   ): ReturnType<LocalDatabase["unattended"]> {
-    const roots = async (after: string | undefined, limit: number): Promise<readonly string[]> => {
-      const records = await this.#lists.agents({ tenant, rootsOnly: true, after }, limit);
-      return records.map(({ agentId }) => agentId);
-    };
-    return this.#noted(() => this.#unattended.find(tenant, query, steady, roots));
+    return this.#noted(() => this.#unattended.find(tenant, query, steady));
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

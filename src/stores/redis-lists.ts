@@ -59,6 +59,14 @@ export class RedisLists {
     });
   }
 
+  /** As the list has them: what is stored of them is not looked at. */
+  async rootIds(tenant: string, after: string | undefined, limit: number): Promise<string[]> {
+    const keys = partitions.map((partition) => this.#keys.hints("roots", partition, tenant).list);
+    const start = after === undefined ? undefined : { member: after, score: 0 };
+    const found = merged(pagesOf(this.#connection, keys, { by: "name", wanted: limit }), start);
+    return collected(found, limit, async (members) => members.map(({ member }) => member));
+  }
+
   async requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): Promise<AgentRequest[]> {
     const { tenant, rootAgentId, agentId, status } = filter;
     const inTree = agentId ?? rootAgentId;

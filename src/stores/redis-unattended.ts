@@ -4,6 +4,7 @@ import type { UnattendedQuery } from "./queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisHints } from "./redis-hints.ts";
 import type { HintKeys, RedisKeys, TreeKeys } from "./redis-keys.ts";
+import type { RedisLists } from "./redis-lists.ts";
 import { type NamedTree, RedisLostTrees } from "./redis-lost-trees.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
@@ -18,6 +19,13 @@ const AT_ONCE = 16;
 const SWEPT = 16;
 
 type Write = <T>(tree: TreeKeys, work: (session: TreeSession) => T) => Promise<T>;
+interface UnattendedParts {
+  readonly keys: RedisKeys;
+  readonly reader: RedisReader;
+  readonly hints: RedisHints;
+  readonly lists: RedisLists;
+}
+
 type IsLiving = (processId: string) => boolean;
 
 /**
@@ -34,14 +42,15 @@ export class RedisUnattended {
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
   readonly #hints: RedisHints;
-  readonly #lists: RedisLostTrees;
+  readonly #lists: RedisLists;
+  readonly #lost: RedisLostTrees;
   readonly #write: Write;
   /** By tenant, the root that was looked at last. */
   readonly #swept = new Map<string, string>();
 
   constructor(
     connection: RedisConnection,
-    { keys, reader, hints }: { readonly keys: RedisKeys; readonly reader: RedisReader; readonly hints: RedisHints },
+    { keys, reader, hints, lists }: UnattendedParts,
     /** Changes a tree, in its turn. */
     write: Write,
   ) {
@@ -49,17 +58,12 @@ export class RedisUnattended {
     this.#keys = keys;
     this.#reader = reader;
     this.#hints = hints;
-    this.#lists = new RedisLostTrees(connection, keys);
+    this.#lists = lists;
+    this.#lost = new RedisLostTrees(connection, keys);
     this.#write = write;
   }
 
-  /** `roots`: ids of root agents after one, a few; empty behind the last. */
-  async find(
-    tenant: string,
-    query: UnattendedQuery & { readonly limit: number },
-    steady: number,
-    roots: (after: string | undefined, limit: number) => Promise<readonly string[]>,
-  ): Promise<AgentKey[]> {
+  async find(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]> {
     const { after, limit, processId } = query;
     const group = this.#keys.processes();
     const ids = await this.#reader.list(group.agents);
@@ -69,9 +73,9 @@ export class RedisUnattended {
     );
     const known = new Map(rows.map((row) => [row.processId, row]));
     const isLiving = livingFor({ process: (id) => known.get(id) }, query, steady);
-    if (after === undefined) await this.#sweep(tenant, isLiving, roots);
+    if (after === undefined) await this.#sweep(tenant, isLiving);
     const from = after === undefined ? undefined : this.#keys.treeOf(tenant, after);
-    const named = await this.#lists.named(tenant, [processId, ...ids.filter(isLiving)], from);
+    const named = await this.#lost.named(tenant, [processId, ...ids.filter(isLiving)], from);
     const found: AgentKey[] = [];
     for (let at = 0; at < named.length && found.length < limit; at += AT_ONCE) {
       const some = named.slice(at, at + AT_ONCE);
@@ -115,12 +119,8 @@ export class RedisUnattended {
   }
 
   /** Looks at a few trees of which the lists may have been lost, and has the lists name those where somebody is missing. */
-  async #sweep(
-    tenant: string,
-    isLiving: IsLiving,
-    roots: (after: string | undefined, limit: number) => Promise<readonly string[]>,
-  ): Promise<void> {
-    const ids = await roots(this.#swept.get(tenant), SWEPT);
+  async #sweep(tenant: string, isLiving: IsLiving): Promise<void> {
+    const ids = await this.#lists.rootIds(tenant, this.#swept.get(tenant), SWEPT);
     const last = ids.length < SWEPT ? undefined : ids.at(-1);
     if (last === undefined) this.#swept.delete(tenant);
     else this.#swept.set(tenant, last);

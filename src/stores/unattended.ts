@@ -1,6 +1,7 @@
 import type { AgentKey, AgentRecord, InboxItem } from "../state/index.ts";
+import { CorruptRecordError } from "../errors/index.ts";
 import { isAlive } from "./leases.ts";
-import type { RestlessTables } from "./local-tables.ts";
+import type { LocalTables, RestlessTables } from "./local-tables.ts";
 import { isAnyNews } from "./news.ts";
 import { isRunning } from "./process-identity.ts";
 import type { UnattendedQuery } from "./queries.ts";
@@ -31,13 +32,23 @@ export function unattendedIn(
   const found: AgentKey[] = [];
   if (limit === 0) return found;
   for (const key of tables.restless(tenant, isLiving, after, limit)) {
-    const head = tables.head(key);
-    const record = tables.agent(key);
-    if (!record || (head.holder !== null && isLiving(head.holder))) continue;
-    if (needsSomebody(tables, { record, head, inbox: tables.inbox(key) })) found.push(key);
+    if (isUnattended(tables, key, isLiving)) found.push(key);
     if (found.length === limit) break;
   }
   return found;
+}
+
+/** False where something of the agent cannot be read: it hides no other one. */
+function isUnattended(tables: LocalTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
+  try {
+    const head = tables.head(key);
+    const record = tables.agent(key);
+    if (!record || (head.holder !== null && isLiving(head.holder))) return false;
+    return needsSomebody(tables, { record, head, inbox: tables.inbox(key) });
+  } catch (error) {
+    if (error instanceof CorruptRecordError) return false;
+    throw error;
+  }
 }
 
 /** Who lives, in the eyes of whoever asks; each process is looked at once. */

@@ -134,13 +134,12 @@ export function queuedContract(subject: () => Stores): void {
       const [key, turnId] = [kid.key, `${kid.key.agentId}#1`];
       const start = toolStarted({ queue: "browser", turnId, accountId: `turn:${turnId}` });
       await kid.commit({ entries: [start] });
-      const refused = (reason: string) => ({ type: "refused", reason });
       await subject().pause(keyOf(), "ann", NOW);
-      expect(await claimed(subject(), here.processId, { key })).toEqual(refused("paused"));
+      expect(await claimed(subject(), here.processId, { key })).toEqual({ type: "refused", reason: "paused" });
       expect(Object.values(await queuedIn(subject(), key))).toMatchObject([{ claimedBy: null }]);
       await subject().resume(keyOf(), "ann", NOW);
       await subject().abort(keyOf(), { turnId: TURN, by: "ann", reason: "no", stopReason: "user_requested" }, NOW);
-      expect(await claimed(subject(), here.processId, { key })).toEqual(refused("aborted"));
+      expect(await claimed(subject(), here.processId, { key })).toEqual({ type: "refused", reason: "aborted" });
     });
 
     test("an agent that is shut down in the midst of its turn holds what it has open", async () => {
@@ -167,7 +166,7 @@ export function queuedContract(subject: () => Stores): void {
     test("is posted once, whoever tells it first", async () => {
       await withQueued(subject());
       const told = await Promise.all(["a", "b", "c"].map((text) => subject().postCallEnd(keyOf(), ended(text))));
-      expect(told.map(({ posted }) => posted).toSorted()).toEqual([[], [], [ROOT]]);
+      expect(told.flatMap(({ posted }) => posted)).toEqual([ROOT]);
       const [item, ...others] = await subject().inbox(keyOf());
       expect(item).toMatchObject({
         kind: "call.ended",

@@ -116,7 +116,10 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     // They were not told of just now, so nobody can be about to make them true.
     const left = (await client.keys(`${prefix}*hints*`)).map((key) => key.replace(/^.*\}:/, ""));
     expect(left.toSorted()).toEqual(
-      ["agents-told", "agents", "newest-told", "newest", "roots-told", "roots"].map((name) => `${name}:${TENANT}`),
+      ["agents", "holders", "newest", "posts", "roots"].flatMap((name) => [
+        `${name}-told:${TENANT}`,
+        `${name}:${TENANT}`,
+      ]),
     );
   });
 

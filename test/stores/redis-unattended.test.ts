@@ -1,0 +1,180 @@
+import type { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Stores } from "../../src/stores/index.ts";
+import { RedisKeys, type TreeKeys } from "../../src/stores/redis-keys.ts";
+import { note } from "../contracts/entry-fixtures.ts";
+import { NOW, ROOT, TENANT, TURN } from "../contracts/names.ts";
+import { openTurn } from "../contracts/queued-fixtures.ts";
+import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { openChild } from "../contracts/tree-fixtures.ts";
+import { commandsOf, workOf } from "../support/redis-counts.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+
+const LATE = NOW + LEASE_MS + 1;
+const turn = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
+
+describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
+  let server: RedisServer;
+  let client: Redis;
+  let prefix: string;
+  let stores: Stores;
+  let names: RedisKeys;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = server.client();
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await server.stop();
+  });
+  beforeEach(() => {
+    prefix = ownPrefix();
+    names = new RedisKeys(prefix);
+    stores = storesOn(server, { prefix });
+  });
+  afterEach(() => stores.close());
+
+  const tree = (agentId: string): TreeKeys => names.treeOf(TENANT, agentId);
+  const unattended = async (steady = LATE, from: Stores = stores): Promise<string[]> => {
+    const keys = await from.unattended(TENANT, { processId: "asker", leaseMs: LEASE_MS }, steady);
+    return keys.map(({ agentId }) => agentId);
+  };
+  const members = async (list: "posts" | "holders", agentId: string = ROOT): Promise<string[]> => {
+    const { tag, partition } = tree(agentId);
+    const all = await client.zrange(names.hints(list, partition, TENANT).list, "0", "-1");
+    return all.filter((member) => member.endsWith(tag));
+  };
+  const forgetLists = async (): Promise<void> => {
+    await client.del(await client.keys(`${prefix}{hints-*}:posts*`));
+    await client.del(await client.keys(`${prefix}{hints-*}:holders*`));
+  };
+  /** So many trees that one look at a few of all does not come to those that are called later. */
+  const crowd = async (): Promise<void> => {
+    for (let index = 0; index < 20; index += 1) await stores.createAgent(identityOf(`a${index}`), null);
+  };
+
+  test("are found by the lists alone, where many other trees are", async () => {
+    await crowd();
+    const root = await openTurn(stores, { agentId: ROOT });
+    const kid = await openChild(root, "kid");
+    await kid.commit({ entries: [note("works")] });
+    await openAgent(stores, { agentId: "posted" });
+    await stores.openTurn(keyOf("posted"), turn, NOW);
+    expect(await unattended(NOW)).toEqual([]);
+    expect((await unattended()).toSorted()).toEqual([ROOT, `${ROOT}~kid`, "posted"]);
+    await stores.release(root.key, root.epoch, { as: "leaving" });
+    expect(await unattended(NOW)).toEqual([ROOT]);
+  });
+
+  test("a tree in which nobody is missing leaves the lists, and comes back with the next post", async () => {
+    await crowd();
+    const owner = await openTurn(stores);
+    expect(await members("posts")).toHaveLength(1);
+    expect(await unattended(NOW)).toEqual([]);
+    expect(await members("posts")).toEqual([]);
+    // A living process holds it.
+    expect(await members("holders")).toHaveLength(1);
+    await stores.release(keyOf(), owner.epoch, { as: "parked" });
+    await stores.openTurn(keyOf(), turn, NOW);
+    await stores.pause(keyOf(), "ann", NOW);
+    expect(await members("posts")).toHaveLength(1);
+    expect(await unattended(NOW)).toEqual([ROOT]);
+    expect(await members("posts")).toHaveLength(1);
+  });
+
+  test("a process leaves the list of holders with the last agent of the tree that it gives back", async () => {
+    const root = await openAgent(stores);
+    const kid = await openChild(root, "kid");
+    await stores.release(root.key, root.epoch);
+    expect(await members("holders")).toEqual([`here ${tree(ROOT).tag}`]);
+    await new Owner(stores, root.key).acquire(elsewhere);
+    expect(await members("holders")).toHaveLength(2);
+    await stores.release(kid.key, kid.epoch);
+    await stores.close();
+    expect(await members("holders")).toEqual([`elsewhere ${tree(ROOT).tag}`]);
+  });
+
+  test("what a dead process holds at rest is looked at once, and is found when something comes for it", async () => {
+    await crowd();
+    const owner = await openAgent(stores);
+    expect(await unattended()).toEqual([]);
+    expect(await members("holders")).toEqual([]);
+    const again = await workOf(client, () => unattended());
+    expect(again.commands.filter((name) => name.startsWith("zrange")).length).toBeLessThanOrEqual(32);
+    await stores.openTurn(keyOf(), turn, LATE);
+    expect(await unattended()).toEqual([ROOT]);
+    // It was not dead, but slow.
+    await stores.heartbeat(here.processId, LATE);
+    const acknowledged = (await stores.inbox(keyOf())).map(({ key }) => key);
+    await owner.commit({ entries: [note("begins")], acknowledged }, LATE);
+    expect(await members("holders")).toHaveLength(1);
+    expect(await unattended(LATE)).toEqual([]);
+    expect(await unattended(LATE + LEASE_MS + 1)).toEqual([ROOT]);
+  });
+
+  test("lists that were lost are repaired by going through all trees, a few at a time", async () => {
+    await crowd();
+    const owner = await openTurn(stores);
+    await forgetLists();
+    expect(await unattended()).toEqual([]);
+    expect(await unattended()).toEqual([ROOT]);
+    expect(await members("posts")).toHaveLength(1);
+    // Another process knows it at once from the list.
+    const other = storesOn(server, { prefix });
+    expect(await unattended(LATE, other)).toEqual([ROOT]);
+    await other.close();
+    expect(owner.epoch).toBe(1);
+  });
+
+  test("a list that names what is not there is put right, and hides nothing", async () => {
+    await openTurn(stores);
+    const nobody = tree("nobody");
+    await client.zadd(names.hints("posts", nobody.partition, TENANT).list, 0, nobody.tag);
+    await client.zadd(names.hints("holders", nobody.partition, TENANT).list, 0, `dead%20one ${nobody.tag}`);
+    await client.zadd(names.hints("holders", tree(ROOT).partition, TENANT).list, 0, `gone ${tree(ROOT).tag}`);
+    expect(await unattended(NOW)).toEqual([]);
+    expect(await members("posts", "nobody")).toEqual([]);
+    expect(await members("holders", "nobody")).toEqual([]);
+    expect(await members("holders")).toEqual([`here ${tree(ROOT).tag}`]);
+    expect(await client.keys(`${prefix}{${nobody.tag}}*`)).toEqual([]);
+    expect(await unattended()).toEqual([ROOT]);
+  });
+
+  test("a tree with a record that cannot be read hides no other one", async () => {
+    await openTurn(stores, { agentId: "broken" });
+    await openTurn(stores);
+    await client.hset(tree("broken").rows, "a:broken", "7|{");
+    expect(await unattended()).toEqual([ROOT]);
+  });
+
+  test("post and look at the same time, and none is lost", async () => {
+    const other = storesOn(server, { prefix });
+    const owner = await openTurn(stores);
+    await stores.release(keyOf(), owner.epoch, { as: "parked" });
+    for (let round = 0; round < 40; round += 1) {
+      const item = { kind: "pause", by: "ann" } as const;
+      const [, , marked] = await Promise.all([
+        unattended(NOW, other),
+        unattended(NOW),
+        round % 2 ? stores.resume(keyOf(), item.by, NOW) : stores.pause(keyOf(), item.by, NOW),
+      ]);
+      expect(marked).toMatchObject({ type: "marked", posted: [ROOT] });
+      expect(await unattended(NOW, other)).toEqual([ROOT]);
+      const next = await new Owner(stores, keyOf()).acquire();
+      const acknowledged = (await stores.inbox(keyOf())).map(({ key }) => key);
+      await next.commit({ entries: [note("took it")], acknowledged });
+      await stores.release(keyOf(), next.epoch, { as: "parked" });
+    }
+    await other.close();
+  });
+
+  test("cost the posts and steps of a tree nothing once it was told", async () => {
+    const owner = await openTurn(stores);
+    const count = (): Promise<number> =>
+      commandsOf(client, () => stores.abort(keyOf(), { turnId: TURN, by: "a", reason: "b", stopReason: "error" }, NOW));
+    expect(await count()).toBeLessThanOrEqual(2);
+    expect(await commandsOf(client, () => owner.commit({ entries: [note("x")] }))).toBe(1);
+    expect(await commandsOf(client, () => stores.pause(keyOf(), "ann", NOW))).toBe(1);
+  });
+});
