@@ -26,6 +26,19 @@ interface EffectInput {
   readonly callId?: string;
 }
 
+/** Effects that have ended while the state that called for them goes on. */
+const over = new WeakSet<object>();
+
+/** Whether an effect actor has nothing to do any more, though its state goes on. */
+export function isOver(actor: object): boolean {
+  return over.has(actor);
+}
+
+export interface EffectOptions {
+  /** Its state goes on when it has ended: the agent is told that nothing of it is under way any more. */
+  readonly isOutlived?: boolean;
+}
+
 /**
  * The one wrapper of every effect actor. The body begins in a microtask, when the transition that called for it is over;
  * leaving the state aborts its signal; whatever it throws becomes an `effect.failed` entry, unless it was aborted or the
@@ -34,16 +47,20 @@ interface EffectInput {
 export function effectActor<Input extends EffectInput | undefined>(
   name: string,
   body: (host: Host, input: Input, signal: AbortSignal) => void | Promise<void>,
+  { isOutlived = false }: EffectOptions = {},
 ) {
-  return fromCallback<Entry, Input>(({ input, system }) => {
+  return fromCallback<Entry, Input>(({ input, self, system }) => {
     const host = hostOf(system as System);
     const controller = new AbortController();
     const { signal } = controller;
-    let isOver = false;
+    let isDone = false;
     const run = async (): Promise<void> => {
       await Promise.resolve();
       if (!signal.aborted) await body(host, input, signal);
-      isOver = true;
+      isDone = true;
+      if (!isOutlived || signal.aborted) return;
+      over.add(self);
+      host.effectOver();
     };
     run().catch((error: unknown) => {
       if (signal.aborted || error instanceof LeaseLostError || input === undefined) return;
@@ -54,7 +71,7 @@ export function effectActor<Input extends EffectInput | undefined>(
       }
     });
     return () => {
-      if (!isOver) controller.abort(stopped);
+      if (!isDone) controller.abort(stopped);
     };
   });
 }

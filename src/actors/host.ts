@@ -4,6 +4,7 @@ import type { ModelDelta, PriceBook } from "../model/index.ts";
 import type {
   AgentIdentity,
   AgentRequest,
+  CallEnd,
   CallState,
   Entry,
   EntryOf,
@@ -88,6 +89,26 @@ export interface BackgroundDesk {
   endOf(childId: string): Promise<ChildEnd | undefined>;
   /** Ends it and all below it; false when nothing was open there. */
   cancel(childId: string, reason: string): Promise<boolean>;
+}
+
+/**
+ * What became of a call that was taken back from its queue: it had ended, and this is how; or it has not, and whether
+ * anybody had begun to run it.
+ */
+export type Withdrawal = { readonly end: CallEnd } | { readonly isBegun: boolean };
+
+/** The queues on which this agent's calls are run, by whoever works on them. */
+export interface QueueDesk {
+  /**
+   * Adds the attempt that was granted; where it is there already, nothing changes. Tried again while the queue cannot be
+   * reached, until the signal is aborted.
+   */
+  add(call: CallState, signal: AbortSignal): Promise<void>;
+  /**
+   * From now on nobody begins it, and who runs it is asked to stop; what that one still posts counts no more. Tried again as
+   * `add` is.
+   */
+  withdraw(call: CallState, reason: string, signal: AbortSignal): Promise<Withdrawal>;
 }
 
 /** Those who watch what is not stored. */
@@ -180,9 +201,14 @@ export interface Host {
    * who waits: a call that waits here has nothing out in the world, so that a pause need not wait for it.
    */
   freed(refusal: Refusal, run: string): Promise<void>;
+  /** An effect has ended while its state goes on: the agent may have come to rest without another entry. */
+  effectOver(): void;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
   confirmPause(): void;
   readonly background: BackgroundDesk;
+  readonly queue: QueueDesk;
+  /** A definition that the runtime knows. */
+  definitionOf(name: string): AgentDefinition | undefined;
   /** Where a child of this turn stands; settles when it has ended. */
   child(turnId: string, childId: string): SpawnedChild["result"];
 }

@@ -13,9 +13,9 @@ import {
 import type { Post } from "../stores/index.ts";
 import { settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { effectActor } from "./effect.ts";
-import type { Host } from "./host.ts";
+import type { Host, Withdrawal } from "./host.ts";
 import { requestKeyOf } from "./model-outcome.ts";
-import { errorResult, settleCall, unknownResult } from "./settle-call.ts";
+import { errorResult, settleCall, settleEnded, unknownResult } from "./settle-call.ts";
 import { resultOfSpawn } from "./settle-child.ts";
 import { waitTimerId } from "./wait-for-reports.ts";
 
@@ -31,13 +31,15 @@ export const interruptOpenWork = effectActor<{ readonly turnId: string }>(
     const turn = host.turn(turnId);
     if (!turn || interrupted.aborted) return;
     const signal = strongestSignal(turn.execution.continuation.stopSignals);
+    const withdrawn = await withdrawQueued(host, turn, signal, interrupted);
+    if (interrupted.aborted) return;
     settleOpenGenerates(host, turn, interruption(signal));
     const { step } = turn;
     for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
     for (const callId of turn.openCallIds) {
       // Calls of an answer that came after the turn was told to stop were never begun, and have no machine.
       const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
-      if (call.outcome === null) settleInterrupted(host, call, signal);
+      if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn.get(callId));
     }
     if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
   },
@@ -82,9 +84,37 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
   );
 }
 
-function settleInterrupted(host: Host, call: CallState, signal: StopSignal | undefined): void {
+/** Takes calls back from their queues, all at once; only then is it known whether anybody had begun them. */
+async function withdrawQueued(
+  host: Host,
+  { turnId, queuedCallIds }: TurnState,
+  signal: StopSignal | undefined,
+  interrupted: AbortSignal,
+): Promise<ReadonlyMap<string, Withdrawal>> {
+  const calls = queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []);
+  if (calls.length === 0) return new Map();
+  const reason = wordsOf(signal);
+  const withdrawn = calls.map(
+    async (call) => [call.callId, await host.queue.withdraw(call, reason, interrupted)] as const,
+  );
+  const outcomes = new Map(await Promise.all(withdrawn));
+  // What had ended may have been taken in meanwhile.
+  while (host.undelivered().length > 0) await host.delivered();
+  return outcomes;
+}
+
+function settleInterrupted(
+  host: Host,
+  call: CallState,
+  signal: StopSignal | undefined,
+  withdrawn: Withdrawal | undefined,
+): void {
+  if (withdrawn && "end" in withdrawn && withdrawn.end.type === "settled") {
+    return settleEnded(host, call, withdrawn.end, { isUnreviewed: true });
+  }
   const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : wordsOf(signal);
-  const ranOnce = call.startedEpoch !== null && call.gate?.effect === "once" && call.childId === null;
+  const isBegun = withdrawn && "isBegun" in withdrawn ? withdrawn.isBegun : call.startedEpoch !== null;
+  const ranOnce = isBegun && call.gate?.effect === "once" && call.childId === null;
   // One in the background is there, and goes on.
   const spawned = resultOfSpawn(call);
   if (spawned) return settleCall(host, call, spawned, { isUnreviewed: true });

@@ -3,12 +3,14 @@ import { complete } from "./complete.ts";
 import { decide } from "./decide.ts";
 import { effectActor } from "./effect.ts";
 import { endTurn } from "./end-turn.ts";
+import { enqueueCall } from "./enqueue-call.ts";
 import { interruptOpenWork } from "./interrupt.ts";
 import { performCall } from "./perform-call.ts";
 import { receive } from "./receive.ts";
 import { reviewCall } from "./review-call.ts";
 import { settleRound } from "./settle-round.ts";
 import { settleChild } from "./settle-child.ts";
+import { spawnOrdered } from "./spawn-ordered.ts";
 import { think } from "./think.ts";
 import { settleWait } from "./wait-for-reports.ts";
 
@@ -21,7 +23,7 @@ const confirmPause = effectActor<undefined>("confirmPause", async (host, _input,
  * The machines with their effects in place, made once for all agents: providing per agent halves the speed.
  */
 export const liveToolCallMachine = toolCallMachine.provide({
-  actors: { performCall, settleChild, settleWait, reviewCall },
+  actors: { performCall, enqueueCall, spawnOrdered, settleChild, settleWait, reviewCall },
 });
 
 export const liveTurnMachine = turnMachine.provide({

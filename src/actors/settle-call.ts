@@ -1,5 +1,5 @@
 import { createId } from "../base/index.ts";
-import type { CallOutcome, CallState, StoredError } from "../state/index.ts";
+import type { CallEnd, CallOutcome, CallState, StoredError } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
 import { excerptOf, type RenderedOutput } from "../tools/index.ts";
 import { requestOfCall } from "./call-request.ts";
@@ -28,13 +28,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
   const { outcome, text, error, artifact } = result;
   const now = host.clock.now();
   const isError = outcome !== "success";
-  if (artifact) {
-    const { artifactId, contentType, size } = artifact;
-    host.append(
-      { type: "artifact.saved", turnId, step, callId, artifactId, name: artifact.name, contentType, size },
-      { artifacts: [artifact] },
-    );
-  }
+  if (artifact) saveArtifacts(host, call, [artifact]);
   host.append(
     {
       type: "tool.settled",
@@ -71,18 +65,59 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
   );
 }
 
+/** Gives a queued call the result that whoever ran it has posted. */
+export function settleEnded(
+  host: Host,
+  call: CallState,
+  { outcome, text, error, artifacts = [], artifactId, stop }: Extract<CallEnd, { type: "settled" }>,
+  parts: SettleParts = {},
+): void {
+  const whole = artifacts.find((artifact) => artifact.artifactId === artifactId);
+  saveArtifacts(
+    host,
+    call,
+    artifacts.filter((artifact) => artifact !== whole),
+  );
+  if (stop) host.append({ type: "stop.signalled", turnId: call.turnId, signal: stop });
+  settleCall(host, call, { outcome, text, error: error ?? undefined, artifact: whole }, parts);
+}
+
+export function saveArtifacts(
+  host: Host,
+  { turnId, step, callId }: CallState,
+  artifacts: readonly NewArtifact[],
+): void {
+  for (const artifact of artifacts) {
+    const { artifactId, name, contentType, size } = artifact;
+    host.append(
+      { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },
+      { artifacts: [artifact] },
+    );
+  }
+}
+
 /** A tool's return value as a result; what is too large for the conversation becomes an artifact with an excerpt. */
-export function resultOfOutput(host: Host, call: CallState, output: RenderedOutput, maxCharacters: number): CallResult {
+export function resultOfOutput(
+  place: Pick<Host, "clock">,
+  call: CallState,
+  output: RenderedOutput,
+  maxCharacters: number,
+): CallResult {
   const { text, isError } = output;
   if (isError) return errorResult(text, "output_unreadable");
   if (text.length <= maxCharacters) return { outcome: "success", text };
-  const artifact = artifactOf(host, `${call.name} output`, "text/plain", text);
+  const artifact = artifactOf(place, `${call.name} output`, "text/plain", text);
   return { outcome: "success", text: excerptOf(text, maxCharacters, artifact.artifactId), artifact };
 }
 
-export function artifactOf(host: Host, name: string, contentType: string, content: string): NewArtifact {
+export function artifactOf(
+  { clock }: Pick<Host, "clock">,
+  name: string,
+  contentType: string,
+  content: string,
+): NewArtifact {
   const size = Buffer.byteLength(content);
-  return { artifactId: createId("artifact"), name, contentType, size, createdAt: host.clock.now(), content };
+  return { artifactId: createId("artifact"), name, contentType, size, createdAt: clock.now(), content };
 }
 
 export function errorResult(message: string, code: string, outcome: CallOutcome = "error"): CallResult {

@@ -57,7 +57,10 @@ export class AuthBook {
 
   /** Takes the turn's credentials, and secrets of the environment, out of a text. */
   redactorOf(turnId: string): (text: string) => string {
-    const auth = this.of(turnId) ?? nobody;
+    return this.redactorFor(this.of(turnId));
+  }
+
+  redactorFor(auth: Auth = nobody): (text: string) => string {
     const known = this.#redactors.get(auth);
     if (known) return known;
     const redactor = createRedactor({ secrets: secretsIn(auth.credentials), shapes: false });

@@ -9,6 +9,7 @@ import {
   turnIdOf,
 } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
+import { takeCallEnd } from "./take-call-end.ts";
 import { takeReport } from "./take-report.ts";
 
 /**
@@ -47,6 +48,9 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
       break;
     case "decision":
       takeDecision(activation, item);
+      break;
+    case "call.ended":
+      if (!takeCallEnd(activation, item)) return false;
       break;
     default:
       item satisfies never;

@@ -25,8 +25,7 @@ type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
 /** The intent of a spawn. The child's id is derived, so that spawning twice is one spawn (design, The journal). */
 export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnBody {
   const { turnId, step, callId, key, tool } = request;
-  const { rootAgentId, agentId } = parent.identity;
-  const childId = childIdOf(rootAgentId, shortHash(`${agentId}\n${turnId}\n${key}`));
+  const childId = childIdOfSpawn(parent.identity, turnId, key);
   return {
     type: "child.spawned",
     turnId,
@@ -38,6 +37,14 @@ export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnB
     accountId: turnAccountId(turnId),
     ...(tool.background ? { background: tool.background } : {}),
   };
+}
+
+export function childIdOfSpawn(
+  { rootAgentId, agentId }: Pick<AgentIdentity, "rootAgentId" | "agentId">,
+  turnId: string,
+  key: string,
+): string {
+  return childIdOf(rootAgentId, shortHash(`${agentId}\n${turnId}\n${key}`));
 }
 
 /** The entry of the same spawn, made earlier in the turn: what code asks for again after a restart is there already. */
