@@ -13,22 +13,38 @@ interface AccountSlot extends Cached<Account> {
 }
 
 const CAPACITY = 8000;
+/** More than a tree ever has; 2^29 trees have ids that are exact numbers. */
+const ACCOUNTS_OF_A_TREE = 2 ** 24;
+
+/** The ids that a tree's accounts may have. They lie side by side: a commit that moves several of them writes one page. */
+export function accountsOfTree(tree: number): { readonly first: number; readonly last: number } {
+  const first = tree * ACCOUNTS_OF_A_TREE;
+  return { first, last: first + ACCOUNTS_OF_A_TREE - 1 };
+}
 
 /** The rows of accounts. */
 export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
   readonly #statements: Readonly<
-    Record<"read" | "insert" | "update" | "ofTree" | "line" | "putWaiter" | "removeWaiter", StatementSync>
+    Record<
+      "read" | "insert" | "update" | "ofTree" | "remove" | "line" | "putWaiter" | "removeWaiter" | "removeLines",
+      StatementSync
+    >
   >;
 
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#statements = {
       read: connection.prepare("SELECT id, account FROM accounts WHERE tenant = ? AND account_id = ?"),
-      insert: connection.prepare("INSERT INTO accounts (tenant, account_id, tree, account) VALUES (?, ?, ?, ?)"),
+      insert: connection.prepare(
+        `INSERT INTO accounts (id, tenant, account_id, account)
+         SELECT coalesce(max(id), $first) + 1, $tenant, $account_id, $account FROM accounts WHERE id BETWEEN $first AND $last`,
+      ),
       update: connection.prepare("UPDATE accounts SET account = ? WHERE id = ?"),
-      ofTree: connection.prepare("SELECT account FROM accounts WHERE tree = ? ORDER BY id"),
+      ofTree: connection.prepare("SELECT account FROM accounts WHERE id BETWEEN ? AND ? ORDER BY id"),
+      remove: connection.prepare("DELETE FROM accounts WHERE id BETWEEN ? AND ?"),
+      removeLines: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
       line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
       putWaiter: connection.prepare(
         `INSERT INTO waiters (account, ask_key, place, waiter) VALUES (?, ?, ?, ?)
@@ -55,7 +71,8 @@ export class SqliteAccounts {
       Object.assign(known, { generation, text, value: account });
       return;
     }
-    const inserted = this.#statements.insert.run(tenant, account.id, tree(), text);
+    const { first, last } = accountsOfTree(tree());
+    const inserted = this.#statements.insert.run({ first, last, tenant, account_id: account.id, account: text });
     this.#slots.set(tenant, account.id, { id: Number(inserted.lastInsertRowid), generation, text, value: account });
   }
 
@@ -89,7 +106,16 @@ export class SqliteAccounts {
 
   ofTree(tree: number): Account[] {
     const where = "an account of the tree";
-    return this.#statements.ofTree.all(tree).map((row) => parsed(accountSchema, textOf(row, "account", where), where));
+    const { first, last } = accountsOfTree(tree);
+    return this.#statements.ofTree
+      .all(first, last)
+      .map((row) => parsed(accountSchema, textOf(row, "account", where), where));
+  }
+
+  removeTree(tree: number): void {
+    const { first, last } = accountsOfTree(tree);
+    this.#statements.removeLines.run(first, last);
+    this.#statements.remove.run(first, last);
   }
 
   #slot(tenant: string, accountId: string): AccountSlot | undefined {

@@ -7,10 +7,10 @@ export const SCHEMA_VERSION = 1;
 /**
  * Few pages per commit, for each costs as much as several statements. Integer keys stand for (tenant, agent) and (tenant,
  * root agent). A commit adds one row to the end of `journal`, messages included, and rewrites a short row of `heads` and
- * the accounts it moves. `journal.previous` names the agent's row before (0: none), `heads.cursor` its last one, so that
- * an agent's rows need no index; `messages` tells in which row each message lies; `heads.open_requests` tells whether
- * `requests` need be looked at. Cursors are never used again, also where a tree was removed: `last_removed` keeps the
- * highest one that may be gone. JSON columns are checked by schema when they are read.
+ * the accounts it moves; those of a tree lie side by side. `journal.previous` names the agent's row before (0: none),
+ * `heads.cursor` its last one, so that an agent's rows need no index; `messages` tells in which row each message lies;
+ * `heads.open_requests` tells whether `requests` need be looked at. Cursors are never used again, also where a tree was
+ * removed: `last_removed` keeps the highest one that may be gone. JSON columns are checked by schema when they are read.
  */
 const firstLayout = `
   CREATE TABLE trees (
@@ -54,11 +54,9 @@ const firstLayout = `
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     account_id TEXT NOT NULL,
-    tree INTEGER NOT NULL,
     account TEXT NOT NULL,
     UNIQUE (tenant, account_id)
   ) STRICT;
-  CREATE INDEX accounts_by_tree ON accounts (tree);
   CREATE TABLE waiters (
     account INTEGER NOT NULL,
     ask_key TEXT NOT NULL,
@@ -153,14 +151,14 @@ const steps: readonly ((database: DatabaseSync) => void)[] = [(database) => data
  * only, so that both stay as they are.
  */
 export function checkLayout(database: DatabaseSync, path: string): void {
-  const version = versionOf(database);
+  const { version, hasTables } = stateOf(database);
   if (version > SCHEMA_VERSION) {
     throw new UnsupportedError(
       `${path} was written by a newer version of this package (layout ${version}); this one reads up to ${SCHEMA_VERSION}`,
       { details: { path, version } },
     );
   }
-  if (version === 0 && hasTables(database)) {
+  if (version === 0 && hasTables) {
     throw new InvalidInputError(`${path} is a database of something else; give the path of a file of its own`, {
       details: { path },
     });
@@ -169,12 +167,12 @@ export function checkLayout(database: DatabaseSync, path: string): void {
 
 /** Brings the file to the present layout, in one transaction. */
 export function migrate(database: DatabaseSync, path: string): void {
-  if (versionOf(database) === SCHEMA_VERSION) return;
+  if (stateOf(database).version === SCHEMA_VERSION) return;
   database.exec("BEGIN IMMEDIATE");
   try {
     // Another process may have done it, or something else, since the file was looked at.
     checkLayout(database, path);
-    for (const step of steps.slice(versionOf(database))) step(database);
+    for (const step of steps.slice(stateOf(database).version)) step(database);
     database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
     database.exec("COMMIT");
   } catch (error) {
@@ -183,10 +181,12 @@ export function migrate(database: DatabaseSync, path: string): void {
   }
 }
 
-function versionOf(database: DatabaseSync): number {
-  return Number(database.prepare("PRAGMA user_version").get()?.["user_version"]);
-}
-
-function hasTables(database: DatabaseSync): boolean {
-  return database.prepare("SELECT 1 FROM sqlite_master LIMIT 1").get() !== undefined;
+/** Both are read at one moment: between two statements another process may bring the file to the present layout. */
+function stateOf(database: DatabaseSync): { readonly version: number; readonly hasTables: boolean } {
+  const row = database
+    .prepare(
+      "SELECT user_version AS version, EXISTS (SELECT 1 FROM sqlite_master) AS has_tables FROM pragma_user_version",
+    )
+    .get();
+  return { version: Number(row?.["version"]), hasTables: row?.["has_tables"] === 1 };
 }

@@ -101,6 +101,10 @@ export class SqliteTables implements Tables {
     return tree === undefined ? [] : this.#accounts.ofTree(tree);
   }
 
+  protected removeAccounts(tree: number): void {
+    this.#accounts.removeTree(tree);
+  }
+
   addToInbox(key: AgentKey, item: InboxItem): boolean {
     return this.#waiting.addItem(this.agentRows.required(key), item);
   }

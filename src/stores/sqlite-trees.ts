@@ -16,7 +16,7 @@ export class SqliteTrees extends SqliteTables implements RestlessTables {
   readonly #projections: SqliteProjections;
   readonly #restless: SqliteRestless;
   readonly #noteCursor: StatementSync;
-  /** In this order: accounts and agents last, because the others are found by them. */
+  /** In this order: agents last, because the others are found by them. */
   readonly #deletions: readonly StatementSync[];
 
   constructor(connection: SqliteConnection) {
@@ -30,9 +30,8 @@ export class SqliteTrees extends SqliteTables implements RestlessTables {
     const ofAgents = agentTables.map(
       (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
     );
-    const waiters = "DELETE FROM waiters WHERE account IN (SELECT id FROM accounts WHERE tree = ?)";
-    const ofTree = ["journal", "accounts", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
-    this.#deletions = [...ofAgents, waiters, ...ofTree].map((sql) => connection.prepare(sql));
+    const ofTree = ["journal", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
   }
 
   /** In the order in which they were made. */
@@ -62,6 +61,7 @@ export class SqliteTrees extends SqliteTables implements RestlessTables {
     if (tree === undefined) return;
     this.#noteCursor.run();
     for (const deletion of this.#deletions) deletion.run(tree);
+    this.removeAccounts(tree);
     this.#connection.forget();
   }
 
