@@ -5,20 +5,25 @@ import { integerOf, textOf, textOrNullOf } from "./sqlite-row.ts";
 
 const where = "the list of agents with something to do";
 
+/** None of them costs more than what it gives. */
+export const restlessQueries = {
+  nextHolder: "SELECT holder FROM heads WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
+  atWork: "SELECT agent FROM heads WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
+  posted: "SELECT DISTINCT agent FROM inbox WHERE agent > ? ORDER BY agent LIMIT ?",
+  agent: "SELECT tenant, agent_id FROM agents WHERE id = ?",
+} as const;
+
 /** Which agents have something to do, by the index of those at work and by their inboxes. */
 export class SqliteRestless {
   readonly #statements: Readonly<Record<"nextHolder" | "atWork" | "posted" | "agent", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
+    const { nextHolder, atWork, posted, agent } = restlessQueries;
     this.#statements = {
-      nextHolder: connection.prepare(
-        "SELECT holder FROM heads WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
-      ),
-      atWork: connection.prepare(
-        "SELECT agent FROM heads WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
-      ),
-      posted: connection.prepare("SELECT DISTINCT agent FROM inbox WHERE agent > ? ORDER BY agent LIMIT ?"),
-      agent: connection.prepare("SELECT tenant, agent_id FROM agents WHERE id = ?"),
+      nextHolder: connection.prepare(nextHolder),
+      atWork: connection.prepare(atWork),
+      posted: connection.prepare(posted),
+      agent: connection.prepare(agent),
     };
   }
 
