@@ -1,0 +1,83 @@
+// A slow tool on a queue of its own: two pages at a time, at most eight begun in a second, however many agents ask. Nothing of a
+// call runs where its agent does. As it stands it runs in one process; with REDIS_URL=redis://127.0.0.1:6379 the calls go over
+// Redis, and any other process that has this agent and works on the queue "browser" takes part in them.
+import { setTimeout as delay } from "node:timers/promises";
+import { createRuntime, defineAgent, defineTool, type Queues, type Stores } from "troupe";
+import { scriptedModel } from "troupe/testing";
+import { z } from "zod";
+
+const site: Record<string, string> = {
+  "/": "Allotment society",
+  "/plots": "24 plots, 3 of them free",
+  "/fees": "85 euros a year",
+  "/pump": "The pump runs from May to September",
+  "/contact": "Ms. Okafor, mornings",
+};
+
+/** Stands in for a browser: it takes its time, and there are only so many. */
+const browser = { open: 0, most: 0 };
+
+async function render(path: string, signal: AbortSignal): Promise<string> {
+  browser.open += 1;
+  browser.most = Math.max(browser.most, browser.open);
+  try {
+    await delay(120, undefined, { signal });
+    return site[path] ?? "404";
+  } finally {
+    browser.open -= 1;
+  }
+}
+
+const visit = defineTool({
+  name: "visit",
+  description: "Opens a page in a browser and gives what it says.",
+  parameters: z.object({ path: z.string().startsWith("/") }),
+  queue: "browser",
+  effect: "none", // looking changes nothing: it may be repeated, also when its worker has died
+  maxAttempts: 3,
+  timeoutMs: 20_000, // of one attempt, from when it runs; waiting in the queue does not count
+  execute: async ({ path }, run) => {
+    run.progress({ path, state: "loading" });
+    return await render(path, run.signal);
+  },
+});
+
+const scout = defineAgent({
+  name: "scout",
+  tools: [visit],
+  model: scriptedModel(({ messages }) => {
+    const pages = messages.filter(({ role }) => role === "tool");
+    if (pages.length > 0) return `Seen: ${pages.map(({ content }) => String(content)).join("; ")}.`;
+    return { toolCalls: Object.keys(site).map((path) => ({ name: "visit", arguments: { path } })) };
+  }),
+});
+
+/** Where agents are kept and work waits: in this process, or in a Redis that others share. */
+async function places(url: string | undefined): Promise<{ stores?: Stores; queues?: Queues }> {
+  if (url === undefined) return {};
+  const [{ redisStores }, { bullmqQueues }] = [
+    await import("troupe/stores/redis"),
+    await import("troupe/queues/bullmq"),
+  ];
+  return {
+    stores: redisStores({ url, prefix: "example-14:" }),
+    queues: bullmqQueues({ url, prefix: "example-14:queue:" }),
+  };
+}
+
+const runtime = await createRuntime({
+  agents: [scout],
+  ...(await places(process.env["REDIS_URL"])),
+  work: { queues: { browser: { concurrency: 2, rateLimit: { max: 8, perMs: 1_000 } } } },
+});
+const agent = await runtime.agent("scout");
+await agent.start();
+
+const turn = agent.executeTurn("Have a look at the society's pages.");
+for await (const event of turn) {
+  if (event.type === "tool.progress") console.log("visits", JSON.stringify(event.update));
+  if (event.type === "tool.completed") console.log(`${event.callId} is done`);
+}
+console.log((await turn.result).text);
+console.log(`At most ${browser.most} pages were open at a time.`);
+await runtime.shutdown();
