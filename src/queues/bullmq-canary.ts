@@ -1,7 +1,7 @@
 import { createId, createDeferred, type Deferred } from "../base/index.ts";
+import { within } from "../redis/index.ts";
 import type { Queue, Worker } from "bullmq";
 import type { BullmqConnection } from "./bullmq-connection.ts";
-import { within } from "./bullmq-connection.ts";
 import type { BullmqPlaces } from "./bullmq-places.ts";
 
 /** Keys of a canary whose process has died go away after this time, in milliseconds. */

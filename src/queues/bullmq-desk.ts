@@ -1,7 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { InvariantError } from "../errors/index.ts";
+import { within } from "../redis/index.ts";
 import { BullmqCanary } from "./bullmq-canary.ts";
-import { BullmqConnection, within } from "./bullmq-connection.ts";
+import { BullmqConnection } from "./bullmq-connection.ts";
 import { translated } from "./bullmq-errors.ts";
 import { BullmqMarks } from "./bullmq-marks.ts";
 import type { CheckedOptions } from "./bullmq-options.ts";

@@ -1,21 +1,11 @@
-import type { Cluster, ClusterNode, ClusterOptions, Redis } from "ioredis";
 import { type Clock, systemClock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { checkedPlace, type RedisPlace, type RedisPlaceOptions } from "../redis/index.ts";
 import { checkWhole, DEFAULT_DEAD_LETTERS_KEPT, DEFAULT_GRACE_MS, redactKnown } from "./checks.ts";
 import { createSigner, type Signer, type SigningKey } from "./signature.ts";
 
-export type RedisClient = Redis | Cluster;
-
-/** Where Redis is: one of `url`, `client` and `cluster`. It may be that of the stores, or another. */
-export interface BullmqQueuesOptions {
-  /** `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. */
-  readonly url?: string | undefined;
-  /** A client of `ioredis`, single or cluster, whose settings are used: connections of our own are made like it. */
-  readonly client?: RedisClient | undefined;
-  /** Nodes of a cluster to begin with, and what `ioredis` takes beside them. */
-  readonly cluster?:
-    | { readonly nodes: readonly ClusterNode[]; readonly options?: ClusterOptions | undefined }
-    | undefined;
+/** Where Redis is, one of `url`, `client` and `cluster`, which may be that of the stores or another; and how it is used. */
+export interface BullmqQueuesOptions extends RedisPlaceOptions {
   /** What all keys begin with, after a brace; any text without braces, `"troupe:queue:"` by default. */
   readonly prefix?: string | undefined;
   /** How long adding, cancelling or counting may take, with all attempts, in milliseconds. Default 5,000. */
@@ -45,10 +35,7 @@ export interface BullmqQueuesOptions {
 }
 
 export interface CheckedOptions {
-  readonly where:
-    | { readonly url: string }
-    | { readonly client: RedisClient }
-    | { readonly nodes: readonly ClusterNode[]; readonly options: ClusterOptions };
+  readonly place: RedisPlace;
   readonly prefix: string;
   readonly timeoutMs: number;
   readonly signer: Signer | undefined;
@@ -65,16 +52,13 @@ const LONGEST_MS = 2 ** 31 - 1;
 
 /** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL or a secret holds. */
 export function checkedOptions(options: BullmqQueuesOptions): CheckedOptions {
-  const { url, client, cluster, prefix = "troupe:queue:", secrets, clock = systemClock } = options;
-  const given = [url, client, cluster].filter((one) => one !== undefined);
-  if (given.length !== 1) {
-    throw new InvalidInputError(`bullmqQueues takes one of url, client and cluster; ${given.length} are given`);
-  }
+  const { prefix = "troupe:queue:", secrets, clock = systemClock } = options;
+  const place = checkedPlace("bullmqQueues", options);
   if (/[{}]/.test(prefix)) {
     throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
   }
   return {
-    where: whereOf(options),
+    place,
     prefix,
     signer: secrets && createSigner(secrets),
     clock,
@@ -92,18 +76,4 @@ function whole(name: string, given: number | undefined, byDefault: number, least
   const value = given ?? byDefault;
   checkWhole(name, value, least, LONGEST_MS);
   return value;
-}
-
-function whereOf({ url, client, cluster }: BullmqQueuesOptions): CheckedOptions["where"] {
-  if (client !== undefined) return { client };
-  if (cluster !== undefined) {
-    if (cluster.nodes.length === 0) throw new InvalidInputError("cluster.nodes is empty; it takes at least one node");
-    return { nodes: cluster.nodes, options: cluster.options ?? {} };
-  }
-  const parsed = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
-  if (parsed && url !== undefined && ["redis:", "rediss:"].includes(parsed.protocol) && parsed.hostname !== "")
-    return { url };
-  throw new InvalidInputError(
-    "url is no address of Redis; it takes redis://[[user]:password@]host[:port][/database] or rediss://…",
-  );
 }

@@ -1,4 +1,7 @@
-import { checkServers, type RedisClient, type ServerFacts, unlessRefused, warnOnce } from "../redis/index.ts";
+import { checkServers, type RedisClient, type ServerFacts, unlessRefused } from "../redis/index.ts";
+
+/** What was warned of in this process: once is enough, however many stores are opened. */
+const warned = new Set<string>();
 
 /**
  * Looks once whether the servers are fit to hold the truth. Throws as `checkServers`; warns of one that may forget what it
@@ -8,7 +11,7 @@ export async function checkDurability(client: RedisClient): Promise<void> {
   const servers = await checkServers(client, { user: "the stores", atStake: "journals and budgets" });
   for (const server of servers) {
     const doubt = await doubtOf(server);
-    if (doubt !== undefined) warnOnce(doubt, "TROUPE_REDIS_DURABILITY");
+    if (doubt !== undefined) warn(doubt);
   }
 }
 
@@ -32,4 +35,10 @@ async function settingOf(server: ServerFacts["server"], name: string): Promise<s
   const answer = await unlessRefused(server.config("GET", name));
   const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
   return typeof value === "string" ? value : undefined;
+}
+
+function warn(message: string): void {
+  if (warned.has(message)) return;
+  warned.add(message);
+  process.emitWarning(message, { code: "TROUPE_REDIS_DURABILITY" });
 }

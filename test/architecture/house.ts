@@ -2,7 +2,7 @@
 export const floors: readonly (readonly string[])[] = [
   ["errors"],
   ["base"],
-  ["budget"],
+  ["budget", "redis"],
   ["state"],
   ["model", "tools", "hooks", "context", "stores", "queues"],
   ["agents"],
@@ -33,7 +33,7 @@ export const packagePlaces: readonly {
 }[] = [
   { name: "openai", place: "one file", words: "one file only" },
   { name: "bullmq", place: /^src\/queues\/bullmq-[^/]+\.ts$/, words: "src/queues/bullmq-*.ts" },
-  { name: "ioredis", place: /\/(redis|bullmq)-[^/]+\.ts$/, words: "redis-*.ts and bullmq-*.ts" },
+  { name: "ioredis", place: /^src\/redis\/redis-[^/]+\.ts$/, words: "src/redis/redis-*.ts" },
   { name: "node:sqlite", place: /\/sqlite-[^/]+\.ts$/, words: "sqlite-*.ts" },
 ];
 

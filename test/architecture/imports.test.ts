@@ -167,16 +167,16 @@ describe("packages", () => {
     const files = {
       "src/model/openai-model.ts": `await import("openai"); import type { A } from "openai/resources";`,
       "src/model/other.ts": `import type OpenAI from "openai";`,
-      "src/queues/bullmq-queue.ts": `import "bullmq"; import "ioredis";`,
+      "src/queues/bullmq-queue.ts": `import "bullmq";`,
       "src/queues/local-queue.ts": `import type { Queue } from "bullmq";`,
-      "src/stores/redis-journal.ts": `import "ioredis";`,
+      "src/redis/redis-connect.ts": `import "ioredis";`,
       "src/stores/sqlite-journal.ts": `import "node:sqlite";`,
       "src/stores/memory-journal.ts": `process.getBuiltinModule("node:sqlite"); require("ioredis");`,
     };
     expect(faultsOf(files)).toEqual([
       "src/model/other.ts:1: imports openai, which belongs in one file only",
       "src/queues/local-queue.ts:1: imports bullmq, which belongs in src/queues/bullmq-*.ts",
-      "src/stores/memory-journal.ts:1: imports ioredis, which belongs in redis-*.ts and bullmq-*.ts",
+      "src/stores/memory-journal.ts:1: imports ioredis, which belongs in src/redis/redis-*.ts",
       "src/stores/memory-journal.ts:1: imports node:sqlite, which belongs in sqlite-*.ts",
     ]);
   });

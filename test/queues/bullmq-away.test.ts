@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { InvalidInputError, StoreUnavailableError } from "../../src/errors/index.ts";
 import { type BullmqQueuesOptions, bullmqQueues } from "../../src/queues/bullmq.ts";
 import type { Queues } from "../../src/queues/index.ts";
@@ -108,9 +108,44 @@ describe.skipIf(!redisProgram)("Redis that refuses", () => {
     await server.stop();
   });
 
+  test("one node of a cluster, or a database that is not there, is told of at once", async () => {
+    const server = await RedisServer.start({ isLogged: false, settings: ["--cluster-enabled", "yes"] });
+    const ofCluster = queuesOn(server);
+    await expect(ofCluster.wake(agent)).rejects.toThrow("one node of a cluster; give cluster: { nodes }");
+    await ofCluster.close();
+    await server.stop();
+    const alone = await RedisServer.start({ isLogged: false });
+    const queues = queuesOn(alone, { url: `${alone.url}/99` });
+    await expect(queues.wake(agent)).rejects.toThrow("no database of the number");
+    await queues.close();
+    await alone.stop();
+  });
+
+  test("a user who may not look at it is told what to allow; one who may not list connections works all the same", async () => {
+    const server = await RedisServer.start({ isLogged: false });
+    const redis = server.client();
+    await redis.acl("SETUSER", "blind", "on", ">pw", "~*", "&*", "+@all", "-info");
+    await redis.acl("SETUSER", "worker", "on", ">pw", "~*", "&*", "+@all", "-client|list", "-keys", "-config");
+    redis.disconnect();
+    const blind = queuesOn(server, { url: `redis://blind:pw@127.0.0.1:${server.port}` });
+    // The client of Redis warns of it too.
+    const warn = vi.spyOn(console, "warn").mockReturnValue();
+    await expect(blind.wake(agent)).rejects.toThrow("may not call INFO");
+    warn.mockRestore();
+    const queues = queuesOn(server, { url: `redis://worker:pw@127.0.0.1:${server.port}` });
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    await queues.wake(agent);
+    await recorder.until(({ ended }) => ended.length === 1);
+    expect(await queues.workers()).toBe(1);
+    await Promise.all([blind.close(), queues.close()]);
+    await server.stop();
+  });
+
   test.each([
     [{}, "takes one of url, client and cluster; 0 are given"],
     [{ url: "http://localhost" }, "url is no address of Redis"],
+    [{ url: "redis://localhost/jobs" }, "url is no address of Redis"],
     [{ url: "redis://localhost", prefix: "a{b}" }, "without braces"],
     [{ url: "redis://localhost", lockMs: 1 }, "lockMs is 1; it takes a whole number from 100"],
     [{ url: "redis://localhost", secrets: [] }, "at least one { id, secret }"],

@@ -1,0 +1,75 @@
+import type { Redis } from "ioredis";
+import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
+import type { RedisClient } from "./redis-place.ts";
+
+const OLDEST = [6, 2] as const;
+
+/** What a server tells of itself, by the names of INFO; undefined where it refuses to. */
+export interface ServerFacts {
+  readonly server: Redis;
+  readonly facts: ReadonlyMap<string, string> | undefined;
+}
+
+export interface CheckOptions {
+  /** As errors name it: "the stores". */
+  readonly user: string;
+  /** What goes with data that is thrown away: "journals and budgets". */
+  readonly atStake: string;
+}
+
+/**
+ * Looks whether the servers are fit to be used.
+ * Throws `UnsupportedError` for a Redis before 6.2, and `InvalidInputError` for one that throws data away when its memory
+ * is full, for a database that it does not have and for a node of a cluster that is taken for a server of its own.
+ */
+export async function checkServers(client: RedisClient, options: CheckOptions): Promise<ServerFacts[]> {
+  const isCluster = "slots" in client;
+  const servers = isCluster ? client.nodes("master") : [client];
+  return await Promise.all(servers.map((server) => checkServer(server, isCluster, options)));
+}
+
+async function checkServer(server: Redis, isCluster: boolean, options: CheckOptions): Promise<ServerFacts> {
+  await checkDatabase(server);
+  const facts = await factsOf(server);
+  checkVersion(facts?.get("redis_version"), options.user);
+  if (!isCluster && facts?.get("cluster_enabled") === "1") {
+    throw new InvalidInputError(
+      "this Redis is one node of a cluster; give cluster: { nodes } in place of url (on the command line two or more of its nodes, with commas between them)",
+    );
+  }
+  const policy = facts?.get("maxmemory_policy");
+  if (policy !== undefined && policy !== "noeviction") {
+    throw new InvalidInputError(
+      `Redis throws data away when its memory is full (maxmemory-policy is ${policy}), and with it ${options.atStake}; set maxmemory-policy noeviction`,
+    );
+  }
+  return { server, facts };
+}
+
+/** The client goes on in another database than the one that it was to use, and says nothing. */
+async function checkDatabase(server: Redis): Promise<void> {
+  const { db = 0 } = server.options;
+  if (db !== 0) await server.select(db);
+}
+
+async function factsOf(server: Redis): Promise<ReadonlyMap<string, string> | undefined> {
+  const text = await unlessRefused(server.info());
+  if (text === undefined) return undefined;
+  return new Map([...text.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
+}
+
+/** Managed servers refuse some commands to everybody: undefined then. */
+export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof Error && /^(NOPERM|ERR unknown command)/i.test(error.message)) return undefined;
+    throw error;
+  }
+}
+
+function checkVersion(version: string | undefined, user: string): void {
+  const [major = 0, minor = 0] = (version ?? "").split(".").map(Number);
+  if (version === undefined || major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return;
+  throw new UnsupportedError(`Redis is of version ${version}; ${user} need ${OLDEST.join(".")} or later`);
+}

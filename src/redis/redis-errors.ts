@@ -1,0 +1,106 @@
+import {
+  CorruptRecordError,
+  InvalidInputError,
+  InvariantError,
+  StoreUnavailableError,
+  TroupeError,
+} from "../errors/index.ts";
+
+/** Answers after which the same command may succeed in a moment: the server is starting, failing over or moving keys. */
+const momentary = new Set([
+  "LOADING",
+  "BUSY",
+  "TRYAGAIN",
+  "CLUSTERDOWN",
+  "MASTERDOWN",
+  "READONLY",
+  "MOVED",
+  "ASK",
+  "UNBLOCKED",
+]);
+
+/** Answers that last until somebody does something about them. The command has written nothing. */
+const lasting = new Set(["OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"]);
+
+/** Whether it is an answer of Redis, and not a broken connection or something else. */
+export function hasAnswered(error: unknown): boolean {
+  return replyCode(error) !== undefined;
+}
+
+/** The first word of an error that Redis answered; undefined where the error is of another kind. */
+function replyCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error.name !== "ReplyError") return undefined;
+  // Before Redis 7 an error inside a script comes wrapped: "ERR Error running script (...): @user_script:12: -OOM ...".
+  return (/ -([A-Z]+) /.exec(error.message) ?? /^([A-Z]+)\b/.exec(error.message))?.[1] ?? "ERR";
+}
+
+export function isMissingScript(error: unknown): boolean {
+  return replyCode(error) === "NOSCRIPT";
+}
+
+/** Whether the same command is worth sending again at once. What broke the connection may have come after it was applied. */
+export function isWorthRepeating(error: unknown): boolean {
+  if (error instanceof TroupeError || isDefect(error)) return false;
+  const code = replyCode(error);
+  return code === undefined || momentary.has(code);
+}
+
+/** Of a cluster that cannot be reached: what the last one of its nodes said. */
+export function nodeErrorOf(error: unknown): unknown {
+  return error instanceof Error && "lastNodeError" in error ? (error.lastNodeError ?? error) : error;
+}
+
+/**
+ * Errors of Redis and of the connection in the package's own words; mistakes of ours stay as they are. Nothing of what was
+ * thrown is kept: it may hold the command that failed, and with it a password. `user` is what sent it: "the stores".
+ */
+export function translated(given: unknown, user: string): unknown {
+  const error = nodeErrorOf(given);
+  if (error instanceof TroupeError || isDefect(error)) return error;
+  const code = replyCode(error);
+  if (code === undefined) return unreachable(networkCode(error) ?? "ECONNRESET", user);
+  if (momentary.has(code) || lasting.has(code)) {
+    return new StoreUnavailableError(
+      `Redis refuses a command of ${user} (${code}: ${meanings[code] ?? "it may work later"}); nothing was written`,
+      { details: { code } },
+    );
+  }
+  const text = error instanceof Error ? error.message : String(error);
+  if (code === "WRONGTYPE") {
+    return new CorruptRecordError(`a key of ${user} holds a value of another type; it is left as it is`);
+  }
+  if (text.includes("DB index is out of range")) {
+    return new InvalidInputError(
+      'this Redis has no database of the number that it was to use; its setting "databases" tells how many it has, from 0',
+    );
+  }
+  return new InvariantError(`a command of ${user} failed on Redis: ${text}`);
+}
+
+function unreachable(code: string, user: string): StoreUnavailableError {
+  const why = /CERT|SIGNATURE|ALTNAME/.test(code)
+    ? "the certificate that it shows is not trusted; give its authority: NODE_EXTRA_CA_CERTS, or a client with tls: { ca }"
+    : "the connection broke or cannot be made";
+  return new StoreUnavailableError(`Redis does not answer ${user} (${why})`, { details: { code } });
+}
+
+/** A mistake of ours, not of the connection. */
+function isDefect(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
+}
+
+const meanings: Readonly<Record<string, string>> = {
+  OOM: "its memory is full; raise maxmemory or remove data",
+  MISCONF: "it cannot save its data; see its log",
+  READONLY: "it is a replica",
+  LOADING: "it is still reading its data",
+  NOREPLICAS: "it has too few replicas",
+  NOAUTH: "it wants a password",
+  WRONGPASS: "the user or the password is wrong",
+  NOPERM: "the user may not do this",
+};
+
+/** As the system names what is wrong with a connection: ECONNREFUSED, for instance. */
+export function networkCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}

@@ -1,0 +1,147 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { backoffDelay } from "../base/index.ts";
+import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
+import { connect, type Manner } from "./redis-connect.ts";
+import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
+import type { RedisClient, RedisPlace } from "./redis-place.ts";
+
+const pauses = { baseMs: 20, capMs: 250 };
+
+/** What goes to Redis, and what for. */
+export interface RedisUser {
+  readonly place: RedisPlace;
+  /** How long a command may take with all its attempts, in milliseconds. */
+  readonly timeoutMs: number;
+  /** As errors name it: "the stores". */
+  readonly name: string;
+  /** What needs the package `ioredis`, as the error says where it is not there: "Redis stores need". */
+  readonly needing: string;
+  /** Looks once at the servers; rejects where they are not fit for the use. */
+  readonly check: (client: RedisClient) => Promise<void>;
+}
+
+/**
+ * The way to Redis.
+ * Owns: the connection for commands, waiting for it and sending again. Does not own: what the commands mean.
+ *
+ * Invariants
+ * 1. Every command ends within `timeoutMs`: with its answer, or with an error in the package's own words.
+ * 2. What is sent here may be applied twice: callers send only what comes to the same then.
+ * 3. Nothing is kept for later: a command that cannot be written now is refused now, and tried again until its time is over.
+ */
+export class RedisLink {
+  readonly timeoutMs: number;
+  readonly #user: RedisUser;
+  #client: Promise<RedisClient> | undefined;
+  #check: Promise<void> | undefined;
+  #readiness: Promise<void> | undefined;
+  /** Why there is no connection, as far as it is known. */
+  #failure: unknown;
+  #isClosed = false;
+
+  constructor(user: RedisUser) {
+    this.#user = user;
+    this.timeoutMs = user.timeoutMs;
+  }
+
+  /** `repeat` counts how often it was sent before. */
+  async run<T>(command: (client: RedisClient, repeat: number) => Promise<T>): Promise<T> {
+    const end = performance.now() + this.timeoutMs;
+    for (let repeat = 0; ; repeat += 1) {
+      try {
+        const client = await this.#ready(end);
+        await this.#checked(client, end);
+        return await within(end - performance.now(), command(client, repeat));
+      } catch (error) {
+        const pause = 1 + backoffDelay(repeat + 1, Math.random(), pauses);
+        if (this.#isClosed || !isWorthRepeating(error) || performance.now() + pause >= end)
+          throw translated(error, this.#user.name);
+        await delay(pause);
+      }
+    }
+  }
+
+  /** A further connection; whoever asks for it ends it. */
+  async another(manner: Manner = "prompt"): Promise<RedisClient> {
+    this.assertOpen();
+    return connect({ ...this.#user, manner });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const client = await this.#client?.catch(() => undefined);
+    client?.disconnect();
+  }
+
+  assertOpen(): void {
+    if (this.#isClosed) throw new InvariantError(`${this.#user.name} were closed, and then used`);
+  }
+
+  async #ready(end: number): Promise<RedisClient> {
+    this.assertOpen();
+    if (!this.#client) {
+      this.#client = connect({ ...this.#user, manner: "prompt" });
+      this.#client.then(
+        (client) => client.on("error", (error: unknown) => (this.#failure = error)),
+        () => (this.#client = undefined),
+      );
+    }
+    const client = await this.#client;
+    if (client.status !== "ready") {
+      await within(end - performance.now(), this.#untilReady(client)).catch((error: unknown) => {
+        throw this.#failure === undefined ? error : translated(this.#failure, this.#user.name);
+      });
+    }
+    return client;
+  }
+
+  /** One promise for all who wait. */
+  #untilReady(client: RedisClient): Promise<void> {
+    if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
+    if (this.#readiness) return this.#readiness;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const end = (): void => {
+      client.off("ready", onReady);
+      client.off("error", onError);
+      this.#readiness = undefined;
+    };
+    const onReady = (): void => {
+      end();
+      this.#failure = undefined;
+      resolve();
+    };
+    // Where the server lets nobody in who comes like this, waiting does not help.
+    const onError = (error: unknown): void => {
+      if (isWorthRepeating(nodeErrorOf(error))) return;
+      end();
+      reject(error);
+    };
+    client.on("ready", onReady);
+    client.on("error", onError);
+    promise.catch(() => undefined);
+    this.#readiness = promise;
+    return promise;
+  }
+
+  #checked(client: RedisClient, end: number): Promise<void> {
+    if (!this.#check) {
+      this.#check = within(end - performance.now(), this.#user.check(client));
+      this.#check.catch(() => (this.#check = undefined));
+    }
+    return this.#check;
+  }
+}
+
+/** Rejects with `StoreUnavailableError` when the work takes longer than so many milliseconds; what comes of it later is ignored. */
+export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(new StoreUnavailableError("Redis did not answer in time", { details: { code: "ETIMEDOUT" } })),
+    Math.max(0, ms),
+  );
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,43 @@
+import type { Cluster, ClusterNode, ClusterOptions, Redis } from "ioredis";
+import { InvalidInputError } from "../errors/index.ts";
+
+export type RedisClient = Redis | Cluster;
+
+/** Where Redis is: one of `url`, `client` and `cluster`. */
+export interface RedisPlaceOptions {
+  /** `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. */
+  readonly url?: string | undefined;
+  /** A client of `ioredis`, single or cluster, whose settings are used: connections of our own are made like it. */
+  readonly client?: RedisClient | undefined;
+  /** Nodes of a cluster to begin with, and what `ioredis` takes beside them. */
+  readonly cluster?:
+    | { readonly nodes: readonly ClusterNode[]; readonly options?: ClusterOptions | undefined }
+    | undefined;
+}
+
+export type RedisPlace =
+  | { readonly url: string }
+  | { readonly client: RedisClient }
+  | { readonly nodes: readonly ClusterNode[]; readonly options: ClusterOptions };
+
+/**
+ * Throws `InvalidInputError`, in words that do not show what a URL holds, for what leads nowhere or to two places. `taker` is
+ * the function that was given them.
+ */
+export function checkedPlace(taker: string, { url, client, cluster }: RedisPlaceOptions): RedisPlace {
+  const given = [url, client, cluster].filter((one) => one !== undefined);
+  if (given.length !== 1) {
+    throw new InvalidInputError(`${taker} takes one of url, client and cluster; ${given.length} are given`);
+  }
+  if (client !== undefined) return { client };
+  if (cluster !== undefined) {
+    if (cluster.nodes.length === 0) throw new InvalidInputError("cluster.nodes is empty; it takes at least one node");
+    return { nodes: cluster.nodes, options: cluster.options ?? {} };
+  }
+  const parsed = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
+  const isAddress = parsed && ["redis:", "rediss:"].includes(parsed.protocol) && parsed.hostname !== "";
+  if (url !== undefined && isAddress && /^(\/\d*)?$/.test(parsed.pathname)) return { url };
+  throw new InvalidInputError(
+    "url is no address of Redis; it takes redis://[[user]:password@]host[:port][/database] or rediss://…",
+  );
+}
