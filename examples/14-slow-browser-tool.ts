@@ -2,7 +2,7 @@
 // call runs where its agent does. As it stands it runs in one process; with REDIS_URL=redis://127.0.0.1:6379 the calls go over
 // Redis, and any other process that has this agent and works on the queue "browser" takes part in them.
 import { setTimeout as delay } from "node:timers/promises";
-import { createRuntime, defineAgent, defineTool, type Queues, type Stores } from "troupe";
+import { createRuntime, defineAgent, defineTool, type Queues, type Stores, textOf } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
 
@@ -47,7 +47,7 @@ const scout = defineAgent({
   tools: [visit],
   model: scriptedModel(({ messages }) => {
     const pages = messages.filter(({ role }) => role === "tool");
-    if (pages.length > 0) return `Seen: ${pages.map(({ content }) => String(content)).join("; ")}.`;
+    if (pages.length > 0) return `Seen: ${pages.map(({ content }) => textOf(content)).join("; ")}.`;
     return { toolCalls: Object.keys(site).map((path) => ({ name: "visit", arguments: { path } })) };
   }),
 });
