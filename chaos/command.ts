@@ -7,6 +7,8 @@ export interface ChaosCommand {
   readonly names: readonly string[];
   readonly short: boolean;
   readonly rounds: number | undefined;
+  /** For scenarios that run for a time. */
+  readonly minutes: number | undefined;
   readonly seed: number;
   /** Undefined: each scenario's own. */
   readonly stores: StoreKind | undefined;
@@ -26,6 +28,7 @@ export function readCommand(
     options: {
       short: { type: "boolean", default: false },
       rounds: { type: "string" },
+      minutes: { type: "string" },
       seed: { type: "string" },
       stores: { type: "string" },
     },
@@ -43,7 +46,9 @@ export function readCommand(
     throw new Error(`${name} takes no --stores ${stores}: ${choice}.`);
   }
   const seed = numberOf("--seed", values.seed, 0) ?? randomInt(LARGEST_SEED);
-  return { names, short: values.short, rounds: numberOf("--rounds", values.rounds, 1), seed, stores };
+  const [rounds, minutes] = [numberOf("--rounds", values.rounds, 1), numberOf("--minutes", values.minutes, 1)];
+  if (rounds !== undefined && minutes !== undefined) throw new Error("Give --rounds or --minutes, not both.");
+  return { names, short: values.short, rounds, minutes, seed, stores };
 }
 
 function storesNamed(text: string | undefined): StoreKind | undefined {
@@ -67,6 +72,7 @@ ${lines.join("\n")}
 
   --short        a small part of it, in minutes
   --rounds N     so many rounds (what a round is, docs/chaos.md says)
+  --minutes N    so many minutes, for scenarios that run on and on (F30)
   --seed N       draws what an earlier run with this seed has drawn
   --stores KIND  sqlite or redis, for scenarios that run on either; all: those that run on it
 `;

@@ -10,6 +10,8 @@ export interface ChaosOptions {
   readonly short: boolean;
   /** Overrides the scenario's own count of rounds; what a round is, the scenario says. */
   readonly rounds: number | undefined;
+  /** How long a scenario runs that could run for ever; it takes the place of rounds. */
+  readonly minutes?: number | undefined;
   /** Where the stores are, for a scenario that has a choice. Default: SQLite. */
   readonly stores?: StoreKind | undefined;
   /** An empty folder of the scenario's own; kept when something was violated. */

@@ -12,6 +12,7 @@ import { f20 } from "./faults/f20.ts";
 import { f21 } from "./faults/f21.ts";
 import { f22 } from "./faults/f22.ts";
 import { f27 } from "./faults/f27.ts";
+import { f30 } from "./faults/f30.ts";
 import { f31 } from "./faults/f31.ts";
 import { job } from "./faults/job.ts";
 import { nine } from "./faults/nine.ts";
@@ -43,6 +44,7 @@ export const scenarios: readonly ChaosScenario[] = [
   f21,
   f22,
   f27,
+  f30,
   f31,
   nine,
   children,

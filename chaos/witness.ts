@@ -23,6 +23,7 @@ export type WitnessLine = Seen &
         readonly messageIds: readonly string[];
       }
     | { readonly type: "stale"; readonly agentId: string; readonly epoch: number }
+    | { readonly type: "released"; readonly agentId: string; readonly epoch: number }
     | { readonly type: "unavailable"; readonly call: string; readonly code: string }
   );
 
@@ -35,7 +36,13 @@ type Fact<Line = WitnessLine> = Line extends WitnessLine ? Omit<Line, keyof Seen
 export function witnessed(stores: Stores, path: string): Stores {
   const log = openLineWriter(path, { sync: false });
   const say = (fact: Fact, sentAt: number): void => log.append({ ...fact, pid: process.pid, sentAt, at: steadyNow() });
-  const overheard: Pick<Stores, "acquire" | "commit"> = {
+  const overheard: Pick<Stores, "acquire" | "commit" | "release"> = {
+    release: async (key, epoch, ...rest) => {
+      const sentAt = steadyNow();
+      const released = await stores.release(key, epoch, ...rest);
+      if (released) say({ type: "released", agentId: key.agentId, epoch }, sentAt);
+      return released;
+    },
     acquire: async (key, ...rest) => {
       const sentAt = steadyNow();
       const outcome = await stores.acquire(key, ...rest);
@@ -57,7 +64,7 @@ export function witnessed(stores: Stores, path: string): Stores {
   };
   return new Proxy(stores, {
     get: (target, name: keyof Stores) => {
-      const member = name === "acquire" || name === "commit" ? overheard[name] : target[name];
+      const member = name in overheard ? overheard[name as keyof typeof overheard] : target[name];
       if (typeof member !== "function" || name === "onForeignWrite" || name === "close") return member;
       const call = member as (...given: unknown[]) => Promise<unknown>;
       return async (...given: unknown[]): Promise<unknown> => {

@@ -39,12 +39,15 @@ export function effectViolations(
 }
 
 function callViolations(
-  { outcome, name }: EntryOf<"tool.settled">,
+  { outcome, name, error }: EntryOf<"tool.settled">,
   effect: "none" | "keyed" | "once",
   { attempts, isLate }: { readonly attempts: readonly Attempt[]; readonly isLate: (attempt: Attempt) => boolean },
 ): string[] {
   const effects = attempts.filter(({ applied }) => applied).length;
   const violations: string[] = [];
+  // Given up by its queue, since it had ended its workers too often: what it has done nobody says.
+  const isGivenUp = outcome === "error" && error?.code.startsWith("job_") === true;
+  if (isGivenUp) return effect !== "none" && effects > 1 ? [`a call that was given up had ${effects} effects`] : [];
   if (effect === "keyed" && effects !== 1) violations.push(`a keyed call had ${effects} effects`);
   if (effect === "once" && effects > 1) violations.push(`a once call had ${effects} effects`);
   if (outcome === "success" && effects === 0) violations.push("it is said to have succeeded, but had no effect");

@@ -8,9 +8,17 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
   lead: [["look", "charge", "send", "book"], ["charge", "helper", "helper"], ["send"]],
   helper: [["charge", "book", "scribe"], ["look"]],
   scribe: [["send", "charge"]],
+  // Those of chaos/workers/team.ts, whose tools but `look` run on a queue.
+  foreman: [
+    ["look", "charge", "send"],
+    ["hand", "book"],
+  ],
+  hand: [["charge"]],
+  // One call, no tool.
+  talker: [],
 };
 
-const subagents: ReadonlySet<string> = new Set(["helper", "scribe"]);
+const subagents: ReadonlySet<string> = new Set(["helper", "scribe", "hand"]);
 /** The user's message begins with it; what follows names the conversation. */
 export const taskPrefix = "TASK ";
 /** A call made by a hook or a tool begins with it; what follows names the run that asks. */

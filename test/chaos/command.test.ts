@@ -14,6 +14,7 @@ it("reads names, a seed, and how much is to be done", () => {
     names: ["F2", "F31"],
     short: true,
     rounds: undefined,
+    minutes: undefined,
     seed: 7,
   });
   expect(readCommand(["F31", "--rounds", "3"], known)).toMatchObject({ names: ["F31"], rounds: 3, short: false });
@@ -30,6 +31,8 @@ it.each([
   [["F99"], /There is no scenario "F99"; there are F2, F31/],
   [["F2", "--rounds", "0"], /--rounds is "0"/],
   [["F2", "--seed", "x"], /--seed is "x"/],
+  [["F2", "--minutes", "half"], /--minutes is "half"/],
+  [["F2", "--minutes", "5", "--rounds", "5"], /--rounds or --minutes, not both/],
   [["F2", "--stores", "paper"], /--stores is "paper"; it takes sqlite or redis/],
   [["F31", "--stores", "redis"], /F31 takes no --stores redis: it has no choice of stores/],
 ])("says what is wrong with %j", (words, told) => {

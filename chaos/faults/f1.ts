@@ -1,0 +1,119 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { TroupeError, type TurnResult } from "../../src/index.ts";
+import { witnessViolations } from "../checks/witness-checks.ts";
+import { evidenceOf } from "../evidence.ts";
+import { taskPrefix } from "../model/script.ts";
+import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
+import { seededRandom } from "../seeded-random.ts";
+import { summaryOf } from "../summary.ts";
+import { recoveriesOf } from "../workers/recovery.ts";
+import { withWorkers, type WorkersStage } from "../workers/stage.ts";
+import { auditEnd } from "./f2-round.ts";
+
+const KILLS = 500;
+const SHORT_KILLS = 8;
+const TURNS_A_KILL = 4;
+const LEASE_MS = 2_000;
+/** None runs on without an owner after so many leases. */
+const LEASES = 3;
+const LANES = 12;
+/** Between two deaths, in milliseconds. */
+const SHORTEST_GAP_MS = 300;
+const LONGEST_GAP_MS = 1_500;
+/** A turn that has not ended by then is lost. */
+const LOST_MS = 120_000;
+
+/** SIGKILL of three workers at random moments, one after the other. A round is one death. */
+export const f1: ChaosScenario = {
+  name: "F1",
+  title:
+    "SIGKILL of workers at random moments: no turn lost, none committed twice, none without an owner after 3 leases",
+  on: ["redis"],
+  run: runKilledWorkers,
+};
+
+interface Sent {
+  readonly agentId: string;
+  readonly status: TurnResult["status"] | "lost";
+  readonly words: string;
+}
+
+export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosReport> {
+  const { seed, short, folder, progress } = options;
+  const kills = options.rounds ?? (short ? SHORT_KILLS : KILLS);
+  return await withWorkers(folder, { workers: 3, agents: 20, calls: 8, leaseMs: LEASE_MS }, async (stage) => {
+    const random = seededRandom(seed);
+    const sent: Sent[] = [];
+    let begun = 0;
+    const lane = async (): Promise<void> => {
+      while (begun < kills * TURNS_A_KILL || stage.pool.kills.length < kills) {
+        begun += 1;
+        sent.push(await runTurn(stage, `f1-${begun}`));
+      }
+    };
+    const killer = async (): Promise<void> => {
+      while (stage.pool.kills.length < kills) {
+        await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));
+        // Not faster than turns end, so that each death meets work.
+        if (sent.length >= (stage.pool.kills.length - 1) * TURNS_A_KILL) stage.pool.kill(random);
+        if (stage.pool.kills.length % 20 === 0) progress(`${stage.pool.kills.length}/${kills}: ${sent.length} turns`);
+      }
+    };
+    await Promise.all([killer(), ...Array.from({ length: LANES }, lane)]);
+    await stage.pool.drain();
+    return await report(stage, sent, seed);
+  });
+}
+
+async function runTurn({ client }: WorkersStage, agentId: string): Promise<Sent> {
+  for (;;) {
+    try {
+      const agent = await client.agent("foreman", { agentId });
+      await agent.start();
+      const turn = agent.openTurn() ?? agent.executeTurn(`${taskPrefix}${agentId}`);
+      const lost = delay(LOST_MS, undefined, { ref: false }).then(() => undefined);
+      const result = await Promise.race([turn.result, lost]);
+      if (!result) return { agentId, status: "lost", words: `its turn had not ended after ${LOST_MS / 1_000} s` };
+      return {
+        agentId,
+        status: result.status,
+        words: `${result.stopReason}: ${result.signal?.message ?? result.text}`,
+      };
+    } catch (error) {
+      if (!(error instanceof TroupeError) || !error.retryable) throw error;
+      await delay(50);
+    }
+  }
+}
+
+async function report(stage: WorkersStage, sent: readonly Sent[], seed: number): Promise<ChaosReport> {
+  const { place, servers, pool } = stage;
+  const trees = await evidenceOf(place);
+  const agents = trees.flatMap((tree) => tree.agents);
+  const lines = stage.witnessLines();
+  const recoveries = recoveriesOf(agents, lines, pool.kills).filter(({ wasOpen }) => wasOpen);
+  const late = recoveries.filter(({ ms }) => ms !== null && ms > LEASES * LEASE_MS);
+  const stored = new Set(trees.map(({ rootAgentId }) => rootAgentId));
+  const violations = [
+    ...pool.faults,
+    ...sent.flatMap(({ agentId, status, words }) => (status === "lost" ? [`${agentId}: ${words}`] : [])),
+    ...sent.flatMap(({ agentId }) => (stored.has(agentId) ? [] : [`${agentId}: it is gone`])),
+    ...trees.flatMap((tree) => auditEnd(servers, tree)),
+    ...witnessViolations(agents, lines),
+    ...late.map(
+      ({ agentId, ms }) => `${agentId}: nobody had it for ${Math.round(ms ?? 0)} ms after its worker's death`,
+    ),
+  ];
+  const givenUp = sent.filter(({ status }) => status === "stopped" || status === "failed");
+  return reportOf(
+    { name: f1.name, seed },
+    { operations: sent.length, succeeded: sent.filter(({ status }) => status === "completed").length, violations },
+    {
+      deaths: pool.kills.length,
+      takenUpMs: summaryOf(recoveries.flatMap(({ ms }) => ms ?? [])),
+      givenUp: givenUp.length,
+      firstGivenUp: givenUp.slice(0, 3).map(({ agentId, words }) => `${agentId}: ${words}`),
+      drainMs: pool.drains.map(({ milliseconds }) => milliseconds),
+    },
+  );
+}

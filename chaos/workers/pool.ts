@@ -1,0 +1,98 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { jsonLinesOf, type RunEnd, runProcess, signal } from "../processes.ts";
+import type { SeededRandom } from "../seeded-random.ts";
+import { steadyNow } from "../witness.ts";
+import type { WorkerLine, WorkerOrders } from "./worker.ts";
+
+/** Longest life of a worker, in milliseconds. */
+const LIFE_MS = 3_600_000;
+const compileCache = join(tmpdir(), "troupe-chaos-compiled");
+
+/** A worker that was killed. */
+export interface Kill {
+  readonly pid: number;
+  /** By the clock of `steadyNow`. */
+  readonly at: number;
+}
+
+interface Living {
+  pid: number | undefined;
+  readonly end: Promise<RunEnd>;
+}
+
+/** Worker processes, of which there are always so many: one that was killed is followed by another at once. */
+export class WorkerPool {
+  readonly kills: Kill[] = [];
+  /** What processes that were not killed have said, or came to. */
+  readonly faults: string[] = [];
+  readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
+  readonly #orders: (index: number) => WorkerOrders;
+  readonly #living: Living[] = [];
+  #started = 0;
+  #isOver = false;
+
+  /** `orders`: of the n-th process that is started. */
+  constructor(orders: (index: number) => WorkerOrders) {
+    this.#orders = orders;
+  }
+
+  /** Resolves when as many as asked for are up. */
+  async start(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, () => this.#launch()));
+  }
+
+  /** Kills one of those that are up; false where none is. */
+  kill(random: SeededRandom): boolean {
+    const up = this.#living.filter(({ pid }) => pid !== undefined);
+    if (up.length === 0) return false;
+    const victim = random.pick(up);
+    const pid = victim.pid ?? 0;
+    victim.pid = undefined;
+    const at = steadyNow();
+    if (!signal(pid, "SIGKILL")) return false;
+    this.kills.push({ pid, at });
+    return true;
+  }
+
+  /** SIGTERM to all: each has to leave by itself. */
+  async drain(): Promise<void> {
+    this.#isOver = true;
+    for (const { pid } of this.#living) if (pid !== undefined) signal(pid, "SIGTERM");
+    const ends = await Promise.all(this.#living.map(({ end }) => end));
+    for (const end of ends) {
+      const drained = jsonLinesOf<WorkerLine>(end.stdout).find((line) => line.type === "drained");
+      if (drained?.type === "drained") this.drains.push(drained);
+      if (end.exitCode !== 0) this.faults.push(`after SIGTERM it ended with exit code ${end.exitCode}, ${end.signal}`);
+    }
+  }
+
+  async #launch(): Promise<void> {
+    const isUp = Promise.withResolvers<void>();
+    const orders = this.#orders(this.#started);
+    this.#started += 1;
+    const living: Living = {
+      pid: undefined,
+      end: runProcess("workers/worker.ts", [JSON.stringify(orders)], {
+        environment: { NODE_COMPILE_CACHE: compileCache },
+        limitMs: LIFE_MS,
+        onLine: (text) => {
+          const line = JSON.parse(text) as WorkerLine;
+          if (line.type === "up") living.pid = line.pid;
+          isUp.resolve();
+        },
+      }),
+    };
+    this.#living.push(living);
+    void living.end.then((end) => this.#onEnd(living, end)).finally(() => isUp.resolve());
+    await isUp.promise;
+  }
+
+  #onEnd(living: Living, { signal: by, exitCode, stderr }: RunEnd): void {
+    if (stderr !== "") this.faults.push(`a worker complained: ${stderr.slice(0, 600)}`);
+    if (this.#isOver) return;
+    this.#living.splice(this.#living.indexOf(living), 1);
+    if (by !== "SIGKILL") this.faults.push(`a worker ended by itself with exit code ${exitCode}, signal ${by}`);
+    void this.#launch();
+  }
+}

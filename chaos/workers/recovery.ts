@@ -1,0 +1,38 @@
+import type { AgentEvidence } from "../evidence.ts";
+import type { WitnessLine } from "../witness.ts";
+import type { Kill } from "./pool.ts";
+
+/** What became of an agent whose worker was killed while it had it. */
+export interface Recovery {
+  readonly agentId: string;
+  /** Milliseconds from the death until another process had the agent; null: nobody has taken it. */
+  readonly ms: number | null;
+  /** Its turn was still open. */
+  readonly wasOpen: boolean;
+}
+
+/** Every agent that a killed worker had, and how long nobody had it afterwards. */
+export function recoveriesOf(
+  agents: readonly AgentEvidence[],
+  lines: readonly WitnessLine[],
+  kills: readonly Kill[],
+): Recovery[] {
+  const known = new Map(agents.map((agent) => [agent.agentId, agent]));
+  const acquired = lines.filter((line) => line.type === "acquired");
+  const byAgent = Map.groupBy(acquired, ({ agentId }) => agentId);
+  const released = new Set(
+    lines.flatMap((line) => (line.type === "released" ? [`${line.agentId} ${line.epoch}`] : [])),
+  );
+  return kills.flatMap(({ pid, at }) =>
+    acquired.flatMap((lease): Recovery[] => {
+      const { agentId, epoch } = lease;
+      if (lease.pid !== pid || released.has(`${agentId} ${epoch}`)) return [];
+      const next = byAgent.get(agentId)?.find((other) => other.epoch > epoch);
+      // Whoever came while it still lived was given the agent by itself.
+      if (next && next.at < at) return [];
+      const end = known.get(agentId)?.entries.findLast(({ type }) => type === "turn.ended");
+      const wasOpen = end === undefined || end.epoch > epoch;
+      return [{ agentId, ms: next ? next.at - at : null, wasOpen }];
+    }),
+  );
+}

@@ -1,0 +1,73 @@
+import { mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { RedisServer } from "../../test/support/redis-server.ts";
+import { createRuntime, type Runtime } from "../../src/index.ts";
+import { withServers } from "../faults/f2.ts";
+import type { Stage } from "../faults/f2-round.ts";
+import { withRedis } from "../ground.ts";
+import { readLines } from "../line-log.ts";
+import { redisPlace, storesAt } from "../stores-at.ts";
+import type { WitnessLine } from "../witness.ts";
+import { WorkerPool } from "./pool.ts";
+import { queuesAt } from "./queues-at.ts";
+import { queuedTeam } from "./team.ts";
+
+export interface StageSize {
+  readonly workers: number;
+  /** Agents and calls that each worker has at work at a time. */
+  readonly agents: number;
+  readonly calls: number;
+  readonly leaseMs: number;
+  /** Whether workers note what the stores answer them. Default true. */
+  readonly isWitnessed?: boolean | undefined;
+}
+
+/** Worker processes on a Redis of their own, and a client in this process that runs nothing. */
+export interface WorkersStage {
+  readonly place: string;
+  readonly server: RedisServer;
+  readonly servers: Pick<Stage, "ledger" | "model">;
+  readonly client: Runtime;
+  readonly pool: WorkerPool;
+  /** All that the stores have answered to workers. */
+  witnessLines(): WitnessLine[];
+}
+
+const DRAIN_MS = 10_000;
+
+export async function withWorkers<Found>(
+  folder: string,
+  size: StageSize,
+  run: (stage: WorkersStage) => Promise<Found>,
+): Promise<Found> {
+  mkdirSync(folder, { recursive: true });
+  const { leaseMs, agents, calls, isWitnessed = true } = size;
+  return await withServers(folder, (servers) =>
+    withRedis({}, async (server) => {
+      const place = redisPlace(server.url, "workers:");
+      const [ledger, model] = [servers.ledger.address, servers.model.address];
+      const pool = new WorkerPool((index) => {
+        const witness = isWitnessed ? join(folder, `witness-${index}.jsonl`) : null;
+        return { store: place, queues: place, ledger, model, leaseMs, agents, calls, witness, drainMs: DRAIN_MS };
+      });
+      const client = await createRuntime({
+        agents: queuedTeam(ledger, model),
+        stores: storesAt(place),
+        queues: queuesAt(place, leaseMs),
+        role: "client",
+        leaseMs,
+      });
+      try {
+        await pool.start(size.workers);
+        const witnessLines = (): WitnessLine[] =>
+          readdirSync(folder)
+            .filter((name) => name.startsWith("witness-"))
+            .flatMap((name) => readLines<WitnessLine>(join(folder, name)));
+        return await run({ place, server, servers, client, pool, witnessLines });
+      } finally {
+        await client.shutdown();
+        await pool.drain();
+      }
+    }),
+  );
+}

@@ -1,0 +1,56 @@
+/**
+ * A process that works on agents and tools for others: `node chaos/workers/worker.ts ORDERS` (JSON). SIGTERM has it leave as a
+ * deployment does; SIGKILL is what it is there for.
+ */
+import { z } from "zod";
+import { createRuntime } from "../../src/index.ts";
+import { endWithParent } from "../end-with-parent.ts";
+import { storesAt } from "../stores-at.ts";
+import { witnessed } from "../witness.ts";
+import { queuesAt } from "./queues-at.ts";
+import { queuedTeam, TOOL_QUEUE } from "./team.ts";
+
+const ordersSchema = z.object({
+  store: z.string(),
+  queues: z.string(),
+  ledger: z.string(),
+  model: z.string(),
+  leaseMs: z.int().positive(),
+  /** Agents and calls at a time. */
+  agents: z.int().positive(),
+  calls: z.int().positive(),
+  /** Where it writes what the stores have answered; null: nowhere. */
+  witness: z.string().nullable(),
+  drainMs: z.int().positive(),
+});
+export type WorkerOrders = z.infer<typeof ordersSchema>;
+
+/** What it writes, one line each. */
+export type WorkerLine =
+  | { readonly type: "up"; readonly pid: number }
+  | { readonly type: "drained"; readonly milliseconds: number; readonly metrics: unknown };
+
+function tell(line: WorkerLine): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+const orders = ordersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
+const { store, witness, leaseMs, agents, calls } = orders;
+const plain = storesAt(store);
+const runtime = await createRuntime({
+  agents: queuedTeam(orders.ledger, orders.model),
+  stores: witness === null ? plain : witnessed(plain, witness),
+  queues: queuesAt(orders.queues, leaseMs),
+  role: "worker",
+  work: { agents, queues: { [TOOL_QUEUE]: { concurrency: calls } } },
+  leaseMs,
+});
+process.once("SIGTERM", () => {
+  const begun = performance.now();
+  void runtime.metrics().then(async (metrics) => {
+    await runtime.drain({ timeoutMs: orders.drainMs });
+    tell({ type: "drained", milliseconds: Math.round(performance.now() - begun), metrics });
+  });
+});
+endWithParent({ onTerminate: false });
+tell({ type: "up", pid: process.pid });
