@@ -79,9 +79,11 @@ export class RedisUnattended {
     const found: AgentKey[] = [];
     for (let at = 0; at < named.length && found.length < limit; at += AT_ONCE) {
       const some = named.slice(at, at + AT_ONCE);
-      for (const agentIds of await Promise.all(some.map((one) => this.#settled(one, isLiving)))) {
-        const start = after === undefined ? -1 : agentIds.indexOf(after);
-        for (const agentId of agentIds.slice(start + 1)) found.push({ tenant, agentId });
+      const settled = await Promise.all(some.map((one) => this.#settled(one, isLiving)));
+      for (const [index, agentIds] of settled.entries()) {
+        const isStart = after !== undefined && some[index]?.tree.tag === from?.tag;
+        const next = agentIds.toSorted().filter((agentId) => !isStart || agentId > after);
+        for (const agentId of next) found.push({ tenant, agentId });
       }
     }
     return found.slice(0, limit);

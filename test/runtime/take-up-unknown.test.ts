@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { NotFoundError } from "../../src/errors/index.ts";
+import { AuthBook } from "../../src/runtime/auth-book.ts";
+import { takeUp } from "../../src/runtime/take-up.ts";
+import { memoryStores } from "../../src/stores/index.ts";
+import { note } from "../contracts/entry-fixtures.ts";
+import { NOW, TENANT } from "../contracts/names.ts";
+import { openTurn } from "../contracts/queued-fixtures.ts";
+import { elsewhere, keyOf, LEASE_MS } from "../contracts/stores-fixtures.ts";
+
+test("a process that does not know an agent's definition has never held its lease, whoever may be dead", async () => {
+  const stores = memoryStores();
+  const owner = await openTurn(stores);
+  await stores.registerProcess(elsewhere, NOW + 2 * LEASE_MS);
+  const source = {
+    stores,
+    clock: { elapsed: () => NOW + 2 * LEASE_MS },
+    leaseMs: LEASE_MS,
+    process: elsewhere,
+    definitions: new Map(),
+    auth: new AuthBook(undefined, () => null),
+  };
+  const attempt = takeUp(source, keyOf());
+  await expect(attempt).rejects.toThrow(NotFoundError);
+  await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
+  // Whoever has it was only slow, and goes on.
+  await owner.commit({ entries: [note("goes on")] });
+  expect(await stores.holder(keyOf())).toMatchObject({ epoch: owner.epoch });
+  expect(await stores.unattended(TENANT, { processId: "x", leaseMs: LEASE_MS }, NOW + 2 * LEASE_MS)).toEqual([keyOf()]);
+});
