@@ -20,16 +20,18 @@ import type {
   Refusal,
 } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
-import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
+import type { Auth, SpawnedChild } from "../tools/index.ts";
 import type { ActivationStart } from "./activation-start.ts";
 import { Activity } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
 import { backgroundDesk } from "./background-desk.ts";
 import { Conversation } from "./conversation.ts";
 import { EffectNotes } from "./effect-notes.ts";
+import { IntentGate } from "./intent-gate.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { LiveView } from "./live-view.ts";
 import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
+import { queueDesk } from "./queue-desk.ts";
 import { QuietWatch } from "./quiet-watch.ts";
 import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -48,17 +50,19 @@ export class Activation extends LiveView implements Host {
   readonly conversation: Conversation;
   readonly world: Host["world"];
   readonly background: Host["background"];
+  readonly queue: Host["queue"];
   readonly viewers: Host["viewers"];
   readonly #around: Surroundings<Activation>;
   protected readonly actors: ActorTree;
   readonly notes = new EffectNotes();
+  readonly gate = new IntentGate();
   readonly #watch = new QuietWatch(this);
   readonly #activity = new Activity(this);
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
   constructor(start: ActivationStart, around: Surroundings<Activation>) {
-    super(around.prices);
+    super(around);
     const { key, record, definition, epoch, snapshot } = start;
     this.key = key;
     this.identity = record;
@@ -71,6 +75,7 @@ export class Activation extends LiveView implements Host {
       has: (worldKey) => around.world.has(worldKey),
     };
     this.background = backgroundDesk(this, around);
+    this.queue = queueDesk(this, around);
     this.viewers = around.viewersOf(record);
     this.#around = around;
     this.#owned = ownedFieldsOf(record);
@@ -105,10 +110,6 @@ export class Activation extends LiveView implements Host {
     return this.openTurnId !== null && !this.#activity.isActive;
   }
 
-  random(): number {
-    return this.#around.random();
-  }
-
   /** Forgets the conversation, and for `all` the artifacts too. */
   clear(scope: "conversation" | "all", by: string): void {
     this.append({ type: "conversation.cleared", by, scope });
@@ -133,6 +134,7 @@ export class Activation extends LiveView implements Host {
   async propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(
     body: Body,
   ): Promise<Proposed<Body["type"]>> {
+    if (this.gate.holds(body.type)) return await this.gate.hold("callId" in body ? body.callId : null);
     return proposedOf(await this.writer.propose(body));
   }
 
@@ -141,6 +143,8 @@ export class Activation extends LiveView implements Host {
     if (spawnedBefore(this.undelivered(), body)) await this.delivered();
     const known = spawnedBefore(this.memory(request.turnId).entries, body);
     if (known) return { granted: true, entry: known };
+    // A child of a tool's own code belongs to what is under way.
+    if (request.callId !== null && this.gate.holds(body.type)) return await this.gate.hold(request.callId);
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
   }
 
@@ -173,26 +177,18 @@ export class Activation extends LiveView implements Host {
     return this.#watch.freed(refusal, run);
   }
 
+  effectOver(): void {
+    if (!this.#lost) this.#around.onEffectOver(this);
+  }
+
   confirmPause(): void {
     const turnId = this.openTurnId;
     if (turnId === null) return;
     this.append({ type: "agent.paused", turnId });
   }
 
-  auth(turnId: string): Auth | undefined {
-    return this.#around.auth(turnId);
-  }
-
-  redactorOf(turnId: string): (text: string) => string {
-    return this.#around.redactorOf(turnId);
-  }
-
   resolveAuth(turnId: string): Promise<Auth | undefined> {
     return this.#around.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
-  }
-
-  slots(toolName: string, limit: number): Slots {
-    return this.#around.slots(toolName, limit);
   }
 
   child(_turnId: string, childId: string): SpawnedChild["result"] {

@@ -2,6 +2,7 @@ import { type ActorRefFrom, createActor, type InspectionEvent, type Snapshot } f
 import {
   bindHost,
   type Host,
+  isOver,
   liveAgentMachine,
   type liveToolCallMachine,
   type liveTurnMachine,
@@ -16,6 +17,11 @@ export interface ActorTreeStart {
   /** From recovery; absent for an agent that has never moved. */
   readonly snapshot: Snapshot<unknown> | undefined;
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
+}
+
+/** An effect that is under way: of the turn or the agent, or of one of its calls. */
+export interface EffectPlace {
+  readonly callId: string | null;
 }
 
 /**
@@ -85,6 +91,11 @@ export class ActorTree {
     return { agent: this.#root.getSnapshot().value, turn: turn?.value, calls: Object.fromEntries(calls) };
   }
 
+  /** Effects that the state calls for: each is an actor that lives as long as its state. */
+  get effects(): readonly EffectPlace[] {
+    return effectsIn(this.#root.getSnapshot(), null);
+  }
+
   turn(turnId: string): TurnState | undefined {
     const live = this.#turn(turnId)?.getSnapshot().context;
     return live ?? (this.#lastTurn?.turnId === turnId ? this.#lastTurn : undefined);
@@ -117,4 +128,24 @@ export class ActorTree {
     const calls = this.#turn(turnId)?.getSnapshot().children as Record<string, unknown> | undefined;
     return calls?.[callId] as ActorRefFrom<typeof liveToolCallMachine> | undefined;
   }
+}
+
+interface MachineSnapshot {
+  readonly children: Readonly<Record<string, { getSnapshot(): unknown } | undefined>>;
+}
+
+function effectsIn({ children }: MachineSnapshot, callId: string | null): EffectPlace[] {
+  return Object.entries(children).flatMap(([id, child]) => {
+    const snapshot = child?.getSnapshot();
+    if (!isMachine(snapshot)) return child && !isOver(child) ? [{ callId }] : [];
+    return effectsIn(snapshot, isCall(snapshot) ? id : callId);
+  });
+}
+
+function isMachine(snapshot: unknown): snapshot is MachineSnapshot & { readonly context: object } {
+  return typeof snapshot === "object" && snapshot !== null && "value" in snapshot && "children" in snapshot;
+}
+
+function isCall({ context }: { readonly context: object }): boolean {
+  return "callId" in context;
 }

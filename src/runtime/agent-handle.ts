@@ -9,6 +9,7 @@ import {
   NotFoundError,
 } from "../errors/index.ts";
 import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../state/index.ts";
+import { abortAgent } from "./abort-agent.ts";
 import { abortWithSignal } from "./abort-with-signal.ts";
 import type { Activation } from "./activation.ts";
 import { clearAgent } from "./clear-agent.ts";
@@ -150,7 +151,7 @@ export class AgentHandle implements Agent {
   }
 
   async abort(reason = "aborted by a user"): Promise<void> {
-    await this.#core.abortAgent(this.agentId, null, reason);
+    await abortAgent(this.#core, this.agentId, null, reason);
   }
 
   async saveState(): Promise<void> {

@@ -6,11 +6,17 @@ import type { Activation } from "./activation.ts";
 /** What attending to agents needs of those that live here. */
 export interface Attended {
   readonly tenant: string;
+  readonly isLeaving: boolean;
   readonly isClosing: boolean;
   get(key: AgentKey): Activation | undefined;
   isShutDown(key: AgentKey): boolean;
   activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined>;
-  intake(activation: Activation): Promise<void>;
+  present(key: AgentKey): Promise<Activation | undefined>;
+  intake(activation: Activation): Promise<number>;
+  /** Whether another process may take the agent up, and is to be told of what comes for it. */
+  isOthers(key: AgentKey): boolean;
+  /** Has some process take the agent up. */
+  wake(key: AgentKey): Promise<void>;
   /** Gives the lease back and stops the actors; false when the inbox holds something new, and the agent lives on. */
   release(activation: Activation): Promise<boolean>;
 }
@@ -40,12 +46,12 @@ export class Attendance {
     for (const agentId of agentIds) if (!this.#again.has(agentId)) this.watch(agentId, this.#attendAtLast(agentId));
   }
 
-  /** Takes the agent up, unless it lives here or elsewhere; false then. */
+  /** Takes the agent up here, unless it lives here or elsewhere; false then. */
   async rescue(agentId: string): Promise<boolean> {
     const key = this.#keyOf(agentId);
     if (this.#agents.get(key) || this.#agents.isShutDown(key)) return false;
     try {
-      await this.#attend(key);
+      await this.#takeUp(key);
       return true;
     } catch (error) {
       this.#report(agentId, error);
@@ -82,8 +88,14 @@ export class Attendance {
 
   async #attend(key: AgentKey): Promise<void> {
     if (this.#agents.isClosing) return;
-    const live = this.#agents.get(key);
-    if (live) return await this.#agents.intake(live);
+    const live = await this.#agents.present(key);
+    if (live) await this.#agents.intake(live);
+    if (live && !live.isLost) return;
+    if (this.#agents.isOthers(key)) return await this.#agents.wake(key);
+    if (!live && !this.#agents.isLeaving) await this.#takeUp(key);
+  }
+
+  async #takeUp(key: AgentKey): Promise<void> {
     const activation = await this.#agents.activateUnlessShutDown(key);
     if (!activation) return;
     // It was taken up only for what came: nobody holds it, and no turn is open.

@@ -9,8 +9,10 @@ import { AgentHandle } from "./agent-handle.ts";
 import { followTree } from "./follow.ts";
 import { refuseBackground } from "./refuse-background.ts";
 import { createOverview, type Overview } from "./overview.ts";
+import { drainMsOf } from "./drain-options.ts";
 import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
 import { partOf } from "./roles.ts";
+import { healthOf, metricsOf } from "./runtime-health.ts";
 import { RuntimeCore } from "./runtime-core.ts";
 import type { EventObserver } from "./turn-types.ts";
 import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./types.ts";
@@ -43,13 +45,15 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     onClose: copies && (() => copies.close()),
   });
   const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, part, priceBook });
-  await core.start();
+  await started(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
   let overview: Overview | undefined;
 
   return {
     stores,
+    queues: part.queues,
+    role: part.role,
     tenant,
     get overview() {
       if (!overview) {
@@ -76,8 +80,21 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
       await copies?.projected(rootAgentId);
     },
     recover: () => recover(core, copies),
+    health: (how) => healthOf(core, how),
+    metrics: () => metricsOf(core),
+    drain: (how) => core.drain(drainMsOf(how)),
     shutdown: () => core.shutdown(),
   };
+}
+
+/** What was begun is ended where the rest cannot be. */
+async function started(core: RuntimeCore): Promise<void> {
+  try {
+    await core.start();
+  } catch (error) {
+    await core.shutdown().catch(() => undefined);
+    throw error;
+  }
 }
 
 async function openAgent(core: RuntimeCore, name: string, options: AgentStartOptions): Promise<Agent> {
@@ -164,7 +181,8 @@ async function recover(core: RuntimeCore, copies: ProjectionDesk | undefined): P
     const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
     copies?.lookAtAll(page);
     for (const record of page) {
-      if ((await isUnfinished(core, record)) && (await core.live.rescue(record.agentId))) taken.push(record.agentId);
+      if ((await isUnfinished(core, record)) && (await core.live.attendance.rescue(record.agentId)))
+        taken.push(record.agentId);
     }
     after = page.at(-1)?.agentId;
     if (page.length < 500 || after === undefined) break;

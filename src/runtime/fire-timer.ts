@@ -96,7 +96,7 @@ async function takeUpLost(place: TimerPlace, timer: LimitTimer): Promise<boolean
   );
   if (elsewhere.length === 0) return false;
   const rescue = async ({ agentId }: Account): Promise<void> => {
-    if (await isKnown(place, place.keyOf(agentId))) await place.live.rescue(agentId);
+    if (await isKnown(place, place.keyOf(agentId))) await place.live.attendance.rescue(agentId);
   };
   await Promise.all(elsewhere.map(rescue));
   return !(await isStillDue(place, timer));

@@ -20,15 +20,19 @@ export class InboxIntake {
     this.#children = children;
   }
 
-  /** Takes in what the inbox holds. A child is brought to `ready` by the first thing that comes for it. */
-  async intake(activation: Activation, wakeUp: (activation: Activation) => void): Promise<void> {
+  /** Takes in what the inbox holds; gives how much. A child is brought to `ready` by the first thing that comes for it. */
+  async intake(activation: Activation, wakeUp: (activation: Activation) => void): Promise<number> {
     const items = await this.#stores.inbox(activation.key);
-    if (items.length === 0 || activation.isLost) return;
+    if (items.length === 0 || activation.isLost) return 0;
+    let taken = 0;
     if (activation.identity.parentAgentId !== null) wakeUp(activation);
     // What comes later may be what an earlier one waits for: the end of a pause lets a turn begin.
     for (let isMoving = true; isMoving; ) {
-      isMoving = items.filter((item) => this.take(activation, item)).length > 0;
+      const moved = items.filter((item) => this.take(activation, item)).length;
+      taken += moved;
+      isMoving = moved > 0;
     }
+    return taken;
   }
 
   /** Takes one item; false when it was taken already or is not its turn yet. */

@@ -3,18 +3,19 @@ import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
 import type { PriceBook } from "../model/index.ts";
-import type { Queues } from "../queues/index.ts";
 import type { EntryOf, Timer } from "../state/index.ts";
-import type { Committed, ProcessIdentity, Stores } from "../stores/index.ts";
+import type { Committed, ProcessIdentity } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { AuthBook } from "./auth-book.ts";
 import type { EventBus } from "./event-bus.ts";
 import type { LiveDesk } from "./live-desk.ts";
+import type { Part } from "./roles.ts";
+import type { UnsavedTrees } from "./unsaved-trees.ts";
 
 /** What the live agents of a process are given, and whom they tell. */
 export interface LiveAgentsOptions {
-  readonly stores: Stores;
-  readonly queues: Queues;
+  readonly stores: UnsavedTrees;
+  readonly part: Part;
   readonly tenant: string;
   readonly clock: Clock;
   readonly prices: PriceBook;

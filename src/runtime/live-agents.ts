@@ -1,19 +1,23 @@
-import type { Host } from "../actors/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
-import { type AgentKey, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
+import { type AgentKey, type AgentRecord, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
-import { createSlots, type Slots } from "../tools/index.ts";
 import { Activation } from "./activation.ts";
 import { Attendance, type Attended } from "./attendance.ts";
 import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
+import { Departures } from "./departures.ts";
 import { InboxIntake } from "./inbox-intake.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
-import { lostToOthers, Succession } from "./succession.ts";
+import { LiveMap } from "./live-map.ts";
+import { surroundingsOf } from "./live-surroundings.ts";
+import { Parking } from "./parking.ts";
+import { restoreSoon } from "./restore.ts";
+import { Succession } from "./succession.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { takeTimer } from "./take-timer.ts";
 import { takeUp } from "./take-up.ts";
-import { wakeUp } from "./wake-up.ts";
+import { payVisit } from "./visit.ts";
+import { carryOn, wakeUp } from "./wake-up.ts";
 import { World } from "./world.ts";
 
 /**
@@ -22,53 +26,48 @@ import { World } from "./world.ts";
  *
  * Invariants
  * 1. At most one activation of an agent at a time; every one has a new epoch.
- * 2. A child is released when its turn has ended; a root when its handle says so.
+ * 2. A child is released when its turn has ended; a root when its handle says so. Where other processes can take it up, any
+ *    is released that no handle here has taken up, as soon as nothing of its own is under way (parking).
  */
 export class LiveAgents implements Attended {
   readonly #options: LiveAgentsOptions;
   readonly #committer: Committer;
   readonly #world = new World();
-  readonly #live = new Map<string, Activation>();
-  readonly #coming = new Map<string, Promise<Activation>>();
+  readonly #here: LiveMap;
+  /** Those that a handle of this process has taken up: they stay. */
+  readonly #held = new Set<string>();
   /** Shut down mid-turn: only `start()` brings them back (row L6). */
   readonly #dormant = new Set<string>();
   readonly #succession = new Succession<Activation>();
-  readonly #slots = new Map<string, Slots>();
-  readonly #children = new ChildResults();
   readonly #inboxes: InboxIntake;
-  readonly #attendance: Attendance;
+  readonly attendance: Attendance;
+  readonly departures: Departures;
+  readonly parking: Parking;
   readonly #around: Surroundings<Activation>;
+  /** Nothing new is taken up; what lives here goes on until it has come to rest. */
+  isLeaving = false;
   isClosing = false;
 
   constructor(options: LiveAgentsOptions) {
+    const { stores, clock, random, part } = options;
+    const children = new ChildResults();
     this.#options = options;
-    this.#attendance = new Attendance(this, options);
-    this.#inboxes = new InboxIntake(options.stores, this.#children);
-    this.#committer = new Committer(options.stores, options.clock, options.random);
-    const { clock, prices, random, auth } = options;
-    this.#around = {
-      clock,
-      prices,
-      stores: options.stores,
-      queues: options.queues,
+    this.attendance = new Attendance(this, options);
+    this.#inboxes = new InboxIntake(stores, children);
+    this.#committer = new Committer(stores, clock, random);
+    const here = { committer: this.#committer, world: this.#world, succession: this.#succession };
+    this.departures = new Departures({ ...here, stores });
+    this.#here = new LiveMap(this.departures);
+    this.parking = new Parking(this, this.#here, { clock, isOn: part.isDistributed && part.role !== "client" });
+    this.#around = surroundingsOf(options, {
+      ...here,
+      children,
       notify: (agentIds) => this.notify(agentIds),
-      committer: this.#committer,
-      random,
-      inspect: options.onInspect,
-      world: this.#world,
-      slots: (name, limit) => this.#slotsOf(name, limit),
-      auth: (turnId) => auth.of(turnId),
-      redactorOf: (turnId) => auth.redactorOf(turnId),
-      resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
+      activate: (key) => this.activate(key),
       onCommitted: (activation, outcome) => this.#onCommitted(activation, outcome),
-      viewersOf: (identity) => options.liveDesk.viewersOf(identity),
-      childResult: (activation, childId) => this.#children.of(childId, activation.turnEntries),
       onLost: (activation) => this.#forget(activation),
-      successor: async (activation): Promise<Host> => {
-        this.#succession.assertGoesOn(activation);
-        return await this.activate(activation.key).catch(lostToOthers);
-      },
-    };
+      onEffectOver: (activation) => this.#look(activation),
+    });
   }
 
   get tenant(): string {
@@ -76,28 +75,27 @@ export class LiveAgents implements Attended {
   }
 
   get(key: AgentKey): Activation | undefined {
-    return this.#live.get(keyText(key));
+    return this.#here.get(key);
   }
 
   all(): Activation[] {
-    return [...this.#live.values()];
+    return this.#here.all();
   }
 
   /** The agent's activation; takes the lease and recovers it where it does not live here yet. */
   async activate(key: AgentKey): Promise<Activation> {
-    const text = keyText(key);
-    const live = this.#live.get(text);
-    if (live) return live;
-    const coming = this.#coming.get(text);
-    if (coming) return await coming;
-    const started = this.#activate(key).finally(() => this.#coming.delete(text));
-    this.#coming.set(text, started);
-    return await started;
+    return await this.#here.come(key, () => this.#activate(key));
+  }
+
+  /** As `activate`, for a handle: the agent stays here for it. */
+  async own(key: AgentKey): Promise<Activation> {
+    this.#held.add(keyText(key));
+    return await this.activate(key);
   }
 
   /** The agent's activation, if it lives here or is just coming to life. */
   async present(key: AgentKey): Promise<Activation | undefined> {
-    return this.get(key) ?? (await this.#coming.get(keyText(key))?.catch(() => undefined));
+    return await this.#here.present(key);
   }
 
   /** Takes the agent up for somebody who did not ask for it by name; undefined while it is shut down. */
@@ -105,8 +103,34 @@ export class LiveAgents implements Attended {
     return this.isShutDown(key) ? undefined : await this.activate(key);
   }
 
+  /** Takes an agent without an open turn for a moment, to change it, and begins nothing. Gives it as it was before. */
+  async visit(key: AgentKey, change: (activation: Activation) => void): Promise<AgentRecord> {
+    const { record, isRest } = await payVisit({ ...this.#options, departures: this.departures }, key, (start) => {
+      const activation = new Activation(start, this.#around);
+      change(activation);
+      return activation;
+    });
+    if (!isRest) this.notify([key.agentId]);
+    return record;
+  }
+
   isShutDown(key: AgentKey): boolean {
     return this.#dormant.has(keyText(key));
+  }
+
+  /** Not to be parked: a handle here holds on to it, or it is in this process' memory alone. */
+  staysHere(key: AgentKey): boolean {
+    return this.#held.has(keyText(key)) || this.#options.stores.isHeld(key);
+  }
+
+  /** Whether another process may take the agent up, and is to be told of what comes for it. */
+  isOthers(key: AgentKey): boolean {
+    return this.#options.part.isDistributed && !this.#options.stores.isHeld(key);
+  }
+
+  /** Has some process take the agent up. */
+  async wake(key: AgentKey): Promise<void> {
+    await this.#options.part.queues.wake(key);
   }
 
   /** The last activation of this agent here, as one of its earlier ones leads to it. */
@@ -115,97 +139,80 @@ export class LiveAgents implements Attended {
   }
 
   async #activate(key: AgentKey): Promise<Activation> {
-    if (this.isClosing) throw new LeaseLostError("this runtime is shutting down");
+    if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
     this.#dormant.delete(keyText(key));
+    const from = performance.now();
     const start = await takeUp(this.#options, key);
-    const { record, definition } = start;
     const activation = new Activation(start, this.#around);
-    this.#live.set(keyText(key), activation);
+    this.#here.put(activation);
     this.#options.onActivated(activation);
     activation.start();
-    if (activation.lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });
-    const turnId = activation.openTurnId;
-    if (record.definition.hash !== definition.ref.hash && turnId !== null) {
-      const message = `definition "${definition.name}" has changed since agent "${key.agentId}" was made`;
-      activation.append({ type: "warning", turnId, code: "definition_changed", message });
+    carryOn(activation);
+    this.parking.noteCost(activation, performance.now() - from);
+    try {
+      await this.intake(activation);
+    } finally {
+      this.#seeToChildren(activation);
     }
-    const children = [...activation.openChildIds, ...activation.backgroundChildren.map(({ childId }) => childId)];
-    // Children that lived in a process that is gone have nobody else to take them up.
-    await this.intake(activation).finally(() => this.notify(children));
+    this.parking.look(activation);
     return activation;
   }
 
-  /** Brings a created or shut down agent to `ready`, or `paused`; a new one may be given a conversation to begin with. */
+  /** Children that lived in a process that is gone have nobody else to take them up, where nobody looks for such. */
+  #seeToChildren(activation: Activation): void {
+    if (this.isOthers(activation.key)) return;
+    this.notify([...activation.openChildIds, ...activation.backgroundChildren.map(({ childId }) => childId)]);
+  }
+
   readonly wakeUp = wakeUp;
 
-  /** Takes in what the inbox holds. */
-  async intake(activation: Activation): Promise<void> {
-    await this.#inboxes.intake(activation, (woken) => this.wakeUp(woken));
+  async intake(activation: Activation): Promise<number> {
+    return await this.#inboxes.intake(activation, (woken) => this.wakeUp(woken));
   }
 
   take(activation: Activation, item: InboxItem): void {
     this.#inboxes.take(activation, item);
   }
 
-  async takeTimer(activation: Activation, timer: Exclude<Timer, { kind: "request" | "claim" | "job" }>): Promise<void> {
+  async takeTimer(activation: Activation, timer: Parameters<typeof takeTimer>[2]): Promise<void> {
     this.notify(await takeTimer(this.#options.stores, activation, timer));
   }
 
   notify(agentIds: readonly string[]): void {
-    this.#attendance.notify(agentIds);
-  }
-
-  rescue(agentId: string): Promise<boolean> {
-    return this.#attendance.rescue(agentId);
+    this.attendance.notify(agentIds);
   }
 
   /** Commits what is left, stops the actors, gives the lease back. What the inbox holds waits for the next owner. */
   async leave(activation: Activation): Promise<void> {
-    if (!(await this.#settle(activation))) return;
+    if (!(await this.departures.settle(activation))) return;
+    this.#held.delete(keyText(activation.key));
     if (activation.openTurnId !== null) this.#dormant.add(keyText(activation.key));
-    this.#stop(activation);
-    await this.#giveBack(activation);
-  }
-
-  #giveBack({ key, epoch, clock }: Activation): Promise<boolean> {
-    return this.#options.stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
+    await this.departures.leave(activation);
   }
 
   /** As `leave`, unless the inbox holds something new: then false, and the agent lives on. */
-  async release(activation: Activation): Promise<boolean> {
-    if (!(await this.#settle(activation))) return true;
-    const { key, epoch, openTurnId } = activation;
-    const released = openTurnId === null && (await this.#options.stores.release(key, epoch));
-    if (released) this.#stop(activation);
-    return released;
-  }
-
-  /** Waits until everything that was appended is committed; false when the lease was lost meanwhile. */
-  async #settle(activation: Activation): Promise<boolean> {
-    while (!activation.isLost && !activation.writer.isSettled) await this.#committer.drained();
-    return !activation.isLost;
-  }
-
-  #stop(activation: Activation): void {
-    this.#succession.release(activation);
-    activation.discard(new LeaseLostError(`agent ${activation.key.agentId} was released`));
-    this.#world.abandon(activation.key.agentId);
+  async release(activation: Activation, as: "rest" | "parked" = "rest"): Promise<boolean> {
+    if (!(await this.departures.settle(activation))) return true;
+    if (as === "rest" && activation.openTurnId !== null) return false;
+    return await this.departures.release(activation, as);
   }
 
   async close(): Promise<void> {
     this.isClosing = true;
-    await Promise.allSettled(this.#coming.values());
+    await this.#here.arrived();
     await this.#committer.drained();
     for (const activation of this.all()) {
       activation.discard(new LeaseLostError("this runtime was shut down"));
-      await this.#giveBack(activation);
+      await this.departures.giveBack(activation);
     }
     this.#world.abandon();
     this.#committer.close();
   }
 
   #forget(activation: Activation): void {
-    if (this.get(activation.key) === activation) this.#live.delete(keyText(activation.key));
+    this.#here.forget(activation);
+    this.departures.look(activation);
+    this.parking.lost(activation);
   }
 
   #onCommitted(activation: Activation, outcome: Committed): void {
@@ -220,31 +227,24 @@ export class LiveAgents implements Attended {
       if (entry.type === "agent.paused") this.#options.onRest(activation);
       if (entry.type === "agent.resumed") this.#options.onResumed(activation);
     }
+    const restores = this.#options.restoreAfterCommit && outcome.entries.length > 0;
     if (ended) this.#afterTurn(activation, ended, outcome.accounts);
-    else if (this.#options.restoreAfterCommit && outcome.entries.length > 0) this.#restore(activation);
+    else if (restores) restoreSoon(this, activation, this.#succession);
+    this.#look(activation);
+  }
+
+  /** It may have come to rest. */
+  #look(activation: Activation): void {
+    this.departures.look(activation);
+    this.parking.look(activation);
   }
 
   #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">, accounts: Committed["accounts"]): void {
     this.#options.onTurnEnded(activation, ended, accounts ?? []);
     const isChild = activation.identity.parentAgentId !== null;
-    const rest = isChild ? this.#attendance.rest(activation) : this.intake(activation);
-    this.#attendance.watch(activation.key.agentId, rest);
-  }
-
-  /** Once what the commit set going has begun, and nothing waits for another commit that will bring us here again. */
-  #restore(activation: Activation): void {
-    setImmediate(() => {
-      const { key, writer, isLost, openTurnId } = activation;
-      if (isLost || this.isClosing || openTurnId === null || !writer.isSettled) return;
-      activation.discard(new LeaseLostError(`agent ${key.agentId} is restored`));
-      const restored = this.activate(key).then((successor) => this.#succession.follow(activation, successor));
-      this.#attendance.watch(key.agentId, restored);
-    });
-  }
-
-  #slotsOf(name: string, limit: number): Slots {
-    const known = this.#slots.get(name) ?? createSlots(limit);
-    this.#slots.set(name, known);
-    return known;
+    // Those that are parked are looked at by their last commit.
+    if (this.parking.parks(activation.key)) return;
+    const rest = isChild ? this.attendance.rest(activation) : this.intake(activation);
+    this.attendance.watch(activation.key.agentId, rest);
   }
 }

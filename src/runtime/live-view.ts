@@ -1,15 +1,41 @@
 import type { TurnMemory } from "../actors/index.ts";
-import type { PriceBook } from "../model/index.ts";
+import type { AgentDefinition } from "../agents/index.ts";
 import type { CallState, Entry, Lifecycle, Message, TurnState, WakingReport } from "../state/index.ts";
+import type { Auth, Slots } from "../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
 import type { Conversation } from "./conversation.ts";
+import type { Surroundings } from "./surroundings.ts";
 
-/** A live agent as it can be read: where its machines stand, and what their ids stand for. */
+type Lent = Pick<Surroundings, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions">;
+
+/** A live agent as it can be read: where its machines stand, what their ids stand for, and what its process lends it. */
 export abstract class LiveView {
-  readonly prices: PriceBook;
+  readonly prices: Lent["prices"];
+  readonly #lent: Lent;
 
-  constructor(prices: PriceBook) {
-    this.prices = prices;
+  constructor(lent: Lent) {
+    this.prices = lent.prices;
+    this.#lent = lent;
+  }
+
+  random(): number {
+    return this.#lent.random();
+  }
+
+  auth(turnId: string): Auth | undefined {
+    return this.#lent.auth(turnId);
+  }
+
+  redactorOf(turnId: string): (text: string) => string {
+    return this.#lent.redactorOf(turnId);
+  }
+
+  slots(toolName: string, limit: number): Slots {
+    return this.#lent.slots(toolName, limit);
+  }
+
+  definitionOf(name: string): AgentDefinition | undefined {
+    return this.#lent.definitions.get(name);
   }
 
   protected abstract readonly actors: ActorTree;
@@ -25,6 +51,11 @@ export abstract class LiveView {
 
   get openTurnId(): string | null {
     return this.actors.context.openTurnId;
+  }
+
+  /** What the state calls for and has not ended. Empty: only others can move the agent. */
+  get effects() {
+    return this.actors.effects;
   }
 
   get openChildIds(): readonly string[] {

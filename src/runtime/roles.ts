@@ -38,6 +38,8 @@ export interface Part {
   readonly queues: Queues;
   /** Whether other processes may take what is put into the queues. */
   readonly isDistributed: boolean;
+  /** Whether it looks for agents that nobody attends to. */
+  readonly looksAfterOthers: boolean;
   readonly agents: number;
   readonly toolQueues: Readonly<Record<string, ToolQueueOptions>>;
 }
@@ -66,7 +68,11 @@ export function partOf(source: PartSource): Part {
   }
   const queues = source.queues ?? localQueues({ clock, random });
   const toolQueues = role === "client" ? {} : (work.queues ?? queuesOf(definitions));
-  return { role, queues, isDistributed: queues.kind !== "local", agents, toolQueues };
+  const isDistributed = queues.kind !== "local";
+  // Memory of one process has no others, unless it is a test's.
+  const isShared = isDistributed || (source.stores !== undefined && source.stores.kind !== "memory");
+  const looksAfterOthers = role !== "client" && isShared;
+  return { role, queues, isDistributed, looksAfterOthers, agents, toolQueues };
 }
 
 function assertShared(role: Role, { stores, queues }: PartSource): void {

@@ -3,13 +3,15 @@ import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Account } from "../budget/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
-import type { JobOutcome, Queues, WakeJob } from "../queues/index.ts";
-import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn, type StopReason } from "../state/index.ts";
+import type { Queues } from "../queues/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../state/index.ts";
 import { currentProcess, type ForeignWrites, isPostedTo } from "../stores/index.ts";
+import { abortAgent } from "./abort-agent.ts";
 import type { Activation } from "./activation.ts";
 import { Alarms } from "./alarms.ts";
 import { AuthBook } from "./auth-book.ts";
 import type { CoreOptions } from "./core-options.ts";
+import type { DrainReport } from "./drain-options.ts";
 import { EventBus } from "./event-bus.ts";
 import { fireTimer } from "./fire-timer.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -25,7 +27,7 @@ import { resultAtEnd } from "./turn-results.ts";
 import type { TurnRest, TurnResult } from "./turn-types.ts";
 import { TurnWatch } from "./turn-watch.ts";
 import type { UnsavedTrees } from "./unsaved-trees.ts";
-import { beginWork } from "./work-desk.ts";
+import { WorkDesk } from "./work-desk.ts";
 
 /**
  * What the handles of one process share.
@@ -43,6 +45,7 @@ export class RuntimeCore implements TurnSource {
   readonly desk: RequestDesk;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly part: Part;
+  readonly work: WorkDesk;
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
@@ -51,8 +54,9 @@ export class RuntimeCore implements TurnSource {
   readonly processId = randomUUID();
   readonly #closing = new AbortController();
   readonly closed: AbortSignal = this.#closing.signal;
-  readonly #leaseMs: number;
+  readonly leaseMs: number;
   #shutdown: Promise<void> | undefined;
+  #drained: Promise<DrainReport> | undefined;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -64,7 +68,7 @@ export class RuntimeCore implements TurnSource {
     this.clock = clock;
     this.definitions = definitions;
     this.part = options.part;
-    this.#leaseMs = leaseMs;
+    this.leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
     this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
@@ -81,7 +85,7 @@ export class RuntimeCore implements TurnSource {
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
       stores,
-      queues: this.part.queues,
+      part: this.part,
       tenant,
       clock,
       prices: options.priceBook,
@@ -104,6 +108,7 @@ export class RuntimeCore implements TurnSource {
       // Whoever waits for the pause waits no longer: it was taken back.
       onResumed: ({ key }) => this.#pauses.resolve(key.agentId),
     });
+    this.work = new WorkDesk(this);
   }
 
   async start(): Promise<void> {
@@ -114,7 +119,7 @@ export class RuntimeCore implements TurnSource {
       stores,
       clock,
       process: self,
-      leaseMs: this.#leaseMs,
+      leaseMs: this.leaseMs,
       live: () => this.live.all(),
       // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
       onBeat: () => this.#onForeignWrite("any"),
@@ -122,7 +127,7 @@ export class RuntimeCore implements TurnSource {
     this.#heartbeat.start();
     await this.#alarms.start();
     this.#stopWatching = this.stores.onForeignWrite((writes) => this.#onForeignWrite(writes));
-    await beginWork({ part: this.part, place: this, wake: (job) => this.#onWake(job) });
+    await this.work.start();
   }
 
   shutdown(): Promise<void> {
@@ -132,10 +137,21 @@ export class RuntimeCore implements TurnSource {
 
   /** Throws `LeaseLostError` once the runtime is being shut down: a command must not be refused after it was stored. */
   assertOpen(): void {
-    if (this.#shutdown) throw new LeaseLostError("this runtime was shut down; another one may carry on what it had");
+    if (!this.isOpen) throw new LeaseLostError("this runtime was shut down; another one may carry on what it had");
+  }
+
+  get isOpen(): boolean {
+    return this.#shutdown === undefined && !this.live.isLeaving;
+  }
+
+  /** Gives what lives here to others within the time, then shuts down. */
+  drain(timeoutMs: number): Promise<DrainReport> {
+    this.#drained ??= this.work.drain(timeoutMs).finally(() => this.shutdown());
+    return this.#drained;
   }
 
   async #close(): Promise<void> {
+    this.work.stop();
     this.#alarms.close();
     this.#stopWatching?.();
     await this.live.close();
@@ -173,17 +189,7 @@ export class RuntimeCore implements TurnSource {
   }
 
   async abort(turnId: string, reason: string): Promise<void> {
-    await this.abortAgent(agentOfTurn(turnId), turnId, reason);
-  }
-
-  async abortAgent(agentId: string, turnId: string | null, reason: string): Promise<readonly string[]> {
-    this.assertOpen();
-    const stopReason: StopReason = "user_requested";
-    const command = { turnId, by: "user", reason, stopReason };
-    const outcome = await this.stores.abort(this.keyOf(agentId), command, this.clock.now());
-    const posted = outcome.type === "notFound" ? [] : outcome.posted;
-    this.live.notify(posted);
-    return posted;
+    await abortAgent(this, agentOfTurn(turnId), turnId, reason);
   }
 
   parentTurnOf(agentId: string): string | null {
@@ -208,6 +214,7 @@ export class RuntimeCore implements TurnSource {
 
   #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {
     const { turnId } = entry;
+    this.work.noteTurnEnded();
     this.auth.forget(turnId, activation.turn(turnId)?.backgroundIds);
     this.#pauses.resolve(activation.key.agentId);
     if (!this.#turns.isAwaited(turnId)) return;
@@ -231,11 +238,6 @@ export class RuntimeCore implements TurnSource {
     this.#alarms.heard(writes);
     this.#turns.lookForAll(writes);
     for (const onlooker of this.#onlookers) onlooker(writes);
-  }
-
-  async #onWake({ agentId }: WakeJob): Promise<JobOutcome> {
-    await this.live.rescue(agentId);
-    return "done";
   }
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {

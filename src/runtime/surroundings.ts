@@ -1,5 +1,6 @@
 import type { InspectionEvent } from "xstate";
 import type { Host, Viewers } from "../actors/index.ts";
+import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { PriceBook } from "../model/index.ts";
 import type { Queues } from "../queues/index.ts";
@@ -14,6 +15,7 @@ export interface Surroundings<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
   readonly stores: Stores;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;
   /** Somebody posted to these agents. */
   notify(agentIds: readonly string[]): void;
@@ -29,6 +31,8 @@ export interface Surroundings<Live extends Host = Host> {
   childResult(activation: Live, childId: string): SpawnedChild["result"];
   readonly world: World;
   onLost(activation: Live): void;
+  /** An effect has ended, and its state goes on. */
+  onEffectOver(activation: Live): void;
   /** The live activation of this agent: itself, or the one that took its place in this process. */
   successor(activation: Live): Promise<Host>;
 }

@@ -3,6 +3,7 @@ import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { Account, Budget } from "../budget/index.ts";
 import type { PriceTable } from "../model/index.ts";
+import type { Queues } from "../queues/index.ts";
 import type {
   AgentRecord,
   AgentRequest,
@@ -18,10 +19,12 @@ import type {
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
+import type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
 import type { Overview } from "./overview.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
-import type { RoleOptions } from "./roles.ts";
+import type { Role, RoleOptions } from "./roles.ts";
+import type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
 import type { EventObserver, Turn, TurnOptions } from "./turn-types.ts";
 
 export interface AuthRequest {
@@ -194,6 +197,8 @@ export interface FollowOptions {
 /** The composition root's product: everything that lives in one process. */
 export interface Runtime {
   readonly stores: Stores;
+  readonly queues: Queues;
+  readonly role: Role;
   readonly tenant: string;
   /** Live view of all trees of this process: state, step, usage, budgets. */
   readonly overview: Overview;
@@ -228,6 +233,16 @@ export interface Runtime {
    * date, in the background.
    */
   recover(): Promise<string[]>;
+  /** Asks the stores, sends a canary through the queues, and looks whether the event loop turns. Never rejects. */
+  health(options?: HealthOptions): Promise<RuntimeHealth>;
+  /** Plain numbers of this process, and of the queues that it has used. */
+  metrics(): Promise<RuntimeMetrics>;
+  /**
+   * Leaves within the time: nothing new is begun, each turn comes to rest between two steps, and its agent is given back for
+   * others to go on with; what is still under way shortly before the end is cut off, and repeated where it may be. Then it
+   * shuts down. Called again it gives the same promise. Throws `InvalidInputError` for what is no time.
+   */
+  drain(options?: RuntimeDrainOptions): Promise<DrainReport>;
   /** Pauses nothing: drains what is committed, gives leases back, stops actors. Open turns are carried on at the next start. */
   shutdown(): Promise<void>;
 }

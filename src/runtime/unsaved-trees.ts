@@ -20,6 +20,8 @@ export interface UnsavedTrees extends Stores {
   save(key: AgentKey): Promise<void>;
   /** Saves; a root's tree is in memory no longer then, until it is taken up again. */
   letGo(key: AgentKey): Promise<void>;
+  /** Whether its tree is in the memory of this process alone. */
+  isHeld(key: AgentKey): boolean;
 }
 
 export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedTrees {
@@ -38,6 +40,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     hold: (key) => keeper.hold(key),
     save: (key) => keeper.save(key),
     letGo: (key) => keeper.letGo(key),
+    isHeld: (key) => !keeper.isEmpty && keeper.isHeld(key),
 
     commit: (batches, now, steady = now) =>
       commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),

@@ -10,3 +10,12 @@ export function wakeUp(activation: Activation, conversation: readonly Message[] 
   activation.append({ type: "agent.started", definition: definition.ref }, { messages: conversation });
   if (identity.pause) pauseAgent(activation, identity.pause.by);
 }
+
+/** What an agent that is taken up says of itself, where a start was cut off or its definition is another one now. */
+export function carryOn(activation: Activation): void {
+  const { lifecycle, definition, identity, openTurnId } = activation;
+  if (lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });
+  if (identity.definition.hash === definition.ref.hash || openTurnId === null) return;
+  const message = `definition "${definition.name}" has changed since agent "${identity.agentId}" was made`;
+  activation.append({ type: "warning", turnId: openTurnId, code: "definition_changed", message });
+}

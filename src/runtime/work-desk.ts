@@ -1,29 +1,139 @@
-import type { TroupeError } from "../errors/index.ts";
-import type { JobOutcome, JobRun, WakeJob, WorkOptions } from "../queues/index.ts";
+import { type Clock, createDeferred } from "../base/index.ts";
+import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../queues/index.ts";
+import type { DrainReport } from "./drain-options.ts";
+import { Reconciler } from "./reconciler.ts";
 import type { Part } from "./roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
+import { onDeadWake, runWake } from "./wake-work.ts";
 
-export interface WorkDeskOptions {
+/** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
+const LONGEST_NOTICE_MS = 2_000;
+/** What work needs of the process it is done in. */
+export interface WorkPlace extends ToolJobPlace {
   readonly part: Part;
-  readonly place: ToolJobPlace;
-  /** Takes an agent up and sees it through until it rests. */
-  readonly wake: (job: WakeJob, run: JobRun) => Promise<JobOutcome>;
 }
 
-/** What this process does with jobs, by its part. Begins nothing where there is nothing to do. */
-export async function beginWork({ part, place, wake }: WorkDeskOptions): Promise<void> {
-  const { role, queues, isDistributed, agents, toolQueues } = part;
-  const hasTools = Object.keys(toolQueues).length > 0;
-  if (role === "client" || !(isDistributed || hasTools)) return;
-  const work: WorkOptions = {
-    wakes: isDistributed ? { concurrency: agents, run: wake } : undefined,
-    tools: hasTools ? { queues: toolQueues, run: (job, run) => runToolJob(place, job, run) } : undefined,
-    onDead: (job, cause) => onDeadJob(place, job, cause),
-    onFault: warn,
-  };
-  await queues.work(work);
+/**
+ * The part of a process in the work of its deployment.
+ * Owns: what it does with jobs, its looks for agents that nobody attends to, how it leaves. Does not own: the agents.
+ */
+export class WorkDesk {
+  readonly #place: WorkPlace;
+  readonly #part: Part;
+  readonly #clock: Clock;
+  readonly #reconciler: Reconciler | undefined;
+  #toolJobs = 0;
+  #wakes = 0;
+  #turnsEnded = 0;
+
+  constructor(place: WorkPlace) {
+    const { part, clock, stores, tenant, processId, leaseMs } = place;
+    this.#place = place;
+    this.#part = part;
+    this.#clock = clock;
+    if (!part.looksAfterOthers) return;
+    this.#reconciler = new Reconciler({
+      stores,
+      tenant,
+      clock,
+      processId,
+      leaseMs,
+      isAttended: (key) => place.live.get(key) !== undefined || place.live.isShutDown(key),
+      attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.attendance.rescue(key.agentId)),
+    });
+  }
+
+  get counted() {
+    const { count: unattended = 0 } = this.#reconciler ?? {};
+    return { turnsEnded: this.#turnsEnded, toolJobs: this.#toolJobs, wakes: this.#wakes, unattended };
+  }
+
+  noteTurnEnded(): void {
+    this.#turnsEnded += 1;
+  }
+
+  /** Begins nothing where there is nothing to do. */
+  async start(): Promise<void> {
+    const { role, queues, isDistributed, agents, toolQueues } = this.#part;
+    this.#reconciler?.start();
+    const hasTools = Object.keys(toolQueues).length > 0;
+    if (role === "client" || !(isDistributed || hasTools)) return;
+    await queues.work({
+      wakes: isDistributed ? { concurrency: agents, run: (job, run) => this.#wake(job, run) } : undefined,
+      tools: hasTools ? { queues: toolQueues, run: (job, run) => this.#runTool(job, run) } : undefined,
+      onDead: (job, cause) => this.#onDead(job, cause),
+      onFault: warn,
+    });
+  }
+
+  /** Looks no more for what others have left behind. */
+  stop(): void {
+    this.#reconciler?.close();
+  }
+
+  /**
+   * Begins nothing new, lets turns come to rest between two steps, and gives their agents to others; what is still under way
+   * shortly before the time is over is cut off. Resolves within the time.
+   */
+  async drain(timeoutMs: number): Promise<DrainReport> {
+    const { live } = this.#place;
+    this.stop();
+    live.isLeaving = true;
+    const cut = new AbortController();
+    const notice = Math.min(LONGEST_NOTICE_MS, Math.floor(timeoutMs / 2));
+    const cancel = this.#clock.setDelay(timeoutMs - notice, () => cut.abort());
+    const over = createDeferred<number>();
+    const cancelOver = this.#clock.setDelay(timeoutMs, () => over.resolve(0));
+    try {
+      const jobs = this.#part.queues.drain({ timeoutMs }).catch((error: unknown) => {
+        process.emitWarning(`the queues could not be drained: ${String(error)}`);
+        return { left: 0 };
+      });
+      const agents = this.#handOn(cut.signal);
+      const cutOff = await Promise.race([agents, over.promise]);
+      return { left: (await jobs).left + cutOff };
+    } finally {
+      cancel();
+      cancelOver();
+    }
+  }
+
+  /** Gives how many were cut off. */
+  async #handOn(cut: AbortSignal): Promise<number> {
+    const { live } = this.#place;
+    const left = live.all().map(async (activation) => {
+      const { key, openTurnId } = activation;
+      const wasCut = await live.departures.leaveAtSafePoint(activation, cut);
+      if (openTurnId !== null && live.isOthers(key)) await live.wake(key);
+      return wasCut;
+    });
+    const outcomes = await Promise.allSettled(left);
+    for (const outcome of outcomes) if (outcome.status === "rejected") warn(outcome.reason);
+    return outcomes.filter((outcome) => outcome.status === "rejected" || outcome.value).length;
+  }
+
+  async #wake(job: WakeJob, run: JobRun): Promise<JobOutcome> {
+    try {
+      return await runWake(this.#place, job, run);
+    } finally {
+      this.#wakes += 1;
+    }
+  }
+
+  async #runTool(job: ToolJob, run: JobRun): Promise<JobOutcome> {
+    try {
+      return await runToolJob(this.#place, job, run);
+    } finally {
+      this.#toolJobs += 1;
+    }
+  }
+
+  async #onDead(job: Job, cause: DeadCause): Promise<void> {
+    if (job.kind === "wake") await onDeadWake(this.#place, job, cause);
+    else await onDeadJob(this.#place, job, cause);
+  }
 }
 
-function warn(error: TroupeError): void {
+function warn(error: unknown): void {
   process.emitWarning(`queues: ${String(error)}`);
 }

@@ -1,0 +1,21 @@
+import { InvalidInputError } from "../errors/index.ts";
+
+export const DEFAULT_DRAIN_MS = 25_000;
+
+export interface RuntimeDrainOptions {
+  /** Whole milliseconds from 0 to 2^31-1 within which all is over. Default 25,000: less than most who stop a process wait. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface DrainReport {
+  /** Jobs that had not ended when the time was over, and agents of which a model call or a tool was cut off. */
+  readonly left: number;
+}
+
+/** Throws `InvalidInputError` for what is no time. */
+export function drainMsOf({ timeoutMs = DEFAULT_DRAIN_MS }: RuntimeDrainOptions = {}): number {
+  if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 0 && timeoutMs < 2 ** 31) return timeoutMs;
+  throw new InvalidInputError(
+    `drain({ timeoutMs }): ${String(timeoutMs)} is no whole number of milliseconds from 0 to 2147483647`,
+  );
+}

@@ -1,0 +1,55 @@
+import type { Host } from "../actors/index.ts";
+import type { AgentKey } from "../state/index.ts";
+import type { Committed } from "../stores/index.ts";
+import type { Activation } from "./activation.ts";
+import type { ChildResults } from "./child-results.ts";
+import type { Committer } from "./committer.ts";
+import type { LiveAgentsOptions } from "./live-agents-options.ts";
+import { SlotBook } from "./slot-book.ts";
+import { lostToOthers, type Succession } from "./succession.ts";
+import type { Surroundings } from "./surroundings.ts";
+import type { World } from "./world.ts";
+
+/** What those that live here share. */
+interface SharedHere {
+  readonly committer: Committer;
+  readonly world: World;
+  readonly children: ChildResults;
+  readonly succession: Succession<Activation>;
+  notify(agentIds: readonly string[]): void;
+  activate(key: AgentKey): Promise<Activation>;
+  onCommitted(activation: Activation, outcome: Committed): void;
+  onLost(activation: Activation): void;
+  onEffectOver(activation: Activation): void;
+}
+
+export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Surroundings<Activation> {
+  const { clock, prices, stores, part, random, auth, liveDesk } = options;
+  const { committer, world, children, succession } = here;
+  const slots = new SlotBook();
+  return {
+    clock,
+    prices,
+    stores,
+    definitions: options.definitions,
+    queues: part.queues,
+    notify: (agentIds) => here.notify(agentIds),
+    committer,
+    random,
+    inspect: options.onInspect,
+    world,
+    slots: (name, limit) => slots.of(name, limit),
+    auth: (turnId) => auth.of(turnId),
+    redactorOf: (turnId) => auth.redactorOf(turnId),
+    resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
+    onCommitted: (activation, outcome) => here.onCommitted(activation, outcome),
+    viewersOf: (identity) => liveDesk.viewersOf(identity),
+    childResult: (activation, childId) => children.of(childId, activation.turnEntries),
+    onLost: (activation) => here.onLost(activation),
+    onEffectOver: (activation) => here.onEffectOver(activation),
+    successor: async (activation): Promise<Host> => {
+      succession.assertGoesOn(activation);
+      return await here.activate(activation.key).catch(lostToOthers);
+    },
+  };
+}

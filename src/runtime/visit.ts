@@ -1,0 +1,35 @@
+import { AgentBusyError } from "../errors/index.ts";
+import type { AgentKey, AgentRecord } from "../state/index.ts";
+import type { Activation } from "./activation.ts";
+import type { ActivationStart } from "./activation-start.ts";
+import type { Departures } from "./departures.ts";
+import { takeUp, type TakeUpSource } from "./take-up.ts";
+
+interface VisitSource extends TakeUpSource {
+  readonly departures: Departures;
+}
+
+/**
+ * Holds an agent's lease for a moment, changes it and gives it back, without a step of it being taken. `isRest`: nothing came
+ * for it meanwhile. Throws `AgentBusyError` while a turn is open.
+ */
+export async function payVisit(
+  source: VisitSource,
+  key: AgentKey,
+  change: (start: ActivationStart) => Activation,
+): Promise<{ readonly record: AgentRecord; readonly isRest: boolean }> {
+  const { departures, stores } = source;
+  const start = await takeUp(source, key);
+  const { openTurnId } = start.record;
+  if (openTurnId !== null) {
+    await stores.release(key, start.epoch, { as: "leaving" });
+    throw new AgentBusyError(`agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`, {
+      details: { openTurnId },
+    });
+  }
+  const activation = change(start);
+  await departures.settle(activation);
+  const isRest = activation.isLost || (await departures.release(activation, "rest"));
+  if (!isRest) await departures.leave(activation);
+  return { record: start.record, isRest };
+}
