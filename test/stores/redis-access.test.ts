@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { StoreUnavailableError } from "../../src/errors/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { type RedisStoresOptions, redisStores } from "../../src/stores/redis.ts";
@@ -11,6 +11,7 @@ import { note } from "../contracts/entry-fixtures.ts";
 import { NOW } from "../contracts/names.ts";
 import { identityOf, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
+import { redisOfSuite } from "../support/redis-suite.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 
@@ -36,23 +37,14 @@ async function failureOf(stores: Stores): Promise<StoreUnavailableError> {
 }
 
 describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
-  let server: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    server = await RedisServer.start();
-    client = server.client();
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await server.stop();
-  });
+  const redis = redisOfSuite();
   afterEach(() => vi.restoreAllMocks());
 
   test("a user with a password and no more rights than it needs may do all there is to do", async () => {
     const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
     const rights = ["resetchannels", "~mine:*", "&mine:*", "+@all", "-@admin", "-@dangerous", "+info"];
-    await client.call("ACL", "SETUSER", "clerk", "on", ">p%ss word", ...rights);
-    const url = `redis://clerk:${encodeURIComponent("p%ss word")}@127.0.0.1:${server.port}`;
+    await redis.client.call("ACL", "SETUSER", "clerk", "on", ">p%ss word", ...rights);
+    const url = `redis://clerk:${encodeURIComponent("p%ss word")}@127.0.0.1:${redis.server.port}`;
     const [mine, theirs] = [opened({ url, prefix: "mine:" }), opened({ url, prefix: "mine:" })];
     const heard = Promise.withResolvers<void>();
     mine.onForeignWrite((writes) => (writes === "any" ? undefined : heard.resolve()));
@@ -70,10 +62,10 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
   });
 
   test("a wrong password is told as such, and shown to nobody", async () => {
-    await client.call("ACL", "SETUSER", "porter", "on", ">right", "~*", "&*", "+@all");
+    await redis.client.call("ACL", "SETUSER", "porter", "on", ">right", "~*", "&*", "+@all");
     for (const user of ["porter", "nobody"]) {
       const start = performance.now();
-      const failure = await failureOf(opened({ url: `redis://${user}:secret-word@127.0.0.1:${server.port}` }));
+      const failure = await failureOf(opened({ url: `redis://${user}:secret-word@127.0.0.1:${redis.server.port}` }));
       expect(failure.message).toMatch(/WRONGPASS: the user or the password is wrong/);
       expect(failure.details).toEqual({ code: "WRONGPASS" });
       // Waiting would not help.
@@ -83,20 +75,20 @@ describe.skipIf(!redisProgram)("the way to a Redis that guards itself", () => {
   });
 
   test("the number in the address is that of the database", async () => {
-    await work(opened({ url: `${server.url}/3`, prefix: "third:" }));
-    const third = new Redis(`${server.url}/3`);
+    await work(opened({ url: `${redis.server.url}/3`, prefix: "third:" }));
+    const third = new Redis(`${redis.server.url}/3`);
     onTestFinished(() => third.disconnect());
     expect((await third.keys("third:*")).length).toBeGreaterThan(0);
-    expect(await client.keys("third:*")).toEqual([]);
-    const nowhere = opened({ url: `${server.url}/99`, prefix: "third:" });
+    expect(await redis.client.keys("third:*")).toEqual([]);
+    const nowhere = opened({ url: `${redis.server.url}/99`, prefix: "third:" });
     await expect(nowhere.readAgent(keyOf())).rejects.toThrow(
       /this Redis has no database of the number that it was to use/,
     );
-    expect(await client.keys("third:*")).toEqual([]);
+    expect(await redis.client.keys("third:*")).toEqual([]);
   });
 
   test("a replica refuses to write, retryably, and is written to once it is the master", async () => {
-    const replica = await RedisServer.start({ settings: ["--replicaof", "127.0.0.1", String(server.port)] });
+    const replica = await RedisServer.start({ settings: ["--replicaof", "127.0.0.1", String(redis.server.port)] });
     onTestFinished(() => replica.stop());
     const stores = opened({ url: replica.url, prefix: "copy:" });
     const failure = await stores.createAgent(identityOf(), null).catch((error: unknown) => error);

@@ -1,8 +1,9 @@
 import type { Redis } from "ioredis";
-import { afterAll, beforeAll, describe } from "vitest";
+import { describe } from "vitest";
 import { ROOT, TENANT, TURN } from "../contracts/names.ts";
 import { corruptContract, type Place, type Tampering } from "../contracts/stores-corrupt.contract.ts";
-import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { redisProgram } from "../support/redis-server.ts";
+import { redisOfSuite } from "../support/redis-suite.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 const requestId = `${ROOT}#1:1:0:1`;
@@ -102,16 +103,7 @@ const list: readonly Tampering<Keys>[] = [
 ];
 
 describe.skipIf(!redisProgram)("Redis", () => {
-  let server: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    server = await RedisServer.start();
-    client = server.client();
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await server.stop();
-  });
+  const redis = redisOfSuite();
 
   const prefix = ownPrefix();
   let places = 0;
@@ -119,13 +111,15 @@ describe.skipIf(!redisProgram)("Redis", () => {
     places += 1;
     const own = `${prefix}${places}:`;
     return {
-      client,
-      open: () => storesOn(server, { prefix: own }),
+      client: redis.client,
+      open: () => storesOn(redis.server, { prefix: own }),
       keyTo: (part) => `${own}{${TENANT}/${ROOT}}:${part}`,
       contents: async () => {
-        const keys = (await client.keys(`${own}*`)).filter((key) => !key.includes("hints") && !key.includes("receipt"));
+        const keys = (await redis.client.keys(`${own}*`)).filter(
+          (key) => !key.includes("hints") && !key.includes("receipt"),
+        );
         return Promise.all(
-          keys.toSorted().map(async (key) => [key, (await client.dumpBuffer(key))?.toString("base64")]),
+          keys.toSorted().map(async (key) => [key, (await redis.client.dumpBuffer(key))?.toString("base64")]),
         );
       },
     };

@@ -1,5 +1,4 @@
-import type { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -8,23 +7,15 @@ import { note } from "../contracts/entry-fixtures.ts";
 import { keyOf, type Owner, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { commandsOf, workOf } from "../support/redis-counts.ts";
-import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { redisProgram } from "../support/redis-server.ts";
+import { redisOfSuite } from "../support/redis-suite.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 describe.skipIf(!redisProgram)("what reaches Redis", () => {
-  let server: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    server = await RedisServer.start();
-    client = server.client();
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await server.stop();
-  });
+  const redis = redisOfSuite();
 
   test("is at most four commands a step, and as much in a late turn as in the first", async () => {
-    const stores = storesOn(server);
+    const stores = storesOn(redis.server);
     const look = defineTool({
       name: "look",
       description: "Looks around.",
@@ -41,9 +32,9 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     await agent.start();
     const turn = (): Promise<unknown> => agent.executeTurn("Look.").result;
     await turn();
-    const early = await workOf(client, turn);
+    const early = await workOf(redis.client, turn);
     for (let count = 0; count < 150; count += 1) await turn();
-    const late = await workOf(client, turn);
+    const late = await workOf(redis.client, turn);
     // Two steps: the call of the tool, and the answer.
     expect(early.commands.length).toBeLessThanOrEqual(6);
     expect(late.commands).toEqual(early.commands);
@@ -54,7 +45,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
 
   test("is nothing where another process writes to trees that nobody has here, or gives a sign of life", async () => {
     const prefix = ownPrefix();
-    const [mine, theirs] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
+    const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
     const clerk = defineAgent({ name: "clerk", model: scriptedModel("noted") });
     const runtime = await createRuntime({ agents: [clerk], stores: mine });
     const agent = await runtime.agent("clerk", { agentId: "c" });
@@ -66,7 +57,7 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     });
     const owner = await openAgent(theirs);
     await owner.commit();
-    const work = await workOf(client, async () => {
+    const work = await workOf(redis.client, async () => {
       for (let count = 0; count < 20; count += 1) await owner.commit({ entries: [note("x")] });
       await theirs.heartbeat("here", NOW);
       await openAgent(theirs, { agentId: "last" });
@@ -79,26 +70,26 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
   });
 
   test("is a command for a step's worth of many agents of one tree that come together", async () => {
-    const stores = storesOn(server);
+    const stores = storesOn(redis.server);
     const root = await openAgent(stores);
     const kids: Owner[] = [];
     for (let index = 0; index < 40; index += 1) kids.push(await openChild(root, `kid${index}`));
     const batches = kids.map((kid) => kid.batch({ owned: ready }));
-    expect(await commandsOf(client, () => stores.commit(batches, NOW))).toBe(1);
+    expect(await commandsOf(redis.client, () => stores.commit(batches, NOW))).toBe(1);
     await stores.close();
   });
 
   test("does not grow with the number of children where all of them are told", async () => {
     const prefix = ownPrefix();
-    const stores = storesOn(server, { prefix });
+    const stores = storesOn(redis.server, { prefix });
     const root = await openAgent(stores);
     for (let index = 0; index < 300; index += 1) await openChild(root, `kid${index}`);
     // Who is whose child is read once, the first time with its script.
-    expect(await commandsOf(client, () => stores.pause(keyOf(), "ann", NOW))).toBeLessThanOrEqual(3);
+    expect(await commandsOf(redis.client, () => stores.pause(keyOf(), "ann", NOW))).toBeLessThanOrEqual(3);
     expect(await stores.inbox(keyOf(`${ROOT}~kid299`))).toMatchObject([{ kind: "pause" }]);
     // A process that knows nothing of the tree yet looks at its server first, and reads the agent.
-    const other = storesOn(server, { prefix });
-    expect(await commandsOf(client, () => other.resume(keyOf(), "ann", NOW))).toBeLessThan(8);
+    const other = storesOn(redis.server, { prefix });
+    expect(await commandsOf(redis.client, () => other.resume(keyOf(), "ann", NOW))).toBeLessThan(8);
     await other.close();
     await stores.close();
   });

@@ -1,5 +1,4 @@
-import type { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NewAccount } from "../../src/budget/index.ts";
 import type { AgentIdentity, AgentRecord } from "../../src/state/index.ts";
 import type { AgentFilter, Stores } from "../../src/stores/index.ts";
@@ -9,7 +8,8 @@ import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";
 import { accountOf, identityOf, keyOf, type Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { commandsOf } from "../support/redis-counts.ts";
-import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { redisProgram } from "../support/redis-server.ts";
+import { redisOfSuite } from "../support/redis-suite.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 function changes(index: number): Partial<AgentIdentity> {
@@ -22,21 +22,12 @@ function account(agentId: string, deadline: number): NewAccount {
 }
 
 describe.skipIf(!redisProgram)("lists over trees", () => {
-  let server: RedisServer;
-  let client: Redis;
+  const redis = redisOfSuite();
   let prefix: string;
   let stores: Stores;
-  beforeAll(async () => {
-    server = await RedisServer.start();
-    client = server.client();
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await server.stop();
-  });
   beforeEach(() => {
     prefix = ownPrefix();
-    stores = storesOn(server, { prefix });
+    stores = storesOn(redis.server, { prefix });
   });
   afterEach(() => stores.close());
 
@@ -59,7 +50,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     // A page is as much work as it is long, however many trees there are, and whatever is asked for.
     const page = async (filter: Partial<AgentFilter>, length: number): Promise<number> => {
       let found: readonly AgentRecord[] = [];
-      const commands = await commandsOf(client, async () => {
+      const commands = await commandsOf(redis.client, async () => {
         found = await stores.listAgents({ tenant: TENANT, ...filter });
       });
       expect(found).toHaveLength(length);
@@ -76,8 +67,8 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
       [1, 2, 3, 4, 5].map((n) => NOW + n),
     );
     expect(await stores.dueTimers(NOW + 1000, 5000)).toHaveLength(1000);
-    expect(await commandsOf(client, () => stores.nextTimerAt())).toBe(2);
-    expect(await commandsOf(client, () => stores.dueTimers(NOW, 1000))).toBe(1);
+    expect(await commandsOf(redis.client, () => stores.nextTimerAt())).toBe(2);
+    expect(await commandsOf(redis.client, () => stores.dueTimers(NOW, 1000))).toBe(1);
   });
 
   test("of open requests name what is open, in order, and forget what was decided", async () => {
@@ -104,9 +95,13 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     for (let index = 0; index < 20; index += 1) {
       const id = `nobody-${index}`;
       const tree = names.treeOf(TENANT, id);
-      await client.zadd(names.hints("agents", tree.partition, TENANT).list, 0, id);
-      await client.zadd(names.hints("timers", tree.partition).list, NOW, tree.tag);
-      await client.zadd(names.hints("open", tree.partition, TENANT).list, NOW, JSON.stringify([`${id}#1:1:0:1`, id]));
+      await redis.client.zadd(names.hints("agents", tree.partition, TENANT).list, 0, id);
+      await redis.client.zadd(names.hints("timers", tree.partition).list, NOW, tree.tag);
+      await redis.client.zadd(
+        names.hints("open", tree.partition, TENANT).list,
+        NOW,
+        JSON.stringify([`${id}#1:1:0:1`, id]),
+      );
     }
     expect((await stores.listAgents({ tenant: TENANT })).map(({ agentId }) => agentId)).toEqual([ROOT]);
     expect(await stores.requests({ tenant: TENANT, status: "open" })).toEqual([]);
@@ -114,7 +109,7 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(await stores.dueTimers(NOW + 9, 10)).toEqual([]);
     await stores.close();
     // They were not told of just now, so nobody can be about to make them true.
-    const left = (await client.keys(`${prefix}*hints*`)).map((key) => key.replace(/^.*\}:/, ""));
+    const left = (await redis.client.keys(`${prefix}*hints*`)).map((key) => key.replace(/^.*\}:/, ""));
     expect(left.toSorted()).toEqual(
       ["agents", "holders", "newest", "posts", "roots"].flatMap((name) => [
         `${name}-told:${TENANT}`,
@@ -124,19 +119,19 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
   });
 
   test("a tree with a time to live goes away whole after it came to rest, and not while it works", async () => {
-    const brief = storesOn(server, { prefix, ttl: 1 });
+    const brief = storesOn(redis.server, { prefix, ttl: 1 });
     const owner = await openAgent(brief);
     await owner.commit({ entries: [note("x")], messages: [messageOf("m1")] });
     const other = await openAgent(brief, { agentId: "other" });
     await owner.stores.release(keyOf(), owner.epoch, { as: "leaving" });
     // Closing looks at once at what came to rest.
     await brief.close();
-    const keys = async (name: string): Promise<string[]> => client.keys(`${prefix}{${TENANT}/${name}}*`);
+    const keys = async (name: string): Promise<string[]> => redis.client.keys(`${prefix}{${TENANT}/${name}}*`);
     const ttls = async (name: string): Promise<number[]> =>
-      Promise.all((await keys(name)).map((key) => client.pttl(key)));
+      Promise.all((await keys(name)).map((key) => redis.client.pttl(key)));
     expect(await brief.close()).toBeUndefined();
     const ofTree = (await keys(ROOT)).filter((key) => !key.includes("receipt"));
-    const times = await Promise.all(ofTree.map((key) => client.pexpiretime(key)));
+    const times = await Promise.all(ofTree.map((key) => redis.client.pexpiretime(key)));
     expect(new Set(times).size).toBe(1);
     expect(times[0]).toBeGreaterThan(0);
     expect((await ttls("other")).filter((ttl) => ttl >= 0 && ttl <= 1000)).toEqual([]);
@@ -147,10 +142,10 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     expect(await stores.messages(keyOf())).toEqual([messageOf("m1")]);
     expect(other.epoch).toBe(1);
 
-    const last = storesOn(server, { prefix, ttl: 1 });
+    const last = storesOn(redis.server, { prefix, ttl: 1 });
     await last.resume(keyOf(), "ann", NOW);
     await last.close();
-    while (await client.exists(`${prefix}{${TENANT}/${ROOT}}:rows`)) await client.ping();
+    while (await redis.client.exists(`${prefix}{${TENANT}/${ROOT}}:rows`)) await redis.client.ping();
     expect((await keys(ROOT)).filter((key) => !key.includes("receipt"))).toEqual([]);
     expect(await stores.readAgent(keyOf())).toBeUndefined();
     expect((await stores.listAgents({ tenant: TENANT })).map(({ agentId }) => agentId)).toEqual(["other"]);

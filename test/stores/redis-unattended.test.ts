@@ -1,5 +1,4 @@
-import type { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
 import { RedisKeys, type TreeKeys } from "../../src/stores/redis-keys.ts";
 import { note } from "../contracts/entry-fixtures.ts";
@@ -8,30 +7,22 @@ import { openTurn } from "../contracts/queued-fixtures.ts";
 import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { commandsOf, workOf } from "../support/redis-counts.ts";
-import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { redisProgram } from "../support/redis-server.ts";
+import { redisOfSuite } from "../support/redis-suite.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 const LATE = NOW + LEASE_MS + 1;
 const turn = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
 
 describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
-  let server: RedisServer;
-  let client: Redis;
+  const redis = redisOfSuite();
   let prefix: string;
   let stores: Stores;
   let names: RedisKeys;
-  beforeAll(async () => {
-    server = await RedisServer.start();
-    client = server.client();
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await server.stop();
-  });
   beforeEach(() => {
     prefix = ownPrefix();
     names = new RedisKeys(prefix);
-    stores = storesOn(server, { prefix });
+    stores = storesOn(redis.server, { prefix });
   });
   afterEach(() => stores.close());
 
@@ -42,12 +33,12 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
   };
   const members = async (list: "posts" | "holders", agentId: string = ROOT): Promise<string[]> => {
     const { tag, partition } = tree(agentId);
-    const all = await client.zrange(names.hints(list, partition, TENANT).list, "0", "-1");
+    const all = await redis.client.zrange(names.hints(list, partition, TENANT).list, "0", "-1");
     return all.filter((member) => member.endsWith(tag));
   };
   const forgetLists = async (): Promise<void> => {
-    await client.del(await client.keys(`${prefix}{hints-*}:posts*`));
-    await client.del(await client.keys(`${prefix}{hints-*}:holders*`));
+    await redis.client.del(await redis.client.keys(`${prefix}{hints-*}:posts*`));
+    await redis.client.del(await redis.client.keys(`${prefix}{hints-*}:holders*`));
   };
   /** So many trees that one look at a few of all does not come to those that are called later. */
   const crowd = async (): Promise<void> => {
@@ -100,7 +91,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     const owner = await openAgent(stores);
     expect(await unattended()).toEqual([]);
     expect(await members("holders")).toEqual([]);
-    const again = await workOf(client, () => unattended());
+    const again = await workOf(redis.client, () => unattended());
     expect(again.commands.filter((name) => name.startsWith("zrange")).length).toBeLessThanOrEqual(32);
     await stores.openTurn(keyOf(), turn, LATE);
     expect(await unattended()).toEqual([ROOT]);
@@ -121,7 +112,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
     expect(await unattended()).toEqual([ROOT]);
     expect(await members("posts")).toHaveLength(1);
     // Another process knows it at once from the list.
-    const other = storesOn(server, { prefix });
+    const other = storesOn(redis.server, { prefix });
     expect(await unattended(LATE, other)).toEqual([ROOT]);
     await other.close();
     expect(owner.epoch).toBe(1);
@@ -130,26 +121,26 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
   test("a list that names what is not there is put right, and hides nothing", async () => {
     await openTurn(stores);
     const nobody = tree("nobody");
-    await client.zadd(names.hints("posts", nobody.partition, TENANT).list, 0, nobody.tag);
-    await client.zadd(names.hints("holders", nobody.partition, TENANT).list, 0, `dead%20one ${nobody.tag}`);
-    await client.zadd(names.hints("holders", tree(ROOT).partition, TENANT).list, 0, `gone ${tree(ROOT).tag}`);
+    await redis.client.zadd(names.hints("posts", nobody.partition, TENANT).list, 0, nobody.tag);
+    await redis.client.zadd(names.hints("holders", nobody.partition, TENANT).list, 0, `dead%20one ${nobody.tag}`);
+    await redis.client.zadd(names.hints("holders", tree(ROOT).partition, TENANT).list, 0, `gone ${tree(ROOT).tag}`);
     expect(await unattended(NOW)).toEqual([]);
     expect(await members("posts", "nobody")).toEqual([]);
     expect(await members("holders", "nobody")).toEqual([]);
     expect(await members("holders")).toEqual([`here ${tree(ROOT).tag}`]);
-    expect(await client.keys(`${prefix}{${nobody.tag}}*`)).toEqual([]);
+    expect(await redis.client.keys(`${prefix}{${nobody.tag}}*`)).toEqual([]);
     expect(await unattended()).toEqual([ROOT]);
   });
 
   test("a tree with a record that cannot be read hides no other one", async () => {
     await openTurn(stores, { agentId: "broken" });
     await openTurn(stores);
-    await client.hset(tree("broken").rows, "a:broken", "7|{");
+    await redis.client.hset(tree("broken").rows, "a:broken", "7|{");
     expect(await unattended()).toEqual([ROOT]);
   });
 
   test("post and look at the same time, and none is lost", async () => {
-    const other = storesOn(server, { prefix });
+    const other = storesOn(redis.server, { prefix });
     const owner = await openTurn(stores);
     await stores.release(keyOf(), owner.epoch, { as: "parked" });
     for (let round = 0; round < 40; round += 1) {
@@ -172,9 +163,11 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
   test("cost the posts and steps of a tree nothing once it was told", async () => {
     const owner = await openTurn(stores);
     const count = (): Promise<number> =>
-      commandsOf(client, () => stores.abort(keyOf(), { turnId: TURN, by: "a", reason: "b", stopReason: "error" }, NOW));
+      commandsOf(redis.client, () =>
+        stores.abort(keyOf(), { turnId: TURN, by: "a", reason: "b", stopReason: "error" }, NOW),
+      );
     expect(await count()).toBeLessThanOrEqual(2);
-    expect(await commandsOf(client, () => owner.commit({ entries: [note("x")] }))).toBe(1);
-    expect(await commandsOf(client, () => stores.pause(keyOf(), "ann", NOW))).toBe(1);
+    expect(await commandsOf(redis.client, () => owner.commit({ entries: [note("x")] }))).toBe(1);
+    expect(await commandsOf(redis.client, () => stores.pause(keyOf(), "ann", NOW))).toBe(1);
   });
 });

@@ -1,6 +1,5 @@
 // Lists over thousands of trees: a page costs what stands in it, however much is stored.
 import { DatabaseSync } from "node:sqlite";
-import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { agentPage } from "../../../src/cli/commands/list.ts";
 import { requestPage } from "../../../src/cli/commands/requests.ts";
@@ -10,7 +9,8 @@ import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 import { sqliteStores } from "../../../src/stores/sqlite.ts";
 import { temporaryFile } from "../../stores/temporary-file.ts";
 import { commandsOf } from "../../support/redis-counts.ts";
-import { RedisServer, redisProgram } from "../../support/redis-server.ts";
+import { redisProgram } from "../../support/redis-server.ts";
+import { redisOfSuite } from "../../support/redis-suite.ts";
 import { storesOn } from "../../support/redis-stores.ts";
 import { plantTrees } from "../support/many-trees.ts";
 
@@ -149,24 +149,15 @@ describe("SQLite", () => {
 });
 
 describe.skipIf(!redisProgram)("Redis", () => {
-  let server: RedisServer;
-  let client: Redis;
-  beforeAll(async () => {
-    server = await RedisServer.start();
-    client = server.client();
-  });
-  afterAll(async () => {
-    client.disconnect();
-    await server.stop();
-  });
+  const redis = redisOfSuite();
 
   contract(
-    async () => storesOn(server),
+    async () => storesOn(redis.server),
     (stores) => {
       test("the commands of a page are those of what stands in it", async () => {
-        const list = await commandsOf(client, () => agentPage(stores(), PAGE, undefined));
+        const list = await commandsOf(redis.client, () => agentPage(stores(), PAGE, undefined));
         expect(list).toBeLessThanOrEqual(2 + (PAGE + 1) + 6 * PAGE);
-        const requests = await commandsOf(client, () => requestPage(stores(), { limit: PAGE }));
+        const requests = await commandsOf(redis.client, () => requestPage(stores(), { limit: PAGE }));
         expect(requests).toBeLessThanOrEqual(2 + 3 * (PAGE + 1));
       });
     },
