@@ -10,6 +10,7 @@ Examples:
   $ npx troupe chat ./my-agent.ts
   $ npx troupe requests
   $ npx troupe list
+  $ npx troupe worker --agents ./my-agent.ts --redis redis://127.0.0.1:6379
 
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
 
@@ -62,6 +63,33 @@ or l for later. Ctrl-C aborts the open turn, twice leaves; Ctrl-D leaves. From a
 reply to what was asked before it; the exit code is that of the last turn.
 
 ${exitCodes}
+`;
+
+export const worker = `
+Examples:
+  $ npx troupe worker --agents ./team.ts --redis redis://127.0.0.1:6379
+  $ npx troupe worker --agents ./team.ts --queues browser=2@30/m,mail --concurrency 20 --metrics-port 9464
+  $ npx troupe worker --ask --files ./docs --model offline
+
+Any number of workers may share a Redis, with the same agent file. What one leaves or loses is carried on by the others;
+a client that is started with the same --redis and --prefix hands its turns over to them. SIGTERM or Ctrl-C: nothing new
+is begun, model calls in flight are waited for, turns stop at the next safe point, and others carry them on; exit code 0
+within --drain-seconds. A second signal leaves at once, and nothing that was committed is lost.
+
+Environment:
+  TROUPE_REDIS          address of Redis, where --redis is not given
+  TROUPE_QUEUE_SECRETS  ID:SECRET, several with commas between them: jobs are signed with the first and believed with any;
+                        all workers and clients need the same (default: jobs are not signed)
+  OPENAI_API_KEY and whatever else the agent file reads
+`;
+
+export const queues = `
+Examples:
+  $ npx troupe queues
+  $ npx troupe queues --redis redis://127.0.0.1:6379 --json
+
+Dead letters are work that was given up: it failed for good, took too long, or its worker died of it too often. The agent
+was told. With TROUPE_QUEUE_SECRETS jobs that were not signed by these keys are shown without what they were about.
 `;
 
 export const requests = `

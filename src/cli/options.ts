@@ -11,17 +11,14 @@ export const pageSize = { usual: 50, most: 1_000 } as const;
 
 /** Which store a command is about: a file, or Redis. */
 export function addStoreOptions(command: Command): Command {
+  const store = new Option("--store <path>", `SQLite file in which jobs are kept (default: ${defaultStorePath})`);
+  return addRedisOptions(command.addOption(store.argParser(nonEmpty)), "in which jobs are kept, in place of a file");
+}
+
+/** Where processes meet. */
+export function addRedisOptions(command: Command, what: string): Command {
   return command
-    .addOption(
-      new Option("--store <path>", `SQLite file in which jobs are kept (default: ${defaultStorePath})`).argParser(
-        nonEmpty,
-      ),
-    )
-    .addOption(
-      new Option("--redis <url>", "Redis in which jobs are kept, in place of a file (default: TROUPE_REDIS)").argParser(
-        nonEmpty,
-      ),
-    )
+    .addOption(new Option("--redis <url>", `Redis ${what} (default: TROUPE_REDIS)`).argParser(nonEmpty))
     .addOption(
       new Option("--prefix <name>", "what all keys in Redis begin with (default: troupe:)").argParser(nonEmpty),
     );
@@ -42,9 +39,15 @@ export function quietOption(): Option {
   return new Option("--quiet", "print the answer alone");
 }
 
-export function agentsOption(): Option {
+export function agentsOption(
+  what: string = "agent file that exports the definition, where the store does not name one",
+): Option {
+  return new Option("--agents <file>", what).argParser(nonEmpty);
+}
+
+export function onOption(): Option {
   return new Option(
-    "--agents <file>",
-    "agent file that exports the definition, where the store does not name one",
-  ).argParser(nonEmpty);
+    "--on <place>",
+    "who runs the turns: workers, or here, this process (default: workers of that Redis where there are some, else here)",
+  ).choices(["workers", "here"]);
 }

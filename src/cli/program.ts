@@ -12,8 +12,18 @@ import type { ShowOptions } from "./commands/show.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { failureOf } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addPageOptions, addStoreOptions, agentsOption, inspectHelp, jsonOption, quietOption } from "./options.ts";
+import {
+  addPageOptions,
+  addStoreOptions,
+  agentsOption,
+  inspectHelp,
+  jsonOption,
+  onOption,
+  quietOption,
+} from "./options.ts";
 import { addRequestCommands } from "./request-commands.ts";
+
+import { addWorkerCommands } from "./worker-commands.ts";
 
 /** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
 export async function runProgram(words: readonly string[], context: CliContext = processContext()): Promise<ExitCode> {
@@ -64,6 +74,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addStoreOptions(addBudgetOptions(ask))
     .addOption(jsonOption())
     .addOption(quietOption())
+    .addOption(onOption())
     .option("--inspect", inspectHelp)
     .addHelpText("after", helpTexts.ask)
     .action(async (options: AskOptions) => {
@@ -80,6 +91,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addStoreOptions(addBudgetOptions(run))
     .addOption(jsonOption())
     .addOption(quietOption())
+    .addOption(onOption())
     .option("--inspect", inspectHelp)
     .addHelpText("after", helpTexts.run)
     .action(async (file: string, input: string, options: RunOptions) => {
@@ -88,6 +100,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
     });
   addChatCommand(program, context, done);
   addRequestCommands(program, context, done);
+  addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
   // Sub-commands take over what the program was told only when they are told too.
   for (const command of program.commands)
@@ -152,6 +165,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   addStoreOptions(addBudgetOptions(resume))
     .addOption(jsonOption())
     .addOption(quietOption())
+    .addOption(onOption())
     .option("--inspect", inspectHelp)
     .addHelpText("after", helpTexts.resume)
     .action(async (agentId: string | undefined, options: ResumeOptions) => {

@@ -6,7 +6,15 @@ import type { RequestsOptions } from "./commands/requests.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import * as helpTexts from "./help-texts.ts";
 import { resultOf } from "./inline/reply.ts";
-import { addPageOptions, addStoreOptions, agentsOption, inspectHelp, jsonOption, quietOption } from "./options.ts";
+import {
+  addPageOptions,
+  addStoreOptions,
+  agentsOption,
+  inspectHelp,
+  jsonOption,
+  onOption,
+  quietOption,
+} from "./options.ts";
 import type { JsonObject } from "../state/index.ts";
 
 type Done = (exitCode: ExitCode) => void;
@@ -85,6 +93,7 @@ function deciding(program: Command, name: string, help: string, description: str
   return addStoreOptions(command)
     .addOption(jsonOption())
     .addOption(quietOption())
+    .addOption(onOption())
     .option("--inspect", inspectHelp)
     .addHelpText("after", help);
 }

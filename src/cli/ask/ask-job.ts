@@ -9,6 +9,7 @@ import { rootsByAge } from "../job/all-agents.ts";
 import { oneLine } from "../view/text-width.ts";
 import { documentsIn } from "./documents.ts";
 import { type AskJob, askJobOf, offlineName, withUsableModel } from "./job.ts";
+import { mostReaders } from "./team-texts.ts";
 import { askTeam } from "./team.ts";
 
 export interface Asked {
@@ -40,7 +41,8 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
   const job = withUsableModel(asked, environment);
   const model = job.model === offlineName ? "rule-based offline engine, no language model" : job.model;
   return {
-    agents: [askTeam(job, environment)],
+    agents: [askTeam(job, environment, store.openQueues === undefined ? "here" : "anywhere")],
+    workerWords: workerWordsOf(job),
     rootAgentId,
     metadata: { ...job },
     input: job.question,
@@ -53,4 +55,15 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
     showCommand: commandLine(invocation, "show", [rootAgentId, ...store.words]),
     store,
   };
+}
+
+/** What a worker has to be told so that it has the team of this question. */
+function workerWordsOf({ files, model, maxReaders }: AskJob): string[] {
+  return [
+    "--ask",
+    ...(files === null ? [] : ["--files", files]),
+    "--model",
+    model,
+    ...(maxReaders === mostReaders ? [] : ["--max-readers", String(maxReaders)]),
+  ];
 }

@@ -116,7 +116,7 @@ export class ChatAgent {
     const { turnId } = rest;
     // What was asked when the pause came stays open, and is asked again after it.
     if (rest.reason === "paused" || this.#agent?.state.status === "paused") {
-      await treeAtRest(runtime, job.rootAgentId);
+      await treeAtRest(runtime.stores, { runtime, rootAgentId: job.rootAgentId, isElsewhere: false });
       this.#open = { turnId, state: "paused" };
       this.#say(`Paused. ${wayOut(this.#open)}`);
       return;

@@ -1,3 +1,4 @@
+import { relative } from "node:path";
 import { z } from "zod";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { JsonObject } from "../../state/index.ts";
@@ -38,7 +39,7 @@ export interface FilePlace {
 }
 
 export function jobOfFile(
-  { invocation }: CliContext,
+  { invocation, directory }: CliContext,
   { file, agents, input, mayDecide }: FileWork,
   place: FilePlace,
 ): Job {
@@ -57,6 +58,7 @@ export function jobOfFile(
     ],
     resumeCommand: commandLine(invocation, "resume", [rootAgentId, ...store.words]),
     showCommand: commandLine(invocation, "show", [rootAgentId, ...store.words]),
+    workerWords: ["--agents", relative(directory, file)],
     store,
   };
 }

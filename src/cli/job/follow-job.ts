@@ -1,4 +1,5 @@
 import type { Agent, Turn, TurnRest } from "../../runtime/index.ts";
+import type { TroupeEvent } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { askPerson } from "../inline/ask-person.ts";
@@ -9,38 +10,61 @@ import { EventFeed } from "./event-feed.ts";
 import { watchInterrupts } from "./interrupts.ts";
 import type { Following, Job } from "./job.ts";
 import { readStory } from "./story.ts";
+import { listenToTree } from "./tree-events.ts";
 import { treeAtRest } from "./tree-rest.ts";
 import { userName } from "./user-name.ts";
+import { workerLine } from "./where.ts";
+import { WorkerWatch } from "./worker-watch.ts";
 
 /** Starts or carries on a job's turn and shows it until it has come to rest. */
 export async function followJob(context: CliContext, following: Following): Promise<ExitCode> {
-  const { runtime, job, reporter } = following;
+  const { runtime, job, reporter, where } = following;
   const { rootAgentId } = job;
+  const source = { runtime, rootAgentId, isElsewhere: where.queues !== undefined };
   const feed = new EventFeed((event) => reporter.event(event));
   reporter.begin(job.header);
+  where.remarks.forEach((remark) => reporter.notice(remark));
   const agent = await runtime.agent(job.agents[0].name, { agentId: rootAgentId, metadata: job.metadata });
   const { events } = await readStory(runtime.stores, rootAgentId);
   feed.skip(events);
   reporter.past(events);
   const desk = following.isInteractive ? inlineDesk(context, following) : undefined;
-  const subscription = runtime.subscribe((event) => {
-    if (event.rootAgentId !== rootAgentId) return;
+  let isTakenUp = false;
+  const hear = (event: TroupeEvent): void => {
+    isTakenUp = true;
     feed.push(event);
     desk?.event(event);
-  });
+  };
+  const stopListening = listenToTree(source, hear, events.at(-1)?.cursor ?? undefined);
   const stopWatching = watchJobInterrupts(context, following, agent);
+  const stopLooking = watchWorkers(context, following, () => isTakenUp);
   try {
     const turn = await openTurn(agent, job);
     const turnId = await turn.id;
     const settled = (): Promise<TurnRest> => agent.turn(turnId).settled;
     const rest = desk === undefined ? await settled() : await desk.rest(settled);
-    if (rest.status === "waiting" && rest.reason === "paused") await treeAtRest(runtime, rootAgentId);
-    subscription.unsubscribe();
+    if (rest.status === "waiting" && rest.reason === "paused") await treeAtRest(runtime.stores, source);
+    stopListening();
     return await conclude(context, following, feed, rest);
   } finally {
+    stopLooking();
     stopWatching();
-    subscription.unsubscribe();
+    stopListening();
   }
+}
+
+/** Says so where the job waits for workers in vain; nothing where this process runs it. */
+function watchWorkers(context: CliContext, following: Following, isTakenUp: () => boolean): () => void {
+  const { job, reporter, where } = following;
+  if (where.queues === undefined) return () => {};
+  const watch = new WorkerWatch({
+    queues: where.queues,
+    isTakenUp,
+    definitionName: job.agents[0].name,
+    workerLine: workerLine(context, job),
+    tell: (line) => reporter.notice(line),
+  });
+  return watch.start();
 }
 
 /** The turn to follow. Which one is open is asked before the agent starts: what was left of it may take no time at all. */

@@ -4,9 +4,9 @@ import type { Runtime, RuntimeOptions } from "../../runtime/index.ts";
 import type { JsonObject } from "../../state/index.ts";
 import type { ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
-import type { StorePlace } from "./store-place.ts";
+import type { ForWorkers, Where, WhereOptions } from "./where.ts";
 
-export interface Job {
+export interface Job extends ForWorkers {
   /** The root's definition, and others that can be started by name. */
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
   /** Who may decide its requests, where its file has a rule. */
@@ -23,13 +23,9 @@ export interface Job {
   /** Command lines that a person may type next. */
   readonly resumeCommand: string;
   readonly showCommand: string;
-  /** Where it is kept. */
-  readonly store: StorePlace;
 }
 
-export interface JobOptions extends ViewOptions {
-  readonly inspect?: boolean | undefined;
-}
+export type JobOptions = ViewOptions & WhereOptions;
 
 export interface Following {
   readonly runtime: Runtime;
@@ -37,4 +33,6 @@ export interface Following {
   readonly reporter: Reporter;
   /** Whether there is a person at the terminal who can be asked. */
   readonly isInteractive: boolean;
+  /** Who runs its turns. */
+  readonly where: Where;
 }

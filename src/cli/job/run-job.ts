@@ -7,9 +7,11 @@ import { followJob } from "./follow-job.ts";
 import { startInspection } from "./inspection.ts";
 import type { Job, JobOptions } from "./job.ts";
 import { keptOpen } from "./store-place.ts";
+import { whereOf } from "./where.ts";
 
 /** Runs or carries on one job, shows it, and gives the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
+  const where = await whereOf(context, job, options);
   const inspector = options.inspect === true ? await startInspection(context.note) : undefined;
   const runtime = await createRuntime({
     agents: job.agents,
@@ -18,17 +20,19 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     // Costs are in the tables, and `show` tells them later of what runs now.
     showCosts: true,
     onInspect: inspector?.onInspect,
+    ...where.part,
   });
   inspector?.watch(runtime);
   const accounts = () => runtime.accounts(job.rootAgentId);
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts });
+  const following = { runtime, job, reporter, where };
   const restore = (): void => reporter.close();
   // Nothing else runs any more when a process crashes or is made to leave.
   process.once("exit", restore);
   // The runtime's own timers let a process end; somebody waits for this job.
   const alive = setInterval(() => {}, 60_000);
   try {
-    return await followJob(context, { runtime, job, reporter, isInteractive: isInteractive(context, options) });
+    return await followJob(context, { ...following, isInteractive: isInteractive(context, options) });
   } finally {
     clearInterval(alive);
     reporter.close();

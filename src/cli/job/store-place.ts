@@ -1,8 +1,10 @@
 import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
+import type { Queues } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultStorePath } from "../options.ts";
 import { existingFile, fileToWorkIn } from "./file-store.ts";
+import { queueSecrets } from "./queue-secrets.ts";
 import { type RedisAddress, redisAddress, redisOptions } from "./redis-address.ts";
 
 /** Where a command looks for its agents, as it was typed. */
@@ -24,10 +26,16 @@ export interface StorePlace {
   readonly open: () => Promise<Stores>;
   /** For looking: whoever only looks makes nothing. Throws `InvalidInputError` when there is none. */
   readonly openExisting: () => Promise<Stores>;
+  /**
+   * The queues beside it, in which processes hand work to one another; undefined for a file. Throws `InvalidInputError` for
+   * keys that are none.
+   */
+  readonly openQueues: (() => Promise<Queues>) | undefined;
 }
 
 /** Throws `InvalidInputError` where the options name two stores, or an address that is none. */
-export function storePlace({ environment }: Pick<CliContext, "environment">, options: StoreOptions): StorePlace {
+export function storePlace(context: Pick<CliContext, "environment">, options: StoreOptions): StorePlace {
+  const { environment } = context;
   const { store, redis, prefix } = options;
   if (store !== undefined && redis !== undefined) {
     throw new InvalidInputError("--store and --redis name two stores; give one of them");
@@ -36,9 +44,9 @@ export function storePlace({ environment }: Pick<CliContext, "environment">, opt
     throw new InvalidInputError("--prefix is for --redis; it does not go with --store, which names a file");
   }
   const fromEnvironment = environment["TROUPE_REDIS"]?.trim() ?? "";
-  if (redis !== undefined) return redisPlace(redisAddress(redis, "--redis"), "flag", prefix);
+  if (redis !== undefined) return redisPlace(context, redisAddress(redis, "--redis"), "flag", prefix);
   if (store === undefined && fromEnvironment !== "") {
-    return redisPlace(redisAddress(fromEnvironment, "TROUPE_REDIS"), "environment", prefix);
+    return redisPlace(context, redisAddress(fromEnvironment, "TROUPE_REDIS"), "environment", prefix);
   }
   if (prefix !== undefined) {
     throw new InvalidInputError("--prefix is for Redis; give --redis too, or set TROUPE_REDIS");
@@ -54,10 +62,16 @@ function filePlace(path: string, isNeeded: boolean): StorePlace {
     remarks: [],
     open: async () => sqliteAt(fileToWorkIn(path)),
     openExisting: async () => sqliteAt(existingFile(path)),
+    openQueues: undefined,
   };
 }
 
-function redisPlace(address: RedisAddress, from: "flag" | "environment", prefix: string | undefined): StorePlace {
+function redisPlace(
+  { environment }: Pick<CliContext, "environment">,
+  address: RedisAddress,
+  from: "flag" | "environment",
+  prefix: string | undefined,
+): StorePlace {
   const { shown, hasPassword } = address;
   const ofPrefix = prefix === undefined ? [] : ["--prefix", prefix];
   const isSecret = hasPassword && from === "environment";
@@ -76,6 +90,11 @@ function redisPlace(address: RedisAddress, from: "flag" | "environment", prefix:
         : [],
     open,
     openExisting: open,
+    async openQueues() {
+      const { bullmqQueues } = await import("../../queues/bullmq.ts");
+      const queuePrefix = prefix === undefined ? undefined : `${prefix}queue:`;
+      return bullmqQueues({ ...redisOptions(address, queuePrefix), secrets: queueSecrets(environment) });
+    },
   };
 }
 
@@ -94,11 +113,30 @@ export async function withStore<T>(
   try {
     return await work(stores);
   } catch (error) {
-    if (!(error instanceof StoreUnavailableError) || stores.kind !== "redis") throw error;
-    throw new StoreUnavailableError(`${place.name}: ${error.message}`, { details: error.details, cause: error });
+    throw stores.kind === "redis" ? named(place, error) : error;
   } finally {
     await stores.close();
   }
+}
+
+/** The same with the queues beside it. Throws `InvalidInputError` for a file, which has none. */
+export async function withQueues<T>(place: StorePlace, work: (queues: Queues) => Promise<T>): Promise<T> {
+  if (place.openQueues === undefined) {
+    throw new InvalidInputError("queues that outlive a process are in Redis: give --redis URL, or set TROUPE_REDIS");
+  }
+  const queues = await place.openQueues();
+  try {
+    return await work(queues);
+  } catch (error) {
+    throw named(place, error);
+  } finally {
+    await queues.close();
+  }
+}
+
+function named({ name }: StorePlace, error: unknown): unknown {
+  if (!(error instanceof StoreUnavailableError)) return error;
+  return new StoreUnavailableError(`${name}: ${error.message}`, { details: error.details, cause: error });
 }
 
 /** The same stores for a runtime that closes what it was given, while somebody goes on using them. */

@@ -1,12 +1,13 @@
-import type { Runtime } from "../../runtime/index.ts";
 import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
 import { allAgents } from "./all-agents.ts";
+import { listenToTree, type TreeSource } from "./tree-events.ts";
 
 /**
  * Resolves when a paused tree has come to rest: no agent of it has a call in flight any more, so that leaving cuts off
  * no answer that is being paid for.
  */
-export async function treeAtRest(runtime: Runtime, rootAgentId: string): Promise<void> {
+export async function treeAtRest(stores: Stores, source: TreeSource): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let hasNews = true;
   let isLooking = false;
@@ -17,7 +18,7 @@ export async function treeAtRest(runtime: Runtime, rootAgentId: string): Promise
     try {
       while (hasNews) {
         hasNews = false;
-        const records = await allAgents(runtime.stores, { tenant: DEFAULT_TENANT, rootAgentId });
+        const records = await allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId: source.rootAgentId });
         if (records.every(isAtRest)) return resolve();
       }
     } catch (error) {
@@ -27,8 +28,8 @@ export async function treeAtRest(runtime: Runtime, rootAgentId: string): Promise
     }
   }
 
-  const subscription = runtime.subscribe((event) => {
-    if (event.rootAgentId !== rootAgentId || event.cursor === null) return;
+  const stopListening = listenToTree(source, ({ cursor }) => {
+    if (cursor === null) return;
     hasNews = true;
     void look();
   });
@@ -36,7 +37,7 @@ export async function treeAtRest(runtime: Runtime, rootAgentId: string): Promise
     void look();
     await promise;
   } finally {
-    subscription.unsubscribe();
+    stopListening();
   }
 }
 

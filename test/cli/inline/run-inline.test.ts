@@ -54,6 +54,7 @@ function job(isResumed: boolean) {
     header: ["Input: Pay."],
     resumeCommand: "troupe resume till",
     showCommand: "troupe show till",
+    workerWords: ["--agents", "till.ts"],
     store: storePlace({ environment: {} }, {}),
   } as const;
 }

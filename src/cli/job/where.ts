@@ -1,0 +1,75 @@
+import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
+import type { Queues } from "../../queues/index.ts";
+import type { RoleOptions } from "../../runtime/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { commandLine } from "../invocation.ts";
+import type { StorePlace } from "./store-place.ts";
+
+/** Who runs the turns of a job, as it was asked for: `workers`, or this process. */
+export type On = "workers" | "here";
+
+export interface WhereOptions {
+  /** Absent: on workers when some are there and nothing needs this process, else here. */
+  readonly on?: On | undefined;
+  readonly inspect?: boolean | undefined;
+}
+
+/** What has to be known of a job to hand it over. */
+export interface ForWorkers {
+  /** Where it is kept. */
+  readonly store: StorePlace;
+  /** What a worker has to be told so that it knows the agents of the job. */
+  readonly workerWords: readonly string[];
+}
+
+/** Who runs the turns of a job, and what a person is told of it. */
+export interface Where {
+  /** For the runtime of this process: empty where it runs the turns itself. */
+  readonly part: Pick<RoleOptions, "queues" | "role">;
+  /** The queues that workers wait at; undefined where this process runs the turns itself. */
+  readonly queues: Queues | undefined;
+  readonly remarks: readonly string[];
+}
+
+const here: Where = { part: {}, queues: undefined, remarks: [] };
+
+/** Throws `InvalidInputError` where workers are asked for and cannot be. */
+export async function whereOf(
+  context: Pick<CliContext, "invocation">,
+  job: ForWorkers,
+  { on, inspect }: WhereOptions,
+): Promise<Where> {
+  const { openQueues } = job.store;
+  if (on === "workers" && openQueues === undefined) {
+    throw new InvalidInputError("--on workers takes agents in Redis: give --redis, or set TROUPE_REDIS");
+  }
+  if (on === "workers" && inspect === true) {
+    throw new InvalidInputError("--inspect shows agents that live in this process; it does not go with --on workers");
+  }
+  if (openQueues === undefined || on === "here" || inspect === true) return here;
+  const queues = await openQueues();
+  try {
+    const count = await queues.workers();
+    if (on === "workers" || count > 0) {
+      const remark = count === 0 ? `No worker is there yet. ${workerLine(context, job)}` : countText(count);
+      return { part: { queues, role: "client" }, queues, remarks: [remark] };
+    }
+    await queues.close();
+    return { ...here, remarks: ["No worker is there: the turn runs in this process."] };
+  } catch (error) {
+    await queues.close();
+    if (on === "workers") throw error;
+    // Whoever needs no worker needs none of what it takes to find one; a store that is away is told by itself.
+    if (error instanceof UnsupportedError || error instanceof StoreUnavailableError) return here;
+    throw error;
+  }
+}
+
+function countText(count: number): string {
+  return `The turn runs on ${count === 1 ? "a worker" : `one of ${count} workers`}.`;
+}
+
+/** How a worker is started that knows the agents of a job. */
+export function workerLine({ invocation }: Pick<CliContext, "invocation">, job: ForWorkers): string {
+  return `One that knows these agents: ${commandLine(invocation, "worker", [...job.workerWords, ...job.store.words])}`;
+}

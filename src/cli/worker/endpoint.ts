@@ -1,0 +1,137 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { InvalidInputError } from "../../errors/index.ts";
+import { metricsContentType } from "./metrics-text.ts";
+
+/** Whether a part of the program is well, and in words what is wrong where it is not. */
+export interface Verdict {
+  readonly isGood: boolean;
+  readonly problems: readonly string[];
+  /** Further figures for people. */
+  readonly details?: Readonly<Record<string, number | null>>;
+}
+
+/** What is told over HTTP. Each is asked for with every request, but never twice at the same time. */
+export interface Told {
+  /** In the text format of Prometheus. */
+  readonly metrics: () => Promise<string>;
+  readonly health: () => Promise<Verdict>;
+  readonly readiness: () => Promise<Verdict>;
+}
+
+export interface EndpointOptions {
+  /** 0: any that is free. */
+  readonly port: number;
+  /** Address that it is bound to. Default 127.0.0.1: this machine alone. */
+  readonly host?: string | undefined;
+}
+
+export interface Endpoint {
+  /** `http://127.0.0.1:9464`. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+}
+
+type Asked = () => Promise<Answer>;
+
+const plain = "text/plain; charset=utf-8";
+const json = "application/json; charset=utf-8";
+
+/**
+ * Serves `/metrics`, `/healthz` and `/readyz`, and nothing else; what they tell are figures, no content. Throws
+ * `InvalidInputError` when the address cannot be had.
+ */
+export async function startEndpoint(told: Told, options: EndpointOptions): Promise<Endpoint> {
+  const { port, host = "127.0.0.1" } = options;
+  const pages = new Map<string | undefined, Asked>([
+    ["/metrics", together(async () => ({ status: 200, type: metricsContentType, text: await told.metrics() }))],
+    ["/healthz", together(async () => answerOf(await told.health()))],
+    ["/readyz", together(async () => answerOf(await told.readiness()))],
+  ]);
+  const server = createServer({ maxHeaderSize: 8_192, headersTimeout: 5_000, requestTimeout: 5_000 });
+  server.on("request", (request, response) => {
+    void answer(request, response, pages);
+  });
+  await listen(server, port, host);
+  // Whoever is asked how it is decides itself how long it lives.
+  server.unref();
+  server.on("connection", (socket) => socket.unref());
+  const { port: bound } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}`,
+    async close() {
+      server.closeAllConnections();
+      await new Promise<void>((resolve) => void server.close(() => resolve()));
+    },
+  };
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  pages: ReadonlyMap<string | undefined, Asked>,
+): Promise<void> {
+  request.resume();
+  const { status, type, text } = await answerTo(request, pages);
+  response.writeHead(status, {
+    "content-type": type,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  response.end(request.method === "HEAD" ? undefined : text);
+}
+
+async function answerTo(request: IncomingMessage, pages: ReadonlyMap<string | undefined, Asked>): Promise<Answer> {
+  const page = pages.get(request.url?.split("?")[0]);
+  if (page === undefined) return { status: 404, type: plain, text: "There are /metrics, /healthz and /readyz.\n" };
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    return { status: 405, type: plain, text: "This is only read: use GET.\n" };
+  }
+  try {
+    return await page();
+  } catch (error) {
+    const problems = [error instanceof Error ? error.message : String(error)];
+    return answerOf({ isGood: false, problems });
+  }
+}
+
+function answerOf({ isGood, problems, details = {} }: Verdict): Answer {
+  const text = JSON.stringify({ status: isGood ? "ok" : "unhealthy", problems, ...details });
+  return { status: isGood ? 200 : 503, type: json, text: `${text}\n` };
+}
+
+/** Whoever asks while the answer is being found gets the same one. */
+function together(ask: Asked): Asked {
+  let asking: Promise<Answer> | undefined;
+  return () => {
+    asking ??= ask().finally(() => {
+      asking = undefined;
+    });
+    return asking;
+  };
+}
+
+async function listen(server: Server, port: number, host: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(port, host, resolve);
+  try {
+    await promise;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    throw new InvalidInputError(`no endpoint at ${host}:${port}: ${whyNot[code] ?? String(error)}`, { cause: error });
+  }
+}
+
+const whyNot: Readonly<Record<string, string>> = {
+  EADDRINUSE: "the port is taken; give another one, or 0 for any",
+  EACCES: "this user may not take the port; give one above 1023",
+  EADDRNOTAVAIL: "this machine has no such address; give one that it has, 0.0.0.0 for all",
+  ENOTFOUND: "there is no such host; give an address that this machine has, 0.0.0.0 for all",
+};

@@ -1,0 +1,61 @@
+import { InvalidArgumentError } from "commander";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { ToolQueueOptions } from "../../queues/index.ts";
+
+/** Queues of tools with what is done with them here, as they were typed. */
+export type QueuePlan = Readonly<Record<string, ToolQueueOptions>>;
+
+const form = "NAME, NAME=CONCURRENCY or NAME=CONCURRENCY@MAX/UNIT with the units s, m and h; several with commas";
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
+const entryPattern = /^([\w.@-]{1,128})(?:=(\d{1,6})(?:@(\d{1,9})\/([smh]))?)?$/;
+
+/**
+ * `browser,mail=4,scan=2@30/m`: two scans at a time here, at most 30 begun in a minute by all processes together; `none`: no
+ * queue. Throws commander's `InvalidArgumentError`.
+ */
+export function queuePlan(text: string): QueuePlan {
+  if (text.trim() === "none") return {};
+  const plan: Record<string, ToolQueueOptions> = {};
+  for (const part of text.split(",").map((one) => one.trim())) {
+    const [, name, concurrency, max, unit] = entryPattern.exec(part) ?? [];
+    if (name === undefined) throw new InvalidArgumentError(`${JSON.stringify(part)} is none of ${form}.`);
+    if (name === "wake") throw new InvalidArgumentError('"wake" is the queue of the agents; see --concurrency.');
+    if (Object.hasOwn(plan, name)) throw new InvalidArgumentError(`"${name}" is named twice.`);
+    if (Number(concurrency ?? 1) < 1 || Number(max ?? 1) < 1) {
+      throw new InvalidArgumentError(`${JSON.stringify(part)} would never run; its numbers begin at 1.`);
+    }
+    plan[name] = {
+      ...(concurrency === undefined ? {} : { concurrency: Number(concurrency) }),
+      ...(max === undefined ? {} : { rateLimit: { max: Number(max), perMs: unitMs[unit ?? "s"] ?? 1_000 } }),
+    };
+  }
+  return plan;
+}
+
+/** The queues that tools of these definitions, and of those they can spawn, name; in the order of the alphabet. */
+export function queuesOfDefinitions(definitions: Iterable<AgentDefinition>): string[] {
+  const names = new Set<string>();
+  for (const { tools } of definitions) {
+    for (const tool of tools.tools) if (tool.kind === "function" && tool.queue !== undefined) names.add(tool.queue);
+  }
+  return [...names].toSorted();
+}
+
+/**
+ * What this worker does with which queue: all that its definitions have, one job at a time, or what was asked for. Throws
+ * `InvalidInputError` for a queue that no tool of the definitions has: its jobs could not be run here.
+ */
+export function workOfQueues(wanted: QueuePlan | undefined, known: readonly string[]): QueuePlan {
+  if (wanted === undefined) return Object.fromEntries(known.map((name) => [name, {}]));
+  const strange = Object.keys(wanted).find((name) => !known.includes(name));
+  if (strange === undefined) return wanted;
+  const has = known.length === 0 ? "they have none" : `they have ${known.map((name) => `"${name}"`).join(", ")}`;
+  throw new InvalidInputError(`--queues names "${strange}", which is no queue of a tool of these agents; ${has}`);
+}
+
+/** `browser (2 at a time, at most 30 begun in 60 s)`. */
+export function queueText([name, { concurrency = 1, rateLimit }]: readonly [string, ToolQueueOptions]): string {
+  const limit = rateLimit === undefined ? "" : `, at most ${rateLimit.max} begun in ${rateLimit.perMs / 1_000} s`;
+  return `${name} (${concurrency} at a time${limit})`;
+}

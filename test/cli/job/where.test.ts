@@ -1,0 +1,114 @@
+// Who runs the turns of a job: workers, or the process that was started for it.
+import { describe, expect, test } from "vitest";
+import { storePlace } from "../../../src/cli/job/store-place.ts";
+import { type WhereOptions, whereOf } from "../../../src/cli/job/where.ts";
+import { workerLookMs, WorkerWatch } from "../../../src/cli/job/worker-watch.ts";
+import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../../../src/errors/index.ts";
+import { localQueues, type Queues } from "../../../src/queues/index.ts";
+
+const context = { invocation: { main: "/x/dist/cli/main.js", directory: "/x", script: undefined } };
+
+/** A job in a Redis where so many workers are, or where looking for them fails. */
+function whereWith(workers: number | Error, options: WhereOptions) {
+  let closed = 0;
+  const queues: Queues = {
+    ...localQueues(),
+    workers: async () => (typeof workers === "number" ? workers : Promise.reject(workers)),
+    close: async () => void (closed += 1),
+  };
+  const store = { ...storePlace({ environment: {} }, { redis: "redis://r" }), openQueues: async () => queues };
+  const where = whereOf(context, { store, workerWords: ["--agents", "team.ts"] }, options);
+  return { where, queues, closed: () => closed };
+}
+
+describe("a job in Redis", () => {
+  test.each([
+    [1, "The turn runs on a worker."],
+    [3, "The turn runs on one of 3 workers."],
+  ])("runs on workers where there are %i", async (count, remark) => {
+    const { where, queues, closed } = whereWith(count, {});
+    expect(await where).toEqual({ part: { queues, role: "client" }, queues, remarks: [remark] });
+    expect(closed()).toBe(0);
+  });
+
+  test("runs here where there are none, and says so; its queues are closed", async () => {
+    const { where, closed } = whereWith(0, {});
+    expect(await where).toEqual({
+      part: {},
+      queues: undefined,
+      remarks: ["No worker is there: the turn runs in this process."],
+    });
+    expect(closed()).toBe(1);
+  });
+
+  test("waits for workers where it was told to, and says how one is started", async () => {
+    const { where } = whereWith(0, { on: "workers" });
+    expect(await where).toMatchObject({
+      part: { role: "client" },
+      remarks: [
+        "No worker is there yet. One that knows these agents: npx troupe worker --agents team.ts --redis redis://r",
+      ],
+    });
+  });
+
+  test.each<WhereOptions>([{ on: "here" }, { inspect: true }])("runs here with %j, without a look", async (options) => {
+    expect(await whereWith(new Error("looked"), options).where).toMatchObject({ part: {}, remarks: [] });
+  });
+
+  test("the state charts of agents elsewhere cannot be shown", async () => {
+    const { where } = whereWith(2, { on: "workers", inspect: true });
+    await expect(where).rejects.toThrow("--inspect shows agents that live in this process");
+  });
+
+  test.each([new UnsupportedError("no bullmq"), new StoreUnavailableError("away")])(
+    "runs here where nobody can look (%s), unless workers were asked for",
+    async (error) => {
+      const unasked = whereWith(error, {});
+      expect(await unasked.where).toMatchObject({ part: {}, remarks: [] });
+      expect(unasked.closed()).toBe(1);
+      await expect(whereWith(error, { on: "workers" }).where).rejects.toThrow(error);
+    },
+  );
+});
+
+test("a job in a file runs here, and cannot run on workers", async () => {
+  const job = { store: storePlace({ environment: {} }, {}), workerWords: [] };
+  expect(await whereOf(context, job, {})).toMatchObject({ part: {}, remarks: [] });
+  await expect(whereOf(context, job, { on: "workers" })).rejects.toThrow(InvalidInputError);
+});
+
+/** What is told when so many workers are found at each look. */
+function watch(counts: readonly number[], isTakenUp: () => boolean) {
+  const told: string[] = [];
+  const left = [...counts];
+  const watching = new WorkerWatch({
+    queues: { workers: async () => left.shift() ?? 0 },
+    isTakenUp,
+    definitionName: "lead",
+    workerLine: "One that knows these agents: troupe worker",
+    tell: (line) => told.push(line),
+  });
+  const look = async () => {
+    while (left.length > 0) await watching.look();
+    return told;
+  };
+  return look();
+}
+
+describe("a client that waits", () => {
+  test("is told when no worker is there any more, once each time", async () => {
+    const none = "No worker is there; the turn goes on when one is. One that knows these agents: troupe worker";
+    expect(await watch([2, 0, 0, 1, 0], () => true)).toEqual([none, none]);
+  });
+
+  test("is told once when those that are there do not take it up", async () => {
+    const seconds = workerLookMs / 1_000;
+    expect(await watch([2, 2, 2], () => false)).toEqual([
+      `No worker has taken it up for ${seconds} s. Those that are there are busy, or do not know "lead". One that knows these agents: troupe worker`,
+    ]);
+  });
+
+  test("is told nothing where all is well", async () => {
+    expect(await watch([2, 1, 3], () => true)).toEqual([]);
+  });
+});

@@ -1,0 +1,33 @@
+import { describe, expect, test } from "vitest";
+import { collectDefinitions } from "../../../src/agents/index.ts";
+import { askTeam } from "../../../src/cli/ask/team.ts";
+import { type DefinitionOptions, definitionsOf } from "../../../src/cli/worker/definitions.ts";
+
+const context = { directory: process.cwd(), environment: {} };
+const names = async (options: DefinitionOptions) => {
+  const { agents } = await definitionsOf(context, options);
+  return [...collectDefinitions(agents).keys()];
+};
+
+describe("what a worker knows", () => {
+  test("has to be something", async () => {
+    await expect(names({})).rejects.toThrow("give --agents FILE, or --ask for questions of `ask`");
+  });
+
+  test.each([{ files: "docs" }, { model: "offline" }, { maxReaders: 3 }])("%j is for --ask", async (options) => {
+    await expect(names({ agents: "x.ts", ...options })).rejects.toThrow(/^--(files|model|max-readers) is for --ask/);
+  });
+
+  test("questions of the same folder, model and number of readers, and no others", async () => {
+    const own = await names({ ask: true, model: "offline" });
+    expect(own).toEqual([expect.stringMatching(/^lead-[\w-]{6}$/), expect.stringMatching(/^reader-[\w-]{6}$/)]);
+    expect(await names({ ask: true })).toEqual(own);
+    const others = [{ files: "docs" }, { maxReaders: 2 }].map((options) => names({ ask: true, ...options }));
+    for (const other of await Promise.all(others)) expect(other).not.toEqual(own);
+  });
+
+  test("a team that is run by its own process has names that people know", () => {
+    const { name } = askTeam({ files: null, model: "offline", maxReaders: 6 }, {});
+    expect(name).toBe("lead");
+  });
+});
