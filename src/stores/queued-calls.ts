@@ -42,9 +42,12 @@ export function changeQueued(
   const timers = new Map<string, Timer>();
   for (const entry of entries) {
     if (entry.type === "tool.started" && entry.queue !== undefined) {
+      const name = queuedCallKey(entry);
+      // Begun again, it stays as it is: who has claimed it has claimed it.
+      if (calls.has(name)) continue;
       const call = queuedCallOf(entry, entry.queue, moment);
-      calls.set(queuedCallKey(call), call);
-      timers.set(queuedCallKey(call), jobTimer(key, call, moment));
+      calls.set(name, call);
+      timers.set(name, jobTimer(key, call, moment));
     }
     if (entry.type === "tool.settled") drop(calls, ({ callId }) => callId === entry.callId);
     if (entry.type === "tool.retrying")

@@ -1,8 +1,8 @@
 import type { CallEndedItem, EntryOf, QueuedCall } from "../../src/state/index.ts";
-import type { Stores } from "../../src/stores/index.ts";
+import { JOB_LOOK_MS, type JobAlarm, type Stores } from "../../src/stores/index.ts";
 import { type MakeEntry, toolStarted } from "./entry-fixtures.ts";
-import { NOW, TURN } from "./names.ts";
-import { keyOf, type OpenOptions, type Owner, openAgent } from "./stores-fixtures.ts";
+import { NOW, ROOT, TENANT, TURN } from "./names.ts";
+import { keyOf, LEASE_MS, type OpenOptions, type Owner, openAgent } from "./stores-fixtures.ts";
 
 export const CALL = `${TURN}:1:0`;
 const ofCall = { turnId: TURN, step: 1, callId: CALL } as const;
@@ -51,4 +51,22 @@ export function ended(text = "found it", attempt = 1): CallEndedItem {
 /** What the record says of the agent's queued calls. */
 export async function queuedIn(stores: Stores, key = keyOf()): Promise<Readonly<Record<string, QueuedCall>>> {
   return (await stores.readAgent(key))?.queued ?? {};
+}
+
+/** The alarm of that call. */
+export const alarm: JobAlarm = {
+  kind: "job",
+  tenant: TENANT,
+  agentId: ROOT,
+  id: `job:${CALL}#1`,
+  dueAt: NOW + JOB_LOOK_MS,
+  turnId: TURN,
+  callId: CALL,
+  attempt: 1,
+  queue: "browser",
+};
+
+/** Claims the call for a process, which has to be registered. */
+export async function claimed(stores: Stores, processId: string, { steady = NOW, attempt = 1, key = keyOf() } = {}) {
+  return await stores.claimCall(key, { callId: CALL, attempt, processId, leaseMs: LEASE_MS }, steady);
 }

@@ -3,6 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { modelRequested, note, reservationIn, settled, toolStarted } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
+import { sharingQueuedContract } from "./stores-sharing-queued.contract.ts";
 import { elsewhere, here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
@@ -34,6 +35,8 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       await mine.close();
       await theirs.close();
     });
+
+    sharingQueuedContract(() => ({ mine, theirs }));
 
     test("see each other's commands and moves in the very next commit", async () => {
       const owner = await openAgent(mine, { budget: { maxTokens: 1000 } });

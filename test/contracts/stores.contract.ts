@@ -3,6 +3,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { accountsContract } from "./stores-accounts.contract.ts";
 import { artifactsContract, clearingContract } from "./stores-artifacts.contract.ts";
 import { backgroundContract } from "./stores-background.contract.ts";
+import { callEndsContract } from "./stores-call-ends.contract.ts";
 import { claimsContract } from "./stores-claims.contract.ts";
 import { commandsContract } from "./stores-commands.contract.ts";
 import { commitContract } from "./stores-commit.contract.ts";
@@ -71,6 +72,7 @@ export function storesContract(name: string, open: () => Stores | Promise<Stores
     });
     describe("queued calls", () => {
       queuedContract(subject);
+      callEndsContract(subject);
     });
     describe("agents without an owner", () => {
       unattendedContract(subject);

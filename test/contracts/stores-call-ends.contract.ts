@@ -1,0 +1,102 @@
+import { describe, expect, test } from "vitest";
+import { JOB_LOOK_MS, type Stores } from "../../src/stores/index.ts";
+import { note } from "./entry-fixtures.ts";
+import { NOW, ROOT } from "./names.ts";
+import { alarm, CALL, callSettled, claimed, ended, queuedIn, withQueued } from "./queued-fixtures.ts";
+import { elsewhere, here, keyOf, Owner, ready } from "./stores-fixtures.ts";
+
+const far = Number.MAX_SAFE_INTEGER;
+
+export function callEndsContract(subject: () => Stores): void {
+  describe("the end of a call", () => {
+    test("is posted once, whoever tells it first", async () => {
+      await withQueued(subject());
+      const told = await Promise.all(["a", "b", "c"].map((text) => subject().postCallEnd(keyOf(), ended(text))));
+      expect(told.flatMap(({ posted }) => posted)).toEqual([ROOT]);
+      const [item, ...others] = await subject().inbox(keyOf());
+      expect(item).toMatchObject({
+        kind: "call.ended",
+        key: `ended:${CALL}#1`,
+        callId: CALL,
+        end: { type: "settled" },
+      });
+      expect(others).toEqual([]);
+      expect(Object.values(await queuedIn(subject()))).toMatchObject([{ isEnded: true }]);
+      expect(await subject().dueTimers(far, 10)).toEqual([]);
+    });
+
+    test("is not posted twice when its item was taken in meanwhile", async () => {
+      const owner = await withQueued(subject());
+      await subject().postCallEnd(keyOf(), ended());
+      const acknowledged = (await subject().inbox(keyOf())).map(({ key }) => key);
+      await owner.commit({ entries: [note("took it")], acknowledged });
+      expect(await subject().postCallEnd(keyOf(), ended("again"))).toEqual({ posted: [] });
+      expect(await subject().inbox(keyOf())).toEqual([]);
+    });
+
+    test("is nobody's business where the agent went on without it, or is gone", async () => {
+      const owner = await withQueued(subject());
+      await owner.commit({ entries: [callSettled] });
+      expect(await subject().postCallEnd(keyOf(), ended())).toEqual({ posted: [] });
+      expect(await subject().postCallEnd(keyOf("nobody"), ended())).toEqual({ posted: [] });
+      expect(await subject().inbox(keyOf())).toEqual([]);
+    });
+
+    test("waits for an agent that is shut down", async () => {
+      const owner = await withQueued(subject());
+      await claimed(subject(), here.processId);
+      await owner.commit({ entries: [note("sleeps")], owned: { ...ready, status: "shutdown" } });
+      expect(await subject().postCallEnd(keyOf(), ended())).toEqual({ posted: [] });
+      expect(await subject().inbox(keyOf())).toMatchObject([{ kind: "call.ended" }]);
+    });
+
+    test("may hold five megabytes", async () => {
+      await withQueued(subject());
+      const content = "ä".repeat(2_500_000);
+      const artifact = { artifactId: "page", name: "page", contentType: "text/html", createdAt: NOW, content };
+      const item = ended();
+      const end = { ...item.end, artifacts: [{ ...artifact, size: 5_000_000 }] };
+      await subject().postCallEnd(keyOf(), { ...item, end } as typeof item);
+      const [posted] = await subject().inbox(keyOf());
+      expect(posted?.kind === "call.ended" && posted.end).toEqual(end);
+    });
+  });
+
+  describe("the alarm of a job", () => {
+    test("is due by the steady time, gives the call, and comes again until the call has ended", async () => {
+      await withQueued(subject(), { priority: 2 });
+      const due = (steady: number) => subject().dueTimers(NOW, 10, steady);
+      expect(await due(NOW + JOB_LOOK_MS - 1)).toEqual([]);
+      expect(await due(NOW + JOB_LOOK_MS)).toEqual([alarm]);
+      await claimed(subject(), here.processId);
+      const late = NOW + JOB_LOOK_MS + 7;
+      const next = { ...alarm, dueAt: late + JOB_LOOK_MS };
+      expect(await subject().hearAlarm(alarm, NOW, late)).toMatchObject({
+        posted: [],
+        timers: [next],
+        jobs: [{ callId: CALL, attempt: 1, queue: "browser", priority: 2, isRepeatable: false }],
+      });
+      expect(await due(far)).toEqual([next]);
+      await subject().postCallEnd(keyOf(), ended());
+      expect(await due(far)).toEqual([]);
+      expect(await subject().hearAlarm(next, NOW, late)).toEqual({ posted: [], timers: [] });
+    });
+
+    test("gives nothing while a pause stands, and comes again all the same", async () => {
+      await withQueued(subject());
+      await subject().pause(keyOf(), "ann", NOW);
+      const { timers, jobs } = await subject().hearAlarm(alarm, NOW, alarm.dueAt);
+      expect(jobs).toEqual([]);
+      expect(timers).toMatchObject([{ kind: "job", dueAt: alarm.dueAt + JOB_LOOK_MS }]);
+    });
+
+    test("is heard whoever owns the agent", async () => {
+      const owner = await withQueued(subject());
+      await subject().release(keyOf(), owner.epoch, { as: "parked" });
+      expect((await subject().hearAlarm(alarm, NOW, alarm.dueAt)).jobs).toMatchObject([{ callId: CALL }]);
+      const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
+      await next.commit({ entries: [callSettled] });
+      expect(await subject().nextTimerAt()).toBeUndefined();
+    });
+  });
+}
