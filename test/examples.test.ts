@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { repositoryRoot } from "../scripts/run-command.ts";
 import { runOffline } from "./support/programs.ts";
+import { RedisServer, redisProgram } from "./support/redis-server.ts";
 
 const folder = join(repositoryRoot, "examples");
 const examples = existsSync(folder)
@@ -25,6 +26,21 @@ test.each(examples)("%s runs offline, ends by itself and prints something", asyn
   const result = await runOffline("node", [join(folder, name)], directory);
   expect(result.ok, `examples/${name}\n${result.output}`).toBe(true);
   expect(result.stdout.trim()).not.toBe("");
+});
+
+test.skipIf(!redisProgram)("what goes over Redis in an example does so where there is one", async () => {
+  const server = await RedisServer.start();
+  try {
+    const program = `REDIS_URL=${server.url} exec node "$0"`;
+    const result = await runOffline("bash", ["-c", program, join(folder, "14-slow-browser-tool.ts")], directory);
+    expect(result.ok, result.output).toBe(true);
+    expect(result.stdout).toMatch(/^Seen: Allotment society; .*\nAt most 2 pages were open at a time\.\n$/m);
+    const client = server.client();
+    expect(await client.keys("*example-14:queue:browser*")).not.toEqual([]);
+    client.disconnect();
+  } finally {
+    await server.stop();
+  }
 });
 
 test("an example that reaches for the network fails and says so", async () => {

@@ -16,16 +16,17 @@ test("queues with what waits, runs and was given up", () => {
   ]);
 });
 
+const letter = (job: DeadLetter["job"], cause: Partial<DeadLetter["cause"]>): DeadLetter => ({
+  queue: "browser",
+  jobId: "call.default/till",
+  job,
+  cause: { code: "failed", message: "it threw\nthis", deaths: 0, ...cause },
+  at: new Date(2026, 10, 21, 14, 3).getTime(),
+});
+
 test("dead letters with what they were about, as far as that is known, and why", () => {
   const agent = { tenant: "default", agentId: "till" };
   const call = { ...agent, kind: "tool", callId: "till#3:2:0", isRepeatable: true } as const;
-  const letter = (job: DeadLetter["job"], cause: Partial<DeadLetter["cause"]>): DeadLetter => ({
-    queue: "browser",
-    jobId: "call.default/till",
-    job,
-    cause: { code: "failed", message: "it threw\nthis", deaths: 0, ...cause },
-    at: new Date(2026, 10, 21, 14, 3).getTime(),
-  });
   expect(
     deadLetterTable([
       letter({ ...call, attempt: 1 }, { code: "worker_died", deaths: 2, message: "its worker died" }),
