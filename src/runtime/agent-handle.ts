@@ -12,9 +12,11 @@ import { type AgentRecord, type AgentRequest, type Content, type Message, turnId
 import { abortAgent } from "./abort-agent.ts";
 import { abortWithSignal } from "./abort-with-signal.ts";
 import type { Activation } from "./activation.ts";
+import { startElsewhere } from "./agent-elsewhere.ts";
+import { agentStatusOf, busyText, notStartedText } from "./agent-status.ts";
 import { clearAgent } from "./clear-agent.ts";
 import { provideAuth } from "./provide-auth.ts";
-import { readAgentState, readTrace, readTurn } from "./read-agent.ts";
+import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
 import type { Decide } from "./request-types.ts";
 import { requestsBelow } from "./rest-watch.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
@@ -32,6 +34,7 @@ import type {
   SpawnedAgent,
 } from "./types.ts";
 import { pauseAndSave, saveState, shutDownAndSave } from "./unsaved-agent.ts";
+import { wakeUp } from "./wake-up.ts";
 
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
 export class AgentHandle implements Agent {
@@ -45,30 +48,21 @@ export class AgentHandle implements Agent {
   constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
     this.#record = record;
-    this.agentId = record.agentId;
-    this.contextId = record.agentId;
+    this.agentId = this.contextId = record.agentId;
     this.#seen = this.#live;
   }
 
   get state(): AgentStatus {
     const live = this.#live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
-    const { status, turnCount, lastActivity, error } = live?.owned ?? this.#record;
-    const { metadata } = this.#record;
-    return {
-      status: this.#core.live.isShutDown(this.#key) ? "shutdown" : (live?.lifecycle ?? status),
-      turnCount,
-      lastActivity,
-      ...(error ? { error } : {}),
-      ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
-      openTurnId: live ? live.openTurnId : this.#record.openTurnId,
-    };
+    return agentStatusOf(this.#record, live, this.#core.live.isShutDown(this.#key));
   }
 
   async start(): Promise<void> {
     this.#core.assertOpen();
-    const live = await this.#core.live.activate(this.#key);
+    if (!this.#runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
+    const live = await this.#core.live.own(this.#key);
     this.#record = live.identity;
-    this.#core.live.wakeUp(live);
+    wakeUp(live);
     await this.#core.live.intake(live);
     // Lost meanwhile: either it lives here anew, or another process has it, and that is what is told.
     if (live.isLost) await this.#core.live.activate(this.#key);
@@ -92,24 +86,32 @@ export class AgentHandle implements Agent {
     if (outcome.type === "refused") throw this.#notStarted();
     if (outcome.type === "given") return outcome.turnId;
     if (outcome.type === "busy") {
-      throw new AgentBusyError(
-        `agent "${this.agentId}" is busy with turn ${outcome.openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
-        { details: { openTurnId: outcome.openTurnId } },
-      );
+      const { openTurnId } = outcome;
+      throw new AgentBusyError(busyText(this.agentId, openTurnId), { details: { openTurnId } });
     }
-    if (auth) this.#core.auth.keep(outcome.turnId, auth);
+    // Where nobody runs turns nobody would use them.
+    if (auth && this.#runsHere) this.#core.auth.keep(outcome.turnId, auth);
     if (signal) await abortWithSignal(this.#core, outcome.turnId, signal);
     const owner = this.#live ?? (await this.#own());
     if (owner && outcome.type === "opened") this.#core.live.take(owner, outcome.item);
     else if (owner) await this.#core.live.intake(owner);
-    this.#core.live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
+    this.#tell(outcome.posted, owner);
+    if (!owner) await this.#lookAgain();
     return outcome.turnId;
   }
 
-  /** Takes the agent up here; undefined when another living process runs it: that one hears of the turn. */
+  /** Whoever was posted to is told; this agent too, where it does not live here and any process may take it up. */
+  #tell(posted: readonly string[], here: Activation | undefined): void {
+    const others = posted.filter((agentId) => agentId !== this.agentId);
+    const isToBeWoken = !here && this.#core.live.isOthers(this.#key);
+    this.#core.live.notify(isToBeWoken ? [this.agentId, ...others] : others);
+  }
+
+  /** Takes the agent up here; undefined where others run it: whoever does hears of what came. */
   async #own(): Promise<Activation | undefined> {
+    if (!this.#runsHere) return undefined;
     try {
-      return await this.#core.live.activate(this.#key);
+      return await this.#core.live.own(this.#key);
     } catch (error) {
       if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return undefined;
       throw error;
@@ -117,9 +119,7 @@ export class AgentHandle implements Agent {
   }
 
   #notStarted(): AgentNotStartedError {
-    return new AgentNotStartedError(
-      `agent "${this.agentId}" is ${this.state.status}; call start() before its first turn, and again after shutdown()`,
-    );
+    return new AgentNotStartedError(notStartedText(this.agentId, this.state.status));
   }
 
   openTurn(): Turn | undefined {
@@ -133,6 +133,7 @@ export class AgentHandle implements Agent {
 
   async pause(options: PauseOptions = {}): Promise<void> {
     await pauseAndSave(this.#core, this.#key, options);
+    await this.#lookAgain();
   }
 
   async resume({ auth }: ResumeOptions = {}): Promise<void> {
@@ -147,7 +148,8 @@ export class AgentHandle implements Agent {
       await live.intake(activation);
       if (!activation.isLost) await activation.committed();
     }
-    live.notify(outcome.posted.filter((agentId) => agentId !== this.agentId));
+    this.#tell(outcome.posted, activation);
+    if (!activation) await this.#lookAgain();
   }
 
   async abort(reason = "aborted by a user"): Promise<void> {
@@ -172,8 +174,7 @@ export class AgentHandle implements Agent {
   };
 
   async requests(): Promise<AgentRequest[]> {
-    const { stores, tenant } = this.#core;
-    return await requestsBelow(stores, tenant, this.agentId);
+    return await requestsBelow(this.#core.stores, this.#core.tenant, this.agentId);
   }
 
   async decide(requestId: string, decide: Decide): Promise<AgentRequest> {
@@ -186,11 +187,9 @@ export class AgentHandle implements Agent {
   }
 
   async contextPercent(): Promise<number | null> {
-    const { stores, definitions } = this.#core;
-    const live = this.#live;
+    const [model, live] = [this.#core.definitions.get(this.#record.definition.name)?.model, this.#live];
     const turnId = live?.openTurnId ?? turnIdOf(this.agentId, this.state.turnCount);
-    const turn = live?.turn(turnId) ?? (await readTurn(stores, this.#key, turnId));
-    const model = definitions.get(this.#record.definition.name)?.model;
+    const turn = live?.turn(turnId) ?? (await readTurn(this.#core.stores, this.#key, turnId));
     return turn && model ? percentOfWindow(turn, model.contextWindow) : null;
   }
 
@@ -202,12 +201,8 @@ export class AgentHandle implements Agent {
     await clearAgent(this.#core, this.#key, "conversation");
   }
 
-  async getMessages(options: GetMessagesOptions = {}): Promise<Message[]> {
-    const { maxMessages, withoutTrace } = options;
-    const messages = await this.#core.stores.messages(this.#key, withoutTrace ? {} : { maxMessages });
-    if (!withoutTrace) return messages;
-    const kept = messages.filter(({ metadata }) => !metadata?.is_trace);
-    return maxMessages === undefined ? kept : kept.slice(-maxMessages);
+  getMessages(options: GetMessagesOptions = {}): Promise<Message[]> {
+    return readMessages(this.#core.stores, this.#key, options);
   }
 
   getArtifacts() {
@@ -236,6 +231,11 @@ export class AgentHandle implements Agent {
     const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn(input, {}, true));
     await turn.id;
     return { agent, turn };
+  }
+
+  /** Whether its handle has the agent run by this process. */
+  get #runsHere(): boolean {
+    return this.#core.part.role === "all";
   }
 
   get #key() {

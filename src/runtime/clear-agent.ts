@@ -1,5 +1,6 @@
 import { AgentBusyError } from "../errors/index.ts";
 import type { AgentKey } from "../state/index.ts";
+import { changeElsewhere } from "./agent-elsewhere.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 
 /** Deletes what was said, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
@@ -7,7 +8,9 @@ export async function clearAgent(core: RuntimeCore, key: AgentKey, scope: "conve
   core.assertOpen();
   // Taking an agent up carries its turn on, which is not what was asked for.
   if (!core.live.get(key)) assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
-  const live = await core.live.activate(key);
+  if (core.part.role !== "all")
+    return await changeElsewhere(core, key, (activation) => activation.clear(scope, "user"));
+  const live = await core.live.own(key);
   assertIdle(key, live.openTurnId);
   live.clear(scope, "user");
   await live.committed();

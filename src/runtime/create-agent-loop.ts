@@ -14,6 +14,7 @@ import { RuntimeCore } from "./runtime-core.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
 import { unsavedTrees } from "./unsaved-trees.ts";
+import { wakeUp } from "./wake-up.ts";
 
 /** What one turn is run with (row L1); nothing of it is kept. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
@@ -78,7 +79,7 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
         const identity = { ...rootIdentity(core, definition, contextId), firstTurnNumber };
         const { record } = await stores.createAgent(identity, null);
         const live = await core.live.activate(core.keyOf(contextId));
-        core.live.wakeUp(live, history);
+        wakeUp(live, history);
         await live.committed();
         const agent = new AgentHandle(core, record);
         added = async () => (await agent.getMessages()).slice(history.length);

@@ -108,6 +108,11 @@ async function openAgent(core: RuntimeCore, name: string, options: AgentStartOpt
   const limits = limitsOf(options.budget);
   const accountId = options.budget === undefined ? null : agentAccountId(agentId);
   if (options.autoSave === false) {
+    if (core.part.role !== "all") {
+      throw new InvalidInputError(
+        `autoSave: false keeps agent "${agentId}" in this process, and one of the role "${core.part.role}" runs no agents of its own; take the role "all"`,
+      );
+    }
     refuseBackground(definition, "autoSave: false");
     await core.stores.hold(core.keyOf(agentId));
   }
@@ -174,18 +179,26 @@ async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, de
   return (await core.stores.inbox(core.keyOf(agentId))).length > 0;
 }
 
-/** Takes up every unfinished agent that nobody living owns. */
+/** Takes up every unfinished agent that nobody living owns, or has others do it. */
 async function recover(core: RuntimeCore, copies: ProjectionDesk | undefined): Promise<string[]> {
   const taken: string[] = [];
   for (let after: string | undefined; ; ) {
     const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
     copies?.lookAtAll(page);
     for (const record of page) {
-      if ((await isUnfinished(core, record)) && (await core.live.attendance.rescue(record.agentId)))
-        taken.push(record.agentId);
+      if ((await isUnfinished(core, record)) && (await takesUp(core, record.agentId))) taken.push(record.agentId);
     }
     after = page.at(-1)?.agentId;
     if (page.length < 500 || after === undefined) break;
   }
   return taken;
+}
+
+async function takesUp(core: RuntimeCore, agentId: string): Promise<boolean> {
+  const { live } = core;
+  const key = core.keyOf(agentId);
+  if (!live.isOthers(key)) return await live.attendance.rescue(agentId);
+  if (live.get(key)) return false;
+  await live.wake(key);
+  return true;
 }

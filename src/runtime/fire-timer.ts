@@ -6,10 +6,12 @@ import { type AgentKey, rootOf, type Timer } from "../state/index.ts";
 import { type AccountAlarm, isDue, isOfWork, type JobAlarm, type Stores } from "../stores/index.ts";
 import type { LiveAgents } from "./live-agents.ts";
 import type { RequestDesk } from "./request-desk.ts";
+import type { Part } from "./roles.ts";
 
 export interface TimerPlace {
   readonly stores: Stores;
   readonly queues: Queues;
+  readonly part: Pick<Part, "role">;
   readonly tenant: string;
   readonly clock: { now(): number; elapsed(): number };
   readonly live: LiveAgents;
@@ -18,6 +20,8 @@ export interface TimerPlace {
   keyOf(agentId: string): AgentKey;
 }
 
+/** What its agent itself has to hear. */
+type AgentAlarm = Exclude<Timer, { kind: "request" | "claim" | "job" }>;
 type LimitTimer = Extract<Timer, { kind: "limit" }>;
 
 /**
@@ -26,6 +30,8 @@ type LimitTimer = Extract<Timer, { kind: "limit" }>;
  */
 export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readonly Timer[]> {
   if (timer.tenant !== place.tenant) return [];
+  // A client takes nobody up, and whether working time is over is not known before those who are lost were.
+  if (timer.kind === "limit" && place.part.role === "client") return [];
   if (timer.kind === "claim" || isWarning(timer, place)) return await hear(place, timer);
   if (timer.kind === "job") return await addAgain(place, timer);
   if (timer.kind === "request") await place.desk.expire(timer.requestId);
@@ -58,26 +64,28 @@ function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
   return timer.limitAt > (isOfWork(timer) ? clock.elapsed() : clock.now());
 }
 
-async function fireInAgent(
-  place: TimerPlace,
-  timer: Exclude<Timer, { kind: "request" | "claim" | "job" }>,
-): Promise<void> {
+async function fireInAgent(place: TimerPlace, timer: AgentAlarm): Promise<void> {
+  const key = place.keyOf(timer.agentId);
+  const live = place.live.get(key);
+  // A client runs nobody; taking up what is not known here, and giving it back, would keep every process busy.
+  if (!live && (place.part.role === "client" || !(await isKnown(place, key)))) return;
   try {
-    const key = place.keyOf(timer.agentId);
-    const live = place.live.get(key);
-    // Taking up what is not known here, and giving it back, would keep every process busy.
-    if (!live && !(await isKnown(place, key))) return;
-    const activation = live ?? (await place.live.activateUnlessShutDown(key));
-    if (!activation) return;
-    if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return;
-    // Taking agents up leaves out the time in which nobody worked, and so may have put the alarm off.
-    if (!live && !(await isStillDue(place, timer))) return;
-    await place.live.takeTimer(activation, timer);
+    await place.live.parking.during(key, () => fireInLive(place, timer, key));
   } catch (error) {
     // Its owner, or a runtime that knows its definition, sees to it.
     if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError) return;
     throw error;
   }
+}
+
+async function fireInLive(place: TimerPlace, timer: AgentAlarm, key: AgentKey): Promise<void> {
+  const live = place.live.get(key);
+  const activation = live ?? (await place.live.activateUnlessShutDown(key));
+  if (!activation) return;
+  if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return;
+  // Taking agents up leaves out the time in which nobody worked, and so may have put the alarm off.
+  if (!live && !(await isStillDue(place, timer))) return;
+  await place.live.takeTimer(activation, timer);
 }
 
 /**

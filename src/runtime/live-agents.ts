@@ -1,5 +1,5 @@
 import { LeaseLostError } from "../errors/index.ts";
-import { type AgentKey, type AgentRecord, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
+import { type AgentKey, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import { Activation } from "./activation.ts";
 import { Attendance, type Attended } from "./attendance.ts";
@@ -103,15 +103,18 @@ export class LiveAgents implements Attended {
     return this.isShutDown(key) ? undefined : await this.activate(key);
   }
 
-  /** Takes an agent without an open turn for a moment, to change it, and begins nothing. Gives it as it was before. */
-  async visit(key: AgentKey, change: (activation: Activation) => void): Promise<AgentRecord> {
-    const { record, isRest } = await payVisit({ ...this.#options, departures: this.departures }, key, (start) => {
-      const activation = new Activation(start, this.#around);
-      change(activation);
-      return activation;
-    });
+  /** Changes an agent between two turns, and begins nothing. */
+  async visit(key: AgentKey, change: (activation: Activation) => void): Promise<void> {
+    const source = { ...this.#options, departures: this.departures };
+    const isRest = await this.parking.during(key, () =>
+      payVisit(source, key, (start) => {
+        const activation = new Activation(start, this.#around);
+        activation.start();
+        change(activation);
+        return activation;
+      }),
+    );
     if (!isRest) this.notify([key.agentId]);
-    return record;
   }
 
   isShutDown(key: AgentKey): boolean {
@@ -128,9 +131,8 @@ export class LiveAgents implements Attended {
     return this.#options.part.isDistributed && !this.#options.stores.isHeld(key);
   }
 
-  /** Has some process take the agent up. */
-  async wake(key: AgentKey): Promise<void> {
-    await this.#options.part.queues.wake(key);
+  wake(key: AgentKey): Promise<void> {
+    return this.#options.part.queues.wake(key);
   }
 
   /** The last activation of this agent here, as one of its earlier ones leads to it. */
@@ -141,14 +143,12 @@ export class LiveAgents implements Attended {
   async #activate(key: AgentKey): Promise<Activation> {
     if (this.isClosing || this.isLeaving) throw new LeaseLostError("this runtime is shutting down");
     this.#dormant.delete(keyText(key));
-    const from = performance.now();
     const start = await takeUp(this.#options, key);
     const activation = new Activation(start, this.#around);
     this.#here.put(activation);
     this.#options.onActivated(activation);
     activation.start();
     carryOn(activation);
-    this.parking.noteCost(activation, performance.now() - from);
     try {
       await this.intake(activation);
     } finally {
@@ -164,10 +164,8 @@ export class LiveAgents implements Attended {
     this.notify([...activation.openChildIds, ...activation.backgroundChildren.map(({ childId }) => childId)]);
   }
 
-  readonly wakeUp = wakeUp;
-
   async intake(activation: Activation): Promise<number> {
-    return await this.#inboxes.intake(activation, (woken) => this.wakeUp(woken));
+    return await this.#inboxes.intake(activation, (woken) => wakeUp(woken));
   }
 
   take(activation: Activation, item: InboxItem): void {

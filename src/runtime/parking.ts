@@ -3,10 +3,10 @@ import { type AgentKey, keyText } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import type { LiveMap } from "./live-map.ts";
 
-/** One that took so long to take up stays a while before it leaves memory again. Real time, in milliseconds. */
-const COSTLY_MS = 20;
-/** For so many times the cost of taking it up, and at most so long. */
-const STAY = { times: 8, capMs: 5_000 } as const;
+/** An open turn of more entries than this takes so long to be taken up that it stays a while before it leaves memory. */
+const LONG_TURN = 500;
+/** A millisecond for each entry, and at most so long. */
+const LONGEST_STAY_MS = 5_000;
 
 /** What parking needs of those that live here. */
 export interface Parked {
@@ -40,7 +40,6 @@ export class Parking {
   readonly #isOn: boolean;
   readonly #under = new Set<Activation>();
   readonly #rests = new Map<string, Deferred<Rest>>();
-  readonly #costs = new WeakMap<Activation, number>();
   /** Agents that something is about to be given to, by how much. */
   readonly #expecting = new Map<string, number>();
   #parkedCount = 0;
@@ -64,10 +63,6 @@ export class Parking {
     this.#rests.set(text, deferred);
     this.look(activation);
     return await deferred.promise;
-  }
-
-  noteCost(activation: Activation, milliseconds: number): void {
-    if (this.#isOn && milliseconds > COSTLY_MS) this.#costs.set(activation, milliseconds);
   }
 
   /** Whether the agent leaves this process by itself when it has nothing to do. */
@@ -127,10 +122,10 @@ export class Parking {
 
   /** Taking it up again for each of many things that come would cost more than to wait for them. */
   async #stayAWhile(activation: Activation): Promise<void> {
-    const cost = this.#costs.get(activation);
-    if (cost === undefined) return;
+    const { length } = activation.turnEntries;
+    if (length <= LONG_TURN) return;
     const over = createDeferred();
-    this.#clock.setDelay(Math.min(cost * STAY.times, STAY.capMs), () => over.resolve());
+    this.#clock.setDelay(Math.min(length, LONGEST_STAY_MS), () => over.resolve());
     await over.promise;
   }
 

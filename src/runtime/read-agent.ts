@@ -9,6 +9,7 @@ import {
   agentStateSchema,
   type Entry,
   foldTurn,
+  type Message,
   isResting,
   startTurn,
   type TraceEntry,
@@ -16,6 +17,7 @@ import {
   textOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
+import type { GetMessagesOptions } from "./types.ts";
 
 /** The committed entries of one turn, by default of the newest, in order. */
 async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Promise<Entry[]> {
@@ -75,4 +77,13 @@ function settingsOf(definition: AgentDefinition, entries: readonly Entry[]): Age
     systemPrompt: typeof instructions === "string" ? instructions : (resolved?.text ?? ""),
     responseFormat,
   };
+}
+
+/** The conversation, oldest first. */
+export async function readMessages(stores: Stores, key: AgentKey, options: GetMessagesOptions): Promise<Message[]> {
+  const { maxMessages, withoutTrace } = options;
+  const messages = await stores.messages(key, withoutTrace ? {} : { maxMessages });
+  if (!withoutTrace) return messages;
+  const kept = messages.filter(({ metadata }) => !metadata?.is_trace);
+  return maxMessages === undefined ? kept : kept.slice(-maxMessages);
 }

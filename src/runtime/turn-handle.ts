@@ -15,6 +15,8 @@ export interface TurnSource {
   parentTurnOf(agentId: string): string | null;
   /** Whether the agent lives in this process, so that its events come over the bus. */
   isLocal(turnId: string): boolean;
+  /** Whether agents of one tree may live in several processes: their events are read from the journal. */
+  readonly part: { readonly isDistributed: boolean };
   /** The tree's events from the journal, for turns that began earlier or run elsewhere; absent `after`: from the start. */
   replay(rootAgentId: string, signal: AbortSignal, after?: string): AsyncIterable<TroupeEvent>;
   /** Called when another process may have written; the returned function ends it. */
@@ -115,7 +117,7 @@ export class TurnHandle implements Turn {
   async *#read(feed: Feed): AsyncGenerator<TroupeEvent, void, undefined> {
     try {
       const turnId = await this.id;
-      if (feed.late || !this.#source.isLocal(turnId)) {
+      if (feed.late || this.#source.part.isDistributed || !this.#source.isLocal(turnId)) {
         feed.close();
         yield* this.#replay(turnId, feed.signal);
         return;

@@ -1,5 +1,6 @@
 import { NotFoundError } from "../errors/index.ts";
 import { type AgentKey, rootOf } from "../state/index.ts";
+import { pausedElsewhere, shutDownElsewhere } from "./agent-elsewhere.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import type { PauseOptions } from "./types.ts";
 
@@ -11,11 +12,14 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, options: Pa
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   const activation = await live.present(key);
   if (activation) await live.intake(activation);
-  live.notify(outcome.posted.filter((agentId) => agentId !== key.agentId));
+  const isElsewhere = !activation && live.isOthers(key);
+  const others = outcome.posted.filter((agentId) => agentId !== key.agentId);
+  live.notify(isElsewhere ? [key.agentId, ...others] : others);
   if (activation) {
     await core.paused(activation);
     if (!activation.isLost) await activation.committed();
   }
+  if (isElsewhere) await pausedElsewhere(core, key);
   await stores.save(key);
 }
 
@@ -27,7 +31,7 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
     if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
     await live.committed();
     await core.live.leave(live);
-  }
+  } else if (core.part.role !== "all") await shutDownElsewhere(core, key);
   await core.stores.letGo(key);
 }
 

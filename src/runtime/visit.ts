@@ -1,5 +1,5 @@
-import { AgentBusyError } from "../errors/index.ts";
-import type { AgentKey, AgentRecord } from "../state/index.ts";
+import { AgentBusyError, LeaseLostError } from "../errors/index.ts";
+import type { AgentKey } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import type { ActivationStart } from "./activation-start.ts";
 import type { Departures } from "./departures.ts";
@@ -10,14 +10,14 @@ interface VisitSource extends TakeUpSource {
 }
 
 /**
- * Holds an agent's lease for a moment, changes it and gives it back, without a step of it being taken. `isRest`: nothing came
- * for it meanwhile. Throws `AgentBusyError` while a turn is open.
+ * Holds an agent's lease for a moment, changes it and gives it back, without a step of it being taken. False: something came
+ * for it meanwhile. Throws `AgentBusyError` while a turn is open, and `LeaseLostError` when nothing was changed.
  */
 export async function payVisit(
   source: VisitSource,
   key: AgentKey,
   change: (start: ActivationStart) => Activation,
-): Promise<{ readonly record: AgentRecord; readonly isRest: boolean }> {
+): Promise<boolean> {
   const { departures, stores } = source;
   const start = await takeUp(source, key);
   const { openTurnId } = start.record;
@@ -28,8 +28,10 @@ export async function payVisit(
     });
   }
   const activation = change(start);
-  await departures.settle(activation);
-  const isRest = activation.isLost || (await departures.release(activation, "rest"));
-  if (!isRest) await departures.leave(activation);
-  return { record: start.record, isRest };
+  if (!(await departures.settle(activation))) {
+    throw new LeaseLostError(`agent "${key.agentId}" was taken by somebody else before it was changed`);
+  }
+  if (activation.isLost || (await departures.release(activation, "rest"))) return true;
+  await departures.leave(activation);
+  return false;
 }

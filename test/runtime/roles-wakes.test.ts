@@ -1,0 +1,140 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type AgentDefinition,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  localQueues,
+  type Queues,
+  type Runtime,
+  type RuntimeOptions,
+  subagent,
+} from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { z } from "zod";
+import { calling, createGate } from "../support/turn-probes.ts";
+import { loopTurns } from "../support/journal-probes.ts";
+
+const open: { close(): Promise<unknown> }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+
+/** Processes that share a file and the queues of one of them. */
+function deployment() {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-roles-"));
+  open.push({ close: async () => rmSync(folder, { recursive: true, force: true }) });
+  const queues: Queues = { ...localQueues(), kind: "shared" };
+  const join_ = async (options: Partial<RuntimeOptions> & { agents: readonly AgentDefinition[] }): Promise<Runtime> => {
+    const mine: Queues = options.role === "client" ? { ...queues, close: async () => undefined } : queues;
+    const runtime = await createRuntime({ stores: sqliteStores(join(folder, "t.db")), queues: mine, ...options });
+    open.push({ close: () => runtime.shutdown() });
+    return runtime;
+  };
+  return { queues, join: join_ };
+}
+
+async function untilParked(worker: Runtime): Promise<void> {
+  for (let i = 0; i < 2_000; i += 1) {
+    if ((await worker.metrics()).liveAgents === 0) return;
+    await loopTurns(5);
+  }
+  throw new Error(`still ${(await worker.metrics()).liveAgents} live`);
+}
+
+describe("a client and a worker", () => {
+  it("a turn that a client opens is run by the worker; its stream and result reach the client", async () => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join } = deployment();
+    const worker = await join({ agents, role: "worker" });
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    expect(agent.state.status).toBe("ready");
+    const turn = agent.executeTurn("go");
+    const seen: string[] = [];
+    for await (const event of turn) seen.push(event.type);
+    expect((await turn.result).text).toBe("hello");
+    expect(seen).toContain("turn.completed");
+    await untilParked(worker);
+    expect(await client.metrics()).toMatchObject({ liveAgents: 0, turnsEnded: 0 });
+    expect(await worker.metrics()).toMatchObject({ liveAgents: 0, turnsEnded: 1 });
+    await agent.clear();
+    expect(await agent.getMessages()).toEqual([]);
+    await agent.shutdown();
+    expect(agent.state.status).toBe("shutdown");
+    await agent.start();
+    expect((await agent.executeTurn("again").result).text).toBe("hello");
+  });
+
+  it("a turn that waits for a person holds nothing, and goes on when it is answered", async () => {
+    const pay = defineTool({
+      name: "pay",
+      description: "Pays.",
+      parameters: z.object({}),
+      effect: "once",
+      needsApproval: true,
+      execute: async () => "paid",
+    });
+    const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "done" : calling("pay")));
+    const agents = [defineAgent({ name: "one", model, tools: [pay] })];
+    const { join } = deployment();
+    const worker = await join({ agents, role: "worker" });
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    const rest = await turn.settled;
+    expect(rest.status).toBe("waiting");
+    await untilParked(worker);
+    expect((await worker.metrics()).parked).toBe(1);
+    const [request] = await client.requests();
+    await client.approve(request?.requestId ?? "");
+    expect((await turn.result).text).toBe("done");
+  });
+
+  it("parents and children five levels deep finish with one agent at work at a time", async () => {
+    let definition = defineAgent({ name: "level5", model: scriptedModel(() => "deep") });
+    for (const level of [4, 3, 2, 1]) {
+      const child = definition;
+      const model = scriptedModel(({ messages }) =>
+        messages.at(-1)?.role === "tool" ? `${level}` : calling({ name: child.name, arguments: { input: "go" } }),
+      );
+      const tools = [subagent(child, { policy: { maxDepth: 8 } })];
+      definition = defineAgent({ name: `level${level}`, model, tools });
+    }
+    const agents = [definition];
+    const { join } = deployment();
+    const worker = await join({ agents, role: "worker", work: { agents: 1 } });
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("level1", { agentId: "a" });
+    await agent.start();
+    const result = await agent.executeTurn("go").result;
+    expect(result).toMatchObject({ status: "completed", text: "1" });
+    expect((await client.list({ rootAgentId: "a" })).length).toBe(5);
+    await untilParked(worker);
+  });
+
+  it("pause, resume and abort of a client reach an agent that is at work elsewhere", async () => {
+    const gate = createGate<string>();
+    const agents = [defineAgent({ name: "one", model: scriptedModel((_request, { signal }) => gate.pass(signal)) })];
+    const { join } = deployment();
+    const worker = await join({ agents, role: "worker" });
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await agent.pause({ now: true });
+    expect(agent.state.status).toBe("paused");
+    await untilParked(worker);
+    await agent.resume();
+    await gate.reached();
+    await agent.abort("enough");
+    expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
+  });
+});
