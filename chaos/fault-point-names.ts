@@ -13,6 +13,10 @@ export const faultPointNames = [
   "call.gated",
   "request.opened",
   "tool.intent",
+  "tool.queued",
+  "tool.claimed",
+  "tool.body",
+  "tool.posted",
   "generate.intent",
   "generate.effect",
   "generate.result",
@@ -29,11 +33,16 @@ export const faultPointNames = [
 ] as const;
 
 /**
- * No turn of chaos/worker-agents.ts passes these: nobody is asked there, nothing is compacted, and no store is a projection.
+ * No turn of chaos/worker-agents.ts passes these: nobody is asked there, no tool has a queue, nothing is compacted, and no
+ * store is a projection.
  * F21 has the first.
  */
 export const pointsElsewhere: ReadonlySet<string> = new Set([
   "request.opened",
+  "tool.queued",
+  "tool.claimed",
+  "tool.body",
+  "tool.posted",
   "compact.effect",
   "compact.result",
   "child.awaited",

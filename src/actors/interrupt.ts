@@ -28,18 +28,19 @@ export const interruptOpenWork = effectActor<{ readonly turnId: string }>(
   async (host, { turnId }, interrupted) => {
     // A result behind an undecided intent is not in the fold yet: its call must not get another one.
     while (host.undelivered().length > 0) await host.delivered();
+    // From the last look at the turn on nothing is awaited.
+    const isQueued = (host.turn(turnId)?.queuedCallIds.length ?? 0) > 0;
+    const withdrawn = isQueued ? await withdrawQueued(host, turnId, interrupted) : undefined;
     const turn = host.turn(turnId);
     if (!turn || interrupted.aborted) return;
     const signal = strongestSignal(turn.execution.continuation.stopSignals);
-    const withdrawn = await withdrawQueued(host, turn, signal, interrupted);
-    if (interrupted.aborted) return;
     settleOpenGenerates(host, turn, interruption(signal));
     const { step } = turn;
     for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
     for (const callId of turn.openCallIds) {
       // Calls of an answer that came after the turn was told to stop were never begun, and have no machine.
       const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
-      if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn.get(callId));
+      if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn?.get(callId));
     }
     if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
   },
@@ -87,16 +88,16 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
 /** Takes calls back from their queues, all at once; only then is it known whether anybody had begun them. */
 async function withdrawQueued(
   host: Host,
-  { turnId, queuedCallIds }: TurnState,
-  signal: StopSignal | undefined,
+  turnId: string,
   interrupted: AbortSignal,
 ): Promise<ReadonlyMap<string, Withdrawal>> {
-  const calls = queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []);
-  if (calls.length === 0) return new Map();
-  const reason = wordsOf(signal);
-  const withdrawn = calls.map(
-    async (call) => [call.callId, await host.queue.withdraw(call, reason, interrupted)] as const,
-  );
+  const turn = host.turn(turnId);
+  const calls = turn?.queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []) ?? [];
+  if (!turn || calls.length === 0 || interrupted.aborted) return new Map();
+  const reason = wordsOf(strongestSignal(turn.execution.continuation.stopSignals));
+  const withdrawn = calls.map(async (call) => {
+    return [call.callId, await host.queue.withdraw(call, reason, interrupted)] as const;
+  });
   const outcomes = new Map(await Promise.all(withdrawn));
   // What had ended may have been taken in meanwhile.
   while (host.undelivered().length > 0) await host.delivered();

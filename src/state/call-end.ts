@@ -36,7 +36,7 @@ export const callEndSchema = z.discriminatedUnion("type", [
   /** Its result is left to one of the children that it has asked for. */
   z.object({
     type: z.literal("ordered"),
-    spawns: z.array(orderedSpawnSchema).min(1),
+    spawns: z.array(orderedSpawnSchema),
     /** The child whose answer is the result. */
     awaits: z.string(),
     /** What comes before that answer. */

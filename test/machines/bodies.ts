@@ -207,6 +207,13 @@ export function childAwaited(index = 0): Body<"child.awaited"> {
   return { type: "child.awaited", turnId, step: 1, callId: callIdAt(index), childId: `desk~${index}` };
 }
 
+/** A queued tool has asked for a child, and has left its result to it. */
+export function childOrdered(index = 0): Body<"child.ordered"> {
+  const childId = `desk~${index}`;
+  const spawns = [{ key: "k", childId, definition: "reader", input: "read", limits: {} }];
+  return { type: "child.ordered", turnId, step: 1, callId: callIdAt(index), spawns, awaits: childId };
+}
+
 /** The end of a child in the background, in the turn or, with `turnId` left out, between two. */
 export function childReported(index = 0, parts: Parts<"child.reported"> = {}): Body<"child.reported"> {
   return {

@@ -8,6 +8,7 @@ import {
   callWaiting,
   childAwaited,
   childEnded,
+  childOrdered,
   childReported,
   childSpawned,
   journalOf,
@@ -42,6 +43,8 @@ export function callPaths(): Path[] {
     toolStarted(),
     toolRetrying(),
     toolStarted(0, 1, 2),
+    { ...toolStarted(), queue: "browser" },
+    childOrdered(),
     childSpawned(),
     backgroundSpawned(),
     childEnded(),
@@ -74,7 +77,8 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
   const { decision, openRequest } = call;
   if (call.outcome !== null) return isLegalReview(call, entry);
   const mayGoOn = decision === null || decision.verdict === "approved" || decision.verdict === "provided";
-  const isFree = call.startedEpoch === null && !call.childId && !call.wait && openRequest === null && mayGoOn;
+  const isBegun = call.startedEpoch !== null || call.queue !== null || call.ordered !== null;
+  const isFree = !isBegun && !call.childId && !call.wait && openRequest === null && mayGoOn;
   const isAllowed = call.gate?.verdict === "allowed" && isFree;
   switch (entry.type) {
     case "call.gated":
@@ -86,14 +90,19 @@ function isLegal({ context }: Explored, entry: Entry): boolean {
       if (openRequest?.requestId !== entry.requestId || openRequest.kind !== entry.kind) return false;
       return verdictsOf[entry.kind].includes(entry.verdict);
     case "tool.started":
+      // What came before makes no difference to a call that a queue has; all of it again would be ten times the paths.
+      if (entry.queue !== undefined && (call.requests > 0 || call.refusal !== null)) return false;
       return isAllowed && entry.attempt === call.attempt + 1;
     case "tool.retrying":
-      return call.startedEpoch !== null && call.attempt === 1;
+      return (call.startedEpoch !== null || call.queue !== null) && call.attempt === 1;
+    case "child.ordered":
+      return call.queue !== null;
     case "child.spawned":
       return isAllowed && call.attempt === 0;
     case "child.ended":
       return call.childId !== null && call.childResult === null && !call.isBackground;
     case "child.awaited":
+      return call.childId === null && (call.startedEpoch !== null || call.ordered !== null);
     case "call.waiting":
       return call.startedEpoch !== null;
     case "child.reported":

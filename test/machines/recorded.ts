@@ -27,6 +27,8 @@ function recorder<Input extends object | undefined>(name: string) {
 export const recordedCallMachine = toolCallMachine.provide({
   actors: {
     performCall: recorder<CallEffectInput>("performCall"),
+    enqueueCall: recorder<CallEffectInput>("enqueueCall"),
+    spawnOrdered: recorder<CallEffectInput>("spawnOrdered"),
     settleChild: recorder<CallEffectInput>("settleChild"),
     settleWait: recorder<CallEffectInput>("settleWait"),
     reviewCall: recorder<CallEffectInput>("reviewCall"),
