@@ -62,7 +62,7 @@ export class WorkDesk {
       wakes: isDistributed ? { concurrency: agents, run: (job, run) => this.#wake(job, run) } : undefined,
       tools: hasTools ? { queues: toolQueues, run: (job, run) => this.#runTool(job, run) } : undefined,
       onDead: (job, cause) => this.#onDead(job, cause),
-      onFault: warn,
+      onFault: (error) => (this.#place.closed.aborted ? undefined : warn(error)),
     });
   }
 

@@ -1,0 +1,131 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { defineAgent, defineTool, type Runtime, subagent } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { Deployment } from "../support/deployment.ts";
+import { loopTurns } from "../support/journal-probes.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { calling, createGate } from "../support/turn-probes.ts";
+
+async function until(isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let round = 0; round < 4_000; round += 1) {
+    if (await isTrue()) return;
+    await loopTurns(5);
+  }
+  throw new Error(`it did not come to this: ${what}`);
+}
+
+const liveIn = async (runtime: Runtime): Promise<number> => (await runtime.metrics()).liveAgents;
+
+describe.skipIf(!redisProgram)("workers on one Redis", () => {
+  let server: RedisServer;
+  let deployment: Deployment;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterAll(() => server.stop());
+  beforeEach(() => {
+    deployment = new Deployment(server);
+  });
+  afterEach(() => deployment.close());
+
+  /** An agent that makes three steps, each of which passes a gate, and tells how often it was asked in each. */
+  function stepping() {
+    const gate = createGate<string>();
+    const asked: number[] = [];
+    const tool = defineTool({
+      name: "look",
+      description: "Looks.",
+      parameters: z.object({}),
+      effect: "none",
+      execute: () => "seen",
+    });
+    const model = scriptedModel(async ({ messages }, { signal }) => {
+      const step = messages.filter(({ role }) => role === "tool").length;
+      asked.push(step);
+      if (step === 1) await gate.pass(signal);
+      return step < 2 ? calling("look") : "done";
+    });
+    return { gate, asked, agents: [defineAgent({ name: "one", model, tools: [tool] })] };
+  }
+
+  it("one that is drained mid-turn waits for its model call, and another goes on: no call is lost or made twice", async () => {
+    const { gate, asked, agents } = stepping();
+    const first = await deployment.open({ agents, role: "worker" });
+    const client = await deployment.open({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    const drained = first.drain({ timeoutMs: 20_000 });
+    await loopTurns(20);
+    gate.open("go on");
+    expect(await drained).toEqual({ left: 0 });
+    expect(asked).toEqual([0, 1]);
+    await deployment.open({ agents, role: "worker" });
+    expect(await turn.result).toMatchObject({ status: "completed", text: "done", steps: 3 });
+    expect(asked).toEqual([0, 1, 2]);
+  });
+
+  it("a model call that does not end in time is cut off and repeated by another", async () => {
+    const { gate, asked, agents } = stepping();
+    const first = await deployment.open({ agents, role: "worker" });
+    const client = await deployment.open({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    const from = performance.now();
+    expect((await first.drain({ timeoutMs: 1_000 })).left).toBeGreaterThan(0);
+    expect(performance.now() - from).toBeLessThan(4_000);
+    gate.open("go on");
+    await deployment.open({ agents, role: "worker" });
+    expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
+    expect(asked).toEqual([0, 1, 1, 2]);
+  });
+
+  it("an agent whose worker dies is found by the reconciler of another", async () => {
+    const { gate, agents } = stepping();
+    const first = await deployment.join({ agents, role: "worker" });
+    const client = await deployment.open({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await first.kill();
+    const second = await deployment.open({ agents, role: "worker" });
+    gate.open("go on");
+    expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
+    expect((await second.metrics()).turnsEnded).toBe(1);
+  }, 30_000);
+
+  it("trees over two workers with one place each finish; nobody is left in memory", async () => {
+    let definition = defineAgent({ name: "level4", model: scriptedModel(() => "deep") });
+    for (const level of [3, 2, 1]) {
+      const child = definition;
+      const ask = calling(
+        { name: child.name, arguments: { input: "go" } },
+        { name: child.name, arguments: { input: "on" } },
+      );
+      const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? `${level}` : ask));
+      definition = defineAgent({ name: `level${level}`, model, tools: [subagent(child, { policy: { maxDepth: 8 } })] });
+    }
+    const agents = [definition];
+    const workers = [
+      await deployment.open({ agents, role: "worker", work: { agents: 1 } }),
+      await deployment.open({ agents, role: "worker", work: { agents: 1 } }),
+    ];
+    const client = await deployment.open({ agents, role: "client" });
+    const agent = await client.agent("level1", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    const ended = new Set<string>();
+    for await (const event of turn) if (event.type === "turn.completed") ended.add(event.agentId);
+    expect(await turn.result).toMatchObject({ status: "completed", text: "1" });
+    expect(ended.size).toBe(15);
+    for (const worker of workers) await until(async () => (await liveIn(worker)) === 0, "nobody lives in a worker");
+    const counts = await Promise.all(workers.map(async (worker) => (await worker.metrics()).turnsEnded));
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(15);
+    expect((await client.health()).problems).toEqual([]);
+  }, 30_000);
+});
