@@ -1,16 +1,18 @@
 import type * as Bullmq from "bullmq";
 import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
-import { checkServers, type RedisClient, RedisLink } from "../redis/index.ts";
+import { checkServers, letGo, type RedisClient, RedisLink } from "../redis/index.ts";
 import { QUEUES } from "./bullmq-errors.ts";
 import type { CheckedOptions } from "./bullmq-options.ts";
 
 /**
  * The queues' ways to Redis.
  * Owns: the connections. Does not own: what is sent.
- * 1. Workers have a connection that waits for Redis, however long it is away.
+ * 1. Workers have connections that wait for Redis, however long it is away, until all are closed.
  */
 export class BullmqConnection extends RedisLink {
   #patient: Promise<RedisClient> | undefined;
+  /** On which workers wait for their next job, each on one of its own. */
+  readonly #waiting: RedisClient[] = [];
 
   constructor({ place, timeoutMs }: CheckedOptions) {
     super({ place, timeoutMs, name: QUEUES, needing: "BullMQ queues need", check: checkFitness });
@@ -28,14 +30,32 @@ export class BullmqConnection extends RedisLink {
   /** For workers: commands wait in it until Redis is there. */
   async patient(): Promise<RedisClient> {
     this.assertOpen();
-    this.#patient ??= this.another("patient");
+    this.#patient ??= this.#connectPatient();
     return this.#patient;
   }
 
   override async close(): Promise<void> {
     await super.close();
     const client = await this.#patient?.catch(() => undefined);
-    client?.disconnect();
+    for (const one of this.#waiting) one.disconnect();
+    if (client) letGo(client);
+  }
+
+  async #connectPatient(): Promise<RedisClient> {
+    const client = await this.another("patient");
+    const duplicate: (...given: never[]) => RedisClient = client.duplicate.bind(client);
+    // The package makes these itself, and could not let go of them while Redis is away: they would keep the process alive.
+    const duplicateHeld = (...given: never[]): RedisClient => {
+      const another = duplicate(...given);
+      const disconnect = another.disconnect.bind(another);
+      another.disconnect = (isTemporary) => {
+        if (isTemporary) disconnect(isTemporary);
+        else letGo(another, disconnect);
+      };
+      this.#waiting.push(another);
+      return another;
+    };
+    return Object.assign(client, { duplicate: duplicateHeld });
   }
 }
 

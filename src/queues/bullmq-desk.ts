@@ -124,8 +124,9 @@ export class BullmqDesk {
     const closing = Promise.all([left, ...[...this.#workers.values()].map((worker) => worker.close())]);
     closing.catch(() => undefined);
     const outcome = await drained;
-    // What has ended is written down in Redis, as far as there is time.
-    if (outcome.left === 0) await within(Math.max(end - performance.now(), 0), closing).catch(() => undefined);
+    // What has ended is written down in Redis, as far as there is time, and Redis.
+    const patience = Math.min(end - performance.now(), this.#options.timeoutMs);
+    if (outcome.left === 0) await within(patience, closing).catch(() => undefined);
     return outcome;
   }
 

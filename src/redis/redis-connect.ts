@@ -44,6 +44,13 @@ export async function connect({ place, timeoutMs, manner, needing }: ConnectOpti
   return client;
 }
 
+/** Ends a connection for good, whatever it does at the moment; commands that wait in it fail. */
+export function letGo(client: RedisClient, disconnect: () => void = () => client.disconnect()): void {
+  // Between two attempts to connect there is nothing to break off, and the client would never say that it has ended.
+  if (client.status === "reconnecting") client.connect().catch(() => undefined);
+  disconnect();
+}
+
 /** What a prompt connection cannot answer it refuses at once: waiting and trying again is done in one place, by `RedisLink`. */
 function nodeSettings(manner: Manner, timeoutMs: number) {
   const common = {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
-import { connect, type Manner } from "./redis-connect.ts";
+import { connect, letGo, type Manner } from "./redis-connect.ts";
 import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
 import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
@@ -70,7 +70,7 @@ export class RedisLink {
   async close(): Promise<void> {
     this.#isClosed = true;
     const client = await this.#client?.catch(() => undefined);
-    client?.disconnect();
+    if (client) letGo(client);
   }
 
   assertOpen(): void {

@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
@@ -14,12 +14,12 @@ const program = fileURLToPath(new URL("dying-worker.ts", import.meta.url));
 
 /** A worker in a process of its own. */
 class DyingWorker {
-  readonly #child: ChildProcessByStdio<null, Readable, null>;
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
   readonly #lines: AsyncIterator<string>;
 
   constructor(options: BullmqQueuesOptions, how: "kill" | "hang") {
     const args = ["--conditions=troupe-source", program, JSON.stringify(options), how];
-    this.#child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+    this.#child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "inherit"] });
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   }
 
@@ -36,6 +36,14 @@ class DyingWorker {
     return words;
   }
 
+  /** With which code it ends when it is told to leave. */
+  async leave(): Promise<number | null> {
+    const ended = once(this.#child, "exit");
+    this.#child.stdin.end();
+    const [code] = (await ended) as [number | null];
+    return code;
+  }
+
   async end(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const ended = once(this.#child, "exit");
@@ -43,6 +51,16 @@ class DyingWorker {
     await ended;
   }
 }
+
+test.skipIf(!redisProgram).each(["there", "away"])("a worker that leaves while Redis is %s ends", async (where) => {
+  const server = await RedisServer.start({ isLogged: false });
+  const worker = new DyingWorker({ ...SHORT, url: server.url, timeoutMs: 1_000 }, "hang");
+  expect(await worker.says()).toBe("ready");
+  if (where === "away") await server.kill();
+  expect(await worker.leave()).toBe(0);
+  expect(await worker.lastWords()).toEqual(["left"]);
+  await server.stop();
+});
 
 describe.skipIf(!redisProgram)("a worker that dies", () => {
   let server: RedisServer;

@@ -1,5 +1,6 @@
 // A worker of a test, as a process of its own: it says what it begins, and does not outlive it. Arguments: the queues' options as
-// JSON, and what a job does to it: `kill` ends it as a crash would, `hang` lets it hang until somebody else ends it.
+// JSON, and what a job does to it: `kill` ends it as a crash would, `hang` lets it hang until somebody else ends it. When its
+// input ends it leaves, and nothing else ends it then.
 import { bullmqQueues, type BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
 import type { Job, JobOutcome } from "../../src/queues/index.ts";
 
@@ -18,3 +19,10 @@ await queues.work({
   onDead: async (job) => void process.stdout.write(`dead ${job.kind}\n`),
 });
 process.stdout.write("ready\n");
+process.stdin.once("end", () => {
+  queues
+    .drain({ timeoutMs: 500 })
+    .then(() => queues.close())
+    .then(() => process.stdout.write("left\n"), console.error);
+});
+process.stdin.resume();
