@@ -5,6 +5,7 @@ import { f15 } from "./faults/f15.ts";
 import { f17 } from "./faults/f17.ts";
 import { f18 } from "./faults/f18.ts";
 import { f19 } from "./faults/f19.ts";
+import { f1 } from "./faults/f1.ts";
 import { f2 } from "./faults/f2.ts";
 import { f3 } from "./faults/f3.ts";
 import { f4 } from "./faults/f4.ts";
@@ -26,6 +27,7 @@ import type { ChaosScenario } from "./scenario.ts";
 
 /** All that can be run by name, in the order of `all`. */
 export const scenarios: readonly ChaosScenario[] = [
+  f1,
   f2,
   f3,
   f4,

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { TroupeError, type TurnResult } from "../../src/index.ts";
 import { witnessViolations } from "../checks/witness-checks.ts";
-import { evidenceOf } from "../evidence.ts";
+import { journalViolations } from "../checks/journal-checks.ts";
+import { restViolations } from "../checks/rest-checks.ts";
+import { evidenceOf, type TreeEvidence } from "../evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { seededRandom } from "../seeded-random.ts";
@@ -16,7 +18,8 @@ const TURNS_A_KILL = 4;
 const LEASE_MS = 2_000;
 /** None runs on without an owner after so many leases. */
 const LEASES = 3;
-const LANES = 12;
+const LANES = 8;
+const WORKERS = 3;
 /** Between two deaths, in milliseconds. */
 const SHORTEST_GAP_MS = 300;
 const LONGEST_GAP_MS = 1_500;
@@ -41,7 +44,7 @@ interface Sent {
 export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosReport> {
   const { seed, short, folder, progress } = options;
   const kills = options.rounds ?? (short ? SHORT_KILLS : KILLS);
-  return await withWorkers(folder, { workers: 3, agents: 20, calls: 8, leaseMs: LEASE_MS }, async (stage) => {
+  return await withWorkers(folder, { workers: WORKERS, agents: 20, calls: 8, leaseMs: LEASE_MS }, async (stage) => {
     const random = seededRandom(seed);
     const sent: Sent[] = [];
     let begun = 0;
@@ -54,9 +57,11 @@ export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosRepo
     const killer = async (): Promise<void> => {
       while (stage.pool.kills.length < kills) {
         await delay(random.between(SHORTEST_GAP_MS, LONGEST_GAP_MS));
-        // Not faster than turns end, so that each death meets work.
-        if (sent.length >= (stage.pool.kills.length - 1) * TURNS_A_KILL) stage.pool.kill(random);
-        if (stage.pool.kills.length % 20 === 0) progress(`${stage.pool.kills.length}/${kills}: ${sent.length} turns`);
+        // Not faster than turns end and workers start, so that each death meets work, and others who take it over.
+        const isDue = sent.length >= (stage.pool.kills.length - 1) * TURNS_A_KILL;
+        if (!isDue || stage.pool.size < WORKERS || !stage.pool.kill(random)) continue;
+        const deaths = stage.pool.kills.length;
+        if (deaths % 20 === 0) progress(`${deaths}/${kills}: ${sent.length} turns`);
       }
     };
     await Promise.all([killer(), ...Array.from({ length: LANES }, lane)]);
@@ -86,8 +91,16 @@ async function runTurn({ client }: WorkersStage, agentId: string): Promise<Sent>
   }
 }
 
+/** A turn that was given up leaves calls that nobody finishes; all else is as it has to be. */
+function auditTree({ servers }: WorkersStage, tree: TreeEvidence): string[] {
+  const isGivenUp = tree.agents.some(({ entries }) =>
+    entries.some((entry) => entry.type === "turn.ended" && entry.outcome !== "completed"),
+  );
+  return isGivenUp ? [...restViolations(tree), ...tree.agents.flatMap(journalViolations)] : auditEnd(servers, tree);
+}
+
 async function report(stage: WorkersStage, sent: readonly Sent[], seed: number): Promise<ChaosReport> {
-  const { place, servers, pool } = stage;
+  const { place, pool } = stage;
   const trees = await evidenceOf(place);
   const agents = trees.flatMap((tree) => tree.agents);
   const lines = stage.witnessLines();
@@ -98,7 +111,7 @@ async function report(stage: WorkersStage, sent: readonly Sent[], seed: number):
     ...pool.faults,
     ...sent.flatMap(({ agentId, status, words }) => (status === "lost" ? [`${agentId}: ${words}`] : [])),
     ...sent.flatMap(({ agentId }) => (stored.has(agentId) ? [] : [`${agentId}: it is gone`])),
-    ...trees.flatMap((tree) => auditEnd(servers, tree)),
+    ...trees.flatMap((tree) => auditTree(stage, tree)),
     ...witnessViolations(agents, lines),
     ...late.map(
       ({ agentId, ms }) => `${agentId}: nobody had it for ${Math.round(ms ?? 0)} ms after its worker's death`,
@@ -111,6 +124,7 @@ async function report(stage: WorkersStage, sent: readonly Sent[], seed: number):
     {
       deaths: pool.kills.length,
       takenUpMs: summaryOf(recoveries.flatMap(({ ms }) => ms ?? [])),
+      locksLost: pool.locksLost,
       givenUp: givenUp.length,
       firstGivenUp: givenUp.slice(0, 3).map(({ agentId, words }) => `${agentId}: ${words}`),
       drainMs: pool.drains.map(({ milliseconds }) => milliseconds),

@@ -9,6 +9,9 @@ import type { WorkerLine, WorkerOrders } from "./worker.ts";
 const LIFE_MS = 3_600_000;
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
+/** What a worker says whose machine is too busy for it: its jobs may be run by another one too. */
+const busyWords = /has lost its lock while it ran|node --trace-warnings/;
+
 /** A worker that was killed. */
 export interface Kill {
   readonly pid: number;
@@ -18,6 +21,8 @@ export interface Kill {
 
 interface Living {
   pid: number | undefined;
+  /** It is up, or has ended before. */
+  readonly up: Promise<void>;
   readonly end: Promise<RunEnd>;
 }
 
@@ -26,6 +31,8 @@ export class WorkerPool {
   readonly kills: Kill[] = [];
   /** What processes that were not killed have said, or came to. */
   readonly faults: string[] = [];
+  /** How often a worker that lived was taken for dead. */
+  locksLost = 0;
   readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
   readonly #orders: (index: number) => WorkerOrders;
   readonly #living: Living[] = [];
@@ -42,11 +49,15 @@ export class WorkerPool {
     await Promise.all(Array.from({ length: count }, () => this.#launch()));
   }
 
+  /** How many are up. */
+  get size(): number {
+    return this.#living.filter(({ pid }) => pid !== undefined).length;
+  }
+
   /** Kills one of those that are up; false where none is. */
   kill(random: SeededRandom): boolean {
-    const up = this.#living.filter(({ pid }) => pid !== undefined);
-    if (up.length === 0) return false;
-    const victim = random.pick(up);
+    if (this.size === 0) return false;
+    const victim = random.pick(this.#living.filter(({ pid }) => pid !== undefined));
     const pid = victim.pid ?? 0;
     victim.pid = undefined;
     const at = steadyNow();
@@ -58,6 +69,7 @@ export class WorkerPool {
   /** SIGTERM to all: each has to leave by itself. */
   async drain(): Promise<void> {
     this.#isOver = true;
+    await Promise.all(this.#living.map(({ up }) => up));
     for (const { pid } of this.#living) if (pid !== undefined) signal(pid, "SIGTERM");
     const ends = await Promise.all(this.#living.map(({ end }) => end));
     for (const end of ends) {
@@ -73,6 +85,7 @@ export class WorkerPool {
     this.#started += 1;
     const living: Living = {
       pid: undefined,
+      up: isUp.promise,
       end: runProcess("workers/worker.ts", [JSON.stringify(orders)], {
         environment: { NODE_COMPILE_CACHE: compileCache },
         limitMs: LIFE_MS,
@@ -89,7 +102,10 @@ export class WorkerPool {
   }
 
   #onEnd(living: Living, { signal: by, exitCode, stderr }: RunEnd): void {
-    if (stderr !== "") this.faults.push(`a worker complained: ${stderr.slice(0, 600)}`);
+    const words = stderr.split("\n").filter((line) => line.trim() !== "");
+    this.locksLost += words.filter((line) => line.includes("has lost its lock")).length;
+    const complaints = words.filter((line) => !busyWords.test(line));
+    if (complaints.length > 0) this.faults.push(`a worker complained: ${complaints.join(" ").slice(0, 600)}`);
     if (this.#isOver) return;
     this.#living.splice(this.#living.indexOf(living), 1);
     if (by !== "SIGKILL") this.faults.push(`a worker ended by itself with exit code ${exitCode}, signal ${by}`);
