@@ -12,6 +12,7 @@ import {
   type Runtime,
   type RuntimeOptions,
   subagent,
+  textOf,
 } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
@@ -136,5 +137,84 @@ describe("a client and a worker", () => {
     await gate.reached();
     await agent.abort("enough");
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
+  });
+
+  it("a turn that waits for a queued tool holds nothing, and goes on with its result", async () => {
+    const gate = createGate<string>();
+    const browse = defineTool({
+      name: "browse",
+      description: "Looks at a page.",
+      parameters: z.object({}),
+      effect: "none",
+      queue: "browser",
+      execute: async (_args, { signal }) => await gate.pass(signal),
+    });
+    const model = scriptedModel(({ messages }) => {
+      const last = messages.at(-1);
+      return last?.role === "tool" ? `read: ${textOf(last.content)}` : calling("browse");
+    });
+    const agents = [defineAgent({ name: "one", model, tools: [browse] })];
+    const { join } = deployment();
+    const worker = await join({ agents, role: "worker" });
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await untilParked(worker);
+    expect((await worker.metrics()).parked).toBe(1);
+    gate.open("a page");
+    expect((await turn.result).text).toBe("read: a page");
+    await untilParked(worker);
+    expect((await worker.metrics()).toolJobs).toBeGreaterThan(0);
+  });
+
+  it("of two children that share a budget one waits for room in no memory, and both finish", async () => {
+    const gate = createGate<string>();
+    const child = defineAgent({
+      name: "child",
+      model: scriptedModel((_request, { signal }) => gate.pass(signal)),
+      maxOutputTokens: 500,
+    });
+    const ask = { name: "child", arguments: { input: "go" } };
+    const lead = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "both" : calling(ask, ask)));
+    const agents = [
+      defineAgent({
+        name: "lead",
+        model: lead,
+        tools: [subagent(child)],
+        maxOutputTokens: 300,
+        budget: { maxTokens: 1_400 },
+      }),
+    ];
+    const { join } = deployment();
+    const worker = await join({ agents, role: "worker", work: { agents: 1 } });
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("lead", { agentId: "a" });
+    await agent.start();
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    gate.open("told");
+    expect(await turn.result).toMatchObject({ status: "completed", text: "both" });
+    await untilParked(worker);
+  });
+});
+
+describe("what a role is refused", () => {
+  const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+
+  it.each([
+    [{ role: "boss" as "all" }, 'role is "boss"; it is "all", "client" or "worker"'],
+    [{ role: "worker" as const }, "stores that other processes share"],
+    [{ work: { agents: 0 } }, "work.agents is 0"],
+  ])("%j", async (options, message) => {
+    await expect(createRuntime({ agents, ...options })).rejects.toThrow(message);
+  });
+
+  it("a client keeps no agent in its memory, and does no work", async () => {
+    const { join, queues } = deployment();
+    const client = await join({ agents, role: "client" });
+    await expect(client.agent("one", { autoSave: false })).rejects.toThrow('take the role "all"');
+    await expect(join({ agents, role: "client", queues, work: { agents: 2 } })).rejects.toThrow("does no work");
   });
 });
