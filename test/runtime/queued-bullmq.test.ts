@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool, type Runtime, type RuntimeOptions } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
+import { toolTextsOf } from "../support/journal-probes.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+import { calling } from "../support/turn-probes.ts";
+
+describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await RedisServer.start();
+  });
+  afterAll(() => server.stop());
+
+  interface Process extends Partial<Pick<RuntimeOptions, "work" | "resolveAuth">> {
+    readonly name: string;
+  }
+
+  /** Processes on one Redis, in which the same tool says who runs it; those that are given work on its queue. */
+  async function processes(given: readonly Process[], auth?: "required"): Promise<Runtime[]> {
+    const prefix = ownPrefix();
+    const queuePrefix = ownQueuePrefix();
+    const opened = given.map(async ({ name, ...options }) => {
+      const browse = defineTool({
+        name: "browse",
+        description: "Browses.",
+        parameters: z.object({}),
+        queue: "browser",
+        effect: "none",
+        maxAttempts: 2,
+        ...(auth ? { auth } : {}),
+        execute: (_args, run) => {
+          if (run.attempt === 1 && !auth) throw new Error("the first never works");
+          return `${name} for ${run.actorId ?? "nobody"} with ${String(run.auth?.credentials !== undefined)}`;
+        },
+      });
+      const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "the end" : calling("browse")));
+      return await createRuntime({
+        agents: [defineAgent({ name: "worker", model, tools: [browse] })],
+        stores: storesOn(server, { prefix }),
+        queues: queuesOn(server, { prefix: queuePrefix }),
+        ...options,
+      });
+    });
+    return await Promise.all(opened);
+  }
+
+  async function played([owner, other]: readonly Runtime[]): Promise<readonly string[]> {
+    try {
+      if (!owner) throw new Error("a process is there");
+      const agent = await owner.agent("worker", { agentId: "worker-1" });
+      await agent.start();
+      const auth = { actorId: "ada", credentials: { token: "token-of-ada" } };
+      expect(await agent.executeTurn("go", { auth }).result).toMatchObject({ status: "completed", text: "the end" });
+      return await toolTextsOf(agent);
+    } finally {
+      await owner?.shutdown();
+      await other?.shutdown();
+    }
+  }
+
+  it("another process runs the call, and its second attempt", async () => {
+    const runtimes = await processes([{ name: "owner", work: { queues: {} } }, { name: "other" }]);
+    expect(await played(runtimes)).toEqual(["other for ada with false"]);
+  });
+
+  it("credentials do not travel: the worker resolves its own, or the tool is not run", async () => {
+    const owner = { name: "owner", work: { queues: {} } };
+    const none = await processes([owner, { name: "other" }], "required");
+    expect((await played(none))[0]).toMatch(
+      /was not run: it needs credentials, and the worker of its queue "browser" has none/,
+    );
+    const resolveAuth: RuntimeOptions["resolveAuth"] = ({ actorId }) => ({ actorId, credentials: { token: "fresh" } });
+    const both = await processes([owner, { name: "other", resolveAuth }], "required");
+    expect(await played(both)).toEqual(["other for ada with true"]);
+  });
+});
