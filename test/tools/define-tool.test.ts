@@ -87,6 +87,15 @@ describe("what is refused", () => {
     ["no execute", { execute: undefined }, /execute must be a function, not undefined/],
     ["a reconcile that is no function", { reconcile: "yes" }, /reconcile must be a function, not string/],
     ["parameters that are no schema", { parameters: { type: "object" } }, /zod 4 schema, or a string/],
+    ["the queue of the agents", { queue: "wake" }, /queue is "wake", which is that of the agents; give.*another name/],
+    ["a queue that is no name", { queue: "a b" }, /queue "a b" .*is not a valid id: use 1 to 128 characters/],
+    ["a priority without a queue", { priority: 1 }, /priority is given, but.*say queue as well/],
+    ["a priority out of range", { queue: "q", priority: -1 }, /priority is -1; use a whole number from 0 to 1,000,000/],
+    [
+      "a concurrency beside a queue",
+      { queue: "q", concurrency: 2 },
+      /said where the queue is worked on.*concurrency: 2/,
+    ],
     ["a zod schema that is no object", { parameters: z.string() }, /must describe an object.*"string"/],
     [
       "a zod schema that JSON cannot say",
