@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseJson } from "../base/index.ts";
+import { createId, parseJson } from "../base/index.ts";
 import type { BullmqConnection } from "./bullmq-connection.ts";
 import type { BullmqPlaces } from "./bullmq-places.ts";
 import type { CancelOutcome, DeadCause } from "./ports.ts";
@@ -19,6 +19,18 @@ return 2`;
 const NOTE = `
 if redis.call("EXISTS", KEYS[1]) == 1 then redis.call("HSET", KEYS[1], ARGV[1], ARGV[2]) end
 return 0`;
+
+/**
+ * Gives a dead letter that was refused another id, so that the job can be added: of that one nobody was told.
+ * KEYS: the job, what it is called then, the dead letters. ARGV: its id, the other id.
+ */
+const SET_ASIDE = `
+local at = redis.call("ZSCORE", KEYS[3], ARGV[1])
+if not at or string.sub(redis.call("HGET", KEYS[1], "failedReason") or "", 1, 8) ~= "refused:" then return 0 end
+redis.call("RENAME", KEYS[1], KEYS[2])
+redis.call("ZREM", KEYS[3], ARGV[1])
+redis.call("ZADD", KEYS[3], at, ARGV[2])
+return 1`;
 
 const LONGEST_REASON = 500;
 
@@ -56,6 +68,12 @@ export class BullmqMarks {
       // One that a worker has taken up in between cannot be removed any more, and is marked the next time.
       if (await this.#places.remove(queue, jobId)) return "removed";
     }
+  }
+
+  async setAsideRefused(queue: string, jobId: string): Promise<void> {
+    const aside = `${jobId}/${createId("refused")}`;
+    const keys = [jobId, aside, "failed"].map((part) => this.#places.keyOf(queue, part));
+    await this.#connection.run((client) => client.eval(SET_ASIDE, keys.length, ...keys, jobId, aside));
   }
 
   async noteCause(queue: string, jobId: string, cause: DeadCause): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Job as BullJob, Worker } from "bullmq";
 import { backoffDelay } from "../base/index.ts";
+import { UnsupportedError } from "../errors/index.ts";
 import type { BullmqConnection } from "./bullmq-connection.ts";
 import { faultOf, translated } from "./bullmq-errors.ts";
 import type { BullmqMarks } from "./bullmq-marks.ts";
@@ -34,7 +35,8 @@ type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
  * What takes the jobs of one queue and runs them here.
  * Owns: what becomes of a job in Redis. Does not own: running it, and when to leave.
  * 1. A dead letter is written after the agent was told of it; when the process dies between, it is told again.
- * 2. A job that has lost its lock and is taken up here while it still runs here, or has just ended here, is not begun again.
+ * 2. A job of a later version comes back, for a worker that knows it; what is refused is not run and nobody is told of it.
+ * 3. A job that has lost its lock and is taken up here while it still runs here, or has just ended here, is not begun again.
  */
 export class BullmqWorker {
   readonly work: QueueWork;
@@ -117,13 +119,18 @@ export class BullmqWorker {
   }
 
   async #handle(job: BullJob<Envelope>, token: string): Promise<void> {
-    const { options, running, marks } = this.#around;
+    const { options, running, marks, onFault } = this.#around;
     const { queue } = this.work;
     const { id = "", stalledCounter: deaths } = job;
     const opened = open(queue, id, job.data, options.signer);
-    if ("refused" in opened) {
+    if ("later" in opened && job.attemptsMade + 1 < MAX_TRIES) {
+      onFault(new UnsupportedError(`a job of queue "${queue}" is left to another worker: ${opened.later}`));
+      throw new Error(opened.later);
+    }
+    if (!("job" in opened)) {
       this.refused += 1;
-      throw this.#dead({ code: "refused", message: opened.refused, deaths });
+      const message = "later" in opened ? opened.later : opened.refused;
+      throw this.#dead({ code: "refused", message, deaths });
     }
     const isFirst = job.attemptsStarted <= 1;
     const { cancelled, cause } = isFirst

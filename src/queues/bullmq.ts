@@ -38,7 +38,9 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
       const job = checkedTool(toolJob);
       const { priority, delayMs } = checkedAdd(addOptions);
       const data = seal(queue, job, checked.signer);
-      await places.add(queue, data, { jobId: toolJobIdOf(job), priority, delay: delayMs });
+      const jobId = toolJobIdOf(job);
+      await marks.setAsideRefused(queue, jobId);
+      await places.add(queue, data, { jobId, priority, delay: delayMs });
     },
 
     async cancel(queue, key, reason) {

@@ -7,6 +7,8 @@ const VERSION = 1;
 /** Of a job as it is stored, in characters; ids are shorter by far. */
 const MAX_CHARACTERS = 8_192;
 
+const laterSchema = z.looseObject({ version: z.number().int().gt(VERSION) });
+
 const envelopeSchema = z.strictObject({
   version: z.literal(VERSION),
   job: z.unknown(),
@@ -16,7 +18,8 @@ const envelopeSchema = z.strictObject({
 /** A job as it lies in a queue that others can write to. */
 export type Envelope = z.infer<typeof envelopeSchema>;
 
-export type Opened = { readonly job: Job } | { readonly refused: string };
+/** `later`: it is for processes of a later version of this package. */
+export type Opened = { readonly job: Job } | { readonly refused: string } | { readonly later: string };
 
 /** What is signed: a job is good in the queue that it was made for, and in no other. */
 function signedPart(queue: string, job: unknown): unknown {
@@ -38,6 +41,8 @@ export function seal(queue: string, job: Job, signer: Signer | undefined): Envel
  */
 export function open(queue: string, jobId: string, stored: unknown, signer: Signer | undefined): Opened {
   if (!isBounded(stored)) return { refused: `it is longer than ${MAX_CHARACTERS} characters` };
+  const later = laterSchema.safeParse(stored);
+  if (later.success) return { later: `it is of version ${later.data.version}; this process knows ${VERSION}` };
   const envelope = envelopeSchema.safeParse(stored);
   if (!envelope.success) return { refused: `it is no job of this version (${issueOf(envelope.error)})` };
   const fault = signer && faultOf(queue, envelope.data, signer);

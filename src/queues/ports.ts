@@ -131,7 +131,7 @@ export interface DrainOutcome {
  * 1. Of one agent at most one wake runs and one waits. A wake that is asked for while one runs is run after it, whatever
  *    becomes of the first.
  * 2. A tool job is known by its agent, call and attempt. Added while it waits or runs or is a dead letter, nothing changes;
- *    added when it has ended, it runs again: whoever runs it knows what was done.
+ *    added when it has ended, or was refused, it runs again: whoever runs it knows what was done.
  * 3. A job runs at least once, and not twice at a time unless its worker was not heard of for `lockMs`.
  * 4. A job that its worker did not survive is repeated at most once; one with `isRepeatable: false` is not repeated.
  * 5. Whatever does not end well becomes a dead letter, after `onDead` was told; nothing is dropped in silence.

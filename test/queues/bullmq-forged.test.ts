@@ -94,6 +94,39 @@ describe.skipIf(!redisProgram)("a job that somebody else wrote to Redis", () => 
     expect(await outcome(3)).toEqual(allRefused(...messages));
   });
 
+  test("does not bar the genuine one that is added again", async () => {
+    const job = toolJob({ callId: "wanted" });
+    const jobId = toolJobIdOf(job);
+    await forger.add("job", { version: 1, job: { kind: "tool", ...job } }, { jobId });
+    expect(await outcome(1)).toEqual(allRefused("it is not signed"));
+    await queues.add("web", job);
+    await recorder.until(({ ended }) => ended.length === 2);
+    await countsOf(queues, "web", ({ active }) => active === 0);
+    expect(recorder.begun.map(({ job: ran }) => ran.kind === "tool" && ran.callId)).toEqual(["genuine", "wanted"]);
+    expect(await queues.deadLetters("web")).toMatchObject([{ job: null, cause: { code: "refused" } }]);
+  });
+
+  test("by a later version waits for a worker that knows it", async () => {
+    const faults: string[] = [];
+    const tried = Promise.withResolvers<void>();
+    const onFault = ({ message }: Error): void => {
+      faults.push(message);
+      tried.resolve();
+    };
+    await queues.work({ ...recorder.options(async () => "done"), onFault });
+    const job = toolJob({ callId: "newer" });
+    const jobId = toolJobIdOf(job);
+    await forger.add("job", { version: 2, job, how: "nobody knows yet" }, { jobId, attempts: 20, backoff: 60_000 });
+    await tried.promise;
+    expect(faults).toEqual([
+      'a job of queue "web" is left to another worker: it is of version 2; this process knows 1',
+    ]);
+    const waits = await countsOf(queues, "web", ({ delayed, active }) => delayed === 1 && active === 0);
+    expect(waits).toMatchObject({ dead: 0, refused: 0 });
+    expect(await queues.cancel("web", job, "no more")).toBe("removed");
+    expect({ begun: recorder.begun, dead: recorder.dead }).toEqual({ begun: [], dead: [] });
+  });
+
   test("is refused in the end, and holds nobody up, when it cannot even be read", async () => {
     for (const field of ["data", "opts"]) {
       const job = await forger.add("job", {}, { jobId: `broken-${field}` });

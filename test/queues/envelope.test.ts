@@ -38,13 +38,19 @@ describe("a sealed job", () => {
     ["unsigned", "web", id, { signature: undefined }, "it is not signed"],
     ["signed with an unknown key", "web", id, { signature: { keyId: "x", mac: "00" } }, "key that is not known"],
     ["cut short", "web", id, { signature: { keyId: first.id, mac: "00" } }, "its signature does not fit"],
-    ["of another version", "web", id, { version: 2 }, "no job of this version (version:"],
+    ["of no version", "web", id, { version: 0 }, "no job of this version (version:"],
     ["with something beside it", "web", id, { more: 1 }, "no job of this version"],
     ["longer than any job", "web", id, { job: "x".repeat(10_000) }, "longer than 8192 characters"],
   ])("is refused %s", (_how, queue, jobId, change, why) => {
     const signer = createSigner([first]);
     const sealed = stored({ ...seal("web", job, signer), ...change });
     expect(open(queue, jobId, sealed, signer)).toEqual({ refused: expect.stringContaining(why) });
+  });
+
+  test("of a later version is left to those who know it, whatever it holds", () => {
+    const sealed = stored({ version: 3, more: { of: "it" } });
+    const later = "it is of version 3; this process knows 1";
+    expect(open("web", id, sealed, createSigner([first]))).toEqual({ later });
   });
 
   test("is refused, signed or not, when it does not fit the schema", () => {
