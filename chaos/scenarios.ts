@@ -1,5 +1,9 @@
 import { budgets } from "./faults/budgets.ts";
 import { children } from "./faults/children.ts";
+import { f10 } from "./faults/f10.ts";
+import { f11 } from "./faults/f11.ts";
+import { f12 } from "./faults/f12.ts";
+import { many } from "./faults/many.ts";
 import { f13 } from "./faults/f13.ts";
 import { f15 } from "./faults/f15.ts";
 import { f17 } from "./faults/f17.ts";
@@ -37,6 +41,9 @@ export const scenarios: readonly ChaosScenario[] = [
   f8,
   f9,
   budgets,
+  f10,
+  f11,
+  f12,
   f13,
   f15,
   f17,
@@ -50,6 +57,7 @@ export const scenarios: readonly ChaosScenario[] = [
   f31,
   nine,
   children,
+  many,
   fight,
   job,
 ];

@@ -16,9 +16,20 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
   hand: [["charge"]],
   // One call, no tool.
   talker: [],
+  // Those whose tools are the end of their worker.
+  dies: [["die"]],
+  "dies-once": [["dieOnce"]],
+  "dies-here": [["dieHere"]],
+  stops: [["stop"]],
 };
 
-const subagents: ReadonlySet<string> = new Set(["helper", "scribe", "hand"]);
+/** `crowd:N` asks for N talkers at once. */
+function planOf(model: string): readonly Round[] | undefined {
+  const [, count] = /^crowd:(\d+)$/.exec(model) ?? [];
+  return count === undefined ? plans[model] : [Array.from({ length: Number(count) }, () => "talker")];
+}
+
+const subagents: ReadonlySet<string> = new Set(["helper", "scribe", "hand", "talker"]);
 /** The user's message begins with it; what follows names the conversation. */
 export const taskPrefix = "TASK ";
 /** A call made by a hook or a tool begins with it; what follows names the run that asks. */
@@ -100,7 +111,7 @@ function textIn(content: unknown): string {
 /** The same answer for the same conversation: a model without whims. */
 export function answerTo({ model, task, step, told }: ModelCallLine): ServerReply {
   if (step === 0) return { text: `noted ${task}` };
-  const plan = plans[model];
+  const plan = planOf(model);
   if (!plan) return { status: 404, errorBody: { error: { message: `there is no model "${model}"` } } };
   const round = plan[step - 1];
   if (!round) return { text: `DONE ${task}: ${told.map(({ text }) => text).join("; ")}` };

@@ -31,6 +31,8 @@ export class WorkerPool {
   readonly kills: Kill[] = [];
   /** What processes that were not killed have said, or came to. */
   readonly faults: string[] = [];
+  /** Workers that were ended by SIGKILL, whoever sent it. */
+  deaths = 0;
   /** How often a worker that lived was taken for dead. */
   locksLost = 0;
   readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
@@ -47,6 +49,11 @@ export class WorkerPool {
   /** Resolves when as many as asked for are up. */
   async start(count: number): Promise<void> {
     await Promise.all(Array.from({ length: count }, () => this.#launch()));
+  }
+
+  /** Resolves when every worker that was started is up. */
+  async allUp(): Promise<void> {
+    await Promise.all(this.#living.map(({ up }) => up));
   }
 
   /** How many are up. */
@@ -69,7 +76,7 @@ export class WorkerPool {
   /** SIGTERM to all: each has to leave by itself. */
   async drain(): Promise<void> {
     this.#isOver = true;
-    await Promise.all(this.#living.map(({ up }) => up));
+    await this.allUp();
     for (const { pid } of this.#living) if (pid !== undefined) signal(pid, "SIGTERM");
     const ends = await Promise.all(this.#living.map(({ end }) => end));
     for (const end of ends) {
@@ -106,6 +113,7 @@ export class WorkerPool {
     this.locksLost += words.filter((line) => line.includes("has lost its lock")).length;
     const complaints = words.filter((line) => !busyWords.test(line));
     if (complaints.length > 0) this.faults.push(`a worker complained: ${complaints.join(" ").slice(0, 600)}`);
+    if (by === "SIGKILL") this.deaths += 1;
     if (this.#isOver) return;
     this.#living.splice(this.#living.indexOf(living), 1);
     if (by !== "SIGKILL") this.faults.push(`a worker ended by itself with exit code ${exitCode}, signal ${by}`);

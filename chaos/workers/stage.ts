@@ -20,6 +20,8 @@ export interface StageSize {
   readonly leaseMs: number;
   /** Whether workers note what the stores answer them. Default true. */
   readonly isWitnessed?: boolean | undefined;
+  /** Children that the crowd has. */
+  readonly crowd?: number | undefined;
 }
 
 /** Worker processes on a Redis of their own, and a client in this process that runs nothing. */
@@ -41,17 +43,28 @@ export async function withWorkers<Found>(
   run: (stage: WorkersStage) => Promise<Found>,
 ): Promise<Found> {
   mkdirSync(folder, { recursive: true });
-  const { leaseMs, agents, calls, isWitnessed = true } = size;
+  const { leaseMs, agents, calls, isWitnessed = true, crowd } = size;
   return await withServers(folder, (servers) =>
     withRedis({}, async (server) => {
       const place = redisPlace(server.url, "workers:");
       const [ledger, model] = [servers.ledger.address, servers.model.address];
       const pool = new WorkerPool((index) => {
         const witness = isWitnessed ? join(folder, `witness-${index}.jsonl`) : null;
-        return { store: place, queues: place, ledger, model, leaseMs, agents, calls, witness, drainMs: DRAIN_MS };
+        return {
+          store: place,
+          queues: place,
+          ledger,
+          model,
+          leaseMs,
+          agents,
+          calls,
+          witness,
+          drainMs: DRAIN_MS,
+          crowd,
+        };
       });
       const client = await createRuntime({
-        agents: queuedTeam(ledger, model),
+        agents: queuedTeam(ledger, model, crowd),
         stores: storesAt(place),
         queues: queuesAt(place, leaseMs),
         role: "client",

@@ -15,8 +15,11 @@ export const TOOL_QUEUE = "ledger";
 
 const budget = { maxSteps: 12, maxTokens: 2_000_000, maxCost: 100 };
 
-/** A foreman and a hand, whose tools but one are run by whoever works on the queue; and one who only talks. */
-export function queuedTeam(ledgerOrigin: string, baseURL: string): AgentDefinition[] {
+/**
+ * A foreman and a hand, whose tools but one are run by whoever works on the queue; one who only talks, and a crowd of those;
+ * and some whose tools end or stop the process that runs them.
+ */
+export function queuedTeam(ledgerOrigin: string, baseURL: string, crowdSize = 10): AgentDefinition[] {
   const ledger = ledgerAt(ledgerOrigin);
   const common = (name: string) => ({
     name,
@@ -26,13 +29,14 @@ export function queuedTeam(ledgerOrigin: string, baseURL: string): AgentDefiniti
     price,
     maxModelAttempts: 5,
   });
-  const declared = (name: string, effect: EffectClass) => ({
+  const declared = (name: string, effect: EffectClass, deed?: () => void) => ({
     name,
     description: `A tool of class ${effect} whose effects the ledger counts.`,
     parameters: z.object({ note: z.string() }),
     effect,
     execute: async (_args: unknown, run: { readonly idempotencyKey: string; readonly signal: AbortSignal }) => {
       const { receipt } = await ledger.attempt({ key: run.idempotencyKey, tool: name, effect }, run.signal);
+      deed?.();
       return `ok ${receipt}`;
     },
   });
@@ -47,7 +51,25 @@ export function queuedTeam(ledgerOrigin: string, baseURL: string): AgentDefiniti
       return receipt === null ? { done: false } : { done: true, result: `ok ${receipt}` };
     },
   });
+  const die = (): void => void process.kill(process.pid, "SIGKILL");
+  const stop = (): void => void process.kill(process.pid, "SIGSTOP");
+  const poisoners = [
+    defineAgent({ ...common("dies"), tools: [defineTool({ ...declared("die", "keyed", die), queue: TOOL_QUEUE })] }),
+    defineAgent({
+      ...common("dies-once"),
+      tools: [defineTool({ ...declared("dieOnce", "once", die), queue: TOOL_QUEUE })],
+    }),
+    defineAgent({ ...common("dies-here"), tools: [defineTool(declared("dieHere", "keyed", die))] }),
+    defineAgent({ ...common("stops"), tools: [defineTool({ ...declared("stop", "keyed", stop), queue: TOOL_QUEUE })] }),
+  ];
+  const talker = defineAgent(common("talker"));
+  const crowd = defineAgent({
+    ...common(`crowd:${crowdSize}`),
+    name: "crowd",
+    budget: {},
+    tools: [subagent(talker, { budget, policy: { maxChildren: crowdSize, maxConcurrent: crowdSize } })],
+  });
   const hand = defineAgent({ ...common("hand"), tools: [charge] });
   const foreman = defineAgent({ ...common("foreman"), tools: [look, charge, send, book, subagent(hand, { budget })] });
-  return [foreman, defineAgent(common("talker"))];
+  return [foreman, talker, crowd, ...poisoners];
 }

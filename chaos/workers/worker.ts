@@ -22,6 +22,7 @@ const ordersSchema = z.object({
   /** Where it writes what the stores have answered; null: nowhere. */
   witness: z.string().nullable(),
   drainMs: z.int().positive(),
+  crowd: z.int().positive().optional(),
 });
 export type WorkerOrders = z.infer<typeof ordersSchema>;
 
@@ -38,7 +39,7 @@ const orders = ordersSchema.parse(JSON.parse(process.argv[2] ?? "{}"));
 const { store, witness, leaseMs, agents, calls } = orders;
 const plain = storesAt(store);
 const runtime = await createRuntime({
-  agents: queuedTeam(orders.ledger, orders.model),
+  agents: queuedTeam(orders.ledger, orders.model, orders.crowd),
   stores: witness === null ? plain : witnessed(plain, witness),
   queues: queuesAt(orders.queues, leaseMs),
   role: "worker",
