@@ -3,6 +3,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix } from "../support/redis-stores.ts";
+import { askingAgents, paidIn } from "./asking-agents.ts";
 import { allotment, answer, type CliProcess, question, startCli, workFolder } from "./cli-process.ts";
 import { stampsIn, workingAgents } from "./working-agents.ts";
 
@@ -19,7 +20,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout: 120_000 }, () 
   });
   afterAll(() => server.stop());
   beforeEach(() => {
-    folder = workFolder({ ...workingAgents, ...allotment });
+    folder = workFolder({ ...workingAgents, ...askingAgents, ...allotment });
     store = ["--redis", server.url, "--prefix", ownPrefix()];
   });
   afterEach(async () => {
@@ -132,6 +133,42 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout: 120_000 }, () 
     const resumed = await start(["resume", "office", "--quiet"]).ended;
     expect(resumed.code, resumed.stderr).toBe(0);
     expect(resumed.stdout).toBe(`${stamped}\n`);
+    expect(new Set(stampsIn(folder.path).map(({ pid }) => pid))).toEqual(new Set([process.pid]));
+  });
+
+  test("what a turn on them asks is decided from anywhere, and they carry it on", async () => {
+    const { process } = await worker(["--agents", "till.mjs"]);
+    const asked = await start(["run", "till.mjs", "pay Ann 5", "--agent-id", "till"]).ended;
+    expect(asked.code, asked.stderr).toBe(4);
+    expect(asked.stdout).toContain("Waits for somebody: 1 open request.");
+    const approved = await start(["approve", "--by", "anna"]).ended;
+    expect(approved.code, approved.stderr).toBe(0);
+    await vi.waitUntil(() => paidIn(folder.path).length > 0, { timeout: 30_000 });
+    const again = await start(["resume", "till", "--quiet"]).ended;
+    expect(again.stdout).toBe("paid 5 to Ann\n");
+    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+    expect((await start(["run", "till.mjs", "pay Bo 6", "--agent-id", "till"]).ended).code).toBe(4);
+    const aborted = await start(["abort", "till"]).ended;
+    expect(aborted.stdout).toMatch(
+      /^Aborted: till\.\n(Nobody ran it just then: a worker takes it up|Process \d+ runs it)/,
+    );
+    const ended = async () => (await start(["list"]).ended).stdout.includes(" finished ");
+    await vi.waitUntil(ended, { timeout: 30_000 });
+    process.signal("SIGTERM");
+    expect((await process.ended).code).toBe(0);
+  });
+
+  test("Ctrl-C in the client pauses a turn on them, and resume goes on with it there", async () => {
+    const { process } = await worker(office, { STAMP_MS: "1500" });
+    const client = start([...run, "--agent-id", "office"]);
+    await firstAtWork();
+    client.signal("SIGINT");
+    const paused = await client.ended;
+    expect(paused.code, paused.stderr).toBe(130);
+    expect(paused.stdout).toMatch(/^Paused\. Go on with: .* resume office --redis /m);
+    const resumed = await start(["resume", "office", "--quiet"]).ended;
+    const { code, stdout, stderr } = resumed;
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `${stamped}\n`, stderr: "" });
     expect(new Set(stampsIn(folder.path).map(({ pid }) => pid))).toEqual(new Set([process.pid]));
   });
 

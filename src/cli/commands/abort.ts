@@ -6,6 +6,7 @@ import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts"
 import { type Owner, ownerOf } from "../job/owner.ts";
 import { findAgent } from "../job/roots.ts";
 import { userName } from "../job/user-name.ts";
+import { wakeWorkers } from "../job/wake-workers.ts";
 
 export interface AbortOptions extends StoreOptions {
   readonly reason?: string | undefined;
@@ -33,8 +34,10 @@ export async function abortCommand(context: CliContext, text: string, options: A
       const resume = commandLine(invocation, "resume", [agentId, ...place.words]);
       out(`${outcome?.type === "unchanged" ? "Already aborted" : "Aborted"}: ${agentId}.`);
       const owner = await ownerOf(stores, key);
-      out(heardText(owner, resume));
-      if (owner === undefined) place.remarks.forEach(out);
+      const posted = outcome?.type === "marked" ? outcome.posted : [];
+      const isWoken = owner === undefined && (await wakeWorkers(place, [agentId, ...posted]));
+      out(isWoken ? "Nobody ran it just then: a worker takes it up and ends its turn." : heardText(owner, resume));
+      if (owner === undefined && !isWoken) place.remarks.forEach(out);
     }
     return exitCodes.success;
   });
