@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { array, assert, asyncProperty, constantFrom, nat, record } from "fast-check";
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, type EffectClass } from "../../src/index.ts";
@@ -10,9 +10,9 @@ import { calling } from "../support/turn-probes.ts";
 const CALLS = 3;
 
 /** Give one out, give it out twice at the same time, give it up, or tell its agent twice at the same time. */
-const moveArbitrary = fc.record({
-  act: fc.constantFrom("give", "give", "give", "double", "giveUp", "race"),
-  index: fc.nat({ max: 20 }),
+const moveArbitrary = record({
+  act: constantFrom("give", "give", "give", "double", "giveUp", "race"),
+  index: nat({ max: 20 }),
 });
 type Move = { readonly act: string; readonly index: number };
 
@@ -26,8 +26,8 @@ async function make(queues: UnrulyQueues, { act, index }: Move): Promise<void> {
 it.each(["once", "keyed"] as const)(
   "F13: a %s call has one result, whatever is doubled, late or given up",
   async (effect) => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(moveArbitrary, { maxLength: 12 }), async (moves) => {
+    await assert(
+      asyncProperty(array(moveArbitrary, { maxLength: 12 }), async (moves) => {
         await playOnce(effect, moves);
       }),
       { numRuns: 40 },
