@@ -8,6 +8,22 @@ import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling } from "../support/turn-probes.ts";
 
+const resolveAuth: RuntimeOptions["resolveAuth"] = ({ actorId }) => ({ actorId, credentials: { token: "fresh" } });
+
+async function played([owner, other]: readonly Runtime[]): Promise<readonly string[]> {
+  try {
+    if (!owner) throw new Error("a process is there");
+    const agent = await owner.agent("worker", { agentId: "worker-1" });
+    await agent.start();
+    const auth = { actorId: "ada", credentials: { token: "token-of-ada" } };
+    expect(await agent.executeTurn("go", { auth }).result).toMatchObject({ status: "completed", text: "the end" });
+    return await toolTextsOf(agent);
+  } finally {
+    await owner?.shutdown();
+    await other?.shutdown();
+  }
+}
+
 describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
   let server: RedisServer;
   beforeAll(async () => {
@@ -48,20 +64,6 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
     return await Promise.all(opened);
   }
 
-  async function played([owner, other]: readonly Runtime[]): Promise<readonly string[]> {
-    try {
-      if (!owner) throw new Error("a process is there");
-      const agent = await owner.agent("worker", { agentId: "worker-1" });
-      await agent.start();
-      const auth = { actorId: "ada", credentials: { token: "token-of-ada" } };
-      expect(await agent.executeTurn("go", { auth }).result).toMatchObject({ status: "completed", text: "the end" });
-      return await toolTextsOf(agent);
-    } finally {
-      await owner?.shutdown();
-      await other?.shutdown();
-    }
-  }
-
   it("another process runs the call, and its second attempt", async () => {
     const runtimes = await processes([{ name: "owner", work: { queues: {} } }, { name: "other" }]);
     expect(await played(runtimes)).toEqual(["other for ada with false"]);
@@ -73,7 +75,6 @@ describe.runIf(redisProgram)("queued tools on Redis and BullMQ", () => {
     expect((await played(none))[0]).toMatch(
       /was not run: it needs credentials, and the worker of its queue "browser" has none/,
     );
-    const resolveAuth: RuntimeOptions["resolveAuth"] = ({ actorId }) => ({ actorId, credentials: { token: "fresh" } });
     const both = await processes([owner, { name: "other", resolveAuth }], "required");
     expect(await played(both)).toEqual(["other for ada with true"]);
   });

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { createDeferred } from "../../src/base/index.ts";
 import { type Agent, defineAgent, defineTool, type EffectClass, type Turn } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { elapse, entriesOfType, orderFault, toolTextsOf } from "../support/journal-probes.ts";
+import { elapse, orderFault, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 

@@ -16,27 +16,27 @@ import { calling, eventsOfTurn } from "../support/turn-probes.ts";
 const nothing = z.object({});
 type Options = Partial<ToolDefinition<typeof nothing>> & { execute(args: object, run: RunContext): unknown };
 
-describeRuntimes("what a queued tool knows of its run", (stage) => {
-  function workerWith(options: Options): AgentDefinition {
-    const tool = defineTool({
-      name: "browse",
-      description: "Browses.",
-      parameters: nothing,
-      queue: "browser",
-      effect: "none",
-      ...options,
-    });
-    const note = defineTool({
-      name: "note",
-      description: "Notes.",
-      parameters: nothing,
-      effect: "none",
-      execute: () => "noted",
-    });
-    const model = scriptedModel([calling("note"), calling("browse"), "the end"]);
-    return defineAgent({ name: "worker", model, tools: [tool, note] });
-  }
+function workerWith(options: Options): AgentDefinition {
+  const tool = defineTool({
+    name: "browse",
+    description: "Browses.",
+    parameters: nothing,
+    queue: "browser",
+    effect: "none",
+    ...options,
+  });
+  const note = defineTool({
+    name: "note",
+    description: "Notes.",
+    parameters: nothing,
+    effect: "none",
+    execute: () => "noted",
+  });
+  const model = scriptedModel([calling("note"), calling("browse"), "the end"]);
+  return defineAgent({ name: "worker", model, tools: [tool, note] });
+}
 
+describeRuntimes("what a queued tool knows of its run", (stage) => {
   async function agentOf(agents: AgentDefinition[], options: Partial<Pick<RuntimeOptions, "resolveAuth">> = {}) {
     const runtime = await stage().open({ agents, random: () => 0.5, ...options });
     const agent = await runtime.agent("worker", { agentId: "worker-1" });
