@@ -43,6 +43,9 @@ const plan: TurnPlan = {
 /** The same where hooks look at each result. */
 const reviewed: TurnPlan = { ...plan, hooks: [{ hook: "afterEachTool", deeds: ["nothing"], loops: 2 }] };
 
+/** A turn is played once for every hit of a place: on Redis, on a busy machine, that takes more than a minute. In milliseconds. */
+const SWEEP_MS = 240_000;
+
 describeRuntimes(
   "an interrupt",
   (stage) => {
@@ -56,24 +59,28 @@ describeRuntimes(
       "tool.result",
       "generate.intent",
       "request.opened",
-    ] satisfies Place[])("H10, F22, F23: at every hit of %s leaves each call one result", async (place) => {
-      const look = stage().look();
-      let played = 0;
-      for (const [kind, base] of Object.entries({ plan, reviewed })) {
-        for (const action of ["abort", "supersede", "pause", "pauseNow", "kill"] satisfies Action[]) {
-          for (let hit = 1; ; hit += 1) {
-            const tally = emptyTally();
-            const agentId = `${kind}-${action}-${hit}`;
-            const struck = { ...base, strikes: [{ place, hit, action }] };
-            const faults = await new RandomPlay(stage(), look, struck, { agentId, tally }).play();
-            expect({ place, hit, action, kind, faults }).toMatchObject({ faults: [] });
-            if (tally.acted[action] === undefined) break;
-            played += 1;
+    ] satisfies Place[])(
+      "H10, F22, F23: at every hit of %s leaves each call one result",
+      async (place) => {
+        const look = stage().look();
+        let played = 0;
+        for (const [kind, base] of Object.entries({ plan, reviewed })) {
+          for (const action of ["abort", "supersede", "pause", "pauseNow", "kill"] satisfies Action[]) {
+            for (let hit = 1; ; hit += 1) {
+              const tally = emptyTally();
+              const agentId = `${kind}-${action}-${hit}`;
+              const struck = { ...base, strikes: [{ place, hit, action }] };
+              const faults = await new RandomPlay(stage(), look, struck, { agentId, tally }).play();
+              expect({ place, hit, action, kind, faults }).toMatchObject({ faults: [] });
+              if (tally.acted[action] === undefined) break;
+              played += 1;
+            }
           }
         }
-      }
-      expect(played).toBeGreaterThan(5);
-    });
+        expect(played).toBeGreaterThan(5);
+      },
+      SWEEP_MS,
+    );
   },
   ["memory"],
 );
