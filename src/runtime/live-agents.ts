@@ -1,5 +1,5 @@
 import { LeaseLostError } from "../errors/index.ts";
-import { type AgentKey, type EntryOf, type InboxItem, keyText, type Timer } from "../state/index.ts";
+import { type AgentKey, type EntryOf, type InboxItem, keyText } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import { Activation } from "./activation.ts";
 import { Attendance, type Attended } from "./attendance.ts";

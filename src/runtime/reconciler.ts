@@ -55,7 +55,7 @@ export class Reconciler {
     this.#cancel = clock.setDelay(Math.ceil(leaseMs / 2), () => {
       this.look()
         .catch((error: unknown) => {
-          if (!this.#isClosed) process.emitWarning(`agents that nobody attends to could not be looked for: ${error}`);
+          if (!this.#isClosed) process.emitWarning(`agents left behind could not be looked for: ${String(error)}`);
         })
         .finally(() => this.start());
     });

@@ -146,8 +146,14 @@ export class RuntimeCore implements TurnSource {
 
   /** Gives what lives here to others within the time, then shuts down. */
   drain(timeoutMs: number): Promise<DrainReport> {
-    this.#drained ??= this.work.drain(timeoutMs).finally(() => this.shutdown());
+    this.#drained ??= this.#drain(timeoutMs);
     return this.#drained;
+  }
+
+  async #drain(timeoutMs: number): Promise<DrainReport> {
+    const report = await this.work.drain(timeoutMs);
+    await this.shutdown();
+    return report;
   }
 
   async #close(): Promise<void> {
@@ -175,8 +181,6 @@ export class RuntimeCore implements TurnSource {
   notify(agentIds: readonly string[]): void {
     this.live.notify(agentIds);
   }
-
-  // ——— turns ———
 
   async end(turnId: string): Promise<TurnResult> {
     this.closed.throwIfAborted();
@@ -228,8 +232,6 @@ export class RuntimeCore implements TurnSource {
     const turnId = activation.openTurnId;
     if (turnId !== null) this.#turns.rested({ status: "waiting", turnId, reason: "paused" });
   }
-
-  // ——— what comes from outside ———
 
   /** Another process wrote, or may have while nobody told us: it may have posted to agents that live here, or ended a turn that is awaited here. */
   #onForeignWrite(writes: ForeignWrites): void {

@@ -118,12 +118,15 @@ export class TurnWatch {
     const waiting = this.#waiting(turnId);
     const requests = await requestsAtRest(stores, tenant, turnId);
     if (requests) return this.#settle({ status: "waiting", turnId, reason: "request", requests }, waiting);
-    const key = { tenant, agentId: agentOfTurn(turnId) };
-    const record = await stores.readAgent(key);
-    if (record?.status !== "paused" || record.openTurnId !== turnId) return;
-    // Who was told to go on is not at rest, though nobody may have heard it yet.
-    const told = (await stores.inbox(key)).findLast(({ kind }) => kind === "pause" || kind === "resume");
-    if (told?.kind !== "resume") this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
+    const isPaused = async (): Promise<boolean> => {
+      const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
+      return record?.status === "paused" && record.openTurnId === turnId;
+    };
+    if (!(await isPaused())) return;
+    // Who was told to go on is not at rest, though nobody may have heard it yet; or somebody has just heard it.
+    const items = await stores.inbox({ tenant, agentId: agentOfTurn(turnId) });
+    if (items.findLast(({ kind }) => kind === "pause" || kind === "resume")?.kind === "resume") return;
+    if (await isPaused()) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
   }
 
   #watch(turnId: string, look: Promise<unknown>): void {

@@ -1,3 +1,4 @@
+import { createDeferred } from "../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../errors/index.ts";
 import type { DeadCause, JobOutcome, JobRun, WakeJob } from "../queues/index.ts";
 import type { AgentKey } from "../state/index.ts";
@@ -76,17 +77,18 @@ async function takenUp({ stores, live }: WakePlace, key: AgentKey): Promise<Acti
 
 async function untilRest({ live }: WakePlace, activation: Activation, run: JobRun): Promise<Rest | "left"> {
   const { leaving, signal } = run;
-  let onLeaving = (): void => undefined;
-  const left = new Promise<"left">((resolve, reject) => {
-    onLeaving = () => {
-      live.departures.leaveAtSafePoint(activation, signal).then(() => resolve("left"), reject);
-    };
-    leaving.addEventListener("abort", onLeaving, { once: true });
-    if (leaving.aborted) onLeaving();
-  });
+  const left = createDeferred<"left">();
+  const onLeaving = (): void => {
+    live.departures.leaveAtSafePoint(activation, signal).then(
+      () => left.resolve("left"),
+      (error: unknown) => left.reject(error),
+    );
+  };
+  leaving.addEventListener("abort", onLeaving, { once: true });
+  if (leaving.aborted) onLeaving();
   try {
-    const rest = await Promise.race([live.parking.rest(activation), left]);
-    return leaving.aborted ? await left : rest;
+    const rest = await Promise.race([live.parking.rest(activation), left.promise]);
+    return leaving.aborted ? await left.promise : rest;
   } finally {
     leaving.removeEventListener("abort", onLeaving);
   }
