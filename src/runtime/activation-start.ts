@@ -1,6 +1,6 @@
 import type { Snapshot } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
-import type { AgentKey, AgentRecord, Entry, Message } from "../state/index.ts";
+import type { AgentKey, AgentRecord, Entry, InboxItem, Message } from "../state/index.ts";
 
 /** What a live agent begins with: its lease, and what recovery made of its journal. */
 export interface ActivationStart {
@@ -16,4 +16,6 @@ export interface ActivationStart {
   /** Entries of the open turn; empty when none is open. */
   readonly turnEntries: readonly Entry[];
   readonly history: readonly Message[];
+  /** Aborts that came while nobody had the agent: they count before anything of its open turn is begun. */
+  readonly aborts: readonly InboxItem[];
 }

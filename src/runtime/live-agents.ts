@@ -149,6 +149,7 @@ export class LiveAgents implements Attended {
     this.#options.onActivated(activation);
     activation.start();
     carryOn(activation);
+    for (const item of start.aborts) this.take(activation, item);
     try {
       await this.intake(activation);
     } finally {

@@ -36,7 +36,9 @@ export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<Activ
     if (fold.turn) await auth.resume(record, fold.turn);
     const snapshot = seq === 0 ? undefined : fold.toSnapshot();
     const turnEntries = fold.turn ? fold.turnEntries : [];
-    return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history };
+    const isAborted = record.abort !== null && record.abort.turnId === record.openTurnId;
+    const aborts = isAborted ? (await stores.inbox(key)).filter(({ kind }) => kind === "abort") : [];
+    return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
   } catch (error) {
     // Also while something waits in its inbox: that is for whoever can run it.
     await stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
