@@ -10,7 +10,7 @@ const LIFE_MS = 3_600_000;
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
 /** What a worker says whose machine is too busy for it: its jobs may be run by another one too. */
-const busyWords = /has lost its lock while it ran|node --trace-warnings/;
+const busyWords = /has lost its lock while it ran|met an error \(Error\)|node --trace-warnings/;
 
 /** A worker that was killed. */
 export interface Kill {
