@@ -16,7 +16,9 @@ export class BullmqCanary {
   readonly #places: BullmqPlaces;
   readonly #name = `~canary-${createId()}`;
   readonly #flying = new Map<string, Deferred<void>>();
-  #cage: Promise<{ readonly worker: Worker; readonly queue: Queue }> | undefined;
+  #cage: Promise<Queue> | undefined;
+  /** There before the cage is: Redis may be away, or let nobody in. */
+  #worker: Worker | undefined;
 
   constructor(connection: BullmqConnection, places: BullmqPlaces) {
     this.#connection = connection;
@@ -38,16 +40,16 @@ export class BullmqCanary {
   }
 
   async close(): Promise<void> {
-    const cage = await this.#cage?.catch(() => undefined);
-    if (!cage) return;
-    await cage.worker.close();
-    await cage.queue.obliterate({ force: true });
-    await cage.queue.close();
+    // At once: a worker that does not know that it is to end would ask for a new connection for ever.
+    await this.#worker?.close();
+    const queue = await this.#cage?.catch(() => undefined);
+    await queue?.obliterate({ force: true });
+    await queue?.close();
   }
 
   async #flight(id: string, landed: Deferred<void>): Promise<void> {
     this.#cage ??= this.#build();
-    const { queue } = await this.#cage.catch((error: unknown) => {
+    const queue = await this.#cage.catch((error: unknown) => {
       this.#cage = undefined;
       throw error;
     });
@@ -58,16 +60,23 @@ export class BullmqCanary {
     }
   }
 
-  async #build(): Promise<{ readonly worker: Worker; readonly queue: Queue }> {
+  async #build(): Promise<Queue> {
     const { Queue, Worker } = await this.#connection.package();
     const connection = await this.#connection.patient();
     const options = { connection, prefix: this.#places.prefixOf(this.#name) };
     const queue = new Queue(this.#name, { ...options, streams: { events: { maxLen: 10 } } });
     const land = async ({ id = "" }: { id?: string | undefined }): Promise<void> => this.#flying.get(id)?.resolve();
     const worker = new Worker(this.#name, land, { ...options, runRetryDelay: 1_000 });
+    this.#worker = worker;
     queue.on("error", () => undefined);
     worker.on("error", () => undefined);
-    await worker.waitUntilReady();
-    return { worker, queue };
+    try {
+      await worker.waitUntilReady();
+    } catch (error) {
+      // The next flight has a cage of its own.
+      worker.close(true).catch(() => undefined);
+      throw error;
+    }
+    return queue;
   }
 }
