@@ -50,6 +50,8 @@ export const studies: readonly ListedStudy[] = [
     load: async () => (await import("./redis-reserve-settle.ts")).redisReserveSettle,
     lacks: lacksRedis,
   },
+  { name: "workers", load: async () => (await import("./workers.ts")).workers, lacks: lacksRedis },
+  { name: "workers-latency", load: async () => (await import("./workers.ts")).workersLatency, lacks: lacksRedis },
   { name: "idle-10000", load: async () => (await import("./idle.ts")).idle },
   { name: "cold-start", load: async () => (await import("./cold-start.ts")).coldStart },
 ];

@@ -21,7 +21,8 @@ const HANGS_MS = 60_000;
 /** The same for the same conversation: one call of what the last message names, then an end. */
 export function soakAnswer(body: WireRequestBody, gone: AbortSignal): ServerReply {
   const begin = body.messages.findLastIndex(({ role }) => role === "user");
-  const kind = String(body.messages[begin]?.content ?? "");
+  const content = body.messages[begin]?.content;
+  const kind = typeof content === "string" ? content : "";
   const isOver = body.messages.length > begin + 1;
   const delayUntil = delay(Math.random() * SLOWEST_MS);
   if (kind === "abort")

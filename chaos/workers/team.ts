@@ -15,6 +15,9 @@ export const TOOL_QUEUE = "ledger";
 
 const budget = { maxSteps: 12, maxTokens: 2_000_000, maxCost: 100 };
 
+const die = (): void => void process.kill(process.pid, "SIGKILL");
+const stop = (): void => void process.kill(process.pid, "SIGSTOP");
+
 /**
  * A foreman and a hand, whose tools but one are run by whoever works on the queue; one who only talks, and a crowd of those;
  * and some whose tools end or stop the process that runs them.
@@ -51,8 +54,6 @@ export function queuedTeam(ledgerOrigin: string, baseURL: string, crowdSize = 10
       return receipt === null ? { done: false } : { done: true, result: `ok ${receipt}` };
     },
   });
-  const die = (): void => void process.kill(process.pid, "SIGKILL");
-  const stop = (): void => void process.kill(process.pid, "SIGSTOP");
   const poisoners = [
     defineAgent({ ...common("dies"), tools: [defineTool({ ...declared("die", "keyed", die), queue: TOOL_QUEUE })] }),
     defineAgent({
