@@ -16,7 +16,7 @@ export interface BullmqQueuesOptions extends RedisPlaceOptions {
    */
   readonly secrets?: readonly SigningKey[] | undefined;
   /**
-   * How long a worker that is not heard of is still believed to run its jobs, in milliseconds: 30,000 by default. A Redis that
+   * How long a worker that is not heard of is still believed to run its jobs, in milliseconds: 15,000 by default. A Redis that
    * is away for longer makes running jobs run twice.
    */
   readonly lockMs?: number | undefined;
@@ -64,7 +64,7 @@ export function checkedOptions(options: BullmqQueuesOptions): CheckedOptions {
     clock,
     redact: options.redact ?? redactKnown(),
     timeoutMs: whole("timeoutMs", options.timeoutMs, 5_000, 1),
-    lockMs: whole("lockMs", options.lockMs, 30_000, 100),
+    lockMs: whole("lockMs", options.lockMs, 15_000, 100),
     deathCheckMs: whole("deathCheckMs", options.deathCheckMs, 5_000, 50),
     cancelCheckMs: whole("cancelCheckMs", options.cancelCheckMs, 250, 10),
     graceMs: whole("graceMs", options.graceMs, DEFAULT_GRACE_MS, 0),

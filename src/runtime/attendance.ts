@@ -8,7 +8,6 @@ export interface Attended {
   readonly tenant: string;
   readonly isLeaving: boolean;
   readonly isClosing: boolean;
-  get(key: AgentKey): Activation | undefined;
   isShutDown(key: AgentKey): boolean;
   activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined>;
   present(key: AgentKey): Promise<Activation | undefined>;
@@ -49,7 +48,9 @@ export class Attendance {
   /** Takes the agent up here, unless it lives here or elsewhere; false then. */
   async rescue(agentId: string): Promise<boolean> {
     const key = this.#keyOf(agentId);
-    if (this.#agents.get(key) || this.#agents.isShutDown(key)) return false;
+    if (this.#agents.isShutDown(key)) return false;
+    // An attempt that is under way was made before, and may have met an owner that has gone since.
+    if (await this.#agents.present(key)) return false;
     try {
       await this.#takeUp(key);
       return true;

@@ -129,7 +129,7 @@ export class JournalWriter implements CommitSource {
   }
 
   clearTimer(timerId: string): void {
-    this.#pending.clearedTimers.push(timerId);
+    this.#pending.clearTimer(timerId);
     this.#committer.schedule(this);
   }
 

@@ -12,7 +12,7 @@ export class PendingBatch {
   readonly spawns: SpawnOrder[] = [];
   readonly posts: Post[] = [];
   readonly acknowledged: string[] = [];
-  readonly timers: Timer[] = [];
+  timers: Timer[] = [];
   readonly clearedTimers: string[] = [];
   wake: WakeOrder | undefined;
   readonly requests: AgentRequest[] = [];
@@ -35,8 +35,14 @@ export class PendingBatch {
     if (parts.requests) this.requests.push(...parts.requests);
     if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
     if (parts.timers) this.timers.push(...parts.timers);
-    if (parts.clearedTimers) this.clearedTimers.push(...parts.clearedTimers);
+    for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
     this.wake ??= parts.wake;
+  }
+
+  /** Also one that this batch sets: a batch clears before it sets. */
+  clearTimer(timerId: string): void {
+    this.clearedTimers.push(timerId);
+    this.timers = this.timers.filter(({ id }) => id !== timerId);
   }
 
   toBatch(key: AgentKey, epoch: number, expectedSeq: number): Batch {

@@ -14,6 +14,7 @@ export interface WakePlace {
   readonly tenant: string;
   readonly processId: string;
   readonly clock: { now(): number };
+  readonly definitions: ReadonlyMap<string, unknown>;
   readonly live: {
     readonly isLeaving: boolean;
     readonly isClosing: boolean;
@@ -94,13 +95,18 @@ async function untilRest({ live }: WakePlace, activation: Activation, run: JobRu
   }
 }
 
-/** Tells an agent that it ended its workers too often: its turn is stopped, and nothing of it is tried again. */
-export async function onDeadWake(place: WakePlace, { agentId }: WakeJob, cause: DeadCause): Promise<void> {
-  const { stores, clock, tenant } = place;
-  if (cause.code !== "worker_died" && cause.code !== "failed") return;
+/**
+ * Tells an agent that it ended its workers too often, or could not be carried on: its turn is stopped, and nothing of it is
+ * tried again. One whose definition is not known here keeps its turn: a worker that knows it may yet be started.
+ */
+export async function onDeadWake(place: WakePlace, job: WakeJob, cause: DeadCause): Promise<void> {
+  const { stores, clock, tenant, definitions } = place;
+  const { agentId } = job;
+  if (job.tenant !== tenant || (cause.code !== "worker_died" && cause.code !== "failed")) return;
   const key = { tenant, agentId };
   const record = await stores.readAgent(key);
   if (!record || record.openTurnId === null) return;
+  if (cause.code === "failed" && !definitions.has(record.definition.name)) return;
   const reason = `the turn was given up: ${cause.message}`;
   const command = { turnId: record.openTurnId, by: "runtime", reason, stopReason: "error" } as const;
   const outcome = await stores.abort(key, command, clock.now());

@@ -1,4 +1,5 @@
 import { type Clock, createDeferred } from "../base/index.ts";
+import { type AgentKey, rootOf } from "../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../queues/index.ts";
 import type { DrainReport } from "./drain-options.ts";
 import { Reconciler } from "./reconciler.ts";
@@ -38,9 +39,20 @@ export class WorkDesk {
       clock,
       processId,
       leaseMs,
-      isAttended: (key) => place.live.get(key) !== undefined || place.live.isShutDown(key),
+      isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
       attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.attendance.rescue(key.agentId)),
     });
+  }
+
+  /**
+   * Whether an agent that is left behind is for this process to see to. Where work is not handed over, only those of trees
+   * that it works on: a process that runs one job does not begin another's, which somebody may have left on purpose.
+   */
+  #concerns(key: AgentKey): boolean {
+    const { live, part } = this.#place;
+    if (live.get(key) !== undefined) return false;
+    const root = rootOf(key.agentId);
+    return part.isDistributed || live.all().some(({ identity }) => identity.rootAgentId === root);
   }
 
   get counted() {

@@ -63,8 +63,8 @@ export function checkWaits(options: WaitOptions, refuse: Refuse): void {
 /** Options that have the calls run by whoever works on a queue, as they were given. */
 export interface QueueChoice {
   readonly queue?: unknown;
-  readonly priority?: unknown;
-  readonly concurrency?: unknown;
+  readonly priority?: number | undefined;
+  readonly concurrency?: number | undefined;
 }
 
 /** In it agents wait to be taken up. */

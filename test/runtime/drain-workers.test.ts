@@ -17,6 +17,26 @@ async function until(isTrue: () => boolean | Promise<boolean>, what: string): Pr
 
 const liveIn = async (runtime: Runtime): Promise<number> => (await runtime.metrics()).liveAgents;
 
+/** An agent that makes three steps, each of which passes a gate, and tells how often it was asked in each. */
+function stepping() {
+  const gate = createGate<string>();
+  const asked: number[] = [];
+  const tool = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: z.object({}),
+    effect: "none",
+    execute: () => "seen",
+  });
+  const model = scriptedModel(async ({ messages }, { signal }) => {
+    const step = messages.filter(({ role }) => role === "tool").length;
+    asked.push(step);
+    if (step === 1) await gate.pass(signal);
+    return step < 2 ? calling("look") : "done";
+  });
+  return { gate, asked, agents: [defineAgent({ name: "one", model, tools: [tool] })] };
+}
+
 describe.skipIf(!redisProgram)("workers on one Redis", () => {
   let server: RedisServer;
   let deployment: Deployment;
@@ -28,26 +48,6 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     deployment = new Deployment(server);
   });
   afterEach(() => deployment.close());
-
-  /** An agent that makes three steps, each of which passes a gate, and tells how often it was asked in each. */
-  function stepping() {
-    const gate = createGate<string>();
-    const asked: number[] = [];
-    const tool = defineTool({
-      name: "look",
-      description: "Looks.",
-      parameters: z.object({}),
-      effect: "none",
-      execute: () => "seen",
-    });
-    const model = scriptedModel(async ({ messages }, { signal }) => {
-      const step = messages.filter(({ role }) => role === "tool").length;
-      asked.push(step);
-      if (step === 1) await gate.pass(signal);
-      return step < 2 ? calling("look") : "done";
-    });
-    return { gate, asked, agents: [defineAgent({ name: "one", model, tools: [tool] })] };
-  }
 
   it("one that is drained mid-turn waits for its model call, and another goes on: no call is lost or made twice", async () => {
     const { gate, asked, agents } = stepping();
