@@ -19,7 +19,8 @@ import { takeReport } from "./take-report.ts";
 export function takeItem(activation: Activation, item: InboxItem): boolean {
   switch (item.kind) {
     case "turn":
-      if (!beginTurn(activation, item)) return false;
+      // One that has ended is not begun again, whoever tells of it.
+      if (item.number > activation.owned.turnCount && !beginTurn(activation, item)) return false;
       break;
     case "child.ended":
       takeChildEnded(activation, item);
