@@ -9,8 +9,10 @@ import type { WorkerLine, WorkerOrders } from "./worker.ts";
 const LIFE_MS = 3_600_000;
 const compileCache = join(tmpdir(), "troupe-chaos-compiled");
 
-/** What a worker says whose machine is too busy for it: its jobs may be run by another one too. */
-const busyWords = /has lost its lock while it ran|met an error \(Error\)|node --trace-warnings/;
+/** A worker whose machine is too busy for it is taken for dead; it says so of each job that another one may run too. */
+const lostLock = /LeaseLostError: job "([^"]+)" of queue "[^"]+" has lost its lock/;
+/** Node's hint below its first warning. */
+const hint = "node --trace-warnings";
 
 /** A worker that was killed. */
 export interface Kill {
@@ -33,7 +35,7 @@ export class WorkerPool {
   readonly faults: string[] = [];
   /** Workers that were ended by SIGKILL, whoever sent it. */
   deaths = 0;
-  /** How often a worker that lived was taken for dead. */
+  /** Jobs of workers that lived and were taken for dead. */
   locksLost = 0;
   readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
   readonly #orders: (index: number) => WorkerOrders;
@@ -110,8 +112,8 @@ export class WorkerPool {
 
   #onEnd(living: Living, { signal: by, exitCode, stderr }: RunEnd): void {
     const words = stderr.split("\n").filter((line) => line.trim() !== "");
-    this.locksLost += words.filter((line) => line.includes("has lost its lock")).length;
-    const complaints = words.filter((line) => !busyWords.test(line));
+    this.locksLost += new Set(words.flatMap((line) => lostLock.exec(line)?.[1] ?? [])).size;
+    const complaints = words.filter((line) => !lostLock.test(line) && !line.includes(hint));
     if (complaints.length > 0) this.faults.push(`a worker complained: ${complaints.join(" ").slice(0, 600)}`);
     if (by === "SIGKILL") this.deaths += 1;
     if (this.#isOver) return;

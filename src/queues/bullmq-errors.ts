@@ -1,8 +1,15 @@
-import { InvariantError, StoreUnavailableError, TroupeError } from "../errors/index.ts";
+import { InvariantError, LeaseLostError, TroupeError } from "../errors/index.ts";
 import { hasAnswered, networkCode, translated as translatedFor } from "../redis/index.ts";
 
 /** As errors name what sends the commands. */
 export const QUEUES = "the queues";
+
+/**
+ * Numbers with which the package answers whoever writes down what became of a job that is not its own any more: the job is
+ * gone, since another worker has ended it; its lock is; it does not count as running; the lock is another's.
+ */
+const lostJobCodes: readonly unknown[] = [-1, -2, -3, -6];
+const LONGEST_TEXT = 500;
 
 /** An error of Redis, the connection or the queue package in this package's own words. */
 export function translated(error: unknown): TroupeError {
@@ -11,16 +18,32 @@ export function translated(error: unknown): TroupeError {
   return new InvariantError(`the queues failed: ${known instanceof Error ? known.name : typeof known}`);
 }
 
-/** What a worker complains of while it goes on. */
-export function faultOf(queue: string, error: unknown): TroupeError {
-  if (error instanceof Error && /\block\b/i.test(error.message)) {
-    return new StoreUnavailableError(
-      `a job of queue "${queue}" has lost its lock while it ran; it may be run by another worker too`,
+/** What a worker complains of while it goes on. `redact` takes secrets out of what is not known here, and told as it is. */
+export function faultOf(queue: string, error: unknown, redact: (text: string) => string): TroupeError {
+  const jobId = lostJobOf(error);
+  if (jobId !== undefined) {
+    return new LeaseLostError(
+      `job "${jobId}" of queue "${queue}" has lost its lock while it ran, since its worker was not heard of in time; ` +
+        "another worker may run it too, or has ended it",
+      { details: { queue, jobId } },
     );
   }
   const isOfConnection = hasAnswered(error) || networkCode(error) !== undefined;
   if (isOfConnection || (error instanceof Error && /connection/i.test(error.message))) return translated(error);
   return new InvariantError(
-    `a worker of queue "${queue}" met an error (${error instanceof Error ? error.name : typeof error})`,
+    `a worker of queue "${queue}" met an error: ${redact(textOf(error)).slice(0, LONGEST_TEXT)}`,
   );
+}
+
+/** The job that a worker complains to have lost; undefined where it complains of something else. */
+function lostJobOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const [, unrenewed] = /^could not renew lock for job (.+)$/s.exec(error.message) ?? [];
+  if (unrenewed !== undefined) return unrenewed;
+  if (!("code" in error && lostJobCodes.includes(error.code))) return undefined;
+  return /\bjob (\S+?)\.?(?:\s|$)/i.exec(error.message)?.[1] ?? "?";
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${typeof error}`;
 }

@@ -82,7 +82,7 @@ export class BullmqWorker {
     this.#around = around;
     this.#package = bullmq;
     this.#worker = create((job, token = "") => this.#take(job, token));
-    this.#worker.on("error", (error) => around.onFault(faultOf(work.queue, error)));
+    this.#worker.on("error", (error) => around.onFault(faultOf(work.queue, error, around.options.redact)));
     this.#worker.on("stalled", (jobId) => this.#noteDeath(jobId));
   }
 

@@ -33,6 +33,13 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
       await places.add(WAKE_QUEUE, data, { jobId: createId("wake"), deduplication });
     },
 
+    async awaited(agents) {
+      return await marks.areFresh(
+        WAKE_QUEUE,
+        agents.map((agent) => wakeKeyOf(checkedWake(agent, undefined))),
+      );
+    },
+
     async add(queue, toolJob, addOptions = {}) {
       checkQueueName(queue);
       const job = checkedTool(toolJob);

@@ -94,6 +94,12 @@ export class LocalQueue {
     else this.#enter(added);
   }
 
+  /** It waits, and was never begun. */
+  isFresh(id: string): boolean {
+    const known = this.#jobs.get(id);
+    return known?.state === "waiting" && known.tries === 0;
+  }
+
   cancel(id: string, reason: string): CancelOutcome {
     const known = this.#jobs.get(id);
     if (!known) return "unknown";

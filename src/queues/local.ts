@@ -62,6 +62,10 @@ export function localQueues(options: LocalQueuesOptions = {}): Queues {
       queueOf(WAKE_QUEUE).add(wakeKeyOf(job), job, { priority: 0, delayMs: 0, isFollowed: true });
     },
 
+    async awaited(agents) {
+      return agents.map((agent) => queues.get(WAKE_QUEUE)?.isFresh(wakeKeyOf(checkedWake(agent, undefined))) === true);
+    },
+
     async add(queue, toolJob, addOptions = {}) {
       assertOpen();
       checkQueueName(queue);

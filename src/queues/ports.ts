@@ -143,6 +143,11 @@ export interface Queues {
 
   /** Has some worker take the agent up. */
   wake(agent: AgentKey, trace?: TraceHeaders): Promise<void>;
+  /**
+   * Of each of these agents, whether a wake of it waits that nobody has begun yet: whoever has room takes the agent up. One
+   * that runs, or waits for its next try, does not count.
+   */
+  awaited(agents: readonly AgentKey[]): Promise<boolean[]>;
   add(queue: string, job: Omit<ToolJob, "kind">, options?: AddOptions): Promise<void>;
   /** Takes a job away that waits, or asks whoever runs it to stop; no dead letter comes of it, and nobody else is told. */
   cancel(queue: string, job: ToolJobKey, reason: string): Promise<CancelOutcome>;

@@ -16,6 +16,8 @@ export interface ReconcilerOptions {
   readonly leaseMs: number;
   /** Whether the agent lives here, or is not to be brought back by this process. */
   readonly isAttended: (key: AgentKey) => boolean;
+  /** Of each agent, whether somebody was told of it already and takes it up when there is room. */
+  readonly areAwaited: (keys: readonly AgentKey[]) => Promise<readonly boolean[]>;
   /** Has the agent taken up, here or elsewhere. */
   readonly attend: (key: AgentKey) => Promise<unknown>;
 }
@@ -32,6 +34,7 @@ interface Found {
  * Invariants
  * 1. It looks twice in the time of a lease: what was left behind is found at the latest half a lease after it can be taken up.
  * 2. One that nobody can take up does not keep anybody busy: it is tried again after pauses that double.
+ * 3. One whose wake only waits for room is not left behind, however long that takes.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -73,13 +76,20 @@ export class Reconciler {
     for (let after: string | undefined; ; ) {
       const query = { processId, leaseMs, limit: PAGE, after };
       const page = await stores.unattended(tenant, query, clock.elapsed());
-      const left = page.filter((key) => !isAttended(key));
-      for (const key of left) seen.add(keyText(key));
+      const lonely = page.filter((key) => !isAttended(key));
+      for (const key of lonely) seen.add(keyText(key));
+      const left = await this.#leftBehind(lonely);
       await Promise.all(left.map((key) => this.#attend(key)));
       after = page.at(-1)?.agentId;
       if (page.length < PAGE || after === undefined || this.#isClosed) break;
     }
     for (const text of this.#found.keys()) if (!seen.has(text)) this.#found.delete(text);
+  }
+
+  async #leftBehind(lonely: readonly AgentKey[]): Promise<readonly AgentKey[]> {
+    if (lonely.length === 0) return lonely;
+    const awaited = await this.#options.areAwaited(lonely);
+    return lonely.filter((_key, at) => awaited[at] !== true);
   }
 
   async #attend(key: AgentKey): Promise<void> {

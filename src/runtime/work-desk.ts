@@ -40,6 +40,8 @@ export class WorkDesk {
       processId,
       leaseMs,
       isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
+      // Where work is not handed over a wake is nobody's business.
+      areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
       attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.attendance.rescue(key.agentId)),
     });
   }

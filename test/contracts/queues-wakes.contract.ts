@@ -64,6 +64,30 @@ export function wakesContract(subject: () => QueuesSubject): void {
     expect(await queues.deadLetters("wake")).toHaveLength(1);
   });
 
+  test("who waits for a first run is known: not who was never woken, who runs, or who waits for the next try", async () => {
+    const { client, soon } = subject();
+    const [asks, works] = [client(), client()];
+    const other = { ...agent, agentId: "desk-8" };
+    expect(await asks.awaited([])).toEqual([]);
+    expect(await asks.awaited([agent, other])).toEqual([false, false]);
+    await asks.wake(agent);
+    expect(await asks.awaited([other, agent])).toEqual([false, true]);
+    expect(await works.awaited([agent])).toEqual([true]);
+    const first = createDeferred();
+    const recorder = new Recorder();
+    await works.work(
+      recorder.options(async () => {
+        await first.promise;
+        throw new StoreUnavailableError("away");
+      }),
+    );
+    await soon(recorder.until(({ begun }) => begun.length === 1));
+    expect(await asks.awaited([agent])).toEqual([false]);
+    first.resolve();
+    await countsOf(asks, "wake", ({ delayed }) => delayed === 1);
+    expect(await asks.awaited([agent])).toEqual([false]);
+  });
+
   test("one that waits for its next try is run at once when it is asked for", async () => {
     const { client, soon, now } = subject();
     const queues = client();

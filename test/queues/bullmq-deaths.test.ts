@@ -4,6 +4,7 @@ import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { TroupeError } from "../../src/errors/index.ts";
 import type { BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
 import type { Queues } from "../../src/queues/index.ts";
 import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
@@ -194,7 +195,9 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     async (how) => {
       const recorder = new Recorder();
       const work = Promise.withResolvers<void>();
-      await queues.work(recorder.options(() => work.promise));
+      const faults: TroupeError[] = [];
+      const onFault = (fault: TroupeError): void => void faults.push(fault);
+      await queues.work({ ...recorder.options(() => work.promise), onFault });
       await queues.add("web", toolJob({ isRepeatable: false }));
       await recorder.until(({ begun }) => begun.length === 1);
       const redis = server.client();
@@ -206,6 +209,7 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
       work.resolve();
       await countsOf(queues, "web", ({ active, waiting }) => active + waiting === 0);
       expect({ begun: recorder.begun.length, dead: recorder.dead }).toEqual({ begun: 1, dead: [] });
+      expect([...new Set(faults.map(({ code }) => code))]).toEqual(["lease_lost"]);
       // Another job it is when it is added again.
       await queues.add("web", toolJob({ isRepeatable: false }));
       await recorder.until(({ ended }) => ended.length === 2);

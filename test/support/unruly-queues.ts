@@ -43,6 +43,10 @@ export class UnrulyQueues implements Queues {
 
   async wake(): Promise<void> {}
 
+  async awaited(agents: readonly unknown[]): Promise<boolean[]> {
+    return agents.map(() => false);
+  }
+
   async names(): Promise<string[]> {
     return [];
   }

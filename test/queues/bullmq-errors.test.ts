@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { faultOf } from "../../src/queues/bullmq-errors.ts";
+
+const asIs = (text: string): string => text;
+const jobId = "call.default/desk-7/desk-7%231%3A1%3A0/1";
+
+/** As the package makes them: its number says what is wrong. */
+function answered(code: number, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+test.each([
+  new Error(`could not renew lock for job ${jobId}`),
+  answered(-1, `Missing key for job ${jobId}. moveToFinished`),
+  answered(-2, `Missing lock for job ${jobId}. moveToFinished`),
+  answered(-3, `Job ${jobId} is not in the active state. moveToFinished`),
+  answered(-6, `Lock mismatch for job ${jobId}. Cmd moveToFinished from active`),
+])("a job that is not the worker's any more: %s", (error) => {
+  expect(faultOf("web", error, asIs)).toMatchObject({
+    code: "lease_lost",
+    details: { queue: "web", jobId },
+    message: expect.stringContaining(`job "${jobId}" of queue "web" has lost its lock while it ran`),
+  });
+});
+
+test("what is not known is told as it is, without secrets, and not at length", () => {
+  const error = new RangeError(`s3cret is out of range ${"x".repeat(10_000)}`);
+  const fault = faultOf("web", error, (text) => text.replaceAll("s3cret", "***"));
+  expect(fault.code).toBe("invariant");
+  expect(fault.message).toMatch(/^a worker of queue "web" met an error: RangeError: \*\*\* is out of range x+$/);
+  expect(fault.message.length).toBeLessThan(600);
+  expect(faultOf("web", "thrown", asIs).message).toBe('a worker of queue "web" met an error: it threw string');
+});
+
+test("a connection that broke is no fault of a job, nor is a job that has the word in its id", () => {
+  const broken = Object.assign(new Error("connect ECONNREFUSED 127.0.0.1:1"), { code: "ECONNREFUSED" });
+  expect(faultOf("web", broken, asIs).code).toBe("store_unavailable");
+  expect(faultOf("web", new Error("Connection is closed."), asIs).code).toBe("store_unavailable");
+  expect(faultOf("web", new Error("the lock of the door"), asIs).code).toBe("invariant");
+});

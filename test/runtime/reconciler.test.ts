@@ -1,0 +1,87 @@
+import { expect, test } from "vitest";
+import { Reconciler, type ReconcilerOptions } from "../../src/runtime/reconciler.ts";
+import { createFakeClock } from "../../src/testing/index.ts";
+import { TENANT } from "../contracts/names.ts";
+
+const LEASE_MS = 10_000;
+const keyOf = (agentId: string) => ({ tenant: TENANT, agentId });
+
+/** Looks at stores in which these are left behind, and tells who was attended to, and when. */
+function watch(left: ReadonlySet<string>, options: Partial<ReconcilerOptions> = {}) {
+  const clock = createFakeClock();
+  const attended: string[] = [];
+  const reconciler = new Reconciler({
+    stores: {
+      unattended: async (_tenant, { after = "", limit = 100 }) =>
+        [...left]
+          .toSorted()
+          .filter((agentId) => agentId > after)
+          .slice(0, limit)
+          .map(keyOf),
+    },
+    tenant: TENANT,
+    clock,
+    processId: "here",
+    leaseMs: LEASE_MS,
+    isAttended: () => false,
+    areAwaited: async (keys) => keys.map(() => false),
+    attend: async ({ agentId }) => attended.push(agentId),
+    ...options,
+  });
+  return { clock, reconciler, attended };
+}
+
+test("one whose wake waits in the queue is not counted or woken again; one whose wake was lost is, at the first look", async () => {
+  const waiting = new Set(["busy-1", "busy-2"]);
+  const asked: string[][] = [];
+  const { reconciler, attended } = watch(new Set(["busy-1", "busy-2", "lost"]), {
+    areAwaited: async (keys) => {
+      asked.push(keys.map(({ agentId }) => agentId));
+      return keys.map(({ agentId }) => waiting.has(agentId));
+    },
+  });
+  await reconciler.look();
+  expect(attended).toEqual(["lost"]);
+  expect(reconciler.count).toBe(1);
+  expect(asked).toEqual([["busy-1", "busy-2", "lost"]]);
+  // It was taken out of the queue, and nobody took the agent up.
+  waiting.delete("busy-2");
+  await reconciler.look();
+  expect(attended.toSorted()).toEqual(["busy-2", "lost", "lost"]);
+});
+
+test("the queue is asked page by page, and not where nobody is left behind", async () => {
+  const crowd = new Set(Array.from({ length: 250 }, (_, index) => `agent-${String(index).padStart(3, "0")}`));
+  const sizes: number[] = [];
+  const { reconciler } = watch(crowd, {
+    areAwaited: async (keys) => {
+      sizes.push(keys.length);
+      return keys.map(() => true);
+    },
+    isAttended: ({ agentId }) => agentId === "agent-000",
+  });
+  await reconciler.look();
+  expect(sizes).toEqual([99, 100, 50]);
+  expect(reconciler.count).toBe(0);
+  crowd.clear();
+  await reconciler.look();
+  expect(sizes).toHaveLength(3);
+});
+
+test("one that nobody can take up is tried after pauses that double, and anew when it was away", async () => {
+  const left = new Set(["stuck"]);
+  const { clock, reconciler, attended } = watch(left);
+  const triesIn = async (leases: number): Promise<number> => {
+    const before = attended.length;
+    for (let half = 0; half < leases * 2; half += 1) {
+      await reconciler.look();
+      clock.advance(LEASE_MS / 2);
+    }
+    return attended.length - before;
+  };
+  expect([await triesIn(1), await triesIn(2), await triesIn(4), await triesIn(8)]).toEqual([2, 1, 1, 1]);
+  left.clear();
+  await reconciler.look();
+  left.add("stuck");
+  expect(await triesIn(1)).toBe(2);
+});
