@@ -1,6 +1,7 @@
 import { outputOf } from "../actors/index.ts";
 import { type Account, type Budget, type LimitName, turnAccountId } from "../budget/index.ts";
 import {
+  type AgentRecord,
   agentOfAccount,
   agentOfTurn,
   type Entry,
@@ -8,7 +9,6 @@ import {
   type ExecutionState,
   errorsOf,
   foldTurn,
-  type Message,
   type StopSignal,
   signalOfLimit,
   startTurn,
@@ -19,6 +19,9 @@ import type { Stores } from "../stores/index.ts";
 import type { LiveView } from "./live-view.ts";
 import { turnSpending } from "./turn-spending.ts";
 import type { LimitStop, TurnResult } from "./turn-types.ts";
+
+/** Entries that are read at first, to find those of a turn: a turn of one call has fewer. */
+const FIRST_REACH = 16;
 
 /** The result of a turn from its last entry, its execution, and the text of its answer. */
 export function turnResultOf(
@@ -108,11 +111,9 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   const record = await stores.readAgent(key);
   // Looked for at every write of another process: the journal is read only when there is something to find.
   if (!record || record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) return undefined;
-  const rows = await stores.readJournal(key, 1);
+  const entries = await entriesOf(stores, record, turnId);
   let turn: TurnState | undefined;
   let ended: EntryOf<"turn.ended"> | undefined;
-  const all = rows.flatMap((row): readonly Entry[] => row.entries);
-  const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
   for (const entry of entries) {
     if (entry.type === "turn.started") turn = startTurn(entry);
     if (turn) turn = foldTurn(turn, entry);
@@ -120,7 +121,20 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   }
   if (!ended) return undefined;
   const id = ended.outputMessageId;
-  const [message]: (Message | undefined)[] = id === null ? [] : await stores.messagesById(key, [id]);
-  const account = await stores.account(tenant, turnAccountId(turnId));
+  const [[message], account] = await Promise.all([
+    id === null ? [] : stores.messagesById(key, [id]),
+    stores.account(tenant, turnAccountId(turnId)),
+  ]);
   return turnResultOf(ended, turn?.execution ?? null, textOf(message?.content ?? ""), { entries, account });
+}
+
+/** The entries of a turn, read backwards from the last turn's end: whoever waits for a turn asks for one of the last. */
+async function entriesOf(stores: Stores, record: AgentRecord, turnId: string): Promise<Entry[]> {
+  for (let reach = FIRST_REACH; ; reach *= 4) {
+    const from = record.checkpoint ? Math.max(1, record.checkpoint.seq - reach + 1) : 1;
+    const rows = await stores.readJournal(record, from);
+    const all = rows.flatMap((row): readonly Entry[] => row.entries);
+    const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
+    if (from === 1 || entries.some(({ type }) => type === "turn.started")) return entries;
+  }
 }

@@ -19,6 +19,8 @@ export class TurnWatch {
   readonly #options: TurnWatchOptions;
   readonly #ends = new Map<string, Deferred<TurnResult>>();
   readonly #rests = new Map<string, Set<Deferred<TurnRest>>>();
+  /** Looks for ends: the one that is under way, and the one that begins when it is over. */
+  readonly #looks = new Map<string, { readonly under: Promise<void>; next?: Promise<void> }>();
 
   constructor(options: TurnWatchOptions) {
     this.#options = options;
@@ -104,10 +106,30 @@ export class TurnWatch {
     }
   }
 
-  /** A turn that ended before anybody asked is in the journal. */
-  async #lookForEnd(turnId: string): Promise<void> {
+  /** A turn that ended before anybody asked is in the journal. However often it is asked for, one look comes after another. */
+  #lookForEnd(turnId: string): Promise<void> {
+    const known = this.#looks.get(turnId);
+    if (!known) return this.#lookOnce(turnId);
+    // One that is under way may have read what has changed since; one that has not begun is as good as a further one.
+    known.next ??= known.under.then(
+      () => this.#lookOnce(turnId),
+      () => this.#lookOnce(turnId),
+    );
+    return known.next;
+  }
+
+  #lookOnce(turnId: string): Promise<void> {
+    const under = this.#readEnd(turnId).finally(() => {
+      // Where another one follows, it takes this one's place.
+      if (this.#looks.get(turnId)?.next === undefined) this.#looks.delete(turnId);
+    });
+    this.#looks.set(turnId, { under });
+    return under;
+  }
+
+  async #readEnd(turnId: string): Promise<void> {
     const { stores, tenant, isLocal } = this.#options;
-    if (isLocal(turnId)) return;
+    if (isLocal(turnId) || !this.isAwaited(turnId)) return;
     const result = await readTurnResult(stores, tenant, turnId);
     if (result) this.ended(result);
   }

@@ -6,7 +6,11 @@ import type { RedisSubscriber } from "./redis-subscriber.ts";
 type Notice = readonly [tag: string, timerAt: number | null, posted: readonly string[] | null];
 
 /** Listeners are called at most once in so many milliseconds, however much is written. */
-const QUIET_MS = 50;
+const QUIET_MS = 5;
+/** Those who have much to look through are called less often: they take no more than one part in so many of the time. */
+const REST_PARTS = 20;
+/** The longest that they wait. */
+const LONGEST_QUIET_MS = 50;
 /** More of them are not named in a message: whoever hears it looks at all that it has of the tree. */
 const MOST_POSTED = 16;
 
@@ -39,7 +43,8 @@ export class RedisForeignWrites {
   /** What was heard since listeners were called last. */
   #heard: ForeignWrite[] | "any" = [];
   #isHearing = false;
-  #lastCall = Number.NEGATIVE_INFINITY;
+  /** Before it listeners are not called again, by `performance.now()`. */
+  #quietUntil = Number.NEGATIVE_INFINITY;
   #pending: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -92,13 +97,15 @@ export class RedisForeignWrites {
     if (write === "any") this.#heard = "any";
     else if (this.#heard !== "any") this.#heard.push(write);
     if (this.#pending) return;
-    const wait = Math.max(0, this.#lastCall + QUIET_MS - performance.now());
+    const wait = Math.max(0, this.#quietUntil - performance.now());
     this.#pending = setTimeout(() => {
       this.#pending = undefined;
-      this.#lastCall = performance.now();
+      const start = performance.now();
       const heard = this.#heard;
       this.#heard = [];
       for (const listener of this.#listeners) listener(heard);
+      const took = performance.now() - start;
+      this.#quietUntil = start + Math.min(LONGEST_QUIET_MS, Math.max(QUIET_MS, took * REST_PARTS));
     }, wait);
     this.#pending.unref();
   }

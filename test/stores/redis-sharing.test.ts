@@ -43,7 +43,8 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     await theirs.heartbeat(elsewhere.processId, NOW);
     const writes = (): readonly Exclude<ForeignWrites, "any">[number][] =>
       heard.flatMap((one) => (one === "any" ? [] : one));
-    await until(() => writes().some(({ posted }) => posted?.includes(kid.key.agentId)));
+    // The kid's turn was posted to it alone, the pause to both.
+    await until(() => writes().some(({ posted }) => posted?.length === 2));
     end();
     expect(heard).not.toContain("any");
     expect(new Set(writes().map((write) => `${write.tenant} ${write.rootAgentId}`))).toEqual(
