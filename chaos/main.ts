@@ -1,13 +1,14 @@
 /**
  * `npm run chaos -- NAME | all`: runs scenarios and ends each with one line of JSON on standard output, and several with a
- * line that adds them up; what a person wants to see meanwhile goes to standard error. Exit codes: 0, 1 (something was violated, too little succeeded, or nothing could be
- * tried), 2 (usage).
+ * line that adds them up; what a person wants to see meanwhile goes to standard error. Exit codes: 0, 1 (something was violated,
+ * a scenario could not be played to its end, too little succeeded, or nothing could be tried), 2 (usage).
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasRedis } from "./ground.ts";
 import { type ChaosCommand, readCommand, usage } from "./command.ts";
+import { played } from "./played.ts";
 import { type ChaosReport, type ChaosScenario, failureOf } from "./scenario.ts";
 import { scenarios } from "./scenarios.ts";
 
@@ -32,7 +33,8 @@ async function runScenario(scenario: ChaosScenario, command: ChaosCommand): Prom
   const folder = mkdtempSync(join(tmpdir(), `troupe-chaos-${scenario.name}-`));
   say(`${scenario.title} (${stores === undefined ? "" : `${stores}, `}seed ${seed})`);
   const begun = performance.now();
-  const report = await scenario.run({ seed, short, rounds, minutes, stores, folder, progress: say });
+  const options = { seed, short, rounds, minutes, stores, folder, progress: say };
+  const report = await played(scenario, options);
   const seconds = Math.round((performance.now() - begun) / 1000);
   const failure = failureOf(report);
   process.stdout.write(`${JSON.stringify({ ...report, seconds })}\n`);

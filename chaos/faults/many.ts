@@ -5,6 +5,8 @@ import { restViolations } from "../checks/rest-checks.ts";
 import { evidenceOf } from "../evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
+import { storesAt } from "../stores-at.ts";
+import { weighAgent } from "../workers/weight.ts";
 import { withWorkers, type WorkersStage } from "../workers/stage.ts";
 
 const CHILDREN = 2_000;
@@ -27,12 +29,8 @@ export async function runMany(options: ChaosOptions): Promise<ChaosReport> {
   const crowd = options.rounds ?? (short ? SHORT_CHILDREN : CHILDREN);
   const size = { workers: 2, agents: 50, calls: 2, leaseMs: LEASE_MS, isWitnessed: false, crowd };
   return await withWorkers(folder, size, async (stage) => {
-    const { client, place, pool } = stage;
-    const begun = performance.now();
-    const agent = await client.agent("crowd", { agentId: "many" });
-    await agent.start();
-    const result = await agent.executeTurn(`${taskPrefix}many`).result;
-    const seconds = Math.round((performance.now() - begun) / 100) / 10;
+    const { place, pool } = stage;
+    const { result, seconds, parent } = await runTurn(stage);
     await delay(1_000);
     const left = await leftIn(stage);
     await pool.drain();
@@ -52,9 +50,28 @@ export async function runMany(options: ChaosOptions): Promise<ChaosReport> {
     return reportOf(
       { name: many.name, seed },
       { operations: crowd, succeeded: done, violations },
-      { turnSeconds: seconds, ...left, workers: metrics },
+      { turnSeconds: seconds, parent, ...left, workers: metrics },
     );
   });
+}
+
+/** The turn of the parent, and what the parent weighs meanwhile. */
+async function runTurn({ client, pool, place }: WorkersStage) {
+  const stores = storesAt(place);
+  const isOver = new AbortController();
+  try {
+    const begun = performance.now();
+    const agent = await client.agent("crowd", { agentId: "many" });
+    await agent.start();
+    const weight = weighAgent({ pool, stores }, "many", isOver.signal);
+    const result = await agent.executeTurn(`${taskPrefix}many`).result;
+    const seconds = Math.round((performance.now() - begun) / 100) / 10;
+    isOver.abort();
+    return { result, seconds, parent: await weight };
+  } finally {
+    isOver.abort();
+    await stores.close();
+  }
 }
 
 /** Keys that are left, of the tree and of queues, and how much Redis takes. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { jsonLinesOf, type RunEnd, runProcess, signal } from "../processes.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { steadyNow } from "../witness.ts";
+import type { Weight } from "./weight.ts";
 import type { WorkerLine, WorkerOrders } from "./worker.ts";
 
 /** Longest life of a worker, in milliseconds. */
@@ -23,6 +24,8 @@ export interface Kill {
 
 interface Living {
   pid: number | undefined;
+  /** Told with its next weight, or with nothing when it has ended. */
+  weighed: ((weight: Weight | undefined) => void) | undefined;
   /** It is up, or has ended before. */
   readonly up: Promise<void>;
   readonly end: Promise<RunEnd>;
@@ -75,6 +78,17 @@ export class WorkerPool {
     return true;
   }
 
+  /** What each that is up weighs. */
+  async weigh(): Promise<Weight[]> {
+    const weights = this.#living.map(async (living) => {
+      if (living.pid === undefined || !signal(living.pid, "SIGUSR2")) return [];
+      const told = Promise.withResolvers<Weight | undefined>();
+      living.weighed = told.resolve;
+      return (await told.promise) ?? [];
+    });
+    return (await Promise.all(weights)).flat();
+  }
+
   /** SIGTERM to all: each has to leave by itself. */
   async drain(): Promise<void> {
     this.#isOver = true;
@@ -94,6 +108,7 @@ export class WorkerPool {
     this.#started += 1;
     const living: Living = {
       pid: undefined,
+      weighed: undefined,
       up: isUp.promise,
       end: runProcess("workers/worker.ts", [JSON.stringify(orders)], {
         environment: { NODE_COMPILE_CACHE: compileCache },
@@ -101,6 +116,7 @@ export class WorkerPool {
         onLine: (text) => {
           const line = JSON.parse(text) as WorkerLine;
           if (line.type === "up") living.pid = line.pid;
+          if (line.type === "weighed") living.weighed?.(line);
           isUp.resolve();
         },
       }),
@@ -111,6 +127,7 @@ export class WorkerPool {
   }
 
   #onEnd(living: Living, { signal: by, exitCode, stderr }: RunEnd): void {
+    living.weighed?.(undefined);
     const words = stderr.split("\n").filter((line) => line.trim() !== "");
     this.locksLost += new Set(words.flatMap((line) => lostLock.exec(line)?.[1] ?? [])).size;
     const complaints = words.filter((line) => !lostLock.test(line) && !line.includes(hint));

@@ -1,7 +1,9 @@
 /**
  * A process that works on agents and tools for others: `node chaos/workers/worker.ts ORDERS` (JSON). SIGTERM has it leave as a
- * deployment does; SIGKILL is what it is there for.
+ * deployment does; SIGUSR2 has it collect its garbage and tell what it weighs; SIGKILL is what it is there for.
  */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { z } from "zod";
 import { createRuntime } from "../../src/index.ts";
 import { endWithParent } from "../end-with-parent.ts";
@@ -9,6 +11,7 @@ import { storesAt } from "../stores-at.ts";
 import { witnessed } from "../witness.ts";
 import { queuesAt } from "./queues-at.ts";
 import { queuedTeam, TOOL_QUEUE } from "./team.ts";
+import type { Weight } from "./weight.ts";
 
 const ordersSchema = z.object({
   store: z.string(),
@@ -29,6 +32,7 @@ export type WorkerOrders = z.infer<typeof ordersSchema>;
 /** What it writes, one line each. */
 export type WorkerLine =
   | { readonly type: "up"; readonly pid: number }
+  | ({ readonly type: "weighed" } & Weight)
   | { readonly type: "drained"; readonly milliseconds: number; readonly metrics: unknown };
 
 function tell(line: WorkerLine): void {
@@ -45,6 +49,15 @@ const runtime = await createRuntime({
   role: "worker",
   work: { agents, queues: { [TOOL_QUEUE]: { concurrency: calls } } },
   leaseMs,
+});
+process.on("SIGUSR2", () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  collect();
+  const { heapUsed, external, rss } = process.memoryUsage();
+  void runtime.metrics().then(({ liveAgents }) => {
+    tell({ type: "weighed", pid: process.pid, heapBytes: heapUsed + external, rssBytes: rss, liveAgents });
+  });
 });
 process.once("SIGTERM", () => {
   const begun = performance.now();

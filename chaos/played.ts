@@ -1,0 +1,23 @@
+import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "./scenario.ts";
+
+/**
+ * What a scenario has found. One that throws, or leaves an error that nobody catches, has broken off: one operation, which
+ * failed, and a violation.
+ */
+export async function played(scenario: ChaosScenario, options: ChaosOptions): Promise<ChaosReport> {
+  const stray = Promise.withResolvers<never>();
+  stray.promise.catch(() => undefined);
+  const onStray = (error: unknown): void => stray.reject(error);
+  process.on("uncaughtException", onStray);
+  process.on("unhandledRejection", onStray);
+  try {
+    return await Promise.race([scenario.run(options), stray.promise]);
+  } catch (error) {
+    const words = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const counts = { operations: 1, succeeded: 0, violations: [`it broke off: ${words}`] };
+    return reportOf({ name: scenario.name, seed: options.seed }, counts);
+  } finally {
+    process.off("uncaughtException", onStray);
+    process.off("unhandledRejection", onStray);
+  }
+}
