@@ -33,18 +33,20 @@ redis.call("ZADD", KEYS[3], at, ARGV[2])
 return 1`;
 
 /**
- * Looks for jobs that were never begun, by what they are deduplicated by.
+ * Looks for jobs that wait for their first run or run, by what they are deduplicated by.
  * KEYS: where the id of the job of each is. ARGV: what keys of jobs begin with.
- * Returns 1 for each whose job waits for its first run, 0 for all others.
+ * Returns 1 for each whose job was never begun or is locked, 0 for all others.
  */
-const FRESH = `
-local fresh = {}
+const IN_HAND = `
+local found = {}
 for at, key in ipairs(KEYS) do
   local id = redis.call("GET", key)
-  local job = id and ARGV[1] .. id
-  fresh[at] = (job and redis.call("EXISTS", job) == 1 and redis.call("HEXISTS", job, "ats") == 0) and 1 or 0
+  local job = ARGV[1] .. (id or "")
+  local isThere = id and redis.call("EXISTS", job) == 1
+  local isInHand = isThere and (redis.call("HEXISTS", job, "ats") == 0 or redis.call("EXISTS", job .. ":lock") == 1)
+  found[at] = isInHand and 1 or 0
 end
-return fresh`;
+return found`;
 
 const LONGEST_REASON = 500;
 
@@ -103,12 +105,12 @@ export class BullmqMarks {
     return { cancelled: cancelled ?? undefined, cause: parsed.success ? parsed.data : undefined };
   }
 
-  /** Of each job that is deduplicated by one of these, whether it waits for its first run. */
-  async areFresh(queue: string, names: readonly string[]): Promise<boolean[]> {
+  /** Of each job that is deduplicated by one of these, whether it waits for its first run, or runs. */
+  async areInHand(queue: string, names: readonly string[]): Promise<boolean[]> {
     if (names.length === 0) return [];
     const keys = names.map((name) => this.#places.keyOf(queue, `de:${name}`));
     const answer = await this.#connection.run((client) =>
-      client.eval(FRESH, keys.length, ...keys, this.#places.keyOf(queue, "")),
+      client.eval(IN_HAND, keys.length, ...keys, this.#places.keyOf(queue, "")),
     );
     return names.map((_name, at) => Array.isArray(answer) && answer[at] === 1);
   }

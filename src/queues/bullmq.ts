@@ -34,7 +34,7 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
     },
 
     async awaited(agents) {
-      return await marks.areFresh(
+      return await marks.areInHand(
         WAKE_QUEUE,
         agents.map((agent) => wakeKeyOf(checkedWake(agent, undefined))),
       );

@@ -94,10 +94,10 @@ export class LocalQueue {
     else this.#enter(added);
   }
 
-  /** It waits, and was never begun. */
-  isFresh(id: string): boolean {
+  /** It waits for its first run, or runs. */
+  isInHand(id: string): boolean {
     const known = this.#jobs.get(id);
-    return known?.state === "waiting" && known.tries === 0;
+    return known?.state === "running" || (known?.state === "waiting" && known.tries === 0);
   }
 
   cancel(id: string, reason: string): CancelOutcome {

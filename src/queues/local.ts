@@ -63,7 +63,7 @@ export function localQueues(options: LocalQueuesOptions = {}): Queues {
     },
 
     async awaited(agents) {
-      return agents.map((agent) => queues.get(WAKE_QUEUE)?.isFresh(wakeKeyOf(checkedWake(agent, undefined))) === true);
+      return agents.map((agent) => queues.get(WAKE_QUEUE)?.isInHand(wakeKeyOf(checkedWake(agent, undefined))) === true);
     },
 
     async add(queue, toolJob, addOptions = {}) {

@@ -144,8 +144,8 @@ export interface Queues {
   /** Has some worker take the agent up. */
   wake(agent: AgentKey, trace?: TraceHeaders): Promise<void>;
   /**
-   * Of each of these agents, whether a wake of it waits that nobody has begun yet: whoever has room takes the agent up. One
-   * that runs, or waits for its next try, does not count.
+   * Of each of these agents, whether a wake of it waits for its first run, or runs: another one would change nothing. One that
+   * waits for its next try does not count, and none whose worker was not heard of for `lockMs`.
    */
   awaited(agents: readonly AgentKey[]): Promise<boolean[]>;
   add(queue: string, job: Omit<ToolJob, "kind">, options?: AddOptions): Promise<void>;

@@ -16,7 +16,7 @@ export interface ReconcilerOptions {
   readonly leaseMs: number;
   /** Whether the agent lives here, or is not to be brought back by this process. */
   readonly isAttended: (key: AgentKey) => boolean;
-  /** Of each agent, whether somebody was told of it already and takes it up when there is room. */
+  /** Of each agent, whether its wake waits for room already, or runs. */
   readonly areAwaited: (keys: readonly AgentKey[]) => Promise<readonly boolean[]>;
   /** Has the agent taken up, here or elsewhere. */
   readonly attend: (key: AgentKey) => Promise<unknown>;
@@ -34,7 +34,7 @@ interface Found {
  * Invariants
  * 1. It looks twice in the time of a lease: what was left behind is found at the latest half a lease after it can be taken up.
  * 2. One that nobody can take up does not keep anybody busy: it is tried again after pauses that double.
- * 3. One whose wake only waits for room is not left behind, however long that takes.
+ * 3. One whose wake waits for room, however long, or runs is not left behind: another wake would change nothing.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
