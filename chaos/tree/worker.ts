@@ -2,7 +2,7 @@
  * A process that runs parts of trees, as it is told over its channel: `node chaos/tree/worker.ts ORDERS` (JSON).
  */
 import { z } from "zod";
-import { createRuntime } from "../../src/index.ts";
+import { AlreadyOwnedError, createRuntime, type Runtime } from "../../src/index.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { openLineWriter } from "../line-log.ts";
 import { taskPrefix } from "../model/script.ts";
@@ -77,7 +77,7 @@ async function obey(command: TreeCommand): Promise<TreeAnswer> {
       return {};
     }
     case "take":
-      for (const agentId of command.agentIds) await (await runtime.find(agentId)).start();
+      for (const agentId of command.agentIds) await take(runtime, agentId);
       return {};
     case "drop":
       for (const agentId of command.agentIds) await (await runtime.find(agentId)).shutdown();
@@ -93,6 +93,15 @@ async function obey(command: TreeCommand): Promise<TreeAnswer> {
     }
     default:
       throw new Error(`there is no command ${JSON.stringify(command satisfies never)}`);
+  }
+}
+
+/** Whoever has a part of the tree may have taken the agent up by itself, since it was left behind there. */
+async function take(from: Runtime, agentId: string): Promise<void> {
+  try {
+    await (await from.find(agentId)).start();
+  } catch (error) {
+    if (!(error instanceof AlreadyOwnedError)) throw error;
   }
 }
 
