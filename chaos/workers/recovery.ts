@@ -18,7 +18,8 @@ export function recoveriesOf(
   kills: readonly Kill[],
 ): Recovery[] {
   const known = new Map(agents.map((agent) => [agent.agentId, agent]));
-  const acquired = lines.filter((line) => line.type === "acquired");
+  // Each process has a file of its own: lines of several are in no order.
+  const acquired = lines.filter((line) => line.type === "acquired").toSorted((left, right) => left.epoch - right.epoch);
   const byAgent = Map.groupBy(acquired, ({ agentId }) => agentId);
   const released = new Set(
     lines.flatMap((line) => (line.type === "released" ? [`${line.agentId} ${line.epoch}`] : [])),

@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import type { WitnessLine } from "../../chaos/witness.ts";
+import { recoveriesOf } from "../../chaos/workers/recovery.ts";
+
+function acquired(epoch: number, pid: number, at: number): WitnessLine {
+  return { type: "acquired", agentId: "f1-1", epoch, pid, sentAt: at - 1, at };
+}
+
+it("measures to whoever had the agent next, in whatever order the files of the processes are read", () => {
+  const lines = [acquired(4, 12, 9_000), acquired(3, 11, 3_500), acquired(1, 10, 100), acquired(2, 11, 200)];
+  const kills = [{ pid: 10, at: 150 }];
+  expect(recoveriesOf([], lines, kills)).toEqual([{ agentId: "f1-1", ms: 50, wasOpen: true }]);
+  const later = [...lines, { type: "released", agentId: "f1-1", epoch: 2, pid: 11, at: 300 } as WitnessLine];
+  expect(recoveriesOf([], later, [{ pid: 11, at: 4_000 }])).toEqual([{ agentId: "f1-1", ms: 5_000, wasOpen: true }]);
+  expect(recoveriesOf([], later, [{ pid: 12, at: 9_500 }])).toEqual([{ agentId: "f1-1", ms: null, wasOpen: true }]);
+});
