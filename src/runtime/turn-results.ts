@@ -20,7 +20,7 @@ import type { LiveView } from "./live-view.ts";
 import { turnSpending } from "./turn-spending.ts";
 import type { LimitStop, TurnResult } from "./turn-types.ts";
 
-/** Entries that are read at first, to find those of a turn: a turn of one call has fewer. */
+/** Entries that are read at first, to find those of a turn of which nothing is known: a turn of one call has fewer. */
 const FIRST_REACH = 16;
 
 /** The result of a turn from its last entry, its execution, and the text of its answer. */
@@ -105,13 +105,29 @@ function wayOnOf(limit: LimitName, accountId: string): string {
   return `agent.executeTurn(null, { budget: { ${field}: … } }) goes on from here with a new budget`;
 }
 
+/** How a turn stands, as one look at the stores shows it. */
+export interface TurnLook {
+  /** Undefined while it is open or unknown. */
+  readonly result?: TurnResult | undefined;
+  /** The number of an entry that came before all of an open turn's; what is known from an earlier look stays. */
+  readonly after: number | undefined;
+}
+
 /** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */
 export async function readTurnResult(stores: Stores, tenant: string, turnId: string): Promise<TurnResult | undefined> {
+  return (await lookAtTurn(stores, tenant, turnId)).result;
+}
+
+/** As `readTurnResult`; whoever looks again says what it was told `after`, and no more than the turn is read then. */
+export async function lookAtTurn(stores: Stores, tenant: string, turnId: string, after?: number): Promise<TurnLook> {
   const key = { tenant, agentId: agentOfTurn(turnId) };
   const record = await stores.readAgent(key);
+  if (!record) return { after };
   // Looked for at every write of another process: the journal is read only when there is something to find.
-  if (!record || record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) return undefined;
-  const entries = await entriesOf(stores, record, turnId);
+  if (record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) {
+    return { after: record.checkpoint?.seq ?? 0 };
+  }
+  const entries = await entriesOf(stores, record, turnId, after);
   let turn: TurnState | undefined;
   let ended: EntryOf<"turn.ended"> | undefined;
   for (const entry of entries) {
@@ -119,22 +135,25 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
     if (turn) turn = foldTurn(turn, entry);
     if (entry.type === "turn.ended") ended = entry;
   }
-  if (!ended) return undefined;
+  if (!ended) return { after };
   const id = ended.outputMessageId;
   const [[message], account] = await Promise.all([
     id === null ? [] : stores.messagesById(key, [id]),
     stores.account(tenant, turnAccountId(turnId)),
   ]);
-  return turnResultOf(ended, turn?.execution ?? null, textOf(message?.content ?? ""), { entries, account });
+  const text = textOf(message?.content ?? "");
+  return { after, result: turnResultOf(ended, turn?.execution ?? null, text, { entries, account }) };
 }
 
 /** The entries of a turn, read backwards from the last turn's end: whoever waits for a turn asks for one of the last. */
-async function entriesOf(stores: Stores, record: AgentRecord, turnId: string): Promise<Entry[]> {
-  for (let reach = FIRST_REACH; ; reach *= 4) {
-    const from = record.checkpoint ? Math.max(1, record.checkpoint.seq - reach + 1) : 1;
-    const rows = await stores.readJournal(record, from);
+async function entriesOf(stores: Stores, record: AgentRecord, turnId: string, after?: number): Promise<Entry[]> {
+  const end = record.checkpoint?.seq ?? 0;
+  let from = after === undefined ? end - FIRST_REACH : after + 1;
+  for (;;) {
+    const rows = await stores.readJournal(record, Math.max(1, from));
     const all = rows.flatMap((row): readonly Entry[] => row.entries);
     const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
-    if (from === 1 || entries.some(({ type }) => type === "turn.started")) return entries;
+    if (from <= 1 || entries.some(({ type }) => type === "turn.started")) return entries;
+    from = end - 4 * Math.max(FIRST_REACH, end - from);
   }
 }

@@ -2,7 +2,7 @@ import { createDeferred, type Deferred } from "../base/index.ts";
 import { agentOfTurn, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type Stores } from "../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
-import { readTurnResult } from "./turn-results.ts";
+import { lookAtTurn } from "./turn-results.ts";
 import type { TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
 
 export interface TurnWatchOptions {
@@ -21,6 +21,8 @@ export class TurnWatch {
   readonly #rests = new Map<string, Set<Deferred<TurnRest>>>();
   /** Looks for ends: the one that is under way, and the one that begins when it is over. */
   readonly #looks = new Map<string, { readonly under: Promise<void>; next?: Promise<void> }>();
+  /** Numbers of entries that came before those of turns that are awaited, as far as they were seen open. */
+  readonly #begins = new Map<string, number>();
 
   constructor(options: TurnWatchOptions) {
     this.#options = options;
@@ -75,6 +77,7 @@ export class TurnWatch {
       waiters?.delete(deferred);
     }
     if (waiters?.size === 0) this.#rests.delete(rest.turnId);
+    if (!this.isAwaited(rest.turnId)) this.#begins.delete(rest.turnId);
   }
 
   /** Nobody will end them here any more. */
@@ -85,6 +88,7 @@ export class TurnWatch {
     }
     this.#ends.clear();
     this.#rests.clear();
+    this.#begins.clear();
   }
 
   /** Something of a tree has come to rest: a turn waits when it and everything below it have. */
@@ -130,8 +134,9 @@ export class TurnWatch {
   async #readEnd(turnId: string): Promise<void> {
     const { stores, tenant, isLocal } = this.#options;
     if (isLocal(turnId) || !this.isAwaited(turnId)) return;
-    const result = await readTurnResult(stores, tenant, turnId);
+    const { result, after } = await lookAtTurn(stores, tenant, turnId, this.#begins.get(turnId));
     if (result) this.ended(result);
+    else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);
   }
 
   async #lookForRest(turnId: string): Promise<void> {
