@@ -1,0 +1,22 @@
+import { expect, it } from "vitest";
+import { defineAgent, textOf } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+
+/** More entries than are read at first, and at the second time, to find a turn that ended long ago. */
+const TURNS = 30;
+
+describeRuntimes("results of turns that ended long ago", (stage) => {
+  it("are those that were told at their ends, however many turns came after them", async () => {
+    const model = scriptedModel(({ messages }) => `heard ${textOf(messages.at(-1)?.content ?? "")}`);
+    const runtime = await stage().open({ agents: [defineAgent({ name: "talker", model })] });
+    const agent = await runtime.agent("talker", { agentId: "t" });
+    await agent.start();
+    const told = [];
+    for (let turn = 1; turn <= TURNS; turn += 1) told.push(await agent.executeTurn(`line ${turn}`).result);
+    expect(told.at(-1)).toMatchObject({ turnId: `t#${TURNS}`, text: `heard line ${TURNS}`, steps: 1 });
+    for (const result of told) expect(await agent.turn(result.turnId).result).toEqual(result);
+    await agent.shutdown();
+    for (const result of told) expect(await agent.turn(result.turnId).result).toEqual(result);
+  });
+});
