@@ -3,7 +3,7 @@ import type { ChaosScenario } from "../scenario.ts";
 import { runFaults } from "./f2.ts";
 
 const ROUNDS = 50;
-const SHORT_ROUNDS = 2;
+const SHORT_ROUNDS = 1;
 
 /** Where a process can die with something reserved: calls of steps, and calls of hooks and tools. */
 export const reservedPoints: readonly FaultPointName[] = [

@@ -17,7 +17,7 @@ import {
 } from "../tree/stage.ts";
 
 const ROUNDS = 500;
-const SHORT_ROUNDS = 4;
+const SHORT_ROUNDS = 2;
 const full: TreeShape = { width: 5, depth: 3 };
 const small: TreeShape = { width: 5, depth: 2 };
 /** All turns of the tree have ended so many milliseconds after the acknowledgement. */

@@ -12,7 +12,7 @@ import { type Fault, runWorker } from "../worker-process.ts";
 import { type RoundPlan, type RoundResult, runRound, type Stage } from "./f2-round.ts";
 
 const ROUNDS = 25;
-const SHORT_ROUNDS = 2;
+const SHORT_ROUNDS = 1;
 /** Rounds at a time: most of a round is waiting. */
 const LANES = 3;
 /** How often a survivor is killed too. */

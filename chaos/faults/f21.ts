@@ -6,7 +6,7 @@ import type { ChaosScenario } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 
 const ROUNDS = 300;
-const SHORT_ROUNDS = 12;
+const SHORT_ROUNDS = 6;
 /** How often a process dies before anybody is asked. */
 const EARLY_DEATHS = 0.2;
 /** How often the one that took up the decided call is killed too. */

@@ -3,7 +3,7 @@ import { type Disturbance, runLoad } from "../load/run-load.ts";
 import type { ChaosScenario } from "../scenario.ts";
 
 const ROUNDS = 200;
-const SHORT_ROUNDS = 6;
+const SHORT_ROUNDS = 4;
 const ROUNDS_A_BATCH = 10;
 const LONGEST_LIFE_MS = 900;
 const LONGEST_ABSENCE_MS = 200;
