@@ -17,7 +17,7 @@ import type {
   TraceEntry,
   TroupeEvent,
 } from "../state/index.ts";
-import type { Stores } from "../stores/index.ts";
+import type { AgentFilter, Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
 import type { Overview } from "./overview.ts";
@@ -172,21 +172,8 @@ export interface SpawnAgentOptions {
   readonly budget?: Budget | undefined;
 }
 
-export interface AgentListOptions {
-  readonly rootAgentId?: string | undefined;
-  readonly sessionId?: string | undefined;
-  readonly ownerId?: string | undefined;
-  readonly rootsOnly?: boolean | undefined;
-  /**
-   * `id`, the default: by their ids. `newest`: the one made last comes first, those of one moment by their ids; only with
-   * `rootsOnly`.
-   */
-  readonly order?: "id" | "newest" | undefined;
-  /** At most this many. Default 100. */
-  readonly limit?: number | undefined;
-  /** Continue after this agent id; in the order `newest` after this place, which `placeOfAgent(record)` gives. */
-  readonly after?: string | undefined;
-}
+/** Which agents of the runtime's tenant are listed, in which order, and how many. */
+export type AgentListOptions = Omit<AgentFilter, "tenant">;
 
 export interface FollowOptions {
   /** Continue after this cursor; absent: from the beginning of the journal. */

@@ -13,7 +13,10 @@ export interface AgentFilter {
   readonly order?: "id" | "newest" | undefined;
   /** At most this many, 100 by default. */
   readonly limit?: number | undefined;
-  /** Continue after this agent id; in the order `newest` after this place (`placeOfAgent`), whether or not its agent is still there. */
+  /**
+   * Continue after this agent id; in the order `newest` after this place, which `placeOfAgent(record)` gives, whether or not
+   * its agent is still there.
+   */
   readonly after?: string | undefined;
 }
 
