@@ -1,13 +1,18 @@
 import type { StatementSync } from "node:sqlite";
-import { type Account, accountSchema, type Waiter, waiterSchema } from "../budget/index.ts";
-import { CorruptRecordError, InvariantError } from "../errors/index.ts";
-import { type Cached, KeyedCache } from "./sqlite-cache.ts";
+import { type Account, type Waiter, waiterSchema } from "../budget/index.ts";
+import { InvariantError } from "../errors/index.ts";
+import { type AccountTexts, accountIn, hasSameTerms, standingText, termsText } from "./account-rows.ts";
+import { KeyedCache } from "./sqlite-cache.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, parsed, textOf, wellFormed } from "./sqlite-row.ts";
+import { integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts";
 import type { LineChange } from "./tables.ts";
 
-interface AccountSlot extends Cached<Account> {
+interface AccountSlot {
   id: number;
+  /** The generation in which it was last known to be what the file holds. */
+  generation: number;
+  texts: AccountTexts;
+  value: Account;
   /** Those who wait on it, as they were at one revision of its line. */
   line?: { readonly revision: string | undefined; readonly waiters: readonly Waiter[] };
 }
@@ -28,7 +33,18 @@ export class SqliteAccounts {
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
   readonly #statements: Readonly<
     Record<
-      "read" | "insert" | "update" | "ofTree" | "remove" | "line" | "putWaiter" | "removeWaiter" | "removeLines",
+      | "read"
+      | "insert"
+      | "insertStanding"
+      | "update"
+      | "move"
+      | "ofTree"
+      | "remove"
+      | "removeStandings"
+      | "line"
+      | "putWaiter"
+      | "removeWaiter"
+      | "removeLines",
       StatementSync
     >
   >;
@@ -36,14 +52,23 @@ export class SqliteAccounts {
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.#statements = {
-      read: connection.prepare("SELECT id, account FROM accounts WHERE tenant = ? AND account_id = ?"),
-      insert: connection.prepare(
-        `INSERT INTO accounts (id, tenant, account_id, account)
-         SELECT coalesce(max(id), $first) + 1, $tenant, $account_id, $account FROM accounts WHERE id BETWEEN $first AND $last`,
+      read: connection.prepare(
+        `SELECT id, terms, standing FROM accounts JOIN standings ON standings.account = accounts.id
+         WHERE tenant = ? AND account_id = ?`,
       ),
-      update: connection.prepare("UPDATE accounts SET account = ? WHERE id = ?"),
-      ofTree: connection.prepare("SELECT account FROM accounts WHERE id BETWEEN ? AND ? ORDER BY id"),
+      insert: connection.prepare(
+        `INSERT INTO accounts (id, tenant, account_id, terms)
+         SELECT coalesce(max(id), $first) + 1, $tenant, $account_id, $terms FROM accounts WHERE id BETWEEN $first AND $last`,
+      ),
+      insertStanding: connection.prepare("INSERT INTO standings VALUES (?, ?)"),
+      update: connection.prepare("UPDATE standings SET standing = ? WHERE account = ?"),
+      move: connection.prepare("UPDATE accounts SET terms = ? WHERE id = ?"),
+      ofTree: connection.prepare(
+        `SELECT account_id, terms, standing FROM accounts JOIN standings ON standings.account = accounts.id
+         WHERE id BETWEEN ? AND ? ORDER BY id`,
+      ),
       remove: connection.prepare("DELETE FROM accounts WHERE id BETWEEN ? AND ?"),
+      removeStandings: connection.prepare("DELETE FROM standings WHERE account BETWEEN ? AND ?"),
       removeLines: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
       line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
       putWaiter: connection.prepare(
@@ -63,17 +88,25 @@ export class SqliteAccounts {
   }
 
   put(tenant: string, tree: () => number, account: Account): void {
-    const text = JSON.stringify(account);
+    const standing = standingText(account);
     const { generation } = this.#connection;
     const known = this.#slot(tenant, account.id);
     if (known) {
-      this.#statements.update.run(text, known.id);
-      Object.assign(known, { generation, text, value: account });
+      let { terms } = known.texts;
+      if (!hasSameTerms(known.value, account)) {
+        terms = termsText(account);
+        this.#statements.move.run(terms, known.id);
+      }
+      this.#statements.update.run(standing, known.id);
+      Object.assign(known, { generation, texts: { terms, standing }, value: account });
       return;
     }
     const { first, last } = accountsOfTree(tree());
-    const inserted = this.#statements.insert.run({ first, last, tenant, account_id: account.id, account: text });
-    this.#slots.set(tenant, account.id, { id: Number(inserted.lastInsertRowid), generation, text, value: account });
+    const terms = termsText(account);
+    const inserted = this.#statements.insert.run({ first, last, tenant, account_id: account.id, terms });
+    const id = Number(inserted.lastInsertRowid);
+    this.#statements.insertStanding.run(id, standing);
+    this.#slots.set(tenant, account.id, { id, generation, texts: { terms, standing }, value: account });
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -105,16 +138,17 @@ export class SqliteAccounts {
   }
 
   ofTree(tree: number): Account[] {
-    const where = "an account of the tree";
     const { first, last } = accountsOfTree(tree);
-    return this.#statements.ofTree
-      .all(first, last)
-      .map((row) => parsed(accountSchema, textOf(row, "account", where), where));
+    return this.#statements.ofTree.all(first, last).map((row) => {
+      const id = textOf(row, "account_id", "an account of the tree");
+      return accountIn(id, textsIn(row, id));
+    });
   }
 
   removeTree(tree: number): void {
     const { first, last } = accountsOfTree(tree);
     this.#statements.removeLines.run(first, last);
+    this.#statements.removeStandings.run(first, last);
     this.#statements.remove.run(first, last);
   }
 
@@ -124,21 +158,20 @@ export class SqliteAccounts {
     if (known && isInTransaction && known.generation === generation) return known;
     const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
     if (!row) return undefined;
-    const where = `account ${accountId}`;
-    const text = textOf(row, "account", where);
-    const id = integerOf(row, "id", where);
+    const texts = textsIn(row, accountId);
+    const id = integerOf(row, "id", `account ${accountId}`);
     if (known) {
-      if (known.text !== text) known.value = accountIn(text, accountId);
-      return Object.assign(known, { id, generation, text });
+      const isSame = known.texts.standing === texts.standing && known.texts.terms === texts.terms;
+      if (!isSame) known.value = accountIn(accountId, texts);
+      return Object.assign(known, { id, generation, texts });
     }
-    const slot = { id, generation, text, value: accountIn(text, accountId) };
+    const slot = { id, generation, texts, value: accountIn(accountId, texts) };
     this.#slots.set(tenant, accountId, slot);
     return slot;
   }
 }
 
-function accountIn(text: string, accountId: string): Account {
-  const account = parsed(accountSchema, text, `account ${accountId}`);
-  if (account.id === accountId) return account;
-  throw new CorruptRecordError(`the row of account ${accountId} holds account ${account.id}; it is left as it is`);
+function textsIn(row: Row, accountId: string): AccountTexts {
+  const where = `account ${accountId}`;
+  return { terms: textOf(row, "terms", where), standing: textOf(row, "standing", where) };
 }

@@ -11,7 +11,7 @@ function file(): File {
   const path = temporaryFile();
   const contents = async (): Promise<unknown> => {
     const database = new DatabaseSync(path, { readOnly: true });
-    const tables = ["agents", "heads", "accounts", "journal", "artifacts", "inbox", "timers", "requests"];
+    const tables = ["agents", "heads", "accounts", "standings", "journal", "artifacts", "inbox", "timers", "requests"];
     const rows = tables.map((table) => database.prepare(`SELECT * FROM ${table}`).all());
     database.close();
     return rows;
@@ -59,7 +59,9 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
     'UPDATE journal SET messages = \'[{"role":"admin"}]\' WHERE messages IS NOT NULL',
     ["messages", "message"],
   ],
-  ["an account of a wrong type", "UPDATE accounts SET account = json_set(account, '$.used.tokens', -5)", ["accounts"]],
+  ["an account of a wrong type", "UPDATE standings SET standing = json_set(standing, '$[0][4]', -5)", ["accounts"]],
+  ["an account that lacks a figure", "UPDATE standings SET standing = json_remove(standing, '$[0][6]')", ["accounts"]],
+  ["an account of unknown limits", "UPDATE accounts SET terms = json_set(terms, '$.limits', 5)", ["accounts"]],
   ["an artifact that is no JSON", "UPDATE artifacts SET description = '', content = ''", ["artifacts", "artifact"]],
   ["an unknown inbox item", "UPDATE inbox SET item = json_set(item, '$.kind', 'grant')", ["inbox"]],
   ["a timer of a wrong type", "UPDATE timers SET timer = json_set(timer, '$.dueAt', 'soon')", ["timers"]],
@@ -82,7 +84,9 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
 
 corruptContract("SQLite", file, {
   list: changes.map(([what, sql, refused]): Tampering<File> => [what, change(sql), refused]),
-  breakAccount: change("UPDATE accounts SET account = '{}' WHERE account_id LIKE 'turn:%'"),
+  breakAccount: change(
+    "UPDATE standings SET standing = '{}' WHERE account IN (SELECT id FROM accounts WHERE account_id LIKE 'turn:%')",
+  ),
   accountName: /account turn:desk#1 does not fit/,
   replaceMetadata: (place, text) =>
     change(`UPDATE agents SET record = replace(record, '"metadata":{}', '${text}')`)(place),
