@@ -96,7 +96,7 @@ export class AgentHandle implements Agent {
     if (owner && outcome.type === "opened") this.#core.live.take(owner, outcome.item);
     else if (owner) await this.#core.live.intake(owner);
     this.#tell(outcome.posted, owner);
-    if (!owner) await this.#lookAgain();
+    if (!owner) [this.#record, this.#seen] = [outcome.record, undefined];
     return outcome.turnId;
   }
 

@@ -58,7 +58,7 @@ export class LiveAgents implements Attended {
     const here = { committer: this.#committer, world: this.#world, succession: this.#succession };
     this.departures = new Departures({ ...here, stores });
     this.#here = new LiveMap(this.departures);
-    this.parking = new Parking(this, this.#here, { clock, isOn: part.isDistributed && part.role !== "client" });
+    this.parking = new Parking(this, this.#here, { clock, part });
     this.#around = surroundingsOf(options, {
       ...here,
       children,
@@ -241,6 +241,7 @@ export class LiveAgents implements Attended {
   #afterTurn(activation: Activation, ended: EntryOf<"turn.ended">, accounts: Committed["accounts"]): void {
     this.#options.onTurnEnded(activation, ended, accounts ?? []);
     const isChild = activation.identity.parentAgentId !== null;
+    this.parking.turnEnded(activation);
     // Those that are parked are looked at by their last commit.
     if (this.parking.parks(activation.key)) return;
     const rest = isChild ? this.attendance.rest(activation) : this.intake(activation);

@@ -2,11 +2,15 @@ import { createDeferred, type Clock, type Deferred } from "../base/index.ts";
 import { type AgentKey, keyText } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import type { LiveMap } from "./live-map.ts";
+import type { Part } from "./roles.ts";
 
 /** An open turn of more entries than this takes so long to be taken up that it stays a while before it leaves memory. */
 const LONG_TURN = 500;
 /** A millisecond for each entry, and at most so long. */
 const LONGEST_STAY_MS = 5_000;
+
+/** The next turn of a conversation often comes at once: for so long it need not be taken up anew. */
+const KEPT_MS = 100;
 
 /** What parking needs of those that live here. */
 export interface Parked {
@@ -32,23 +36,30 @@ export type Rest = "waits" | "gone";
  * 1. Nothing is under way: no effect of the state is alive, nothing waits for its commit, and nothing lies in the inbox that
  *    could be taken. Whatever moves the agent then is posted by somebody else.
  * 2. Who waits for an agent's rest is told of it, or of its end here, whichever comes first.
+ * 3. A root that has ended a turn is kept for a moment, at work's own place and only while a quarter of the places is
+ *    free: nobody waits for one meanwhile.
  */
 export class Parking {
   readonly #agents: Parked;
   readonly #here: LiveMap;
   readonly #clock: Clock;
   readonly #isOn: boolean;
+  /** Agents at a time for which somebody here may wait for their rest. */
+  readonly #places: number;
+  /** Until when those that have ended a turn here are kept. */
+  readonly #keptUntil = new WeakMap<Activation, number>();
   readonly #under = new Set<Activation>();
   readonly #rests = new Map<string, Deferred<Rest>>();
   /** Agents that something is about to be given to, by how much. */
   readonly #expecting = new Map<string, number>();
   #parkedCount = 0;
 
-  constructor(agents: Parked, here: LiveMap, { clock, isOn }: { readonly clock: Clock; readonly isOn: boolean }) {
+  constructor(agents: Parked, here: LiveMap, { clock, part }: { readonly clock: Clock; readonly part: Part }) {
     this.#agents = agents;
     this.#here = here;
     this.#clock = clock;
-    this.#isOn = isOn;
+    this.#isOn = part.isDistributed && part.role !== "client";
+    this.#places = part.agents;
   }
 
   /** Turns that have left memory while they waited. */
@@ -75,11 +86,26 @@ export class Parking {
     if (!this.#isOn || !isSettled(activation) || !this.parks(activation.key)) return;
     if (this.#expecting.has(keyText(activation.key))) return;
     const isIdle = activation.effects.length === 0;
+    if (isIdle && this.#isKept(activation)) return;
     if (isIdle || waitsForChildren(activation)) this.#tell(activation.key, "waits");
     if (!isIdle || this.#under.has(activation) || this.#agents.isClosing) return;
     this.#under.add(activation);
     const work = this.#park(activation).finally(() => this.#under.delete(activation));
     this.#agents.attendance.watch(activation.key.agentId, work);
+  }
+
+  /** To be called when a turn has ended here, before the look at its commit. */
+  turnEnded(activation: Activation): void {
+    const isRoot = activation.identity.parentAgentId === null;
+    const isRoomy = this.#rests.size <= 0.75 * this.#places;
+    if (!this.#isOn || !isRoot || !isRoomy || !this.#rests.has(keyText(activation.key))) return;
+    this.#keptUntil.set(activation, this.#clock.elapsed() + KEPT_MS);
+    this.#clock.setDelay(KEPT_MS, () => this.look(activation));
+  }
+
+  #isKept(activation: Activation): boolean {
+    const isIdle = activation.openTurnId === null && !this.#agents.isClosing;
+    return isIdle && this.#clock.elapsed() < (this.#keptUntil.get(activation) ?? 0);
   }
 
   /** Keeps an agent here while something is given to it. */

@@ -30,9 +30,12 @@ export async function takeUp(source: TakeUpSource, key: AgentKey): Promise<Activ
     const definition = definitions.get(record.definition.name);
     if (!definition) throw unknownDefinition(key, record.definition.name);
     const fold = new MachineFold(record.checkpoint);
-    const rows = await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1);
+    const folded = record.checkpoint?.seq ?? 0;
+    const [rows, history] = await Promise.all([
+      seq === folded ? [] : stores.readJournal(key, folded + 1),
+      seq === 0 ? [] : stores.messages(key),
+    ]);
     for (const row of rows) for (const entry of row.entries) fold.apply(entry);
-    const history = seq === 0 ? [] : await stores.messages(key);
     if (fold.turn) await auth.resume(record, fold.turn);
     const snapshot = seq === 0 ? undefined : fold.toSnapshot();
     const turnEntries = fold.turn ? fold.turnEntries : [];

@@ -48,15 +48,16 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const turnId = turnIdOf(key.agentId, number);
   const { input, actorId, limits } = command;
   const item: InboxItem = { kind: "turn", key: `turn:${turnId}`, at: now, turnId, number, input, actorId, limits };
-  tables.putAgent({
+  const changed: AgentRecord = {
     ...record,
     nextTurnNumber: number + 1,
     openTurnId: openTurnId ?? turnId,
     queuedTurnIds: openTurnId === null ? record.queuedTurnIds : [...record.queuedTurnIds, turnId],
-  });
+  };
+  tables.putAgent(changed);
   tables.addToInbox(key, item);
   const posted = [...new Set([key.agentId, ...aborted])];
-  return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, posted };
+  return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, record: changed, posted };
 }
 
 /** Aborts the open turn, and what works below it, for the sake of a new message. Gives the agents that were told. */

@@ -101,6 +101,8 @@ export type OpenTurnOutcome =
       readonly turnId: string;
       readonly number: number;
       readonly item: InboxItem;
+      /** The agent as it stands now. */
+      readonly record: AgentRecord;
       /** The agent itself, and whoever else was aborted with the turn that this one supersedes. */
       readonly posted: readonly string[];
     }

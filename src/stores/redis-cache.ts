@@ -1,3 +1,4 @@
+import type { TreeKeys } from "./redis-keys.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 
 /** Members of a collection and the version they had. */
@@ -10,6 +11,14 @@ export interface SeenMembers {
 export interface LoadedMembers {
   readonly members: ReadonlyMap<string, SeenMembers>;
   readonly rows?: ReadonlyMap<string, string>;
+}
+
+/** What readers share with the transactions of their process. */
+export interface KnownTrees {
+  /** A row as it was just read, undefined where there is none: whoever reads one may be about to change it. */
+  note(tree: TreeKeys, field: string, stored: string | undefined): void;
+  /** Whether another process has written to the tree since a transaction of this one was validated. */
+  isDoubtful(tree: TreeKeys): boolean;
 }
 
 /**

@@ -17,16 +17,13 @@ import { RedisRest } from "./redis-rest.ts";
 import { rowKinds } from "./redis-rows.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
 import type { TreeSession } from "./redis-session.ts";
-import { type LineContext, TreeLine } from "./redis-tree-line.ts";
+import type { LineContext } from "./redis-tree-line.ts";
+import { TreeLines } from "./redis-tree-lines.ts";
 import { readStanding } from "./redis-standing.ts";
 import { RedisTrees } from "./redis-trees.ts";
 import { RedisUnattended } from "./redis-unattended.ts";
 import type { TreeStanding } from "./tree-standing.ts";
 
-/** Rows of all trees that are kept in this process, about; what is past that is read anew when it is needed. */
-const CACHED_ROWS = 50_000;
-/** How many pieces of work come between two looks at how much is kept. */
-const WORKS_BETWEEN_LOOKS = 256;
 /** Stands for no time at all. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
@@ -50,16 +47,15 @@ export class RedisDatabase implements LocalDatabase {
   readonly live: RedisLive;
   readonly #rest: RedisRest | undefined;
   readonly #unattended: RedisUnattended;
-  readonly #lines = new Map<string, TreeLine>();
+  readonly #lines = new TreeLines();
   readonly #reading = new Set<Promise<unknown>>();
-  #works = 0;
   #isClosed = false;
 
   constructor(options: CheckedOptions) {
     const owner = randomUUID();
     this.#connection = new RedisConnection(options);
     this.#keys = new RedisKeys(options.prefix);
-    this.#reader = new RedisReader(this.#connection);
+    this.#reader = new RedisReader(this.#connection, this.#lines);
     const hints = new RedisHints(this.#connection);
     const lists = new RedisLists(this.#connection, this.#keys, this.#reader, hints, (tree) =>
       this.#correctTimers(tree),
@@ -73,7 +69,9 @@ export class RedisDatabase implements LocalDatabase {
     const parts = { keys: this.#keys, reader: this.#reader, hints, lists };
     this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
     this.#subscriber = new RedisSubscriber(this.#connection);
-    this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner);
+    this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
+      onTree: (tag) => this.#lines.doubt(tag),
+    });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
 
@@ -86,7 +84,7 @@ export class RedisDatabase implements LocalDatabase {
     const done = Promise.withResolvers<T>();
     try {
       if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
-      this.#lineOf(this.#treeOf(work)).add({
+      this.#lines.of(this.#treeOf(work), this.#context).add({
         run: (session) => this.#tables.over(session, work),
         resolve: (result, cursorBefore) => done.resolve(finish(result as T, cursorBefore)),
         reject: done.reject,
@@ -157,7 +155,7 @@ export class RedisDatabase implements LocalDatabase {
     await this.#subscriber.close();
     // What was begun is finished.
     await Promise.allSettled(this.#reading);
-    await Promise.all([...this.#lines.values()].map((line) => line.idle()));
+    await this.#lines.idle();
     await this.#rest?.close((tag) => this.#keys.ofTag(tag));
     await this.#connection.close();
   }
@@ -171,27 +169,6 @@ export class RedisDatabase implements LocalDatabase {
       throw error;
     }
     throw new InvariantError("a piece of work that is about no tree was to be written");
-  }
-
-  #lineOf(tree: TreeKeys): TreeLine {
-    this.#works += 1;
-    if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
-    const line = this.#lines.get(tree.tag) ?? new TreeLine(tree, this.#context);
-    // Those that were used last are last.
-    this.#lines.delete(tree.tag);
-    this.#lines.set(tree.tag, line);
-    return line;
-  }
-
-  #forgetSome(): void {
-    let size = 0;
-    for (const line of this.#lines.values()) size += line.cache.size;
-    for (const [tag, line] of this.#lines) {
-      if (size <= CACHED_ROWS) return;
-      if (!line.isIdle) continue;
-      size -= line.cache.size;
-      this.#lines.delete(tag);
-    }
   }
 
   /** Makes the list of timers tell when the tree's first one is due, now that it told otherwise. */
@@ -214,7 +191,7 @@ export class RedisDatabase implements LocalDatabase {
 
   #write<T>(tree: TreeKeys, work: (session: TreeSession) => T): Promise<T> {
     const done = Promise.withResolvers<T>();
-    this.#lineOf(tree).add({
+    this.#lines.of(tree, this.#context).add({
       run: work,
       resolve: (result) => done.resolve(result as T),
       reject: done.reject,

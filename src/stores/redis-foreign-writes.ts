@@ -34,11 +34,18 @@ export function noticeOf({ tree, operations, written }: TreeSession): string {
   return JSON.stringify([tree.tag, timerAt, posted]);
 }
 
+/** What is called at once, before listeners are. */
+export interface Hearing {
+  /** Another process has written to the tree. */
+  readonly onTree: (tag: string) => void;
+}
+
 /** Tells listeners when another process has written: by the channel on which each transaction says so. */
 export class RedisForeignWrites {
   readonly #subscriber: RedisSubscriber;
   readonly #keys: RedisKeys;
   readonly #owner: string;
+  readonly #hears: Hearing;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
   /** What was heard since listeners were called last. */
   #heard: ForeignWrite[] | "any" = [];
@@ -48,10 +55,11 @@ export class RedisForeignWrites {
   #pending: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(subscriber: RedisSubscriber, keys: RedisKeys, owner: string) {
+  constructor(subscriber: RedisSubscriber, keys: RedisKeys, owner: string, hears: Hearing) {
     this.#subscriber = subscriber;
     this.#keys = keys;
     this.#owner = owner;
+    this.#hears = hears;
   }
 
   listen(listener: (writes: ForeignWrites) => void): () => void {
@@ -86,6 +94,7 @@ export class RedisForeignWrites {
   #writeOf(message: string): ForeignWrite | "any" {
     try {
       const [tag, timerAt, posted] = JSON.parse(message.slice(message.indexOf(" "))) as Notice;
+      this.#hears.onTree(tag);
       return { ...this.#keys.namesIn(tag), timerAt, posted };
     } catch {
       return "any";

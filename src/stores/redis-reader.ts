@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CorruptRecordError } from "../errors/index.ts";
 import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer } from "../state/index.ts";
-import type { LoadedMembers } from "./redis-cache.ts";
+import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersScript } from "./redis-read-scripts.ts";
@@ -28,14 +28,17 @@ const contentSchema = z.string();
 /** What is asked of one tree outside of its transactions, read anew each time. */
 export class RedisReader {
   readonly #connection: RedisConnection;
+  readonly #known: KnownTrees;
 
-  constructor(connection: RedisConnection) {
+  constructor(connection: RedisConnection, known: KnownTrees) {
     this.#connection = connection;
+    this.#known = known;
   }
 
-  async row<T>({ rows }: TreeKeys, kind: RowKind<T>): Promise<T | undefined> {
-    const stored = await this.#connection.run((client) => client.hget(rows, kind.field));
-    return stored === null ? undefined : valueOf(seenRow(stored), kind, rows);
+  async row<T>(tree: TreeKeys, kind: RowKind<T>): Promise<T | undefined> {
+    const stored = (await this.#connection.run((client) => client.hget(tree.rows, kind.field))) ?? undefined;
+    this.#known.note(tree, kind.field, stored);
+    return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
   }
 
   /** In the order of `kinds`; those that are not there are left out. */
@@ -139,8 +142,13 @@ export class RedisReader {
     return placed && { ...placed.meta, content: await this.artifactContent(keys.contents, artifactId) };
   }
 
-  async inbox(key: string): Promise<InboxItem[]> {
-    return itemsIn(await this.#connection.run((client) => client.hvals(key)), key);
+  /** Whoever posts changes the record, which is what those who look here write next. */
+  async inbox(tree: TreeKeys, agentId: string): Promise<InboxItem[]> {
+    const key = tree.ofAgent("inbox", agentId);
+    const isDoubtful = this.#known.isDoubtful(tree);
+    const record = isDoubtful ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
+    const [texts] = await Promise.all([this.#connection.run((client) => client.hvals(key)), record]);
+    return itemsIn(texts, key);
   }
 
   /** Rows of one agent from the one that holds `fromSeq` on. */

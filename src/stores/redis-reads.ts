@@ -39,7 +39,7 @@ export class RedisReads extends RedisTables {
     const tree = this.keys.treeOf(tenant, agentId);
     const whole = this.wholeOf(tree);
     if (whole) return [...(whole.agents.get(agentId)?.inbox ?? [])];
-    return this.ask(`inbox|${agentId}`, () => this.reader.inbox(tree.ofAgent("inbox", agentId)));
+    return this.ask(`inbox|${agentId}`, () => this.reader.inbox(tree, agentId));
   }
 
   rowsFrom({ tenant, agentId }: AgentKey, fromSeq: number): JournalRow[] {

@@ -60,6 +60,8 @@ const pauses = { baseMs: 2, capMs: 40 };
 export class TreeLine {
   readonly tree: TreeKeys;
   readonly cache = new TreeCache();
+  /** Whether another process has written since a transaction was validated here. */
+  isDoubtful = false;
   readonly #context: LineContext;
   #waiting: WaitingWork[] = [];
   #running: Promise<void> | undefined;
@@ -142,6 +144,7 @@ export class TreeLine {
       evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]),
     );
     const applied = appliedOf(answer, keys);
+    this.isDoubtful = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
       this.#correct(session, told);

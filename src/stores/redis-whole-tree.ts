@@ -78,10 +78,9 @@ async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<s
 const emptyAgent: WholeAgent = { inbox: [], artifacts: [], messages: [] };
 
 async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): Promise<WholeAgent> {
-  const keyOf = (part: "inbox" | "artifacts" | "contents" | "messages" | "order"): string =>
-    tree.ofAgent(part, agentId);
+  const keyOf = (part: "artifacts" | "contents" | "messages" | "order"): string => tree.ofAgent(part, agentId);
   const [inbox, placed, messages] = await Promise.all([
-    reader.inbox(keyOf("inbox")),
+    reader.inbox(tree, agentId),
     reader.artifacts(keyOf("artifacts")),
     reader.messages({ messages: keyOf("messages"), order: keyOf("order") }),
   ]);

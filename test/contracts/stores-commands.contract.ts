@@ -25,6 +25,7 @@ export function commandsContract(subject: () => Stores): void {
       turnId: `${ROOT}#1`,
       number: 1,
       item,
+      record: await subject().readAgent(keyOf()),
       posted: [ROOT],
     });
     expect(await subject().inbox(keyOf())).toEqual([item]);

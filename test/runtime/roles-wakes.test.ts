@@ -15,7 +15,7 @@ import {
   textOf,
 } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
+import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { z } from "zod";
 import { calling, createGate } from "../support/turn-probes.ts";
 import { loopTurns } from "../support/journal-probes.ts";
@@ -40,11 +40,15 @@ function deployment() {
 }
 
 async function untilParked(worker: Runtime): Promise<void> {
+  await untilLive(worker, 0);
+}
+
+async function untilLive(worker: Runtime, count: number): Promise<void> {
   for (let i = 0; i < 2_000; i += 1) {
-    if ((await worker.metrics()).liveAgents === 0) return;
+    if ((await worker.metrics()).liveAgents === count) return;
     await loopTurns(5);
   }
-  throw new Error(`still ${(await worker.metrics()).liveAgents} live`);
+  throw new Error(`${(await worker.metrics()).liveAgents} live, not ${count}`);
 }
 
 describe("a client and a worker", () => {
@@ -70,6 +74,28 @@ describe("a client and a worker", () => {
     expect(agent.state.status).toBe("shutdown");
     await agent.start();
     expect((await agent.executeTurn("again").result).text).toBe("hello");
+  });
+
+  it.each([
+    { places: 1, kept: 0 },
+    { places: 4, kept: 1 },
+  ])("with $places places $kept agents whose turn has ended are kept for the next one", async ({ places, kept }) => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join } = deployment();
+    const clock = createFakeClock();
+    const worker = await join({ agents, role: "worker", work: { agents: places }, clock });
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    await untilLive(worker, kept);
+    const { wakes } = await worker.metrics();
+    expect((await agent.executeTurn("and on").result).text).toBe("hello");
+    await untilLive(worker, kept);
+    expect((await worker.metrics()).wakes).toBe(kept === 1 ? wakes : wakes + 1);
+    clock.advance(100);
+    await untilLive(worker, 0);
+    await agent.shutdown();
   });
 
   it("a turn that waits for a person holds nothing, and goes on when it is answered", async () => {
