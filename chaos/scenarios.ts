@@ -21,7 +21,7 @@ import { f30 } from "./faults/f30.ts";
 import { f31 } from "./faults/f31.ts";
 import { job } from "./faults/job.ts";
 import { nine } from "./faults/nine.ts";
-import { f5 } from "./faults/f5.ts";
+import { f5, f5everysec } from "./faults/f5.ts";
 import { f6 } from "./faults/f6.ts";
 import { f7 } from "./faults/f7.ts";
 import { f8 } from "./faults/f8.ts";
@@ -36,6 +36,7 @@ export const scenarios: readonly ChaosScenario[] = [
   f3,
   f4,
   f5,
+  f5everysec,
   f6,
   f7,
   f8,

@@ -27,6 +27,9 @@ export type WitnessLine = Seen &
     | { readonly type: "unavailable"; readonly call: string; readonly code: string }
   );
 
+/** Members that ask the stores for nothing. */
+const listeners: ReadonlySet<keyof Stores> = new Set(["onForeignWrite", "onSetBack", "close"]);
+
 type Fact<Line = WitnessLine> = Line extends WitnessLine ? Omit<Line, keyof Seen> : never;
 
 /**
@@ -65,7 +68,7 @@ export function witnessed(stores: Stores, path: string): Stores {
   return new Proxy(stores, {
     get: (target, name: keyof Stores) => {
       const member = name in overheard ? overheard[name as keyof typeof overheard] : target[name];
-      if (typeof member !== "function" || name === "onForeignWrite" || name === "close") return member;
+      if (typeof member !== "function" || listeners.has(name)) return member;
       const call = member as (...given: unknown[]) => Promise<unknown>;
       return async (...given: unknown[]): Promise<unknown> => {
         const sentAt = steadyNow();

@@ -29,6 +29,23 @@ export function witnessViolations(
   ];
 }
 
+/** The same of one life of a Redis that loses what it has acknowledged when it dies: what was before may come again. */
+export function ownersOfLife(lines: readonly WitnessLine[]): string[] {
+  const acquired = Map.groupBy(linesOf(lines, "acquired"), ({ agentId }) => agentId);
+  const committed = Map.groupBy(linesOf(lines, "committed"), ({ agentId }) => agentId);
+  return [...committed].flatMap(([agentId, commits]) => {
+    const faults = leaseFaults(acquired.get(agentId) ?? [], commits);
+    const taken = new Set<number>();
+    for (const { epoch, first, last } of commits) {
+      for (let seq = first; seq <= last; seq += 1) {
+        if (taken.has(seq)) faults.push(`entry ${seq} was acknowledged twice, once under epoch ${epoch}`);
+        taken.add(seq);
+      }
+    }
+    return faults.map((text) => `${agentId}: ${text}`);
+  });
+}
+
 function linesOf<Type extends WitnessLine["type"]>(lines: readonly WitnessLine[], type: Type): Of<Type>[] {
   return lines.filter((line): line is Of<Type> => line.type === type);
 }

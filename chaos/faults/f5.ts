@@ -1,26 +1,57 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Disturbance, runLoad } from "../load/run-load.ts";
+import { cutLogs, logSizes } from "../../test/support/redis-log.ts";
+import { type Disturbance, runLoad, type Scene } from "../load/run-load.ts";
 import type { ChaosScenario } from "../scenario.ts";
+import { steadyNow } from "../witness.ts";
 
 const ROUNDS = 200;
 const SHORT_ROUNDS = 4;
 const ROUNDS_A_BATCH = 10;
 const LONGEST_LIFE_MS = 900;
+const SHORTEST_ABSENCE_MS = 20;
 const LONGEST_ABSENCE_MS = 200;
+/** What `appendfsync everysec` may lose, in milliseconds. */
+const LONGEST_UNSYNCED_MS = 1_000;
 
 /** SIGKILL of Redis in the middle of the work, and its restart from its log, which is synced with every write. */
 const killed: Omit<Disturbance, "rounds"> = {
   name: "F5",
   roundsABatch: ROUNDS_A_BATCH,
   mayRefuse: true,
-  disturb: async ({ server, random }) => {
-    await delay(random.between(50, LONGEST_LIFE_MS));
-    await server.kill();
-    await delay(random.between(0, LONGEST_ABSENCE_MS));
-    await server.launch();
+  disturb: async (scene) => {
+    await delay(scene.random.between(50, LONGEST_LIFE_MS));
+    await scene.server.kill();
+    await startAgain(scene);
     return [];
   },
 };
+
+/**
+ * The same with a log that is synced once a second. A kill alone loses nothing then, since the system still has what was
+ * written: so the log is cut back to what it was up to a second before, as it is after a power cut.
+ */
+const forgetful: Omit<Disturbance, "rounds"> = {
+  ...killed,
+  name: "F5-everysec",
+  mayLose: true,
+  settings: ["--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"],
+  disturb: async (scene) => {
+    const { server, random, folder } = scene;
+    await delay(random.between(50, LONGEST_LIFE_MS));
+    const synced = logSizes(folder);
+    await delay(random.between(0, LONGEST_UNSYNCED_MS));
+    await server.kill();
+    cutLogs(folder, synced);
+    await startAgain(scene);
+    return [];
+  },
+};
+
+async function startAgain({ server, random, restarts }: Scene): Promise<void> {
+  await delay(random.between(SHORTEST_ABSENCE_MS, LONGEST_ABSENCE_MS));
+  restarts.push(steadyNow());
+  await server.launch();
+}
 
 /** A round is one kill. */
 export const f5: ChaosScenario = {
@@ -28,4 +59,14 @@ export const f5: ChaosScenario = {
   title: "Redis SIGKILL and restart with appendfsync always, under load: no acknowledged write lost, none half-written",
   on: ["redis"],
   run: (options) => runLoad(options, { ...killed, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),
+};
+
+/** A round is one kill. */
+export const f5everysec: ChaosScenario = {
+  name: "F5-everysec",
+  title:
+    "the same with appendfsync everysec and the last writes lost: no keyed effect doubled, no fork, each loss told",
+  on: ["redis"],
+  run: (options) =>
+    runLoad(options, { ...forgetful, rounds: options.rounds ?? (options.short ? SHORT_ROUNDS : ROUNDS) }),
 };

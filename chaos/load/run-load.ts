@@ -23,6 +23,10 @@ export interface Disturbance {
   readonly roundsABatch: number;
   /** Whether commands may be refused, as ones to be tried again. */
   readonly mayRefuse: boolean;
+  /** Whether Redis may lose what it has acknowledged: what is audited then is that it is told, and what came of it. */
+  readonly mayLose?: boolean | undefined;
+  /** Of the server, as on its command line. */
+  readonly settings?: readonly string[] | undefined;
   /** Of the processes' stores; default: as `storesAt` has it. */
   readonly timeoutMs?: number | undefined;
   /** Disturbs once; gives what it has found to be wrong itself. */
@@ -36,8 +40,12 @@ export interface Scene {
   readonly random: SeededRandom;
   /** From 0, over all batches. */
   readonly round: number;
+  /** Where the server has its folder. */
+  readonly folder: string;
   /** The stores of the processes, as `storesAt` takes them. */
   readonly place: string;
+  /** When Redis was started again, by `steadyNow`: whoever does so notes it. */
+  readonly restarts: number[];
   /** All that the stores have answered so far, by process. */
   readonly witnesses: readonly LineReader<WitnessLine>[];
 }
@@ -58,7 +66,9 @@ export async function runLoad(options: ChaosOptions, disturbance: Disturbance): 
     mkdirSync(folder);
     const last = Math.min(rounds, done + roundsABatch);
     const batch = await withServers(folder, (servers) =>
-      withRedis({ folder }, (server) => runBatch({ folder, servers, server, disturbance, random }, done, last)),
+      withRedis({ folder, settings: disturbance.settings ?? [] }, (server) =>
+        runBatch({ folder, servers, server, disturbance, random }, done, last),
+      ),
     );
     batches.push(batch);
     const state = batch.violations.length === 0 ? "ok" : `VIOLATED\n  ${batch.violations.join("\n  ")}`;
@@ -77,6 +87,7 @@ export async function runLoad(options: ChaosOptions, disturbance: Disturbance): 
       acknowledgedCommits: sum(({ acknowledged }) => acknowledged),
       refusedCommands: sum(({ refused }) => refused),
       callsTriedAgain: sum(({ again }) => again),
+      ...(disturbance.mayLose ? { lostCommits: sum(({ lost }) => lost) } : {}),
       peakMegabytes: Math.max(0, ...batches.map(({ peakMegabytes }) => peakMegabytes)),
     },
   );
@@ -102,6 +113,7 @@ async function runBatch({ folder, servers, server, disturbance, random }: Batch,
     lanes: LANES,
     leaseMs: LOAD_LEASE_MS,
     timeoutMs: disturbance.timeoutMs,
+    mayLose: disturbance.mayLose ?? false,
     witness,
     stopFile,
   });
@@ -113,16 +125,19 @@ async function runBatch({ folder, servers, server, disturbance, random }: Batch,
   await Promise.all(runs.map((run, index) => Promise.race([atWork[index]?.promise, run])));
   const client = server.client();
   const violations: string[] = [];
+  const restarts: number[] = [];
   const witnesses = paths.map((path) => new LineReader<WitnessLine>(path));
   for (let round = from; round < to; round += 1) {
-    const found = await disturbance.disturb({ server, client, random, round, place, witnesses });
+    const found = await disturbance.disturb({ server, client, random, round, folder, place, restarts, witnesses });
     violations.push(...found.map((text) => `round ${round + 1}: ${text}`));
   }
   writeFileSync(stopFile, "");
   const ends = await Promise.all(runs);
   client.disconnect();
-  const lines = paths.flatMap((path) => readLines<WitnessLine>(path));
-  const load = await auditLoad({ place, servers, ends, lines, mayRefuse: disturbance.mayRefuse });
+  for (const [index, { stderr }] of ends.entries()) writeFileSync(join(folder, `${WORKERS[index]}.stderr`), stderr);
+  const { mayRefuse, mayLose = false } = disturbance;
+  const processes = ends.map((end, index) => ({ end, lines: readLines<WitnessLine>(paths[index] ?? "") }));
+  const load = await auditLoad({ place, servers, processes, mayRefuse, mayLose, restarts });
   return { ...load, violations: [...violations, ...load.violations].map((text) => `${disturbance.name}: ${text}`) };
 }
 

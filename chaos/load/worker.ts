@@ -22,6 +22,8 @@ const ordersSchema = z.object({
   leaseMs: z.int().positive(),
   /** How long a command of its stores may take, in milliseconds; default: as `storesAt` has it. */
   timeoutMs: z.int().positive().optional(),
+  /** Whether agents may be gone that were there: they are made again then. */
+  mayLose: z.boolean(),
   witness: z.string(),
   /** It begins nothing more once this file is there. */
   stopFile: z.string(),
@@ -53,23 +55,35 @@ async function toItsEnd(agentId: string): Promise<TurnResult> {
       await agent.start();
       return await firstTurn(agent).result;
     } catch (error) {
-      if (!(error instanceof TroupeError) || !error.retryable) throw error;
+      if (!(error instanceof TroupeError) || !isPassing(error)) throw error;
       tell({ type: "again", agentId, code: error.code });
       await delay(AGAIN_MS);
     }
   }
 }
 
+/** What is told of an agent that was made, or started, and is so no more. */
+const forgotten: ReadonlySet<string> = new Set(["not_found", "agent_not_started"]);
+
+function isPassing({ retryable, code }: TroupeError): boolean {
+  return retryable || (orders.mayLose && forgotten.has(code));
+}
+
+/** Every turn of it that this process has begun, so that what is lost can be looked for. */
+const begun: string[] = [];
 let count = 0;
 const lane = async (): Promise<void> => {
   while (!existsSync(orders.stopFile)) {
     count += 1;
     const agentId = `${orders.name}-${count}`;
+    begun.push(agentId);
     tell({ type: "begun", agentId });
     const { status } = await toItsEnd(agentId);
     tell({ type: "turn", agentId, status });
   }
 };
 await Promise.all(Array.from({ length: orders.lanes }, lane));
+// What had ended, and is lost, is carried on or done again.
+if (orders.mayLose) await Promise.all(begun.map((agentId) => toItsEnd(agentId)));
 await runtime.shutdown();
 tell({ type: "over", peakMegabytes: Math.round(process.resourceUsage().maxRSS / 1_000) });

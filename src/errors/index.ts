@@ -12,6 +12,7 @@ export * from "./model-error.ts";
 export * from "./not-found.ts";
 export * from "./policy-refused.ts";
 export * from "./request-conflict.ts";
+export * from "./store-rolled-back.ts";
 export * from "./store-unavailable.ts";
 export * from "./tool-not-started.ts";
 export * from "./troupe-error.ts";

@@ -33,6 +33,7 @@ import { LiveView } from "./live-view.ts";
 import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
 import { queueDesk } from "./queue-desk.ts";
 import { QuietWatch } from "./quiet-watch.ts";
+import { staleError } from "./stale-error.ts";
 import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -80,11 +81,12 @@ export class Activation extends LiveView implements Host {
     this.#around = around;
     this.#owned = ownedFieldsOf(record);
     this.conversation = new Conversation(start.history, start.turnEntries);
-    this.writer = new JournalWriter(start, around.committer, {
+    const { processId } = around;
+    this.writer = new JournalWriter({ ...start, processId }, around.committer, {
       now: () => around.clock.now(),
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
-      onStale: (taken) => this.discard(new LeaseLostError(`agent ${key.agentId} was taken over under epoch ${taken}`)),
+      onStale: (found, seq) => this.discard(staleError(key, { epoch, seq }, found)),
       onFailure: (cause) => this.discard(new LeaseLostError(`agent ${key.agentId} could not commit`, { cause })),
     });
     this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);

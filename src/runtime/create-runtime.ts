@@ -14,6 +14,7 @@ import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
 import { partOf } from "./roles.ts";
 import { healthOf, metricsOf } from "./runtime-health.ts";
 import { RuntimeCore } from "./runtime-core.ts";
+import { watchSetBacks } from "./set-back.ts";
 import type { EventObserver } from "./turn-types.ts";
 import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./types.ts";
 import { unsavedTrees } from "./unsaved-trees.ts";
@@ -46,6 +47,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   });
   const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, part, priceBook });
   await started(core);
+  watchSetBacks(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
   let overview: Overview | undefined;

@@ -9,13 +9,15 @@ import {
   isIntent,
   type OwnedFields,
 } from "../state/index.ts";
-import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder } from "../stores/index.ts";
+import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder, Stale } from "../stores/index.ts";
 import type { CommitSource, Committer } from "./committer.ts";
 import { PendingBatch } from "./pending-batch.ts";
 
 export interface WriterStart {
   readonly key: AgentKey;
   readonly epoch: number;
+  /** The process that has the lease. */
+  readonly processId: string;
   /** Last committed entry, and its time. */
   readonly seq: number;
   readonly at: number;
@@ -26,7 +28,8 @@ export interface WriterEvents {
   /** The entry enters the machines. */
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;
-  onStale(epoch: number): void;
+  /** `seq`: of the last entry that was acknowledged here. */
+  onStale(outcome: Stale, seq: number): void;
   onFailure(error: unknown): void;
 }
 
@@ -165,8 +168,7 @@ export class JournalWriter implements CommitSource {
 
   takeBatch(): Batch | undefined {
     if (this.#closed || this.#underWay || this.#pending.isEmpty) return undefined;
-    const { key, epoch } = this.#start;
-    this.#underWay = this.#pending.toBatch(key, epoch, this.#committedSeq);
+    this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
     this.#pending = new PendingBatch();
     return this.#underWay;
   }
@@ -174,7 +176,7 @@ export class JournalWriter implements CommitSource {
   onOutcome(batch: Batch, outcome: CommitOutcome): void {
     if (this.#closed) return;
     this.#underWay = undefined;
-    if (outcome.type === "stale") return this.#events.onStale(outcome.epoch);
+    if (outcome.type === "stale") return this.#events.onStale(outcome, this.#committedSeq);
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
     const decided = this.#decide(outcome.entries);
     this.#drain();

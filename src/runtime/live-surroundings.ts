@@ -33,6 +33,7 @@ export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Su
     stores,
     definitions: options.definitions,
     queues: part.queues,
+    processId: options.process.processId,
     notify: (agentIds) => here.notify(agentIds),
     committer,
     random,

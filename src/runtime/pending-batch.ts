@@ -1,6 +1,6 @@
 import type { FactParts } from "../actors/index.ts";
 import { createId } from "../base/index.ts";
-import type { AgentKey, AgentRequest, Entry, Message, OwnedFields, Timer } from "../state/index.ts";
+import type { AgentRequest, Entry, Message, OwnedFields, Timer } from "../state/index.ts";
 import type { Batch, BudgetMove, NewArtifact, Post, SpawnOrder, WakeOrder } from "../stores/index.ts";
 
 /** What has been appended since the last batch was taken. */
@@ -45,13 +45,14 @@ export class PendingBatch {
     this.timers = this.timers.filter(({ id }) => id !== timerId);
   }
 
-  toBatch(key: AgentKey, epoch: number, expectedSeq: number): Batch {
+  toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
     const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
     const { acknowledged, timers, clearedTimers, wake, requests, closedRequests, cleared } = this;
     return {
       id: createId(),
       key,
       epoch,
+      processId,
       expectedSeq,
       entries,
       messages,

@@ -17,6 +17,7 @@ export interface Surroundings<Live extends Host = Host> {
   readonly stores: Stores;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;
+  readonly processId: string;
   /** Somebody posted to these agents. */
   notify(agentIds: readonly string[]): void;
   readonly committer: Committer;

@@ -1,5 +1,6 @@
 import { createDeferred, type Deferred } from "../base/index.ts";
-import { agentOfTurn, rootOf } from "../state/index.ts";
+import { StoreRolledBackError } from "../errors/index.ts";
+import { agentOfTurn, numberOfTurn, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type Stores } from "../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
 import { lookAtTurn } from "./turn-results.ts";
@@ -23,9 +24,15 @@ export class TurnWatch {
   readonly #looks = new Map<string, { readonly under: Promise<void>; next?: Promise<void> }>();
   /** Numbers of entries that came before those of turns that are awaited, as far as they were seen open. */
   readonly #begins = new Map<string, number>();
+  /** Roots of trees of which the stores have lost something, until it was looked what is left of their turns. */
+  readonly #setBack = new Set<string>();
 
   constructor(options: TurnWatchOptions) {
     this.#options = options;
+    options.stores.onSetBack(({ tenant, rootAgentId }) => {
+      if (tenant === options.tenant) this.#setBack.add(rootAgentId);
+      this.#lookForGone();
+    });
   }
 
   async end(turnId: string): Promise<TurnResult> {
@@ -101,6 +108,7 @@ export class TurnWatch {
   /** Another process wrote: it may have ended what is awaited here, or brought it to rest. */
   lookForAll(writes: ForeignWrites = "any"): void {
     const { tenant } = this.#options;
+    this.#lookForGone();
     for (const turnId of new Set([...this.#ends.keys(), ...this.#rests.keys()])) {
       if (!isTreeChanged(writes, { tenant, agentId: agentOfTurn(turnId) })) continue;
       const look = this.#lookForEnd(turnId).then(() =>
@@ -154,6 +162,39 @@ export class TurnWatch {
     const items = await stores.inbox({ tenant, agentId: agentOfTurn(turnId) });
     if (items.findLast(({ kind }) => kind === "pause" || kind === "resume")?.kind === "resume") return;
     if (await isPaused()) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
+  }
+
+  /** Turns that the stores have forgotten will never end; where they do not answer now, it is looked again at the next beat. */
+  #lookForGone(): void {
+    for (const rootAgentId of this.#setBack) {
+      const ofTree = [...this.#ends.keys(), ...this.#rests.keys()].filter(
+        (turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId,
+      );
+      this.#setBack.delete(rootAgentId);
+      for (const turnId of ofTree) {
+        const look = this.#rejectGone(turnId).catch((error: unknown) => {
+          this.#setBack.add(rootAgentId);
+          throw error;
+        });
+        this.#watch(turnId, look);
+      }
+    }
+  }
+
+  async #rejectGone(turnId: string): Promise<void> {
+    const { stores, tenant } = this.#options;
+    const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
+    if (record && record.nextTurnNumber > numberOfTurn(turnId)) return;
+    const error = new StoreRolledBackError(
+      `the stores have lost turn ${turnId}, though they had acknowledged it; what it was to do may be asked again`,
+      { details: { turnId } },
+    );
+    const gone = [this.#ends.get(turnId), ...this.#waiting(turnId)];
+    for (const map of [this.#ends, this.#rests, this.#begins]) map.delete(turnId);
+    for (const deferred of gone) {
+      deferred?.promise.catch(() => undefined);
+      deferred?.reject(error);
+    }
   }
 
   #watch(turnId: string, look: Promise<unknown>): void {

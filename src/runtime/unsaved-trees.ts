@@ -106,6 +106,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
       onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
     },
     onForeignWrite: (listener) => keeper.onForeignWrite(listener),
+    onSetBack: (listener) => durable.onSetBack(listener),
     close: () => keeper.close(),
   };
 }

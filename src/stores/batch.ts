@@ -55,6 +55,11 @@ export interface Batch {
   readonly id: string;
   readonly key: AgentKey;
   readonly epoch: number;
+  /**
+   * The process that has the lease. Where it is given, a lease of the same epoch that another process has is not its own:
+   * stores that were set back give an epoch a second time.
+   */
+  readonly processId?: string | undefined;
   /** Seq of the last entry before this batch. */
   readonly expectedSeq: number;
   /** Consecutive, starting at `expectedSeq + 1`; may be empty when only acknowledgements go. */

@@ -27,7 +27,8 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
     const applied = tables.lastOutcome(batch.key);
     if (applied) return applied;
   }
-  if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || head.holder === null) {
+  const isOthers = head.holder === null || (batch.processId !== undefined && head.holder !== batch.processId);
+  if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || isOthers) {
     return { type: "stale", epoch: head.epoch, seq: head.seq };
   }
   const record = tables.agent(batch.key);

@@ -9,5 +9,6 @@ export * from "./ports.ts";
 export * from "./queries.ts";
 export { currentProcess } from "./process-identity.ts";
 export { JOB_LOOK_MS, jobTimerId } from "./queued-calls.ts";
+export type { SetBack } from "./set-back.ts";
 export * from "./stored-tree.ts";
 export type { TreeStanding } from "./tree-standing.ts";

@@ -88,6 +88,7 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
       write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
     live: database.live,
     onForeignWrite: (listener) => database.onForeignWrite(listener),
+    onSetBack: (listener) => database.onSetBack?.(listener) ?? (() => undefined),
     close: () => database.close(),
   };
 }

@@ -14,6 +14,7 @@ import type { ForeignWrites } from "./foreign-write.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Moment } from "./moment.ts";
 import type { AgentFilter, RequestFilter, UnattendedQuery } from "./queries.ts";
+import type { SetBack } from "./set-back.ts";
 import type { StoredRow, StoredTree } from "./stored-tree.ts";
 import type { ArtifactMeta, Tables } from "./tables.ts";
 
@@ -87,5 +88,7 @@ export interface LocalDatabase {
   /** At most `limit`. */
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
+  /** Absent where nothing that was acknowledged can be lost while a process that knows of it lives. */
+  onSetBack?(listener: (found: SetBack) => void): () => void;
   close(): Promise<void>;
 }

@@ -31,6 +31,7 @@ import type {
   ProcessIdentity,
 } from "./outcomes.ts";
 import type { AgentFilter, MessageQuery, RequestFilter, UnattendedQuery } from "./queries.ts";
+import type { SetBack } from "./set-back.ts";
 import type { KnownItems, StoredTree } from "./stored-tree.ts";
 import type { TreeStanding } from "./tree-standing.ts";
 
@@ -233,5 +234,10 @@ export interface Stores {
   readonly live: LiveChannel;
   /** Called when another process wrote to the store, with what is known of it; the returned function ends it. */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
+  /**
+   * Called when the stores are found to have lost what they had acknowledged of a tree; the returned function ends it. Only
+   * what this process has seen of the tree is compared.
+   */
+  onSetBack(listener: (found: SetBack) => void): () => void;
   close(): Promise<void>;
 }

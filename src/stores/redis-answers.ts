@@ -41,4 +41,8 @@ export class Answers {
   forget(key: string): void {
     this.#known.delete(key);
   }
+
+  forgetAll(): void {
+    this.#known.clear();
+  }
 }

@@ -25,12 +25,29 @@ export interface KnownTrees {
  * What this process has seen of one tree.
  * Owns: rows and collections with the versions they had. Does not own: whether they are still that; each transaction has
  * that validated.
+ *
+ * Invariant: versions of a tree only grow. Whoever finds an older one than was seen here has found that Redis lost what it
+ * had acknowledged.
  */
 export class TreeCache {
   readonly #rows = new Map<string, SeenRow>();
   readonly #collections = new Map<string, SeenMembers>();
   /** Whether all rows were here at one moment: then one that is not here was not there. */
   #isComplete = false;
+  #newest = 0;
+  #timesSetBack = 0;
+  /** Called when the tree is found at an older version than the newest one that was seen; 0 where nothing of it is left. */
+  onSetBack: ((had: number, found: number) => void) | undefined;
+
+  /** The newest version that anything of the tree was seen at; 0 for none. */
+  get newest(): number {
+    return this.#newest;
+  }
+
+  /** How often it was found at an older version. */
+  get timesSetBack(): number {
+    return this.#timesSetBack;
+  }
 
   get size(): number {
     return this.#rows.size + this.#collections.size;
@@ -47,6 +64,7 @@ export class TreeCache {
   /** A row as it is stored, undefined for none; or the version of a collection. */
   note(field: string, stored: string | undefined): void {
     const row = stored === undefined ? absentRow : seenRow(stored);
+    this.saw(row.version);
     if (!isCollection(field)) this.#rows.set(field, row);
     else if (this.#collections.get(field)?.version !== row.version) this.#collections.delete(field);
   }
@@ -54,6 +72,21 @@ export class TreeCache {
   noteAll(rows: ReadonlyMap<string, string>): void {
     for (const [field, stored] of rows) this.note(field, stored);
     this.#isComplete = true;
+  }
+
+  /** Something of the tree, or all of it, has this version. */
+  saw(version: string): void {
+    this.#newest = Math.max(this.#newest, Number(version));
+  }
+
+  /** The tree is at this version: nothing is believed any more, where newer ones were seen. */
+  setBack(found: number): void {
+    const had = this.#newest;
+    if (found >= had) return;
+    this.clear();
+    this.#newest = found;
+    this.#timesSetBack += 1;
+    this.onSetBack?.(had, found);
   }
 
   putRow(field: string, row: SeenRow): void {
@@ -66,6 +99,7 @@ export class TreeCache {
   }
 
   putMembers(field: string, members: SeenMembers): void {
+    this.saw(members.version);
     this.#collections.set(field, members);
   }
 

@@ -17,11 +17,13 @@ import { RedisRest } from "./redis-rest.ts";
 import { rowKinds } from "./redis-rows.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
 import type { TreeSession } from "./redis-session.ts";
+import { RedisSetBacks } from "./redis-set-backs.ts";
 import type { LineContext } from "./redis-tree-line.ts";
 import { TreeLines } from "./redis-tree-lines.ts";
 import { readStanding } from "./redis-standing.ts";
 import { RedisTrees } from "./redis-trees.ts";
 import { RedisUnattended } from "./redis-unattended.ts";
+import type { SetBack } from "./set-back.ts";
 import type { TreeStanding } from "./tree-standing.ts";
 
 /** Stands for no time at all. */
@@ -43,11 +45,12 @@ export class RedisDatabase implements LocalDatabase {
   readonly #tables: RedisTrees;
   readonly #context: LineContext;
   readonly #foreignWrites: RedisForeignWrites;
+  readonly #setBacks: RedisSetBacks;
   readonly #subscriber: RedisSubscriber;
   readonly live: RedisLive;
   readonly #rest: RedisRest | undefined;
   readonly #unattended: RedisUnattended;
-  readonly #lines = new TreeLines();
+  readonly #lines = new TreeLines((line) => this.#setBacks.watch(line));
   readonly #reading = new Set<Promise<unknown>>();
   #isClosed = false;
 
@@ -63,13 +66,16 @@ export class RedisDatabase implements LocalDatabase {
     this.#tables = new RedisTrees(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
     const { ttl } = options;
-    this.#rest = ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, ttl);
+    this.#rest =
+      ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, this.#keys.expires(), ttl);
     const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
     this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
     const parts = { keys: this.#keys, reader: this.#reader, hints, lists };
     this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
     this.#subscriber = new RedisSubscriber(this.#connection);
+    this.#setBacks = new RedisSetBacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
+      onHeard: () => this.#lookForSetBacks(),
       onTree: (tag) => this.#lines.doubt(tag),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
@@ -145,6 +151,17 @@ export class RedisDatabase implements LocalDatabase {
 
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
     return this.#foreignWrites.listen(listener);
+  }
+
+  onSetBack(listener: (found: SetBack) => void): () => void {
+    return this.#setBacks.listen(listener);
+  }
+
+  /** After a time in which nothing was heard of Redis. */
+  #lookForSetBacks(): void {
+    const look = this.#noted(() => this.#setBacks.look(this.#lines.all()));
+    // What cannot be asked now is found out when it is written to.
+    look.catch(() => undefined);
   }
 
   async close(): Promise<void> {

@@ -36,6 +36,8 @@ export function noticeOf({ tree, operations, written }: TreeSession): string {
 
 /** What is called at once, before listeners are. */
 export interface Hearing {
+  /** The channel is heard, for the first time or again. */
+  readonly onHeard: () => void;
   /** Another process has written to the tree. */
   readonly onTree: (tag: string) => void;
 }
@@ -87,7 +89,10 @@ export class RedisForeignWrites {
         if (!message.startsWith(`${this.#owner} `)) this.#tell(this.#writeOf(message));
       },
       // What was written before it was heard, or while it was not, is not known.
-      onHeard: () => this.#tell("any"),
+      onHeard: () => {
+        this.#tell("any");
+        if (!this.#isClosed) this.#hears.onHeard();
+      },
     });
   }
 

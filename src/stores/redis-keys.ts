@@ -116,6 +116,11 @@ export class RedisKeys {
     return { list: `${base}:${about}`, stamps: `${base}-told:${about}` };
   }
 
+  /** Is there once trees go away with their time. */
+  expires(): string {
+    return `${this.#prefix}{processes}:expires`;
+  }
+
   channel(): string {
     return `${this.#prefix}writes`;
   }

@@ -18,13 +18,16 @@ const LOOK_AFTER_MS = 250;
 export class RedisRest {
   readonly #connection: RedisConnection;
   readonly #reader: RedisReader;
+  /** The key that tells everybody that trees go away. */
+  readonly #expires: string;
   readonly #milliseconds: number;
   readonly #waiting = new Map<string, NodeJS.Timeout>();
   readonly #looking = new Set<Promise<void>>();
 
-  constructor(connection: RedisConnection, reader: RedisReader, seconds: number) {
+  constructor(connection: RedisConnection, reader: RedisReader, expires: string, seconds: number) {
     this.#connection = connection;
     this.#reader = reader;
+    this.#expires = expires;
     this.#milliseconds = seconds * 1000;
   }
 
@@ -60,6 +63,7 @@ export class RedisRest {
     if (version === undefined || agentIds.some((agentId) => !isAtRest(tree, rows, agentId))) return;
     const keys = [tree.expiring, tree.meta, tree.projections, ...treeParts.map((part) => tree[part])];
     for (const agentId of agentIds) keys.push(...agentParts.map((part) => tree.ofAgent(part, agentId)));
+    await this.#connection.run((client) => client.set(this.#expires, "1"));
     await this.#connection.script(expireScript, keys, [version, this.#milliseconds]);
   }
 }

@@ -9,13 +9,15 @@ const RECEIPT_MS = 600_000;
  * Validates what a transaction has read of one tree, then writes what it changes.
  * KEYS rows, meta, journal, lock, receipt, expiring keys, and the keys that are named by their number below
  * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its hints were written
- *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 count of checks,
+ *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 newest version of the tree that the sender has seen,
+ *      8 count of checks,
  *      checks: kind, number of key, name, expected
  *        row: version of a row, "" for none; in: whether a hash has a field; size: of a hash;
  *        first: lowest score of a sorted set, "" for none; tree: version of the whole tree
  *      operations: name, count of arguments, arguments; see below
  * Gives {"done", version, cursor before}, or, with nothing written: {"changed", kind, key, name, value, ...} for each
- *      check that failed, {"locked"} while another process has the tree to itself, {"late"} when the hints are too old.
+ *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
+ *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the hints are too old.
  */
 export const applyScript = script(
   "apply",
@@ -33,6 +35,8 @@ if holder and holder ~= ARGV[2] then return {'locked'} end
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${HINTS_LAST_MS} then return {'late'} end
+local last = redis.call('HGET', meta, 'v') or '0'
+if tonumber(last) < tonumber(ARGV[7]) then return {'changed', 'older', '2', '', last} end
 
 local found = {
   row = function(_, name) return redis.call('HGET', rows, name) or '' end,
@@ -41,9 +45,9 @@ local found = {
   first = function(key) return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or '' end,
   tree = function() return redis.call('HGET', meta, 'v') or '' end,
 }
-local at = 8
+local at = 9
 local changed = {'changed'}
-for _ = 1, tonumber(ARGV[7]) do
+for _ = 1, tonumber(ARGV[8]) do
   local kind, key, name, expected = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local value = found[kind](KEYS[tonumber(key)], name)
   local is = kind == 'row' and (string.match(value, '^(%d+)|') or '') or value
@@ -56,7 +60,6 @@ if #changed > 1 then return changed end
 
 local before = redis.call('HGET', meta, 'c') or '0'
 local cursor = tonumber(before)
-local last = redis.call('HGET', meta, 'v') or '0'
 if at > #ARGV then return {'done', last, before} end
 local version = string.format('%.0f', math.max(tonumber(last) + 1, micros))
 redis.call('HSET', meta, 'v', version)

@@ -77,6 +77,11 @@ export class TreeSession {
     return this.#whole === undefined;
   }
 
+  /** The newest version of the tree that was seen here. */
+  get newest(): number {
+    return this.#cache.newest;
+  }
+
   get isRemoved(): boolean {
     return this.#isRemoved;
   }

@@ -1,7 +1,7 @@
 import { InvariantError } from "../errors/index.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import { textsOf } from "./redis-replies.ts";
-import { absentRow } from "./redis-rows.ts";
+import { absentRow, seenRow } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
 
 export interface Envelope {
@@ -32,7 +32,8 @@ export function encoded(session: TreeSession, envelope: Envelope): EncodedTransa
     numbers.set(key, String(keys.length));
     return String(keys.length);
   };
-  const after = [envelope.hintsAt, envelope.channel, envelope.message, String(checks.size)];
+  const { hintsAt, channel, message } = envelope;
+  const after = [hintsAt, channel, message, String(session.newest), String(checks.size)];
   for (const { kind, key, name, expected } of checks.values()) after.push(kind, numberOf(key), name, expected);
   for (const [name, ...args] of operations) {
     after.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
@@ -73,6 +74,7 @@ export function appliedOf(answer: unknown, keys: readonly string[]): Applied {
 /** Puts what a session has written into the cache, once it stands under its version. */
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
+  cache.saw(version);
   for (const [field, { kind, text, value }] of session.written) {
     if (kind === "collection") cache.putMembers(field, { version, value });
     else if (kind === "changed collection") cache.forgetMembers(field);
@@ -83,8 +85,16 @@ export function keep(session: TreeSession, cache: TreeCache, version: string): v
 /** Brings cache and answers up to date with what the script found to be otherwise. */
 export function learn(session: TreeSession, cache: TreeCache, facts: readonly ChangedFact[]): void {
   for (const { kind, key, name, value } of facts) {
-    if (kind === "row") cache.note(name, value === "" ? undefined : value);
-    else if (kind === "tree") session.answers.forget("whole");
+    if (kind === "older") {
+      session.answers.forgetAll();
+      cache.setBack(Number(value));
+    } else if (kind === "row") {
+      const { version } = seenRow(value);
+      // Somebody else has written to the tree since it was set back.
+      const isOlder = version !== "" && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
+      if (isOlder) cache.setBack(Number(version));
+      cache.note(name, value === "" ? undefined : value);
+    } else if (kind === "tree") session.answers.forget("whole");
     else session.answers.set(`${kind}|${key}|${name}`, value);
   }
 }

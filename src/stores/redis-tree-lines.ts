@@ -10,13 +10,20 @@ const WORKS_BETWEEN_LOOKS = 256;
 /** The transaction lines of a process. Owns: which trees it knows, and how much of them. Does not own: what they do. */
 export class TreeLines implements KnownTrees {
   readonly #lines = new Map<string, TreeLine>();
+  readonly #onNew: (line: TreeLine) => void;
   #works = 0;
+
+  constructor(onNew: (line: TreeLine) => void) {
+    this.#onNew = onNew;
+  }
 
   /** The line of a tree, for one more piece of work. */
   of(tree: TreeKeys, context: LineContext): TreeLine {
     this.#works += 1;
     if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
-    const line = this.#lines.get(tree.tag) ?? new TreeLine(tree, context);
+    const known = this.#lines.get(tree.tag);
+    const line = known ?? new TreeLine(tree, context);
+    if (!known) this.#onNew(line);
     // Those that were used last are last.
     this.#lines.delete(tree.tag);
     this.#lines.set(tree.tag, line);

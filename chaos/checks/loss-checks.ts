@@ -1,0 +1,115 @@
+import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
+import type { Attempt } from "../ledger/effect-ledger.ts";
+import type { WitnessLine } from "../witness.ts";
+import { ownersOfLife } from "./witness-checks.ts";
+
+type Commit = Extract<WitnessLine, { type: "committed" }>;
+
+/** What one process was told by the stores, and what it has said of them. */
+export interface ToldProcess {
+  readonly lines: readonly WitnessLine[];
+  readonly stderr: string;
+}
+
+/** One that was acknowledged in a life of Redis, and was gone in the next. */
+export interface LostCommit {
+  readonly process: ToldProcess;
+  readonly commit: Commit;
+  readonly life: number;
+}
+
+/**
+ * Of a Redis that was killed and came back without its last writes: which acknowledged commits are not in the journals any
+ * more, or had to be made again. `restarts`: when it was started again, by the clock of the witnesses.
+ */
+export function lostCommits(
+  agents: readonly AgentEvidence[],
+  processes: readonly ToldProcess[],
+  restarts: readonly number[],
+): LostCommit[] {
+  const known = new Map(agents.map(({ agentId, entries }) => [agentId, entries]));
+  const commits = processes.flatMap((process) =>
+    process.lines.flatMap((line) =>
+      line.type === "committed" ? [{ process, commit: line, life: lifeOf(line, restarts) }] : [],
+    ),
+  );
+  /** The last life in which an entry was acknowledged. */
+  const lastLives = new Map<string, number>();
+  for (const { commit, life } of commits) {
+    for (const place of placesOf(commit)) lastLives.set(place, Math.max(life, lastLives.get(place) ?? 0));
+  }
+  return commits.filter(({ commit, life }) => {
+    const entries = known.get(commit.agentId) ?? [];
+    const isStored = seqsOf(commit).every((seq) => entries[seq - 1]?.epoch === commit.epoch);
+    return !isStored || placesOf(commit).some((place) => (lastLives.get(place) ?? life) > life);
+  });
+}
+
+/**
+ * What must hold all the same: nothing is lost but by a death of Redis, whoever knows of a loss has told it, and within one
+ * life of Redis everything has one owner and one place (F5, `everysec`).
+ */
+export function lossViolations(
+  lost: readonly LostCommit[],
+  processes: readonly ToldProcess[],
+  restarts: readonly number[],
+): string[] {
+  const untold = lost.filter(({ process, commit }) => !isTold(process.stderr, commit.agentId));
+  const causeless = lost.filter(({ life }) => life === restarts.length);
+  const lives = Map.groupBy(
+    processes.flatMap(({ lines }) => lines.filter((line) => isOfOneLife(line, restarts))),
+    (line) => lifeOf(line, restarts),
+  );
+  return [
+    ...[...new Set(untold.map(({ commit }) => commit.agentId))].map(
+      (agentId) => `${agentId}: a process knew more of it than was left, and did not say so`,
+    ),
+    ...causeless.map(({ commit }) => `${commit.agentId}: seq ${commit.first} was lost, and Redis had not died`),
+    ...[...lives.values()].flatMap((lines) => ownersOfLife(lines)),
+  ];
+}
+
+/** Every effect at a keyed receiver belongs to a call of the journal: none was done again under another key. */
+export function keyedViolations({ rootAgentId, agents }: TreeEvidence, attempts: readonly Attempt[]): string[] {
+  const settled = new Set(
+    agents.flatMap(({ entries }) => entries.flatMap((entry) => (entry.type === "tool.settled" ? [entry.callId] : []))),
+  );
+  const own = attempts.filter(({ key }) => key.startsWith(rootAgentId) && /^[#~]/.test(key.slice(rootAgentId.length)));
+  const effects = Map.groupBy(
+    own.filter(({ effect, applied }) => effect === "keyed" && applied),
+    ({ key }) => key,
+  );
+  return [...effects].flatMap(([key, done]) => [
+    ...(done.length > 1 ? [`${key}: a keyed call had ${done.length} effects`] : []),
+    ...(settled.has(key) ? [] : [`${key}: a keyed effect of no call that the journal knows`]),
+  ]);
+}
+
+/** How often Redis had been started again when it was asked. */
+function lifeOf({ sentAt }: WitnessLine, restarts: readonly number[]): number {
+  return restarts.filter((restart) => restart <= sentAt).length;
+}
+
+/** Which life has answered is not known of what was asked in one and heard in the next. */
+function isOfOneLife({ at, sentAt }: WitnessLine, restarts: readonly number[]): boolean {
+  return !restarts.some((restart) => restart > sentAt && restart <= at);
+}
+
+function seqsOf({ first, last }: Commit): number[] {
+  return Array.from({ length: Math.max(0, last - first + 1) }, (_, index) => first + index);
+}
+
+function placesOf(commit: Commit): string[] {
+  return seqsOf(commit).map((seq) => `${commit.agentId} ${seq}`);
+}
+
+function isTold(stderr: string, agentId: string): boolean {
+  const [root = ""] = agentId.split("~");
+  return stderr
+    .split("\n")
+    .some(
+      (line) =>
+        (line.includes("lost writes") && line.includes(` ${root} (`)) ||
+        line.includes(`lost entries of agent ${agentId} `),
+    );
+}
