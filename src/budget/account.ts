@@ -73,7 +73,12 @@ export function openAccount({ id, agentId, turnId, parentId, limits }: NewAccoun
 /** What the account has used at `now`: the work that goes on counts as far as it has come. */
 export function usedAt(account: Account, now: number): Amounts {
   if (account.activeSince === null) return account.used;
-  return { ...account.used, activeMs: account.used.activeMs + Math.max(0, now - account.activeSince) };
+  return { ...account.used, activeMs: activeMsAt(account, now) };
+}
+
+/** The working time alone, of what `usedAt` tells. */
+export function activeMsAt({ activeSince, used }: Account, now: number): number {
+  return activeSince === null ? used.activeMs : used.activeMs + Math.max(0, now - activeSince);
 }
 
 /** Account of an agent's lifetime. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { type Account, usedAt } from "./account.ts";
+import { type Account, activeMsAt } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
+import { costOfCall, hasRoomFor, leastOfCall, type Room, roomsOn, wholeOf } from "./call-room.ts";
 import type { LimitName } from "./limits.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
-import { costBound, outputWithin } from "./price.ts";
 import type { ReservationAsk } from "./reservation-ask.ts";
 
 export const reservationSchema = z.object({
@@ -63,7 +63,9 @@ export function reserve(
 ): ReserveOutcome {
   const promptTokens = promptOf(chain, asked);
   const ask = promptTokens === asked.promptTokens ? asked : { ...asked, promptTokens };
-  let outputTokens = ask.outputTokens;
+  const whole = wholeOf(ask);
+  let { outputTokens } = ask;
+  let isBound = false;
   const rooms: Room[] = [];
   for (const account of chain) {
     const gate = gateOf(account, ask, now, wallNow);
@@ -71,6 +73,9 @@ export function reserve(
     if (isUnpriced(account, ask)) {
       return { granted: false, reason: "unpriced", ...metLimit(account, "maxCostMicros", now) };
     }
+    if (account.limits.maxTokens !== undefined || account.limits.maxCostMicros !== undefined) isBound = true;
+    // Nearly always there is room for all that was asked, on every account: then nothing has to be divided.
+    if (hasRoomFor(account, whole)) continue;
     for (const room of roomsOn(account, ask)) {
       if (room.alone < ask.minimumOutputTokens) {
         return { granted: false, reason: "budget", ...metLimit(account, room.limit, now) };
@@ -84,12 +89,11 @@ export function reserve(
     const blockedOn = [...new Set([tooSmall, ...others].map(({ account }) => account.id))];
     return { granted: false, reason: "mustWait", blockedOn, ...metLimit(tooSmall.account, tooSmall.limit, now) };
   }
-  const costMicros = ask.price ? costBound(ask.price, ask.promptTokens, outputTokens) : 0;
   const tokens = ask.promptTokens + outputTokens;
+  const costMicros = tokens === whole.tokens ? whole.costMicros : costOfCall(ask, outputTokens);
   const accounts = chain.map((account) => withReservation(account, ask, tokens, costMicros));
   const last = ask.finalAnswer === true ? lastFor(accounts, ask, { tokens, costMicros }) : undefined;
   const { accountId, model } = ask;
-  const isBound = rooms.length > 0;
   const unpriced = ask.price ? {} : { isUnpriced: true };
   return {
     granted: true,
@@ -124,14 +128,18 @@ export function gateOf(
   now: number,
   wallNow: number,
 ): LimitName | undefined {
-  const { limits, used } = account;
-  if (ask.opensStep) {
-    const isOwn = account.agentId === ask.agentId;
-    if (isOwn && limits.maxSteps !== undefined && used.steps >= limits.maxSteps) return "maxSteps";
-    if (limits.maxTreeSteps !== undefined && used.treeSteps >= limits.maxTreeSteps) return "maxTreeSteps";
-  }
-  if (limits.maxActiveMs !== undefined && usedAt(account, now).activeMs >= limits.maxActiveMs) return "maxActiveMs";
+  const { limits } = account;
+  const spent = ask.opensStep ? stepLimitOf(account, ask.agentId) : undefined;
+  if (spent) return spent;
+  if (limits.maxActiveMs !== undefined && activeMsAt(account, now) >= limits.maxActiveMs) return "maxActiveMs";
   return limits.deadlineAt !== undefined && wallNow >= limits.deadlineAt ? "deadlineAt" : undefined;
+}
+
+/** The limit that leaves the agent no step on the account. */
+function stepLimitOf({ agentId, limits, used }: Account, spender: string): LimitName | undefined {
+  const isOwn = agentId === spender;
+  if (isOwn && limits.maxSteps !== undefined && used.steps >= limits.maxSteps) return "maxSteps";
+  return limits.maxTreeSteps !== undefined && used.treeSteps >= limits.maxTreeSteps ? "maxTreeSteps" : undefined;
 }
 
 /** Whether the account limits the cost, and nobody knows what the call costs. */
@@ -144,43 +152,23 @@ export function isUnpriced({ limits }: Account, { price }: ReservationAsk): bool
  * have reserved does not count: a call waits for it.
  */
 function lastFor(after: readonly Account[], ask: ReservationAsk, worst: ReservedAmounts): MetLimit | undefined {
-  const next = { ...ask, opensStep: true };
+  const least = leastOfCall(ask);
   for (const account of after) {
-    const { tokens, costMicros } = account.used;
-    const used = { ...account.used, tokens: tokens + worst.tokens, costMicros: costMicros + worst.costMicros };
-    const { maxActiveMs: _work, deadlineAt: _end, ...limits } = account.limits;
-    const worn = { ...account, limits, used };
-    const tooSmall = roomsOn(worn, next).find(({ alone }) => alone < next.minimumOutputTokens);
-    const limit = gateOf(worn, next, 0, 0) ?? tooSmall?.limit;
+    const limit = stepLimitOf(account, ask.agentId) ?? amountLimitOf(account, worst, least);
     if (limit) return metLimit(account, limit, 0);
   }
   return undefined;
 }
 
-/** How many output tokens a limit of an account leaves. */
-interface Room {
-  readonly account: Account;
-  readonly limit: "maxTokens" | "maxCostMicros";
-  /** Output tokens that fit now; below `alone` exactly where others' reservations stand in the way. */
-  readonly now: number;
-  /** Output tokens that would fit were nothing else reserved. */
-  readonly alone: number;
-}
-
-function roomsOn(account: Account, { promptTokens, price }: ReservationAsk): Room[] {
-  const rooms: Room[] = [];
-  const { limits, used, reserved } = account;
-  if (limits.maxTokens !== undefined) {
-    const alone = limits.maxTokens - used.tokens - promptTokens;
-    rooms.push({ account, limit: "maxTokens", alone, now: alone - reserved.tokens });
-  }
-  if (limits.maxCostMicros !== undefined && price) {
-    const free = limits.maxCostMicros - used.costMicros;
-    const alone = outputWithin(price, promptTokens, free);
-    const now = reserved.costMicros === 0 ? alone : outputWithin(price, promptTokens, free - reserved.costMicros);
-    rooms.push({ account, limit: "maxCostMicros", alone, now });
-  }
-  return rooms;
+/** The limit that leaves no room for both calls on top of what is used. */
+function amountLimitOf(
+  { limits, used }: Account,
+  first: ReservedAmounts,
+  second: ReservedAmounts,
+): LimitName | undefined {
+  const { maxTokens = Number.POSITIVE_INFINITY, maxCostMicros = Number.POSITIVE_INFINITY } = limits;
+  if (used.tokens + first.tokens + second.tokens > maxTokens) return "maxTokens";
+  return used.costMicros + first.costMicros + second.costMicros > maxCostMicros ? "maxCostMicros" : undefined;
 }
 
 function withReservation(account: Account, ask: ReservationAsk, tokens: number, costMicros: number): Account {

@@ -1,4 +1,4 @@
-import { type Account, usedAt } from "./account.ts";
+import { type Account, activeMsAt } from "./account.ts";
 import { amountOfLimit, type LimitName, limitNameSchema } from "./limits.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
 
@@ -54,7 +54,7 @@ export function newWarnings(
 ): { readonly account: Account; readonly warnings: readonly BudgetWarning[] } {
   const reached = limitNameSchema.options.filter((limit) => {
     const max = account.limits[limit];
-    return max && !account.warned.includes(limit) && isNear(account, limit, max, now, wallNow);
+    return max && isNear(account, limit, max, now, wallNow) && !account.warned.includes(limit);
   });
   if (reached.length === 0) return { account, warnings: none };
   const warnings = reached.map((limit) => metLimit(account, limit, now, wallNow));
@@ -68,7 +68,6 @@ function isNear(account: Account, limit: LimitName, max: number, now: number, wa
     const at = warningAt(account, limit);
     return at !== undefined && wallNow >= at && wallNow < max;
   }
-  const { used } = account;
-  const amount = limit === "maxActiveMs" ? usedAt(account, now).activeMs : used[amountOfLimit[limit]];
+  const amount = limit === "maxActiveMs" ? activeMsAt(account, now) : account.used[amountOfLimit[limit]];
   return amount >= max * WARNING_SHARE;
 }

@@ -25,10 +25,10 @@ export function accounted(budgets: BudgetOverviews, accounts: readonly Account[]
     const { id, agentId, parentId, models } = account;
     const known = next[agentId] ?? none;
     if (isOver(known, account)) continue;
-    const more = difference(models, known.accounts[id]?.models ?? {});
     const holder = parentId === null ? null : agentOfAccount(parentId);
     // A turn under its agent's lifetime account is in that one's figures.
     const counts = holder !== agentId;
+    const more = counts ? difference(models, known.accounts[id]?.models ?? {}) : {};
     next[agentId] = {
       own: counts ? sum(known.own, more, 1) : known.own,
       tree: counts ? sum(known.tree, more, 1) : known.tree,
@@ -61,6 +61,8 @@ function turnOf({ id }: Account): number {
 
 /** What the models have used more than before. */
 function difference(now: UseByModel, before: UseByModel): UseByModel {
+  // One commit in two settles no call.
+  if (now === before) return {};
   return sum(now, before, -1);
 }
 

@@ -9,6 +9,7 @@ const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly Tim
  * warning, then its own: of a deadline from the opening of the account on, of active time while somebody works.
  */
 export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
+  if (before && hasSameAlarms(before, account)) return [];
   const timers: Timer[] = [];
   for (const limit of timeLimits) {
     if (account.limits[limit] === undefined) continue;
@@ -19,6 +20,16 @@ export function changeTimers(tables: Tables, tenant: string, before: Account | u
     else tables.clearTimer({ tenant, agentId: account.agentId }, limitTimerId(limit, account.id));
   }
   return timers;
+}
+
+/** Whether nothing has changed that tells when an alarm is due: so it is with most changes of an account. */
+function hasSameAlarms(before: Account, account: Account): boolean {
+  return (
+    before.activeSince === account.activeSince &&
+    before.used.activeMs === account.used.activeMs &&
+    before.warned === account.warned &&
+    before.limits === account.limits
+  );
 }
 
 export function setLimitTimer(
