@@ -11,6 +11,7 @@ import { f18 } from "./faults/f18.ts";
 import { f19 } from "./faults/f19.ts";
 import { f1 } from "./faults/f1.ts";
 import { f2 } from "./faults/f2.ts";
+import { f2queued } from "./faults/f2-queued.ts";
 import { f3 } from "./faults/f3.ts";
 import { f4 } from "./faults/f4.ts";
 import { f20 } from "./faults/f20.ts";
@@ -33,6 +34,7 @@ import type { ChaosScenario } from "./scenario.ts";
 export const scenarios: readonly ChaosScenario[] = [
   f1,
   f2,
+  f2queued,
   f3,
   f4,
   f5,

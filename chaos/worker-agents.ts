@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   type AgentDefinition,
+  type Budget,
   defineAgent,
   defineTool,
   type EffectClass,
@@ -19,18 +20,23 @@ export const price = { inputPerMillion: 1, outputPerMillion: 4 };
 /** Where the keys of hooks begin in the ledger. */
 export const hookPrefix = "hook:";
 
+/** What all agents of these runs have: the model of their name, and limits. */
+export function memberOf(baseURL: string, limits: Budget = budget) {
+  return (name: string) => ({
+    name,
+    model: openaiModel(name, { apiKey: "none", baseURL }),
+    instructions: `You are the ${name} of a chaos run.`,
+    budget: limits,
+    price,
+    maxModelAttempts: 5,
+  });
+}
+
 /** A lead with a tool of each effect class, and below it two more levels: the plans of chaos/model/script.ts in code. */
 export function chaosTeam(ledgerOrigin: string, baseURL: string): AgentDefinition {
   const ledger = ledgerAt(ledgerOrigin);
   const tools = ledgerTools(ledgerOrigin);
-  const common = (name: string) => ({
-    name,
-    model: openaiModel(name, { apiKey: "none", baseURL }),
-    instructions: `You are the ${name} of a chaos run.`,
-    budget,
-    price,
-    maxModelAttempts: 5,
-  });
+  const common = memberOf(baseURL);
   const noteHook = async (name: string, turnId: string, step: number): Promise<void> => {
     await ledger.attempt({ key: `${hookPrefix}${turnId}:${step}:${name}`, tool: name, effect: "none" });
   };

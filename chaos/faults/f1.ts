@@ -8,12 +8,13 @@ import { taskPrefix } from "../model/script.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { seededRandom } from "../seeded-random.ts";
 import { summaryOf } from "../summary.ts";
+import type { Kill } from "../workers/pool.ts";
 import { recoveriesOf } from "../workers/recovery.ts";
 import { withWorkers, type WorkersStage } from "../workers/stage.ts";
 import { auditEnd } from "./f2-round.ts";
 
 const KILLS = 500;
-const SHORT_KILLS = 5;
+const SHORT_KILLS = 3;
 const TURNS_A_KILL = 4;
 const LEASE_MS = 2_000;
 /** None runs on without an owner after so many leases. */
@@ -35,7 +36,7 @@ export const f1: ChaosScenario = {
   run: runKilledWorkers,
 };
 
-interface Sent {
+export interface Sent {
   readonly agentId: string;
   readonly status: TurnResult["status"] | "lost";
   readonly words: string;
@@ -51,7 +52,7 @@ export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosRepo
     const lane = async (): Promise<void> => {
       while (begun < kills * TURNS_A_KILL || stage.pool.kills.length < kills) {
         begun += 1;
-        sent.push(await runTurn(stage, `f1-${begun}`));
+        sent.push(await runTurn(stage, "foreman", `f1-${begun}`));
       }
     };
     const killer = async (): Promise<void> => {
@@ -70,10 +71,11 @@ export async function runKilledWorkers(options: ChaosOptions): Promise<ChaosRepo
   });
 }
 
-async function runTurn({ client }: WorkersStage, agentId: string): Promise<Sent> {
+/** The first turn of an agent, to its end, and again where the stores say so. */
+export async function runTurn({ client }: WorkersStage, name: string, agentId: string): Promise<Sent> {
   for (;;) {
     try {
-      const agent = await client.agent("foreman", { agentId });
+      const agent = await client.agent(name, { agentId });
       await agent.start();
       const turn = agent.openTurn() ?? agent.executeTurn(`${taskPrefix}${agentId}`);
       const lost = delay(LOST_MS, undefined, { ref: false }).then(() => undefined);
@@ -96,16 +98,48 @@ function auditTree({ servers }: WorkersStage, tree: TreeEvidence): string[] {
   const isGivenUp = tree.agents.some(({ entries }) =>
     entries.some((entry) => entry.type === "turn.ended" && entry.outcome !== "completed"),
   );
-  return isGivenUp ? [...restViolations(tree), ...tree.agents.flatMap(journalViolations)] : auditEnd(servers, tree);
+  if (isGivenUp) return [...restViolations(tree), ...tree.agents.flatMap(journalViolations)];
+  // A worker that stood still on a busy machine was taken for dead: what it does then nobody could know who settled its call.
+  const settledAt = new Map(
+    tree.agents.flatMap(({ entries }) =>
+      entries.flatMap((entry) => (entry.type === "tool.settled" ? [[entry.callId, entry.at] as const] : [])),
+    ),
+  );
+  return auditEnd(servers, tree, ({ key, at }) => at > (settledAt.get(key) ?? at));
 }
 
 async function report(stage: WorkersStage, sent: readonly Sent[], seed: number): Promise<ChaosReport> {
+  const { pool } = stage;
+  return await reportOfDeaths(stage, sent, {
+    name: f1.name,
+    seed,
+    deaths: pool.kills,
+    mostLeases: LEASES,
+    figures: {},
+  });
+}
+
+export interface Deaths {
+  readonly name: string;
+  readonly seed: number;
+  readonly deaths: readonly Kill[];
+  /** In so many somebody else has the agents of a dead worker. */
+  readonly mostLeases: number;
+  readonly figures: Readonly<Record<string, unknown>>;
+}
+
+/** What turns have come to whose workers died, and how long nobody had their agents. */
+export async function reportOfDeaths(
+  stage: WorkersStage,
+  sent: readonly Sent[],
+  { name, seed, deaths, mostLeases, figures }: Deaths,
+): Promise<ChaosReport> {
   const { place, pool } = stage;
   const trees = await evidenceOf(place);
   const agents = trees.flatMap((tree) => tree.agents);
   const lines = stage.witnessLines();
-  const recoveries = recoveriesOf(agents, lines, pool.kills).filter(({ wasOpen }) => wasOpen);
-  const late = recoveries.filter(({ ms }) => ms !== null && ms > LEASES * LEASE_MS);
+  const recoveries = recoveriesOf(agents, lines, deaths).filter(({ wasOpen }) => wasOpen);
+  const late = recoveries.filter(({ ms }) => ms !== null && ms > mostLeases * LEASE_MS);
   const stored = new Set(trees.map(({ rootAgentId }) => rootAgentId));
   const violations = [
     ...pool.faults,
@@ -119,10 +153,11 @@ async function report(stage: WorkersStage, sent: readonly Sent[], seed: number):
   ];
   const givenUp = sent.filter(({ status }) => status === "stopped" || status === "failed");
   return reportOf(
-    { name: f1.name, seed },
+    { name, seed },
     { operations: sent.length, succeeded: sent.filter(({ status }) => status === "completed").length, violations },
     {
-      deaths: pool.kills.length,
+      deaths: deaths.length,
+      ...figures,
       takenUpMs: summaryOf(recoveries.flatMap(({ ms }) => ms ?? [])),
       locksLost: pool.locksLost,
       givenUp: givenUp.length,

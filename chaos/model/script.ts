@@ -14,6 +14,11 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
     ["hand", "book"],
   ],
   hand: [["charge"]],
+  porter: [
+    ["charge", "send", "book", "charge", "send", "book", "charge", "look"],
+    ["charge"],
+    ["send", "charge", "book"],
+  ],
   // One call, no tool.
   talker: [],
   // Those whose tools are the end of their worker.

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { jsonLinesOf, type RunEnd, runProcess, signal } from "../processes.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import { steadyNow } from "../witness.ts";
+import type { Fault } from "../worker-process.ts";
 import type { Weight } from "./weight.ts";
 import type { WorkerLine, WorkerOrders } from "./worker.ts";
 
@@ -22,8 +23,15 @@ export interface Kill {
   readonly at: number;
 }
 
+/** One that died at a fault point. */
+export interface Strike extends Kill {
+  readonly fault: Fault;
+}
+
 interface Living {
   pid: number | undefined;
+  readonly fault: Fault | undefined;
+  isKilled: boolean;
   /** Told with its next weight, or with nothing when it has ended. */
   weighed: ((weight: Weight | undefined) => void) | undefined;
   /** It is up, or has ended before. */
@@ -34,6 +42,7 @@ interface Living {
 /** Worker processes, of which there are always so many: one that was killed is followed by another at once. */
 export class WorkerPool {
   readonly kills: Kill[] = [];
+  readonly strikes: Strike[] = [];
   /** What processes that were not killed have said, or came to. */
   readonly faults: string[] = [];
   /** Workers that were ended by SIGKILL, whoever sent it. */
@@ -42,13 +51,15 @@ export class WorkerPool {
   locksLost = 0;
   readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
   readonly #orders: (index: number) => WorkerOrders;
+  readonly #nextFault: () => Fault | undefined;
   readonly #living: Living[] = [];
   #started = 0;
   #isOver = false;
 
-  /** `orders`: of the n-th process that is started. */
-  constructor(orders: (index: number) => WorkerOrders) {
+  /** `orders`: of the n-th process that is started. `nextFault`: where the next one is to die; by default it is not. */
+  constructor(orders: (index: number) => WorkerOrders, nextFault: () => Fault | undefined = () => undefined) {
     this.#orders = orders;
+    this.#nextFault = nextFault;
   }
 
   /** Resolves when as many as asked for are up. */
@@ -72,6 +83,7 @@ export class WorkerPool {
     const victim = random.pick(this.#living.filter(({ pid }) => pid !== undefined));
     const pid = victim.pid ?? 0;
     victim.pid = undefined;
+    victim.isKilled = true;
     const at = steadyNow();
     if (!signal(pid, "SIGKILL")) return false;
     this.kills.push({ pid, at });
@@ -106,12 +118,15 @@ export class WorkerPool {
     const isUp = Promise.withResolvers<void>();
     const orders = this.#orders(this.#started);
     this.#started += 1;
+    const fault = this.#nextFault();
     const living: Living = {
       pid: undefined,
+      fault,
+      isKilled: false,
       weighed: undefined,
       up: isUp.promise,
       end: runProcess("workers/worker.ts", [JSON.stringify(orders)], {
-        environment: { NODE_COMPILE_CACHE: compileCache },
+        environment: { NODE_COMPILE_CACHE: compileCache, TROUPE_FAULT: fault ? `${fault.name}:${fault.hit}` : "" },
         limitMs: LIFE_MS,
         onLine: (text) => {
           const line = JSON.parse(text) as WorkerLine;
@@ -133,6 +148,8 @@ export class WorkerPool {
     const complaints = words.filter((line) => !lostLock.test(line) && !line.includes(hint));
     if (complaints.length > 0) this.faults.push(`a worker complained: ${complaints.join(" ").slice(0, 600)}`);
     if (by === "SIGKILL") this.deaths += 1;
+    const { pid, fault, isKilled } = living;
+    if (by === "SIGKILL" && fault && !isKilled) this.strikes.push({ pid: pid ?? 0, at: steadyNow(), fault });
     if (this.#isOver) return;
     this.#living.splice(this.#living.indexOf(living), 1);
     if (by !== "SIGKILL") this.faults.push(`a worker ended by itself with exit code ${exitCode}, signal ${by}`);

@@ -8,6 +8,7 @@ import { withRedis } from "../ground.ts";
 import { readLines } from "../line-log.ts";
 import { redisPlace, storesAt } from "../stores-at.ts";
 import type { WitnessLine } from "../witness.ts";
+import type { Fault } from "../worker-process.ts";
 import { WorkerPool } from "./pool.ts";
 import { queuesAt } from "./queues-at.ts";
 import { queuedTeam } from "./team.ts";
@@ -20,6 +21,8 @@ export interface StageSize {
   readonly leaseMs: number;
   /** Whether workers note what the stores answer them. Default true. */
   readonly isWitnessed?: boolean | undefined;
+  /** Where the next worker that is started is to die; default: nowhere. */
+  readonly nextFault?: (() => Fault | undefined) | undefined;
   /** Children that the crowd has. */
   readonly crowd?: number | undefined;
 }
@@ -62,7 +65,7 @@ export async function withWorkers<Found>(
           drainMs: DRAIN_MS,
           crowd,
         };
-      });
+      }, size.nextFault);
       const client = await createRuntime({
         agents: queuedTeam(ledger, model, crowd),
         stores: storesAt(place),

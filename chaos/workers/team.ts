@@ -1,14 +1,7 @@
 import { z } from "zod";
-import {
-  type AgentDefinition,
-  defineAgent,
-  defineTool,
-  type EffectClass,
-  openaiModel,
-  subagent,
-} from "../../src/index.ts";
+import { type AgentDefinition, defineAgent, defineTool, type EffectClass, subagent } from "../../src/index.ts";
 import { ledgerAt } from "../ledger/client.ts";
-import { price } from "../worker-agents.ts";
+import { memberOf } from "../worker-agents.ts";
 
 /** The queue of the tools. */
 export const TOOL_QUEUE = "ledger";
@@ -19,19 +12,13 @@ const die = (): void => void process.kill(process.pid, "SIGKILL");
 const stop = (): void => void process.kill(process.pid, "SIGSTOP");
 
 /**
- * A foreman and a hand, whose tools but one are run by whoever works on the queue; one who only talks, and a crowd of those;
+ * A foreman and a hand, whose tools but one are run by whoever works on the queue; a porter with up to eight such calls at
+ * once; one who only talks, and a crowd of those;
  * and some whose tools end or stop the process that runs them.
  */
 export function queuedTeam(ledgerOrigin: string, baseURL: string, crowdSize = 10): AgentDefinition[] {
   const ledger = ledgerAt(ledgerOrigin);
-  const common = (name: string) => ({
-    name,
-    model: openaiModel(name, { apiKey: "none", baseURL }),
-    instructions: `You are the ${name} of a chaos run.`,
-    budget,
-    price,
-    maxModelAttempts: 5,
-  });
+  const common = memberOf(baseURL, budget);
   const declared = (name: string, effect: EffectClass, deed?: () => void) => ({
     name,
     description: `A tool of class ${effect} whose effects the ledger counts.`,
@@ -72,5 +59,6 @@ export function queuedTeam(ledgerOrigin: string, baseURL: string, crowdSize = 10
   });
   const hand = defineAgent({ ...common("hand"), tools: [charge] });
   const foreman = defineAgent({ ...common("foreman"), tools: [look, charge, send, book, subagent(hand, { budget })] });
-  return [foreman, talker, crowd, ...poisoners];
+  const porter = defineAgent({ ...common("porter"), tools: [look, charge, send, book] });
+  return [foreman, porter, talker, crowd, ...poisoners];
 }

@@ -10,22 +10,33 @@ export interface Weight {
   readonly liveAgents: number;
 }
 
-/** What one agent takes while it waits: workers that have it in memory, beside those that do not. */
+/** Of heap, after a collection of garbage. */
+export interface Heap {
+  readonly medianMegabytes: number;
+  readonly mostMegabytes: number;
+}
+
+/**
+ * What one agent takes while it waits: workers that have it in memory, beside those that do not. Both work on what it waits
+ * for, so that only the difference is its own, as far as it is more than their garbage and caches make.
+ */
 export interface AgentWeight {
   /** How often all workers were weighed, and in how many of these times one of them had the agent. */
   readonly weighed: number;
   readonly held: number;
-  /** Of heap, of whoever had it: the median and the most. */
-  readonly holderMegabytes: readonly number[];
-  /** The same of the others, which work on all that it waits for too. */
-  readonly otherMegabytes: readonly number[];
+  /** Of whoever had it; null where nobody was seen to. */
+  readonly holder: Heap | null;
+  /** Of the others. */
+  readonly others: Heap | null;
+  /** Between the medians: below 0 where whoever had it had less than the others. Null where one of them is not known. */
+  readonly differenceMegabytes: number | null;
   /** Resident memory of whoever had it, the most. */
-  readonly holderRssMegabytes: number;
+  readonly holderMostRssMegabytes: number | null;
 }
 
-const EVERY_MS = 2_000;
+const EVERY_MS = 1_000;
 
-/** Weighs all workers every other second until `isOver`. */
+/** Weighs all workers every second until `isOver`. */
 export async function weighAgent(
   { pool, stores }: { readonly pool: WorkerPool; readonly stores: Stores },
   agentId: string,
@@ -43,19 +54,27 @@ export async function weighAgent(
     if (holder) held += 1;
     for (const weight of weights) (weight.pid === holder?.process.pid ? holders : others).push(weight);
   }
-  const heapOf = (weights: readonly Weight[]): number[] => {
-    const sorted = weights.map(({ heapBytes }) => megabytes(heapBytes)).sort((left, right) => left - right);
-    return [sorted[Math.floor(sorted.length / 2)] ?? 0, sorted.at(-1) ?? 0];
-  };
+  const [holder, other] = [heapOf(holders), heapOf(others)];
   return {
     weighed,
     held,
-    holderMegabytes: heapOf(holders),
-    otherMegabytes: heapOf(others),
-    holderRssMegabytes: Math.max(0, ...holders.map(({ rssBytes }) => megabytes(rssBytes))),
+    holder,
+    others: other,
+    differenceMegabytes: holder && other && rounded(holder.medianMegabytes - other.medianMegabytes),
+    holderMostRssMegabytes: holder && Math.max(...holders.map(({ rssBytes }) => megabytes(rssBytes))),
   };
 }
 
+function heapOf(weights: readonly Weight[]): Heap | null {
+  const sorted = weights.map(({ heapBytes }) => megabytes(heapBytes)).sort((left, right) => left - right);
+  const [median, most] = [sorted[Math.floor(sorted.length / 2)], sorted.at(-1)];
+  return median === undefined || most === undefined ? null : { medianMegabytes: median, mostMegabytes: most };
+}
+
 function megabytes(bytes: number): number {
-  return Math.round(bytes / 100_000) / 10;
+  return rounded(bytes / 1_000_000);
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 10) / 10;
 }
