@@ -33,7 +33,8 @@ export function witnessViolations(
 export function ownersOfLife(lines: readonly WitnessLine[]): string[] {
   const acquired = Map.groupBy(linesOf(lines, "acquired"), ({ agentId }) => agentId);
   const committed = Map.groupBy(linesOf(lines, "committed"), ({ agentId }) => agentId);
-  return [...committed].flatMap(([agentId, commits]) => {
+  return [...new Set([...acquired.keys(), ...committed.keys()])].flatMap((agentId) => {
+    const commits = committed.get(agentId) ?? [];
     const faults = leaseFaults(acquired.get(agentId) ?? [], commits);
     const taken = new Set<number>();
     for (const { epoch, first, last } of commits) {

@@ -1,0 +1,59 @@
+// A check that finds nothing proves nothing until it has been seen to find what it looks for.
+import { beforeAll, expect, it } from "vitest";
+import { keyedViolations, lostCommits, lossViolations } from "../../chaos/checks/loss-checks.ts";
+import type { WitnessLine } from "../../chaos/witness.ts";
+import { type CalmTree, calmTree, rootOf } from "./calm-tree.ts";
+
+let calm: CalmTree;
+beforeAll(async () => {
+  calm = await calmTree();
+});
+
+/** Redis was started again once, at this time of the witnesses. */
+const restarts = [100];
+
+/** One commit that a process was told of, of all entries that are stored, and of more. */
+function committed(more: number, sentAt: number, pid = 1): WitnessLine {
+  const { agentId, entries } = rootOf(calm.tree);
+  const last = entries.length + more;
+  const epoch = entries[0]?.epoch ?? 0;
+  return { type: "committed", agentId, epoch, first: 1, last, messageIds: [], pid, sentAt, at: sentAt + 1 };
+}
+
+function found(lines: readonly WitnessLine[], stderr = ""): string {
+  const processes = [{ lines, stderr }];
+  const lost = lostCommits([rootOf(calm.tree)], processes, restarts);
+  return lossViolations(lost, processes, restarts).join("\n");
+}
+
+it("finds nothing where all is stored, or where what is lost was told", () => {
+  const { agentId } = rootOf(calm.tree);
+  expect(found([committed(0, 10)])).toBe("");
+  expect(
+    found([committed(1, 10)], `Redis has lost writes that it had acknowledged, of the trees of ${agentId} (gone)`),
+  ).toBe("");
+  expect(found([committed(1, 10)], `the stores have lost entries of agent ${agentId} that`)).toBe("");
+});
+
+it("finds a loss that nobody told, also one that was made good since", () => {
+  expect(found([committed(1, 10)])).toMatch(/knew more of it than was left, and did not say so/);
+  expect(found([committed(1, 10)], "of the trees of another (gone): lost writes")).toMatch(/did not say so/);
+  expect(found([committed(0, 10), committed(0, 110)])).toMatch(/did not say so/);
+});
+
+it("finds a loss without a death, and what was given twice within one life", () => {
+  expect(found([committed(1, 110)])).toMatch(/Redis had not died/);
+  expect(found([committed(0, 110), committed(0, 120)])).toMatch(/was acknowledged twice/);
+  const { agentId } = rootOf(calm.tree);
+  const lease = { type: "acquired", agentId, epoch: 7, pid: 1, sentAt: 110, at: 111 } as const;
+  expect(found([lease, { ...lease, pid: 2 }, committed(0, 10)])).toMatch(/epoch 7 was given to 1 and to 2/);
+});
+
+it("finds a keyed effect that the journals know nothing of", () => {
+  expect(keyedViolations(calm.tree, calm.attempts)).toEqual([]);
+  const [first] = calm.attempts;
+  if (!first) throw new Error("an attempt");
+  const again = { ...first, key: `${calm.tree.rootAgentId}#9:1:0` };
+  expect(keyedViolations(calm.tree, [...calm.attempts, again]).join()).toMatch(/of no call that the journal knows/);
+  expect(keyedViolations(calm.tree, [...calm.attempts, first]).join()).toMatch(/had 2 effects/);
+});
