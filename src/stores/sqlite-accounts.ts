@@ -8,7 +8,7 @@ import { integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts
 import type { LineChange } from "./tables.ts";
 
 interface AccountSlot {
-  id: number;
+  place: number;
   /** The generation in which it was last known to be what the file holds. */
   generation: number;
   texts: AccountTexts;
@@ -18,11 +18,11 @@ interface AccountSlot {
 }
 
 const CAPACITY = 8000;
-/** More than a tree ever has; 2^29 trees have ids that are exact numbers. */
+/** More than a tree ever has; 2^29 trees have places that are exact numbers. */
 const ACCOUNTS_OF_A_TREE = 2 ** 24;
 
-/** The ids that a tree's accounts may have. They lie side by side: a commit that moves several of them writes one page. */
-export function accountsOfTree(tree: number): { readonly first: number; readonly last: number } {
+/** The places that a tree's accounts may have. They lie side by side: a commit that moves several of them writes one page. */
+function placesOfTree(tree: number): { readonly first: number; readonly last: number } {
   const first = tree * ACCOUNTS_OF_A_TREE;
   return { first, last: first + ACCOUNTS_OF_A_TREE - 1 };
 }
@@ -34,6 +34,7 @@ export class SqliteAccounts {
   readonly #statements: Readonly<
     Record<
       | "read"
+      | "nextPlace"
       | "insert"
       | "insertStanding"
       | "update"
@@ -53,22 +54,25 @@ export class SqliteAccounts {
     this.#connection = connection;
     this.#statements = {
       read: connection.prepare(
-        `SELECT id, terms, standing FROM accounts JOIN standings ON standings.account = accounts.id
+        `SELECT accounts.place, terms, standing FROM accounts JOIN standings ON standings.place = accounts.place
          WHERE tenant = ? AND account_id = ?`,
       ),
-      insert: connection.prepare(
-        `INSERT INTO accounts (id, tenant, account_id, terms)
-         SELECT coalesce(max(id), $first) + 1, $tenant, $account_id, $terms FROM accounts WHERE id BETWEEN $first AND $last`,
+      nextPlace: connection.prepare(
+        "SELECT coalesce(max(place) + 1, $first) AS place FROM standings WHERE place BETWEEN $first AND $last",
       ),
-      insertStanding: connection.prepare("INSERT INTO standings VALUES (?, ?)"),
-      update: connection.prepare("UPDATE standings SET standing = ? WHERE account = ?"),
-      move: connection.prepare("UPDATE accounts SET terms = ? WHERE id = ?"),
+      // What is opened last stands last: pages that are full are left alone.
+      insert: connection.prepare("INSERT INTO accounts (tenant, account_id, place, terms) VALUES (?, ?, ?, ?)"),
+      insertStanding: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
+      update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
+      move: connection.prepare("UPDATE accounts SET terms = ? WHERE tenant = ? AND account_id = ?"),
       ofTree: connection.prepare(
-        `SELECT account_id, terms, standing FROM accounts JOIN standings ON standings.account = accounts.id
-         WHERE id BETWEEN ? AND ? ORDER BY id`,
+        `SELECT account_id, terms, standing FROM standings JOIN accounts ON accounts.id = standings.account
+         WHERE standings.place BETWEEN ? AND ? ORDER BY standings.place`,
       ),
-      remove: connection.prepare("DELETE FROM accounts WHERE id BETWEEN ? AND ?"),
-      removeStandings: connection.prepare("DELETE FROM standings WHERE account BETWEEN ? AND ?"),
+      remove: connection.prepare(
+        "DELETE FROM accounts WHERE id IN (SELECT account FROM standings WHERE place BETWEEN ? AND ?)",
+      ),
+      removeStandings: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
       removeLines: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
       line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
       putWaiter: connection.prepare(
@@ -95,18 +99,17 @@ export class SqliteAccounts {
       let { terms } = known.texts;
       if (!hasSameTerms(known.value, account)) {
         terms = termsText(account);
-        this.#statements.move.run(terms, known.id);
+        this.#statements.move.run(terms, tenant, account.id);
       }
-      this.#statements.update.run(standing, known.id);
+      this.#statements.update.run(standing, known.place);
       Object.assign(known, { generation, texts: { terms, standing }, value: account });
       return;
     }
-    const { first, last } = accountsOfTree(tree());
+    const place = this.#nextPlace(tree());
     const terms = termsText(account);
-    const inserted = this.#statements.insert.run({ first, last, tenant, account_id: account.id, terms });
-    const id = Number(inserted.lastInsertRowid);
-    this.#statements.insertStanding.run(id, standing);
-    this.#slots.set(tenant, account.id, { id, generation, texts: { terms, standing }, value: account });
+    const inserted = this.#statements.insert.run(tenant, account.id, place, terms);
+    this.#statements.insertStanding.run(place, inserted.lastInsertRowid, standing);
+    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, standing }, value: account });
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -115,7 +118,7 @@ export class SqliteAccounts {
     const revision = account.line?.revision;
     if (slot.line && slot.line.revision === revision) return slot.line.waiters;
     const where = `the line on account ${account.id}`;
-    const rows = this.#statements.line.all(slot.id);
+    const rows = this.#statements.line.all(slot.place);
     const waiters = rows.map((row) => parsed(waiterSchema, textOf(row, "waiter", where), where));
     // Outside of a transaction the account may have been read at another moment.
     if (this.#connection.isInTransaction) slot.line = { revision, waiters };
@@ -129,16 +132,16 @@ export class SqliteAccounts {
       slot = this.#slot(tenant, account.id);
     }
     if (!slot) throw new InvariantError(`the account ${account.id} was put, and is not there`);
-    for (const key of removed) this.#statements.removeWaiter.run(slot.id, wellFormed(key, "key of an ask"));
+    for (const key of removed) this.#statements.removeWaiter.run(slot.place, wellFormed(key, "key of an ask"));
     for (const waiter of put) {
       const key = wellFormed(waiter.ask.key, "key of an ask");
-      this.#statements.putWaiter.run(slot.id, key, waiter.place, JSON.stringify(waiter));
+      this.#statements.putWaiter.run(slot.place, key, waiter.place, JSON.stringify(waiter));
     }
     slot.line = { revision: account.line?.revision, waiters: line };
   }
 
   ofTree(tree: number): Account[] {
-    const { first, last } = accountsOfTree(tree);
+    const { first, last } = placesOfTree(tree);
     return this.#statements.ofTree.all(first, last).map((row) => {
       const id = textOf(row, "account_id", "an account of the tree");
       return accountIn(id, textsIn(row, id));
@@ -146,10 +149,15 @@ export class SqliteAccounts {
   }
 
   removeTree(tree: number): void {
-    const { first, last } = accountsOfTree(tree);
+    const { first, last } = placesOfTree(tree);
     this.#statements.removeLines.run(first, last);
-    this.#statements.removeStandings.run(first, last);
     this.#statements.remove.run(first, last);
+    this.#statements.removeStandings.run(first, last);
+  }
+
+  #nextPlace(tree: number): number {
+    const row = this.#statements.nextPlace.get({ ...placesOfTree(tree) }) ?? {};
+    return integerOf(row, "place", "the next account of a tree");
   }
 
   #slot(tenant: string, accountId: string): AccountSlot | undefined {
@@ -159,13 +167,13 @@ export class SqliteAccounts {
     const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
     if (!row) return undefined;
     const texts = textsIn(row, accountId);
-    const id = integerOf(row, "id", `account ${accountId}`);
+    const place = integerOf(row, "place", `account ${accountId}`);
     if (known) {
       const isSame = known.texts.standing === texts.standing && known.texts.terms === texts.terms;
       if (!isSame) known.value = accountIn(accountId, texts);
-      return Object.assign(known, { id, generation, texts });
+      return Object.assign(known, { place, generation, texts });
     }
-    const slot = { id, generation, texts, value: accountIn(accountId, texts) };
+    const slot = { place, generation, texts, value: accountIn(accountId, texts) };
     this.#slots.set(tenant, accountId, slot);
     return slot;
   }

@@ -7,10 +7,11 @@ export const SCHEMA_VERSION = 1;
 /**
  * Few pages per commit, for each costs as much as several statements. Integer keys stand for (tenant, agent) and (tenant,
  * root agent). A commit adds one row to the end of `journal`, messages included, and rewrites a short row of `heads` and
- * of `standings` for each account it moves; those of a tree lie side by side, many to a page. `journal.previous` names the agent's row before (0: none),
- * `heads.cursor` its last one, so that an agent's rows need no index; `messages` tells in which row each message lies;
- * `heads.open_requests` tells whether `requests` need be looked at. Cursors are never used again, also where a tree was
- * removed: `last_removed` keeps the highest one that may be gone. JSON columns are checked by schema when they are read.
+ * of `standings` for each account it moves; those of a tree lie side by side, many to a page, and `accounts` has what was
+ * settled when they were opened. `journal.previous` names the agent's row before (0: none), `heads.cursor` its last one, so
+ * that an agent's rows need no index; `messages` tells in which row each message lies; `heads.open_requests` tells whether
+ * `requests` need be looked at. Cursors are never used again, also where a tree was removed: `last_removed` keeps the
+ * highest one that may be gone. JSON columns are checked by schema when they are read.
  */
 const firstLayout = `
   CREATE TABLE trees (
@@ -54,11 +55,13 @@ const firstLayout = `
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     account_id TEXT NOT NULL,
+    place INTEGER NOT NULL,
     terms TEXT NOT NULL,
     UNIQUE (tenant, account_id)
   ) STRICT;
   CREATE TABLE standings (
-    account INTEGER PRIMARY KEY,
+    place INTEGER PRIMARY KEY,
+    account INTEGER NOT NULL,
     standing TEXT NOT NULL
   ) STRICT;
   CREATE TABLE waiters (

@@ -85,7 +85,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
 corruptContract("SQLite", file, {
   list: changes.map(([what, sql, refused]): Tampering<File> => [what, change(sql), refused]),
   breakAccount: change(
-    "UPDATE standings SET standing = '{}' WHERE account IN (SELECT id FROM accounts WHERE account_id LIKE 'turn:%')",
+    "UPDATE standings SET standing = '{}' WHERE place IN (SELECT place FROM accounts WHERE account_id LIKE 'turn:%')",
   ),
   accountName: /account turn:desk#1 does not fit/,
   replaceMetadata: (place, text) =>
