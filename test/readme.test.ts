@@ -28,6 +28,8 @@ const programs = blocks.filter((block) => block.language === "ts");
 // Inside the repository, where `import "troupe"` finds the package it is part of.
 mkdirSync(join(repositoryRoot, ".troupe"), { recursive: true });
 const workshop = mkdtempSync(join(repositoryRoot, ".troupe", "documents-"));
+// Side by side and in no checkout: there, each document's blocks would be compiled with a copy of the sources of their own.
+const programFolder = join(workshop, "programs");
 
 function markdownIn(folder: string): readonly string[] {
   const root = join(repositoryRoot, folder);
@@ -36,13 +38,17 @@ function markdownIn(folder: string): readonly string[] {
   return names.sort().map((name) => `${folder}/${name}`);
 }
 
+function nameOf(document: string): string {
+  return document.replaceAll("/", "-").replace(/\.md$/, "");
+}
+
 /** A checkout of its own for each document: the same sources, but files that its blocks write stay apart. */
 function checkoutOf(document: string): string {
-  return join(workshop, document.replaceAll("/", "-").replace(/\.md$/, ""));
+  return join(workshop, nameOf(document));
 }
 
 function programOf({ document, line }: DocumentBlock): string {
-  return join(checkoutOf(document), `line-${line}.ts`);
+  return join(programFolder, `${nameOf(document)}-line-${line}.ts`);
 }
 
 /** The document whose block a compiler message speaks of: messages name the file of the block. */
@@ -63,6 +69,7 @@ beforeAll(() => {
       symlinkSync(join(repositoryRoot, name), join(checkout, name));
     }
   }
+  mkdirSync(programFolder);
   for (const block of programs) writeFileSync(programOf(block), programText(block));
   const files = programs.map(programOf);
   writeFileSync(
@@ -110,8 +117,9 @@ test("commands that a document only shows are scripts of this package", () => {
 });
 
 test.runIf(programs.length > 0)("every ts block compiles", async () => {
-  const result = await runCommand("tsc", ["-p", workshop, "--pretty", "false"]);
-  expect(result.ok, result.output.replaceAll(/^\S*\/line-\d+\.ts/gm, documentOf)).toBe(true);
+  // One checker for all: each further one works out the types of Redis clients again, which is most of its work.
+  const result = await runCommand("tsc", ["-p", workshop, "--pretty", "false", "--checkers", "1"]);
+  expect(result.ok, result.output.replaceAll(/^\S*-line-\d+\.ts/gm, documentOf)).toBe(true);
 });
 
 const running = blocks.filter(({ language, flags }) => /^(ts|sh)$/.test(language) && !flags.includes("no-run"));

@@ -8,7 +8,9 @@ import { f8 } from "../../chaos/faults/f8.ts";
 import { f9 } from "../../chaos/faults/f9.ts";
 import { runFight } from "../../chaos/faults/fight.ts";
 import { type ChaosOptions, type ChaosReport, failureOf } from "../../chaos/scenario.ts";
-import { runStalls } from "../../chaos/stalls/run-stalls.ts";
+import { LEASE_MS } from "../../chaos/stalls/round.ts";
+import { runStalls, type Stalls } from "../../chaos/stalls/run-stalls.ts";
+import type { Summary } from "../../chaos/summary.ts";
 import { redisProgram } from "../support/redis-server.ts";
 
 const timeout = 180_000;
@@ -22,6 +24,15 @@ async function shortForm(rounds: number, run: (options: ChaosOptions) => Promise
   return report;
 }
 
+/**
+ * In how many rounds something must have been refused: whoever was overtaken while it stood still is refused. On a machine so
+ * busy that the others came too late, what it wrote afterwards was its own.
+ */
+function refusalsDue(report: ChaosReport, { rounds, leases }: Stalls): number {
+  const { count, max } = report["takenOverMs"] as Summary;
+  return count === rounds && max !== null && max < leases * LEASE_MS ? rounds : 0;
+}
+
 describe.skipIf(!redisProgram)("on Redis, in short forms", () => {
   it("F2: processes killed after an effect and a commit are carried on", { timeout }, async () => {
     expect(f2.on).toContain("redis");
@@ -29,28 +40,31 @@ describe.skipIf(!redisProgram)("on Redis, in short forms", () => {
     expect(report["deaths"]).toBeGreaterThanOrEqual(2);
   });
 
-  it("F3: what an owner writes that stood still for three leases is refused", { timeout }, async () => {
-    const stalls = {
+  // Both mostly wait for leases to run out.
+  it.concurrent("F3: what an owner writes that stood still for three leases is refused", { timeout }, async () => {
+    const stalls: Stalls = {
       name: "F3",
       rounds: 2,
       leases: 3,
       how: "stopped",
       points: ["model.effect", "tool.result"],
-    } as const;
+    };
     const report = await shortForm(2, (options) => runStalls(options, stalls));
-    expect(report).toMatchObject({ stalls: 2, roundsWithRefusedWrites: 2 });
+    expect(report["stalls"]).toBe(2);
+    expect(report["roundsWithRefusedWrites"]).toBeGreaterThanOrEqual(refusalsDue(report, stalls));
   });
 
-  it("F4: two others take what an owner holds whose event loop is blocked", { timeout }, async () => {
-    const stalls = {
+  it.concurrent("F4: two others take what an owner holds whose event loop is blocked", { timeout }, async () => {
+    const stalls: Stalls = {
       name: "F4",
       rounds: 2,
       leases: 2,
       how: "blocked",
       points: ["model.result", "tool.effect"],
-    } as const;
+    };
     const report = await shortForm(2, (options) => runStalls(options, stalls));
-    expect(report).toMatchObject({ stalls: 2, roundsWithRefusedWrites: 2 });
+    expect(report["stalls"]).toBe(2);
+    expect(report["roundsWithRefusedWrites"]).toBeGreaterThanOrEqual(refusalsDue(report, stalls));
   });
 
   it("F5: nothing acknowledged is lost when Redis is killed and comes back with its log", { timeout }, async () => {

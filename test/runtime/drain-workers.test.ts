@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool, type Runtime, subagent } from "../../src/index.ts";
+import { defineAgent, defineTool, type Runtime, subagent, type Turn } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { Deployment } from "../support/deployment.ts";
 import { loopTurns } from "../support/journal-probes.ts";
@@ -49,14 +49,21 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
   });
   afterEach(() => deployment.close());
 
-  it("one that is drained mid-turn waits for its model call, and another goes on: no call is lost or made twice", async () => {
-    const { gate, asked, agents } = stepping();
-    const first = await deployment.open({ agents, role: "worker" });
+  /** A turn that a client opens and a worker runs, once its second step waits at the gate. */
+  async function turnAtGate({ gate, agents }: ReturnType<typeof stepping>): Promise<Turn> {
     const client = await deployment.open({ agents, role: "client" });
     const agent = await client.agent("one", { agentId: "a" });
     await agent.start();
     const turn = agent.executeTurn("go");
     await gate.reached();
+    return turn;
+  }
+
+  it("one that is drained mid-turn waits for its model call, and another goes on: no call is lost or made twice", async () => {
+    const team = stepping();
+    const { gate, asked, agents } = team;
+    const first = await deployment.open({ agents, role: "worker" });
+    const turn = await turnAtGate(team);
     const drained = first.drain({ timeoutMs: 20_000 });
     await loopTurns(20);
     gate.open("go on");
@@ -68,13 +75,10 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
   });
 
   it("a model call that does not end in time is cut off and repeated by another", async () => {
-    const { gate, asked, agents } = stepping();
+    const team = stepping();
+    const { gate, asked, agents } = team;
     const first = await deployment.open({ agents, role: "worker" });
-    const client = await deployment.open({ agents, role: "client" });
-    const agent = await client.agent("one", { agentId: "a" });
-    await agent.start();
-    const turn = agent.executeTurn("go");
-    await gate.reached();
+    const turn = await turnAtGate(team);
     const from = performance.now();
     expect((await first.drain({ timeoutMs: 1_000 })).left).toBeGreaterThan(0);
     expect(performance.now() - from).toBeLessThan(4_000);
@@ -85,13 +89,10 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
   });
 
   it("an agent whose worker dies is found by the reconciler of another", async () => {
-    const { gate, agents } = stepping();
+    const team = stepping();
+    const { gate, agents } = team;
     const first = await deployment.join({ agents, role: "worker" });
-    const client = await deployment.open({ agents, role: "client" });
-    const agent = await client.agent("one", { agentId: "a" });
-    await agent.start();
-    const turn = agent.executeTurn("go");
-    await gate.reached();
+    const turn = await turnAtGate(team);
     await first.kill();
     const second = await deployment.open({ agents, role: "worker" });
     gate.open("go on");

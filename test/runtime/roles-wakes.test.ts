@@ -39,6 +39,17 @@ function deployment() {
   return { queues, join: join_ };
 }
 
+/** A worker, a client, and an agent of the definition, which the client has started. */
+async function clientAndWorker(definition: AgentDefinition, work?: RuntimeOptions["work"]) {
+  const { join } = deployment();
+  const agents = [definition];
+  const worker = await join({ agents, role: "worker", work });
+  const client = await join({ agents, role: "client" });
+  const agent = await client.agent(definition.name, { agentId: "a" });
+  await agent.start();
+  return { worker, client, agent };
+}
+
 async function untilParked(worker: Runtime): Promise<void> {
   await untilLive(worker, 0);
 }
@@ -53,12 +64,9 @@ async function untilLive(worker: Runtime, count: number): Promise<void> {
 
 describe("a client and a worker", () => {
   it("a turn that a client opens is run by the worker; its stream and result reach the client", async () => {
-    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
-    const { join } = deployment();
-    const worker = await join({ agents, role: "worker" });
-    const client = await join({ agents, role: "client" });
-    const agent = await client.agent("one", { agentId: "a" });
-    await agent.start();
+    const { worker, client, agent } = await clientAndWorker(
+      defineAgent({ name: "one", model: scriptedModel(() => "hello") }),
+    );
     expect(agent.state.status).toBe("ready");
     const turn = agent.executeTurn("go");
     const seen: string[] = [];
@@ -108,12 +116,7 @@ describe("a client and a worker", () => {
       execute: async () => "paid",
     });
     const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "done" : calling("pay")));
-    const agents = [defineAgent({ name: "one", model, tools: [pay] })];
-    const { join } = deployment();
-    const worker = await join({ agents, role: "worker" });
-    const client = await join({ agents, role: "client" });
-    const agent = await client.agent("one", { agentId: "a" });
-    await agent.start();
+    const { worker, client, agent } = await clientAndWorker(defineAgent({ name: "one", model, tools: [pay] }));
     const turn = agent.executeTurn("go");
     const rest = await turn.settled;
     expect(rest.status).toBe("waiting");
@@ -134,12 +137,7 @@ describe("a client and a worker", () => {
       const tools = [subagent(child, { policy: { maxDepth: 8 } })];
       definition = defineAgent({ name: `level${level}`, model, tools });
     }
-    const agents = [definition];
-    const { join } = deployment();
-    const worker = await join({ agents, role: "worker", work: { agents: 1 } });
-    const client = await join({ agents, role: "client" });
-    const agent = await client.agent("level1", { agentId: "a" });
-    await agent.start();
+    const { worker, client, agent } = await clientAndWorker(definition, { agents: 1 });
     const result = await agent.executeTurn("go").result;
     expect(result).toMatchObject({ status: "completed", text: "1" });
     expect((await client.list({ rootAgentId: "a" })).length).toBe(5);
@@ -148,12 +146,9 @@ describe("a client and a worker", () => {
 
   it("pause, resume and abort of a client reach an agent that is at work elsewhere", async () => {
     const gate = createGate<string>();
-    const agents = [defineAgent({ name: "one", model: scriptedModel((_request, { signal }) => gate.pass(signal)) })];
-    const { join } = deployment();
-    const worker = await join({ agents, role: "worker" });
-    const client = await join({ agents, role: "client" });
-    const agent = await client.agent("one", { agentId: "a" });
-    await agent.start();
+    const { worker, agent } = await clientAndWorker(
+      defineAgent({ name: "one", model: scriptedModel((_request, { signal }) => gate.pass(signal)) }),
+    );
     const turn = agent.executeTurn("go");
     await gate.reached();
     await agent.pause({ now: true });
@@ -179,12 +174,7 @@ describe("a client and a worker", () => {
       const last = messages.at(-1);
       return last?.role === "tool" ? `read: ${textOf(last.content)}` : calling("browse");
     });
-    const agents = [defineAgent({ name: "one", model, tools: [browse] })];
-    const { join } = deployment();
-    const worker = await join({ agents, role: "worker" });
-    const client = await join({ agents, role: "client" });
-    const agent = await client.agent("one", { agentId: "a" });
-    await agent.start();
+    const { worker, agent } = await clientAndWorker(defineAgent({ name: "one", model, tools: [browse] }));
     const turn = agent.executeTurn("go");
     await gate.reached();
     await untilParked(worker);
@@ -204,7 +194,7 @@ describe("a client and a worker", () => {
     });
     const ask = { name: "child", arguments: { input: "go" } };
     const lead = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "both" : calling(ask, ask)));
-    const agents = [
+    const { worker, agent } = await clientAndWorker(
       defineAgent({
         name: "lead",
         model: lead,
@@ -212,12 +202,8 @@ describe("a client and a worker", () => {
         maxOutputTokens: 300,
         budget: { maxTokens: 1_400 },
       }),
-    ];
-    const { join } = deployment();
-    const worker = await join({ agents, role: "worker", work: { agents: 1 } });
-    const client = await join({ agents, role: "client" });
-    const agent = await client.agent("lead", { agentId: "a" });
-    await agent.start();
+      { agents: 1 },
+    );
     const turn = agent.executeTurn("go");
     await gate.reached();
     gate.open("told");

@@ -5,7 +5,10 @@ import { recordConsole } from "./console-recorder.ts";
 
 const recorder = recordConsole(console);
 const warnings: string[] = [];
-process.on("warning", (warning) => warnings.push(`process warning: ${warning.stack ?? warning.message}`));
+const onWarning = (warning: Error): void => {
+  warnings.push(`process warning: ${warning.stack ?? warning.message}`);
+};
+process.on("warning", onWarning);
 
 // Kept from before a test puts a fake clock in its place.
 const { setImmediate: nextTurn } = globalThis;
@@ -18,4 +21,12 @@ async function failOnOutput(): Promise<void> {
 }
 
 afterEach(failOnOutput);
-afterAll(failOnOutput);
+// The last of a file; the next one may run in this process too.
+afterAll(async () => {
+  try {
+    await failOnOutput();
+  } finally {
+    recorder.restore();
+    process.off("warning", onWarning);
+  }
+});
