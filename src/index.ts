@@ -1,5 +1,5 @@
 export * from "./agents/index.ts";
-export { type Clock, systemClock } from "./base/index.ts";
+export { type Clock, systemClock, type TraceHeaders } from "./base/index.ts";
 export * from "./budget/index.ts";
 export * from "./context/index.ts";
 export * from "./errors/index.ts";

@@ -1,4 +1,4 @@
-import { abortable, type Clock, combineSignals, faultPoint } from "../base/index.ts";
+import { abortable, type Clock, combineSignals, faultPoint, type TraceHeaders, withinTrace } from "../base/index.ts";
 import { AgentStopError, ToolNotStartedError } from "../errors/index.ts";
 import type { CallState, StopSignal, StoredError } from "../state/index.ts";
 import {
@@ -25,6 +25,8 @@ export interface AttemptPlace {
   /** Takes what the tool is lent out of a text: credentials, and secrets of the environment (S13). */
   readonly redact: Redact;
   contextOf(signal: AbortSignal): RunContext;
+  /** The span under which what the code traces comes. */
+  readonly trace: TraceHeaders | undefined;
 }
 
 /** How one attempt has ended. */
@@ -57,7 +59,7 @@ export async function executeTool(
     const redact = hiding(place, hide);
     run.redactWith(redact);
     const work = async (): Promise<unknown> => await tool.execute(args as never, run.run);
-    return await withoutSecrets(redact, () => abortable(work(), timed.signal));
+    return await withoutSecrets(redact, () => abortable(withinTrace(place.trace, work), timed.signal));
   } finally {
     run.revoke();
     cancel();

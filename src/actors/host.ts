@@ -1,5 +1,5 @@
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
-import type { Clock } from "../base/index.ts";
+import type { Clock, TraceHeaders } from "../base/index.ts";
 import type { ModelDelta, PriceBook } from "../model/index.ts";
 import type {
   AgentIdentity,
@@ -151,6 +151,8 @@ export interface Host {
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
   memory(turnId: string): TurnMemory;
+  /** The span of a call, or of its turn, that this process made; else the one under which the turn was asked for. */
+  traceOf(turnId: string, callId?: string): TraceHeaders | undefined;
   /** What the model may see of the conversation: since the last compaction, oldest first. */
   history(): readonly Message[];
   /** Place of the open turn's first message in `history()`; undefined where it is not kept. */

@@ -55,6 +55,7 @@ function placeOf(host: Host, call: CallState): AttemptPlace {
     clock: host.clock,
     redact: (text) => host.redactorOf(call.turnId)(text),
     contextOf: (signal) => runContextOf(host, call, signal),
+    trace: host.traceOf(call.turnId, call.callId),
   };
 }
 

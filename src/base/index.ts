@@ -8,3 +8,4 @@ export * from "./process-hold.ts";
 export * from "./redact.ts";
 export * from "./safe-json.ts";
 export * from "./timer-queue.ts";
+export * from "./trace-carrier.ts";

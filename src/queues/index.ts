@@ -1,3 +1,3 @@
-export type { Job, ToolJob, ToolJobKey, TraceHeaders, WakeJob } from "./jobs.ts";
+export type { Job, ToolJob, ToolJobKey, WakeJob } from "./jobs.ts";
 export { localQueues, type LocalQueuesOptions } from "./local.ts";
 export * from "./ports.ts";

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { InvalidInputError } from "../errors/index.ts";
-import type { AgentKey } from "../state/index.ts";
+import type { TraceHeaders } from "../base/index.ts";
+import { type AgentKey, traceHeadersSchema } from "../state/index.ts";
 
 /** Longer than any id that this package makes. */
 const idSchema = z
@@ -9,18 +10,8 @@ const idSchema = z
   .max(512)
   .refine((id) => id.isWellFormed(), "is no well-formed text");
 
-/** W3C Trace Context. */
-export const traceHeadersSchema = z.object({
-  traceparent: z
-    .string()
-    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "is not of the form 00-<32 hex>-<16 hex>-<2 hex>")
-    .optional(),
-  tracestate: z
-    .string()
-    .regex(/^[\x20-\x7e]{0,512}$/, "takes at most 512 printable ASCII characters")
-    .optional(),
-});
-export type TraceHeaders = z.infer<typeof traceHeadersSchema>;
+/** W3C Trace Context of what the job is for. */
+const traceShape = traceHeadersSchema.partial().shape;
 
 const agentSchema = z.object({ tenant: idSchema, agentId: idSchema });
 
@@ -28,7 +19,7 @@ const agentSchema = z.object({ tenant: idSchema, agentId: idSchema });
 export const wakeJobSchema = z.strictObject({
   kind: z.literal("wake"),
   ...agentSchema.shape,
-  ...traceHeadersSchema.shape,
+  ...traceShape,
 });
 export type WakeJob = z.infer<typeof wakeJobSchema>;
 
@@ -50,7 +41,7 @@ export const toolJobSchema = z.strictObject({
     .positive()
     .max(2 ** 31 - 1)
     .optional(),
-  ...traceHeadersSchema.shape,
+  ...traceShape,
 });
 export type ToolJob = z.infer<typeof toolJobSchema>;
 

@@ -1,6 +1,7 @@
 import type { TroupeError } from "../errors/index.ts";
 import type { AgentKey } from "../state/index.ts";
-import type { Job, ToolJob, ToolJobKey, TraceHeaders, WakeJob } from "./jobs.ts";
+import type { TraceHeaders } from "../base/index.ts";
+import type { Job, ToolJob, ToolJobKey, WakeJob } from "./jobs.ts";
 
 /** The queue in which agents wait to be taken up. Tools may not have a queue of this name. */
 export const WAKE_QUEUE = "wake";

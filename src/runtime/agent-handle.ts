@@ -22,7 +22,7 @@ import { requestsBelow } from "./rest-watch.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import { createChild } from "./spawn-by-code.ts";
 import { TurnHandle } from "./turn-handle.ts";
-import { assertInput } from "./turn-input.ts";
+import { checkedTurn } from "./turn-input.ts";
 import type { Turn, TurnOptions } from "./turn-types.ts";
 import type {
   Agent,
@@ -74,13 +74,13 @@ export class AgentHandle implements Agent {
   }
 
   async #openTurn(input: Content | null, options: TurnOptions, isFirst = false): Promise<string> {
-    const { auth, budget, ifBusy, signal } = options;
-    assertInput(input);
+    const { auth, budget, ifBusy = "refuse", signal } = options;
+    const trace = checkedTurn(input, options);
     const limits = budget === undefined ? null : limitsOf(budget, this.#core.clock.now());
     this.#core.assertOpen();
     const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
     if (isAsleep) throw this.#notStarted();
-    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy: ifBusy ?? "refuse", isFirst } as const;
+    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy, trace, isFirst } as const;
     const outcome = await this.#core.stores.openTurn(this.#key, command, this.#core.clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
     if (outcome.type === "refused") throw this.#notStarted();

@@ -91,6 +91,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       ...(definition.output ? { checksOutput: true } : {}),
       ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
       ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),
+      ...(item.trace ? { trace: item.trace } : {}),
       // One that was started for them has done what they call for.
       ...(item.wokenBy === undefined && waking.length > 0 ? { waking: [...waking] } : {}),
     },

@@ -1,3 +1,4 @@
+import { activeTrace } from "../base/index.ts";
 import { LeaseLostError } from "../errors/index.ts";
 import { type AgentKey, type EntryOf, type InboxItem, keyText } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
@@ -132,7 +133,7 @@ export class LiveAgents implements Attended {
   }
 
   wake(key: AgentKey): Promise<void> {
-    return this.#options.part.queues.wake(key);
+    return this.#options.part.queues.wake(key, activeTrace());
   }
 
   /** The last activation of this agent here, as one of its earlier ones leads to it. */
@@ -215,8 +216,7 @@ export class LiveAgents implements Attended {
   }
 
   #onCommitted(activation: Activation, outcome: Committed): void {
-    const textOf = (id: string): string => activation.conversation.text(id);
-    this.#options.bus.publishCommitted(outcome, activation.identity, textOf);
+    this.#options.bus.publishCommitted(outcome, activation.identity, (id) => activation.conversation.text(id));
     if (outcome.timers.length > 0) this.#options.onTimers(outcome.timers);
     if (outcome.posted.length > 0) this.notify(outcome.posted);
     this.#options.onCommitted(activation, outcome);

@@ -1,6 +1,7 @@
 import type { TurnMemory } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
-import type { CallState, Entry, Lifecycle, Message, TurnState, WakingReport } from "../state/index.ts";
+import { type TraceHeaders, traceOf } from "../base/index.ts";
+import type { AgentIdentity, CallState, Entry, Lifecycle, Message, TurnState, WakingReport } from "../state/index.ts";
 import type { Auth, Slots } from "../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
 import type { Conversation } from "./conversation.ts";
@@ -39,6 +40,7 @@ export abstract class LiveView {
   }
 
   protected abstract readonly actors: ActorTree;
+  abstract readonly identity: AgentIdentity;
   abstract readonly conversation: Conversation;
 
   get lifecycle(): Lifecycle {
@@ -91,6 +93,12 @@ export abstract class LiveView {
 
   memory(turnId: string): TurnMemory {
     return this.conversation.memory(turnId);
+  }
+
+  traceOf(turnId: string, callId?: string): TraceHeaders | undefined {
+    const known = traceOf(this.identity.rootAgentId, callId === undefined ? [turnId] : [callId, turnId]);
+    const [first] = this.memory(turnId).entries;
+    return known ?? (first?.type === "turn.started" ? first.trace : undefined);
   }
 
   /** What the model may see of the conversation. */

@@ -1,6 +1,6 @@
 import type { QueueDesk, Withdrawal } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
-import type { Clock } from "../base/index.ts";
+import type { Clock, TraceHeaders } from "../base/index.ts";
 import type { Queues } from "../queues/index.ts";
 import { type AgentKey, type CallEndedItem, type CallState, callEndedKey, queuedCallKey } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
@@ -12,6 +12,7 @@ export interface QueueingAgent {
   readonly key: AgentKey;
   readonly epoch: number;
   readonly definition: AgentDefinition;
+  traceOf(turnId: string, callId: string): TraceHeaders | undefined;
 }
 
 export interface QueueDeskPlace {
@@ -39,7 +40,15 @@ export function queueDesk(agent: QueueingAgent, place: QueueDeskPlace): QueueDes
       const isRepeatable = call.gate?.effect !== "once" && ours?.effect !== "once";
       const timeoutMs = ours && timeoutOfJob(ours);
       const delayMs = retryAt === null ? 0 : Math.min(Math.max(0, retryAt - clock.now()), LONGEST_DELAY_MS);
-      const job = { ...key, callId, attempt, epoch: agent.epoch, isRepeatable, timeoutMs };
+      const job = {
+        ...key,
+        callId,
+        attempt,
+        epoch: agent.epoch,
+        isRepeatable,
+        timeoutMs,
+        ...agent.traceOf(call.turnId, callId),
+      };
       const options = { priority: ours?.priority, delayMs };
       await untilReached(() => queues.add(queue, job, options), { clock, random, signal });
     },

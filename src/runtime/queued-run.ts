@@ -1,6 +1,6 @@
 import { type AttemptPlace, artifactOf, percentOfWindow, runAgentOf, traceEntriesOf } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
-import type { Clock } from "../base/index.ts";
+import type { Clock, TraceHeaders } from "../base/index.ts";
 import { type Budget, limitsOf } from "../budget/index.ts";
 import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
 import { type OrderedSpawn, textOf } from "../state/index.ts";
@@ -26,6 +26,7 @@ export interface LeftByRun {
 export interface QueuedRunParts {
   readonly auth: Auth | undefined;
   readonly redact: (text: string) => string;
+  readonly trace: TraceHeaders | undefined;
   readonly left: LeftByRun;
 }
 
@@ -33,7 +34,7 @@ export interface QueuedRunParts {
 export function queuedAttempt(
   place: QueuedRunPlace,
   known: KnownCall,
-  { auth, redact, left }: QueuedRunParts,
+  { auth, redact, trace, left }: QueuedRunParts,
 ): AttemptPlace {
   const { clock } = place;
   const { record, turn, call, entries, definition, messages } = known;
@@ -81,7 +82,7 @@ export function queuedAttempt(
       );
     },
   });
-  return { clock, redact, contextOf };
+  return { clock, redact, contextOf, trace };
 }
 
 /** Notes the child that the code asks for; the same key is the same child. */

@@ -1,6 +1,6 @@
 import type { SpawnRequest } from "../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
-import { shortHash } from "../base/index.ts";
+import { shortHash, type TraceHeaders } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../budget/index.ts";
 import {
   type AgentIdentity,
@@ -18,6 +18,7 @@ export interface SpawningParent {
   readonly identity: AgentIdentity;
   readonly clock: { now(): number };
   turn(turnId: string): TurnState | undefined;
+  traceOf(turnId: string): TraceHeaders | undefined;
 }
 
 type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
@@ -65,6 +66,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
   const agentId = body.childId;
   const accountId = agentAccountId(agentId);
   const now = parent.clock.now();
+  const trace = parent.traceOf(turnId);
   const child: AgentIdentity = {
     tenant,
     agentId,
@@ -100,6 +102,7 @@ export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body
       input,
       actorId: parent.turn(turnId)?.actorId ?? null,
       limits: null,
+      ...(trace ? { trace } : {}),
     },
   };
 }

@@ -8,7 +8,7 @@ import {
   unknownResult,
 } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
-import { abortable, type Clock, combineSignals, faultPoint } from "../base/index.ts";
+import { abortable, type Clock, combineSignals, faultPoint, type TraceHeaders } from "../base/index.ts";
 import { StoreUnavailableError } from "../errors/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../queues/index.ts";
 import { type CallEnd, callEndedKey, queuedCallKey } from "../state/index.ts";
@@ -76,7 +76,7 @@ export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun)
   own.add(name);
   if (claimed.type === "claimed") faultPoint("tool.claimed");
   const lost = claimed.type === "taken" ? "its process ended while it ran" : null;
-  const posting = endOf(place, known, { tool, auth, signal: run.signal, lost })
+  const posting = endOf(place, known, { tool, auth, signal: run.signal, lost, trace: traceIn(job) })
     .then((end) => post(place, waiting, end))
     .finally(() => own.delete(name));
   posting.catch(() => undefined);
@@ -127,19 +127,26 @@ async function authOf({ auth }: ToolJobPlace, { key, turn }: KnownCall, tool: To
   return asked ? concealCredentials(asked) : (here ?? { actorId });
 }
 
+/** The span of the call, or of its turn, in the process that has the agent. */
+function traceIn({ traceparent, tracestate }: ToolJob): TraceHeaders | undefined {
+  return traceparent === undefined ? undefined : { traceparent, tracestate };
+}
+
 interface RunOfTool {
   readonly tool: Tool<never>;
   readonly auth: Auth | undefined;
   readonly signal: AbortSignal;
+  readonly trace?: TraceHeaders | undefined;
   /** Why whoever had begun it did not end it, where it may not be repeated; null: it is to be run. */
   readonly lost: string | null;
 }
 
 /** Runs the tool's code, once; rejects where the signal was aborted before it had ended. */
-async function endOf(place: ToolJobPlace, known: KnownCall, { tool, auth, signal, lost }: RunOfTool): Promise<CallEnd> {
+async function endOf(place: ToolJobPlace, known: KnownCall, run: RunOfTool): Promise<CallEnd> {
   const { call } = known;
+  const { tool, auth, signal, lost, trace } = run;
   const left: LeftByRun = { artifacts: [], spawns: [] };
-  const at = queuedAttempt(place, known, { auth, redact: place.auth.redactorFor(auth), left });
+  const at = queuedAttempt(place, known, { auth, redact: place.auth.redactorFor(auth), trace, left });
   if (lost !== null) return endOfResult(await reconcileCall(at, call, tool, lost, signal), left);
   try {
     const output = await executeTool(at, call, tool, signal);

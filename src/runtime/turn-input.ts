@@ -1,13 +1,29 @@
 import { InvalidInputError } from "../errors/index.ts";
-import { type Content, contentSchema } from "../state/index.ts";
+import { activeTrace, type TraceHeaders } from "../base/index.ts";
+import { type Content, contentSchema, traceHeadersSchema } from "../state/index.ts";
+import type { TurnOptions } from "./turn-types.ts";
 
 /** Longest `data:` URL of an image that is taken, in characters: about 15 MB of image. */
 const IMAGE_CHARACTERS = 20_000_000;
 
 const dataUrl = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
 
+/**
+ * The span under which a turn is asked for: the one that is given, or that is active here. Throws `InvalidInputError` for
+ * input that is none, and for headers that are none.
+ */
+export function checkedTurn(input: Content | null, { trace }: Pick<TurnOptions, "trace">): TraceHeaders | undefined {
+  assertInput(input);
+  if (trace === undefined) return activeTrace();
+  const parsed = traceHeadersSchema.safeParse(trace);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = issue?.path.map(String).join(".") ?? "";
+  throw new InvalidInputError(`executeTurn({ trace }) takes the W3C headers of a span; ${where} ${issue?.message}`);
+}
+
 /** Throws `InvalidInputError` that says which part of a turn's input is wrong, and what would be right. */
-export function assertInput(input: Content | null): void {
+function assertInput(input: Content | null): void {
   if (input === null || typeof input === "string") return;
   const parsed = contentSchema.safeParse(input);
   if (!parsed.success || typeof parsed.data === "string") {

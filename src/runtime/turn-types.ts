@@ -1,4 +1,5 @@
 import type { Observer } from "xstate";
+import type { TraceHeaders } from "../base/index.ts";
 import type { Budget, LimitName } from "../budget/index.ts";
 import type {
   AgentRequest,
@@ -25,6 +26,11 @@ export interface TurnOptions {
    * turn, whose open calls get results that say so, and this one follows.
    */
   readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
+  /**
+   * The span under which the turn's own comes, in whichever process it runs: the W3C headers of a request, for instance.
+   * Default: the span that is active where the turn is asked for, while `traceToOpenTelemetry` is on in this process.
+   */
+  readonly trace?: TraceHeaders | undefined;
 }
 
 /** A limit that ended a turn, and whose it is. */

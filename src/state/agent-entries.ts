@@ -10,6 +10,7 @@ import {
   turnOutcomeSchema,
   wakingReportSchema,
 } from "./entry-parts.ts";
+import { traceHeadersSchema } from "./trace-headers.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./lifecycle.ts";
@@ -73,6 +74,8 @@ export const turnEntrySchemas = [
     contextWindowSize: z.number().int().positive().optional(),
     /** The child whose end the agent started the turn for by itself. */
     wokenBy: z.string().optional(),
+    /** The span under which the turn was asked for. */
+    trace: traceHeadersSchema.optional(),
     /** Reports that came before it and call for a turn, if this one makes no model call that sees them. */
     waking: z.array(wakingReportSchema).optional(),
   }),

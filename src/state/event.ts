@@ -6,6 +6,7 @@ import { lifecycleSchema } from "./lifecycle.ts";
 import { usageSchema } from "./model-call.ts";
 import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
+import { traceHeadersSchema } from "./trace-headers.ts";
 
 const common = {
   agentId: z.string(),
@@ -50,7 +51,13 @@ const end = {
 /** What the world sees: dotted facts (design, Events). One schema for code, streams, inspector and logs. */
 export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("lifecycle.changed"), ...common, status: lifecycleSchema }),
-  z.object({ type: z.literal("turn.started"), ...common, number: z.number().int(), prompt: z.string() }),
+  z.object({
+    type: z.literal("turn.started"),
+    ...common,
+    number: z.number().int(),
+    prompt: z.string(),
+    trace: traceHeadersSchema.optional(),
+  }),
   z.object({
     type: z.literal("turn.waiting"),
     ...common /** `request`: for a person, a client tool or credentials. */,

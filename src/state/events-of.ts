@@ -67,7 +67,12 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     case "turn.started":
       return [
         { type: "lifecycle.changed", status: "busy" },
-        { type: "turn.started", number: entry.number, prompt: entry.inputMessageIds.map(textOf).join("\n") },
+        {
+          type: "turn.started",
+          number: entry.number,
+          prompt: entry.inputMessageIds.map(textOf).join("\n"),
+          ...(entry.trace ? { trace: entry.trace } : {}),
+        },
       ];
     case "turn.ended":
       return endEvents(entry, textOf);

@@ -7,6 +7,7 @@ import { contentSchema } from "./message.ts";
 import { queuedCallKey } from "./queued-call.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
+import { traceHeadersSchema } from "./trace-headers.ts";
 
 /** `key` is natural: posting the same thing twice is one item. */
 const item = { key: z.string(), at: z.number().int() };
@@ -22,6 +23,8 @@ export const turnItemSchema = z.object({
   limits: limitsSchema.nullable(),
   /** The child whose end the turn was started for; absent: somebody asked for it. */
   wokenBy: z.string().optional(),
+  /** The span under which it was asked for. */
+  trace: traceHeadersSchema.optional(),
   /** Account above the turn's own, where it is not the agent's. */
   parentAccountId: z.string().optional(),
 });

@@ -46,8 +46,18 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const { input, actorId, limits } = command;
-  const item: InboxItem = { kind: "turn", key: `turn:${turnId}`, at: now, turnId, number, input, actorId, limits };
+  const { input, actorId, limits, trace } = command;
+  const item: InboxItem = {
+    kind: "turn",
+    key: `turn:${turnId}`,
+    at: now,
+    turnId,
+    number,
+    input,
+    actorId,
+    limits,
+    ...(trace ? { trace } : {}),
+  };
   const changed: AgentRecord = {
     ...record,
     nextTurnNumber: number + 1,

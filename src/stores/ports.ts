@@ -1,3 +1,4 @@
+import type { TraceHeaders } from "../base/index.ts";
 import type { Account, Limits, NewAccount, Waiter } from "../budget/index.ts";
 import type {
   AgentIdentity,
@@ -44,6 +45,8 @@ export interface TurnCommand {
    * already. `supersede`: the same, and the open turn is aborted, with all that works below it.
    */
   readonly ifBusy: "refuse" | "queue" | "supersede";
+  /** The span under which it is asked for. */
+  readonly trace?: TraceHeaders | undefined;
   /** It is the agent's first turn, or none: given twice, it is opened once. */
   readonly isFirst?: boolean | undefined;
 }

@@ -1,5 +1,5 @@
-import type { TracerProvider } from "@opentelemetry/api";
-import { createRedactor, type Redactor } from "../base/index.ts";
+import { context, trace, type TracerProvider } from "@opentelemetry/api";
+import { carryTraces, createRedactor, type Redactor, type TraceCarrier, type TraceHeaders } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { TroupeEvent } from "../state/index.ts";
 import { type EventFeed, type Telemetry, warnOnce } from "./listen.ts";
@@ -7,6 +7,7 @@ import type { JournalSource } from "./read-events.ts";
 import type { SpanOptions } from "./span-attributes.ts";
 import { contentAttributes, hasContent } from "./span-content.ts";
 import type { SpanOperation } from "./span-operation.ts";
+import { contextUnder, headersOf } from "./span-headers.ts";
 import { SpanPlan } from "./span-plan.ts";
 import { SpanWriter } from "./span-writer.ts";
 import { TreeFeed } from "./tree-feed.ts";
@@ -36,9 +37,11 @@ export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, options
     );
   }
   const spans = new TreeSpans(runtime, options);
+  const endCarrying = carryTraces(spans);
   return {
     flush: () => spans.flush(),
     close: () => {
+      endCarrying();
       spans.stop();
       return spans.flush();
     },
@@ -51,7 +54,7 @@ interface TreeTrace {
 }
 
 /** Owns: the traces of trees in which a turn is open. What is left open at the end is another process' to end. */
-class TreeSpans {
+class TreeSpans implements TraceCarrier {
   readonly #source: JournalSource;
   readonly #redactor: Redactor;
   readonly #options: SpanOptions;
@@ -84,6 +87,20 @@ class TreeSpans {
     await this.#feed.flush();
   }
 
+  active(): TraceHeaders | undefined {
+    const span = trace.getActiveSpan();
+    return span && headersOf(span.spanContext());
+  }
+
+  spanOf(rootAgentId: string, id: string): TraceHeaders | undefined {
+    const span = this.#traces.get(rootAgentId)?.writer.contextOf(id);
+    return span && headersOf(span);
+  }
+
+  within<T>(headers: TraceHeaders, work: () => T): T {
+    return context.with(contextUnder(context.active(), headers), work);
+  }
+
   #traceOf(rootAgentId: string): TreeTrace {
     const known = this.#traces.get(rootAgentId);
     if (known) return known;
@@ -100,16 +117,16 @@ class TreeSpans {
   }
 
   #take(event: TroupeEvent): Promise<void> | undefined {
-    const trace = this.#traceOf(event.rootAgentId);
-    const operations = trace.plan.operations(event);
+    const known = this.#traceOf(event.rootAgentId);
+    const operations = known.plan.operations(event);
     if (this.#options.captureContent && hasContent(event) && operations.length > 0) {
-      return this.#writeWithContent(trace, event, operations);
+      return this.#writeWithContent(known, event, operations);
     }
-    this.#write(trace, event, operations);
+    this.#write(known, event, operations);
     return undefined;
   }
 
-  async #writeWithContent(trace: TreeTrace, event: TroupeEvent, operations: readonly SpanOperation[]): Promise<void> {
+  async #writeWithContent(to: TreeTrace, event: TroupeEvent, operations: readonly SpanOperation[]): Promise<void> {
     let content = {};
     try {
       content = await contentAttributes(this.#source, event, this.#redactor);
@@ -119,7 +136,7 @@ class TreeSpans {
     const filled = operations.map((operation) =>
       operation.type === "end" ? { ...operation, attributes: { ...operation.attributes, ...content } } : operation,
     );
-    this.#write(trace, event, filled);
+    this.#write(to, event, filled);
   }
 
   #write({ plan, writer }: TreeTrace, { rootAgentId }: TroupeEvent, operations: readonly SpanOperation[]): void {

@@ -1,3 +1,5 @@
+import type { TraceHeaders } from "../base/index.ts";
+
 /** Values that a span may carry. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
 
@@ -8,6 +10,8 @@ export type SpanOperation =
       readonly key: string;
       /** Key of the span above; null: it has none. It may be one that nobody knows. */
       readonly parent: string | null;
+      /** What takes the place of a span above that this process did not make itself. */
+      readonly under?: TraceHeaders | undefined;
       readonly name: string;
       /** `client`: a call of another system. */
       readonly kind: "client" | "internal";

@@ -90,7 +90,7 @@ export class SpanPlan {
     const parent = this.#above.get(event.agentId) ?? null;
     const name = `invoke_agent ${shortName(event.agentName)}`;
     const attributes = turnStartAttributes(event, this.#options);
-    return [{ type: "start", key, parent, name, kind: "internal", at: event.at, attributes }];
+    return [{ type: "start", key, parent, under: event.trace, name, kind: "internal", at: event.at, attributes }];
   }
 
   #endTurn(event: TurnEnd, key: string, turn: OpenTurn): SpanOperation[] {

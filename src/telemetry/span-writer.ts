@@ -10,6 +10,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { Redactor } from "../base/index.ts";
+import { contextUnder } from "./span-headers.ts";
 import { oneLine } from "./plain-text.ts";
 import type { SpanAttributes, SpanOperation } from "./span-operation.ts";
 
@@ -30,6 +31,8 @@ export class SpanWriter {
   readonly #options: SpanWriterOptions;
   readonly #open = new Map<string, Span>();
   readonly #contexts = new Map<string, SpanContext>();
+  /** Spans that others began: what they tell of them by headers counts, where they do. */
+  readonly #takenUp = new Set<string>();
 
   constructor(options: SpanWriterOptions) {
     this.#options = options;
@@ -37,6 +40,11 @@ export class SpanWriter {
 
   get isAtRest(): boolean {
     return this.#open.size === 0;
+  }
+
+  /** Where a span stands, as long as spans may still be put under it. */
+  contextOf(key: string): SpanContext | undefined {
+    return this.#contexts.get(key);
   }
 
   apply(operation: SpanOperation): void {
@@ -49,17 +57,20 @@ export class SpanWriter {
   takeUp(operations: readonly SpanOperation[]): void {
     const over = new Set(operations.flatMap((operation) => (operation.type === "end" ? [operation.key] : [])));
     for (const operation of operations) {
-      if (operation.type === "start" && !over.has(operation.key)) this.#start(operation);
+      if (operation.type !== "start" || over.has(operation.key)) continue;
+      this.#start(operation);
+      this.#takenUp.add(operation.key);
     }
   }
 
   #start(operation: SpanOperation & { type: "start" }): void {
-    const { key, parent, name, kind, at, attributes } = operation;
-    const above = parent === null ? undefined : this.#contexts.get(parent);
+    const { key, parent, under, name, kind, at, attributes } = operation;
+    const isOthers = parent !== null && under !== undefined && this.#takenUp.has(parent);
+    const above = parent === null || isOthers ? undefined : this.#contexts.get(parent);
     const span = this.#options.tracer.startSpan(
       this.#options.redactor.text(name),
       { kind: kinds[kind], startTime: timeOf(at), attributes: this.#redacted(attributes) },
-      above ? trace.setSpanContext(ROOT_CONTEXT, above) : ROOT_CONTEXT,
+      above ? trace.setSpanContext(ROOT_CONTEXT, above) : contextUnder(ROOT_CONTEXT, under),
     );
     this.#open.set(key, span);
     this.#contexts.set(key, span.spanContext());

@@ -127,7 +127,11 @@ export function toolsContract(subject: () => QueuesSubject): void {
     expect(await refused(queues.add("web", toolJob({ attempt: 0 })))).toContain("attempt");
     expect(await refused(queues.add("web", toolJob({ callId: "x".repeat(600) })))).toContain("callId");
     expect(await refused(queues.add("web", toolJob({ traceparent: "nonsense" })))).toContain("traceparent");
-    expect(await refused(queues.wake(agent, { tracestate: "a\nb" }))).toContain("tracestate");
+    expect(
+      await refused(
+        queues.wake(agent, { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, tracestate: "a\nb" }),
+      ),
+    ).toContain("tracestate");
     expect(await refused(queues.work({ onDead: async () => undefined }))).toContain("there is nothing to do");
     expect(await refused(queues.drain({ timeoutMs: -1 }))).toContain("timeoutMs is -1");
   });
