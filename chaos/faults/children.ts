@@ -11,7 +11,7 @@ import { price } from "../spending/team.ts";
 /** Long enough that not the machine but the limit says how many are at work at once. */
 const SLOWEST_ANSWER_MS = 400;
 const KILLS = 100;
-const SHORT_KILLS = 2;
+const SHORT_KILLS = 1;
 /** Model calls that each child wants to make. */
 const STEPS = 12;
 /** A tree is killed at most so often; then another one is. */

@@ -14,7 +14,7 @@ import { withWorkers, type WorkersStage } from "../workers/stage.ts";
 import { auditEnd } from "./f2-round.ts";
 
 const KILLS = 500;
-const SHORT_KILLS = 3;
+const SHORT_KILLS = 5;
 const TURNS_A_KILL = 4;
 const LEASE_MS = 2_000;
 /** None runs on without an owner after so many leases. */

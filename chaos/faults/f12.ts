@@ -8,7 +8,7 @@ import { TOOL_QUEUE } from "../workers/team.ts";
 import { auditEnd } from "./f2-round.ts";
 
 const ROUNDS = 1_000;
-const SHORT_ROUNDS = 60;
+const SHORT_ROUNDS = 40;
 const LEASE_MS = 4_000;
 /** Queued calls of one turn of the foreman and its hand. */
 const CALLS_A_TURN = 4;

@@ -13,7 +13,7 @@ import { countHits, type Hits, withServers } from "./f2.ts";
 import { auditSurvivor, type Snapshot, snapshot, type Stage } from "./f2-round.ts";
 
 const ROUNDS = 300;
-const SHORT_ROUNDS = 10;
+const SHORT_ROUNDS = 6;
 const LANES = 3;
 /** Fault points that a turn has not come to its end at. */
 const MOST_TRIES = 8;

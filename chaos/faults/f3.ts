@@ -2,7 +2,7 @@ import type { ChaosScenario } from "../scenario.ts";
 import { runStalls } from "../stalls/run-stalls.ts";
 
 const ROUNDS = 200;
-const SHORT_ROUNDS = 5;
+const SHORT_ROUNDS = 4;
 
 /** SIGSTOP of the owner of a tree for three leases, then SIGCONT. A round is one such stop. */
 export const f3: ChaosScenario = {

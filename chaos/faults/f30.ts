@@ -8,7 +8,7 @@ import { growingHandles, type Sample, slopeOf } from "../soak/trend.ts";
 
 /** Batches of 500 turns, 125 of them with a child. */
 const BATCHES = 40;
-const SHORT_BATCHES = 6;
+const SHORT_BATCHES = 4;
 const BATCH = { agents: 25, turns: 20 };
 const MINUTE_MS = 60_000;
 /** A batch that takes longer is stuck. */

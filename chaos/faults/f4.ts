@@ -2,7 +2,7 @@ import type { ChaosScenario } from "../scenario.ts";
 import { runStalls } from "../stalls/run-stalls.ts";
 
 const ROUNDS = 200;
-const SHORT_ROUNDS = 5;
+const SHORT_ROUNDS = 4;
 
 /** The event loop of the owner of a tree blocked for two leases, while two others take it. A round is one such block. */
 export const f4: ChaosScenario = {

@@ -3,7 +3,7 @@ import { type Disturbance, runLoad } from "../load/run-load.ts";
 import type { ChaosScenario } from "../scenario.ts";
 
 const ROUNDS = 1_000;
-const SHORT_ROUNDS = 60;
+const SHORT_ROUNDS = 40;
 const ROUNDS_A_BATCH = 200;
 /** Time to connect again, also on a busy machine; a connection that is cut before it is one is no connection. */
 const SHORTEST_GAP_MS = 20;

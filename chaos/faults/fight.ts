@@ -14,7 +14,7 @@ import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 import type { WitnessLine } from "../witness.ts";
 
 const SECONDS = 60;
-const SHORT_SECONDS = 10;
+const SHORT_SECONDS = 6;
 const AGENTS = 200;
 const LANES = 8;
 const LEASE_MS = 1_000;

@@ -12,7 +12,7 @@ import { summaryOf } from "../summary.ts";
 import { ask, type JobPlace, type JobRun, resume } from "./job-run.ts";
 
 const KILLS = 30;
-const SHORT_KILLS = 3;
+const SHORT_KILLS = 1;
 /** How often a job that was resumed is killed again. */
 const AGAIN = 0.3;
 const MOST_KILLS_OF_ONE_JOB = 4;

@@ -10,7 +10,7 @@ import { weighAgent } from "../workers/weight.ts";
 import { withWorkers, type WorkersStage } from "../workers/stage.ts";
 
 const CHILDREN = 2_000;
-const SHORT_CHILDREN = 200;
+const SHORT_CHILDREN = 100;
 const LEASE_MS = 10_000;
 /** Keys of queues that are left when no job is: their metadata, dead letters and streams, however many jobs there were. */
 const MOST_QUEUE_KEYS = 40;
