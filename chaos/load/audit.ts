@@ -47,7 +47,7 @@ export async function auditLoad(facts: LoadFacts): Promise<Load> {
   const completed = said.flatMap((line) => (line.type === "turn" && line.status === "completed" ? [line.agentId] : []));
   const again = said.filter(({ type }) => type === "again").length;
   const refused = lines.filter(({ type }) => type === "unavailable").length;
-  const { lost, violations } = mayLose ? auditLosses(facts, trees) : auditKept(facts, trees, completed);
+  const { lost, violations } = mayLose ? auditLosses(facts, trees, turns) : auditKept(facts, trees, completed);
   const peaks = said.flatMap((line) => (line.type === "over" ? [line.peakMegabytes] : []));
   return {
     turns: turns.length,
@@ -93,7 +93,12 @@ function auditKept(
 }
 
 /** Model calls and `once` calls whose commits are lost may be made again: nobody is left who knows of them. */
-function auditLosses({ servers, processes, restarts }: LoadFacts, trees: readonly TreeEvidence[]): Audit {
+function auditLosses(
+  { servers, processes, restarts }: LoadFacts,
+  trees: readonly TreeEvidence[],
+  begun: readonly string[],
+): Audit {
+  const stored = new Set(trees.map(({ rootAgentId }) => rootAgentId));
   const agents = trees.flatMap((tree) => tree.agents);
   const attempts = servers.ledger.log.lines();
   const told = processes.map(({ end, lines }) => ({ lines, stderr: end.stderr }));
@@ -102,6 +107,7 @@ function auditLosses({ servers, processes, restarts }: LoadFacts, trees: readonl
     lost: lost.length,
     violations: [
       ...lossViolations(lost, told, restarts),
+      ...begun.filter((agentId) => !stored.has(agentId)).map((agentId) => `${agentId}: it is in no list of agents`),
       ...agents.flatMap((agent) => journalViolations(agent)),
       ...trees.flatMap((tree) => [
         ...restViolations(tree),

@@ -140,9 +140,11 @@ export class TreeLine {
     const transaction = encoded(session, { id: randomUUID(), owner, hintsAt: told.at, channel, message });
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, before, after } = transaction;
-    const answer = await connection.run((client, repeat) =>
-      evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]),
-    );
+    const answer = await connection.run(async (client, repeat) => {
+      // A Redis that was away may have forgotten what it was told before; a list must not lack what is in a tree.
+      if (repeat > 0) await hints.tell(session.hints);
+      return await evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]);
+    });
     const applied = appliedOf(answer, keys);
     this.isDoubtful = false;
     if (applied.type === "done") {
