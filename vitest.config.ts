@@ -36,12 +36,13 @@ class LongestFirst extends BaseSequencer {
 }
 
 /**
- * Files that run one after the other in the same process, which spares each of them the import of the sources: they hold no
- * connection, server or process, and leave nothing that goes on after them. All others have a process to themselves.
+ * Files that run one after the other in the same process, which spares each of them the import of the sources: what they open is
+ * closed after each test, and nothing of theirs goes on after them. All others have a process to themselves.
  */
 const sharing = [
   "test/{actors,base,budget,context,hooks,machines,model,state,support,telemetry,testing,tools}/**/*.test.ts",
   "test/cli/{ask,chat,inline,job,requests,view}/**/*.test.ts",
+  "test/runtime/{abort,agent,clear,follow,hooks,lifecycle,models,overview,pause,requests,subagents,timers,tools,turn}*.test.ts",
 ];
 
 const shared = {
