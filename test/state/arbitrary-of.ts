@@ -29,6 +29,14 @@ interface Definition {
   readonly out?: z.ZodType;
 }
 
+/** Hardly any text fits a pattern by chance. */
+function textOf(schema: z.ZodType): fc.Arbitrary<string> {
+  const checks = (schema._zod.def as { readonly checks?: readonly z.core.$ZodCheck[] }).checks ?? [];
+  const patterns = checks.map(({ _zod: { def } }) => (def as { readonly pattern?: RegExp }).pattern);
+  const pattern = patterns.find((one) => one !== undefined);
+  return pattern ? fc.stringMatching(pattern) : fc.string({ unit: "grapheme", maxLength: 12 });
+}
+
 /**
  * Values that a schema describes, made from its own definition, so that no field is forgotten. Throws for a kind of
  * schema it does not know.
@@ -46,7 +54,7 @@ function arbitraryMade(schema: z.ZodType): fc.Arbitrary<unknown> {
     case "object":
       return objectOf(definition.shape ?? {});
     case "string":
-      return fc.string({ unit: "grapheme", maxLength: 12 }).filter((text) => schema.safeParse(text).success);
+      return textOf(schema).filter((text) => schema.safeParse(text).success);
     case "number":
       return numberOf(schema);
     case "boolean":
