@@ -55,7 +55,8 @@ async function untilParked(worker: Runtime): Promise<void> {
 }
 
 async function untilLive(worker: Runtime, count: number): Promise<void> {
-  for (let i = 0; i < 2_000; i += 1) {
+  // One whose turn has just ended is kept for a moment.
+  for (const end = performance.now() + 10_000; performance.now() < end; ) {
     if ((await worker.metrics()).liveAgents === count) return;
     await loopTurns(5);
   }
