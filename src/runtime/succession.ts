@@ -1,4 +1,4 @@
-import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../errors/index.ts";
 import type { AgentKey } from "../state/index.ts";
 
 /**
@@ -33,8 +33,11 @@ export class Succession<Live extends { readonly key: AgentKey }> {
   }
 }
 
-/** Rethrows: code of an earlier activation that finds its agent in another process has lost it, whoever gets it back. */
+/**
+ * Rethrows: code of an earlier activation that finds its agent in another process, or gone from stores that have lost it, has
+ * lost it too, whoever gets it back or makes it again.
+ */
 export function lostToOthers(error: unknown): never {
-  if (!(error instanceof AlreadyOwnedError)) throw error;
+  if (!(error instanceof AlreadyOwnedError || error instanceof NotFoundError)) throw error;
   throw new LeaseLostError(error.message, { cause: error });
 }

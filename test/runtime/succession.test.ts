@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../src/errors/index.ts";
+import { lostToOthers } from "../../src/runtime/succession.ts";
+
+it.each([new AlreadyOwnedError("another process has it"), new NotFoundError("the stores have lost it")])(
+  "code of an earlier activation has lost its agent: $message",
+  (error) => {
+    expect(() => lostToOthers(error)).toThrow(LeaseLostError);
+    expect(() => lostToOthers(error)).toThrow(expect.objectContaining({ message: error.message, cause: error }));
+  },
+);
+
+it("what may pass is left as it is", () => {
+  const error = new StoreUnavailableError("away");
+  expect(() => lostToOthers(error)).toThrow(error);
+});
