@@ -1,20 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it } from "vitest";
 import { f20 } from "../../chaos/faults/f20.ts";
 import { f21 } from "../../chaos/faults/f21.ts";
 import { f22 } from "../../chaos/faults/f22.ts";
-import { type ChaosReport, type ChaosScenario, failureOf } from "../../chaos/scenario.ts";
-
-async function shortFormOf(scenario: ChaosScenario, rounds?: number): Promise<ChaosReport> {
-  const folder = mkdtempSync(join(tmpdir(), `troupe-${scenario.name}-`));
-  const report = await scenario.run({ seed: 1, short: true, rounds, folder, progress: () => undefined });
-  expect(report.firstViolations).toEqual([]);
-  expect(failureOf(report)).toBeUndefined();
-  rmSync(folder, { recursive: true, force: true });
-  return report;
-}
+import { shortFormOf } from "../support/chaos-forms.ts";
 
 it("F20, a short form: of 2 to 8 people who decide at once one wins, through either of two clients of one file", {
   timeout: 180_000,

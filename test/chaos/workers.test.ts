@@ -1,35 +1,23 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { f12 } from "../../chaos/faults/f12.ts";
 import { f19 } from "../../chaos/faults/f19.ts";
 import { many } from "../../chaos/faults/many.ts";
-import { type ChaosReport, type ChaosScenario, failureOf } from "../../chaos/scenario.ts";
+import { shortFormOf } from "../support/chaos-forms.ts";
 import { redisProgram } from "../support/redis-server.ts";
 
 const timeout = 120_000;
 
-async function shortForm(scenario: ChaosScenario, rounds: number): Promise<ChaosReport> {
-  const folder = mkdtempSync(join(tmpdir(), `troupe-${scenario.name}-`));
-  const report = await scenario.run({ seed: 1, short: true, rounds, folder, progress: () => undefined });
-  expect(report.firstViolations).toEqual([]);
-  expect(failureOf(report)).toBeUndefined();
-  rmSync(folder, { recursive: true, force: true });
-  return report;
-}
-
 it("F19, a short form: an agent whose owner died and that was aborted then begins nothing", { timeout }, async () => {
-  expect((await shortForm(f19, 1)).succeeded).toBe(1);
+  expect((await shortFormOf(f19, 1)).succeeded).toBe(1);
 });
 
 describe.skipIf(!redisProgram)("workers on Redis, in short forms", () => {
   it("F12: jobs of calls that have ended have no effect when they are added again", { timeout }, async () => {
-    expect(await shortForm(f12, 4)).toMatchObject({ operations: 4, effectsMore: 0 });
+    expect(await shortFormOf(f12, 4)).toMatchObject({ operations: 4, effectsMore: 0 });
   });
 
   it("MANY: children of one parent over two workers leave nothing in the queues", { timeout }, async () => {
-    const report = await shortForm(many, 12);
+    const report = await shortFormOf(many, 12);
     expect(report.succeeded).toBe(12);
     expect(report["parent"]).toMatchObject({ weighed: expect.any(Number), held: expect.any(Number) });
   });

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, type Runtime } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { cutLogs, type LogSizes, logSizes } from "../support/redis-log.ts";
+import { cutPower, type LogSizes, logSizes } from "../support/redis-log.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -65,11 +65,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const loseSince = async (then: LogSizes): Promise<void> => {
-    await server.kill();
-    expect(cutLogs(folder, then)).toBeGreaterThan(0);
-    await server.launch();
-  };
+  const loseSince = (then: LogSizes): Promise<void> => cutPower(server, folder, then);
 
   it("rejects a turn that is gone with it, and takes the same again", async () => {
     const agent = await runtime.agent("asker", { agentId: "asker-1" });

@@ -6,7 +6,7 @@ import type { SetBack, Stores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
-import { cutLogs, type LogSizes, logSizes } from "../support/redis-log.ts";
+import { cutPower, type LogSizes, logSizes } from "../support/redis-log.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
@@ -34,12 +34,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** As a power cut that takes all that was written since. */
-  const loseSince = async (then: LogSizes): Promise<void> => {
-    await server.kill();
-    expect(cutLogs(folder, then)).toBeGreaterThan(0);
-    await server.launch();
-  };
+  const loseSince = (then: LogSizes): Promise<void> => cutPower(server, folder, then);
 
   test("an owner that writes on is refused, and the loss is told with its times", async () => {
     const owner = await openAgent(stores);

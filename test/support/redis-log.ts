@@ -1,5 +1,6 @@
 import { readdirSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
+import type { RedisServer } from "./redis-server.ts";
 
 /** How long the logs of writes were at one moment, by their paths. */
 export type LogSizes = ReadonlyMap<string, number>;
@@ -28,4 +29,11 @@ export function cutLogs(folder: string, then: LogSizes): number {
     cut += size - left;
   }
   return cut;
+}
+
+/** A power cut that takes all that was written since, and the server's restart. */
+export async function cutPower(server: RedisServer, folder: string, then: LogSizes): Promise<void> {
+  await server.kill();
+  if (cutLogs(folder, then) === 0) throw new Error("nothing was written since then: nothing would be lost");
+  await server.launch();
 }
