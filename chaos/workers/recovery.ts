@@ -5,7 +5,10 @@ import type { Kill } from "./pool.ts";
 /** What became of an agent whose worker was killed while it had it. */
 export interface Recovery {
   readonly agentId: string;
-  /** Milliseconds from the death until another process had the agent; null: nobody has taken it. */
+  /**
+   * Milliseconds from the death until another process had the agent; null: nobody has taken it. From the last death, where
+   * one that had begun its wake died too.
+   */
   readonly ms: number | null;
   /** Its turn was still open. */
   readonly wasOpen: boolean;
@@ -21,6 +24,16 @@ export function recoveriesOf(
   // Each process has a file of its own: lines of several are in no order.
   const acquired = lines.filter((line) => line.type === "acquired").toSorted((left, right) => left.epoch - right.epoch);
   const byAgent = Map.groupBy(acquired, ({ agentId }) => agentId);
+  const wakes = Map.groupBy(
+    lines.filter((line) => line.type === "woken"),
+    ({ agentId }) => agentId,
+  );
+  /** When the last of those died who had begun the agent's wake in between. */
+  const lastDeath = (agentId: string, from: number, to: number): number => {
+    const begun = (wakes.get(agentId) ?? []).filter((wake) => wake.at > from && wake.at < to);
+    const deaths = kills.filter(({ pid, at }) => at < to && begun.some((wake) => wake.pid === pid && wake.at <= at));
+    return Math.max(from, ...deaths.map(({ at }) => at));
+  };
   const released = new Set(
     lines.flatMap((line) => (line.type === "released" ? [`${line.agentId} ${line.epoch}`] : [])),
   );
@@ -33,7 +46,7 @@ export function recoveriesOf(
       if (next && next.at < at) return [];
       const end = known.get(agentId)?.entries.findLast(({ type }) => type === "turn.ended");
       const wasOpen = end === undefined || end.epoch > epoch;
-      return [{ agentId, ms: next ? next.at - at : null, wasOpen }];
+      return [{ agentId, ms: next ? next.at - lastDeath(agentId, at, next.at) : null, wasOpen }];
     }),
   );
 }
