@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Context, context, type ContextManager, ROOT_CONTEXT } from "@opentelemetry/api";
+import { type Context, context, type ContextManager, createTraceState, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, localQueues, type Queues, subagent } from "../../src/index.ts";
@@ -156,17 +156,37 @@ describe("the trace of who asks", () => {
     closes.push(() => runtime.shutdown());
     const agent = await runtime.agent("helper", { agentId: "a" });
     await agent.start();
-    const trace = { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, tracestate: "vendor=1" };
-    await agent.executeTurn("go", { trace }).result;
+    const headers = { traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, tracestate: "vendor=1" };
+    await agent.executeTurn("go", { trace: headers }).result;
     const started: unknown[] = [];
     for await (const event of runtime.follow("a")) {
       if (event.type === "turn.started") started.push(event.trace);
       if (event.type === "turn.completed") break;
     }
-    expect(started).toEqual([trace]);
+    expect(started).toEqual([headers]);
     await expect(agent.executeTurn("go", { trace: { traceparent: "00-1" } }).result).rejects.toThrow(
       "executeTurn({ trace }) takes the W3C headers of a span; traceparent is not of the form 00-<32 hex>",
     );
+  });
+
+  it("is stored without what is too long to be", async () => {
+    const { recorder, agents } = tracedTeam(undefined);
+    const runtime = await createRuntime({ agents });
+    closes.push(() => runtime.shutdown());
+    const telemetry = traceToOpenTelemetry(runtime, { tracerProvider: recorder.tracerProvider });
+    closes.push(() => telemetry.close());
+    const agent = await runtime.agent("helper", { agentId: "a" });
+    await agent.start();
+    const long = "x".repeat(200);
+    const traceState = createTraceState().set("a", long).set("b", long).set("c", long);
+    const span = { traceId: "A".repeat(32), spanId: "b".repeat(16), traceFlags: 1, traceState };
+    await context.with(trace.setSpanContext(ROOT_CONTEXT, span), () => agent.executeTurn("go").result);
+    for await (const event of runtime.follow("a")) {
+      if (event.type !== "turn.started") continue;
+      expect(event.trace).toEqual({ traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01` });
+      break;
+    }
+    expect.assertions(1);
   });
 
   it("is nobody's where nothing is traced", async () => {
