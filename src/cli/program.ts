@@ -22,7 +22,7 @@ import {
   quietOption,
 } from "./options.ts";
 import { addRequestCommands } from "./request-commands.ts";
-
+import { packageVersion } from "./version.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
 /** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
@@ -47,6 +47,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   const program = new Command("troupe")
     .description("Durable, budgeted teams of LLM agents, on the command line.")
     .usage("<command> [options]")
+    .version(packageVersion(), "--version", "show the version of troupe")
     .helpCommand(false)
     .exitOverride()
     .configureOutput({
