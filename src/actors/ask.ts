@@ -32,8 +32,8 @@ export async function reservationAskOf(
   const { turnId, accountId } = turn;
   const binding = bindingOf(turn.limits, identity.binding);
   const outputTokens = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
-  const price = await priceFor(host, binding.cost);
-  const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, signal });
+  const price = await priceFor(host, binding.maxCostMicros !== undefined);
+  const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, price, signal });
   return {
     ...call,
     ...prompt,

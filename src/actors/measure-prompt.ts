@@ -1,13 +1,17 @@
 import { abortable } from "../base/index.ts";
-import type { Binding } from "../budget/index.ts";
+import { type Binding, bindsAmounts, costBound, type Price } from "../budget/index.ts";
 import { ModelError } from "../errors/index.ts";
 import { type LanguageModel, promptByteBound } from "../model/index.ts";
 import type { ModelRequest } from "../state/index.ts";
 import type { Host } from "./host.ts";
+import type { MeasuredPrompt } from "./prompt-memory.ts";
 import { appendWarnings } from "./warnings.ts";
 
 /** Longest time that counting a prompt may take. */
 export const COUNT_TIMEOUT_MS = 5_000;
+
+/** A prompt is not counted where its bytes are no more than this part of each limit: it could spare no more than that. */
+const NEGLIGIBLE_PART = 1 / 1_000;
 
 export interface Measuring {
   readonly turnId: string;
@@ -15,23 +19,28 @@ export interface Measuring {
   readonly key: string;
   /** What binds on its accounts. */
   readonly binding: Binding;
+  /** Null: not known. */
+  readonly price: Price | null;
   readonly signal: AbortSignal;
 }
 
 /**
- * The prompt's tokens, and what they cannot exceed. Without a limit on tokens or cost, and under `strict`, its bytes are taken at
- * once; else it is counted by the model's adapter. A count that fails, makes no sense or takes too long costs a warning and
- * room in the budget, not the turn: then it is the bytes again.
+ * The prompt's tokens, and what they cannot exceed. Its bytes are taken at once without a limit on tokens or cost, under `strict`,
+ * and where what no provider has told of it yet is negligible beside the limits; else it is counted by the model's adapter. A
+ * count that fails, makes no sense or takes too long costs a warning and room in the budget, not the turn: then it is the
+ * bytes again.
  */
 export async function measurePrompt(
   host: Host,
   request: ModelRequest,
-  { turnId, key, binding, signal }: Measuring,
+  { turnId, key, binding, price, signal }: Measuring,
 ): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
-  const { model } = host.definition;
-  const bound = boundOf(model, request);
-  let prompt: { request: ModelRequest; bound: number; counted?: number } = { request, bound };
-  if ((binding.tokens || binding.cost) && !binding.strict) {
+  const { prompts } = host.notes;
+  const bound = boundOf(host.definition.model, request);
+  const before = prompts.startOf(request);
+  const unknown = Math.max(0, bound - (before?.bound ?? 0));
+  let prompt: MeasuredPrompt = { request, bound };
+  if (bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, binding, price)) {
     try {
       prompt = { ...prompt, counted: await countOf(host, request, signal) };
     } catch (error) {
@@ -41,10 +50,16 @@ export async function measurePrompt(
       appendWarnings(host, turnId, [{ code: "prompt_not_counted", message }]);
     }
   }
-  const { prompts } = host.notes;
-  const promptTokens = prompts.tokensOf(prompt);
+  const promptTokens = prompts.tokensOf(prompt, before);
   prompts.noteAsked(key, prompt);
   return { promptTokens, promptBound: Math.max(bound, promptTokens) };
+}
+
+/** Whether so many tokens, and what they cost, are next to nothing beside the limits. */
+function isNegligible(tokens: number, { maxTokens, maxCostMicros }: Binding, price: Price | null): boolean {
+  if (maxTokens !== undefined && tokens > maxTokens * NEGLIGIBLE_PART) return false;
+  if (maxCostMicros === undefined) return true;
+  return price !== null && costBound(price, tokens, 0) <= maxCostMicros * NEGLIGIBLE_PART;
 }
 
 function boundOf(model: LanguageModel, request: ModelRequest): number {

@@ -12,7 +12,7 @@ export interface MeasuredPrompt {
 /** Tokenizers differ by no more on any text that people write; what goes beyond it the provider has added by itself, once. */
 const mostTooLow = 2;
 
-interface AnsweredPrompt extends MeasuredPrompt {
+export interface AnsweredPrompt extends MeasuredPrompt {
   /** Its tokens as the provider has reported them. */
   readonly reported: number;
 }
@@ -24,6 +24,8 @@ interface AnsweredPrompt extends MeasuredPrompt {
 export class PromptMemory {
   #asked: { readonly key: string; readonly prompt: MeasuredPrompt } | undefined;
   #answered: AnsweredPrompt | undefined;
+  /** How often the last count that was made would fit into what the provider reported for the same prompt: 1 and more. */
+  #tooLow = 1;
 
   /** The call of this key is about to be asked for with this prompt. */
   noteAsked(key: string, prompt: MeasuredPrompt): void {
@@ -32,24 +34,35 @@ export class PromptMemory {
 
   /** The provider has reported this many input tokens for the call of this key. */
   noteAnswered(key: string, reported: number): void {
-    if (this.#asked?.key === key) this.#answered = { ...this.#asked.prompt, reported };
+    const asked = this.#asked;
     this.#asked = undefined;
+    if (asked?.key !== key) return;
+    const { counted } = asked.prompt;
+    this.#answered = { ...asked.prompt, reported };
+    if (counted !== undefined) this.#tooLow = Math.min(mostTooLow, Math.max(1, reported / Math.max(1, counted)));
+  }
+
+  /** The last answered prompt, where this one begins with it. */
+  startOf(request: ModelRequest): AnsweredPrompt | undefined {
+    const before = this.#answered;
+    return before !== undefined && beginsWith(request, before.request) ? before : undefined;
   }
 
   /**
-   * The prompt's tokens as close as they are known: where it begins with the last answered one, that one's as reported and the
-   * rest as measured, raised by as much as the count was too low for the answered one. Otherwise what was measured.
+   * The prompt's tokens as close as they are known: where it begins with the last answered one (`start`), that one's as reported
+   * and the rest as measured, raised by as much as the last count was too low, and never above its bytes. Otherwise what was
+   * measured.
    */
-  tokensOf(prompt: MeasuredPrompt): number {
-    const { bound, counted } = prompt;
-    const before = this.#answered;
-    if (before === undefined || !beginsWith(prompt.request, before.request)) return counted ?? bound;
-    const restBound = Math.max(0, bound - before.bound);
-    if (counted === undefined) return before.reported + restBound;
-    if (before.counted === undefined) return counted;
-    const rest = Math.max(0, counted - before.counted);
-    const tooLow = Math.min(mostTooLow, Math.max(1, before.reported / Math.max(1, before.counted)));
-    return before.reported + Math.min(Math.ceil(rest * tooLow), restBound);
+  tokensOf({ request, bound, counted }: MeasuredPrompt, start = this.startOf(request)): number {
+    if (start === undefined) return counted ?? bound;
+    const restBound = Math.max(0, bound - start.bound);
+    if (counted === undefined) return start.reported + restBound;
+    // Where the start itself was not counted, the rest is what the whole has beyond its report.
+    const rest =
+      start.counted === undefined
+        ? counted * this.#tooLow - start.reported
+        : Math.max(0, counted - start.counted) * this.#tooLow;
+    return start.reported + Math.min(Math.max(0, Math.ceil(rest)), restBound);
   }
 }
 

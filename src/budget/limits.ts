@@ -91,22 +91,39 @@ function usedOf(name: LimitName, used: Amounts, now: number): number {
   return name === "deadlineAt" ? now : used[amountOfLimit[name]];
 }
 
-/** Which kinds of limits stand somewhere on a chain of accounts: what decides how a prompt is counted and whether a price is needed. */
-export const bindingSchema = z.object({ tokens: z.boolean(), cost: z.boolean(), strict: z.boolean() });
+/** What stands somewhere on a chain of accounts: what decides how a prompt is counted and whether a price is needed. */
+export const bindingSchema = z.object({
+  /** The smallest limit on tokens. Absent: none. */
+  maxTokens: count.optional(),
+  /** The smallest limit on cost, in micro-dollars. Absent: none. */
+  maxCostMicros: count.optional(),
+  strict: z.boolean(),
+});
 export type Binding = z.infer<typeof bindingSchema>;
 
-export const nothingBinds: Binding = Object.freeze({ tokens: false, cost: false, strict: false });
+export const nothingBinds: Binding = Object.freeze({ strict: false });
 
 /** What binds where these limits come in below what binds already. */
 export function bindingOf(limits: Limits, above: Binding = nothingBinds): Binding {
+  const maxTokens = smaller(limits.maxTokens, above.maxTokens);
+  const maxCostMicros = smaller(limits.maxCostMicros, above.maxCostMicros);
   return {
-    tokens: above.tokens || limits.maxTokens !== undefined,
-    cost: above.cost || limits.maxCostMicros !== undefined,
+    ...(maxTokens === undefined ? {} : { maxTokens }),
+    ...(maxCostMicros === undefined ? {} : { maxCostMicros }),
     strict: above.strict || limits.strict === true,
   };
 }
 
+function smaller(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
+}
+
+/** Whether a limit on tokens or cost binds, so that what a call may use has to be known before it is made. */
+export function bindsAmounts({ maxTokens, maxCostMicros }: Binding): boolean {
+  return maxTokens !== undefined || maxCostMicros !== undefined;
+}
+
 /** The part of an agent's record that says what binds on it; it says nothing where nothing does. */
 export function bindingField(binding: Binding): { readonly binding?: Binding } {
-  return binding.tokens || binding.cost || binding.strict ? { binding } : {};
+  return bindsAmounts(binding) || binding.strict ? { binding } : {};
 }

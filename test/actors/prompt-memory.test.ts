@@ -35,6 +35,18 @@ describe("a prompt that begins with the last answered one", () => {
     expect(memoryOf(80).tokensOf({ request: longer, bound: 600 })).toBe(80 + 200);
   });
 
+  it("has a rest of all that was counted beyond the report, where its beginning was not counted, never more than its bytes", () => {
+    const memory = memoryOf(120);
+    memory.noteAsked("call 2", { request: longer, bound: 600 });
+    memory.noteAnswered("call 2", 180);
+    const longest = { ...longer, messages: [...longer.messages, user("three")] };
+    // The first count was too low by a fifth, and nothing was counted since.
+    expect(memory.tokensOf({ request: longest, bound: 900, counted: 300 })).toBe(300 * 1.2);
+    expect(memory.tokensOf({ request: longest, bound: 700, counted: 300 })).toBe(180 + 100);
+    expect(memory.tokensOf({ request: longest, bound: 900, counted: 100 })).toBe(180);
+    expect(memory.tokensOf({ request: longest, bound: 650 })).toBe(180 + 50);
+  });
+
   it("is the same prompt again, after a failed attempt", () => {
     expect(memoryOf(80).tokensOf({ request: first, bound: 400, counted: 100 })).toBe(80);
   });

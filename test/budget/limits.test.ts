@@ -192,10 +192,13 @@ describe("limits", () => {
     }
   });
 
-  test("what binds on a chain is what binds on any account of it", () => {
+  test("what binds on a chain is what binds on any account of it, at the smallest limit of each kind", () => {
     const top = bindingOf(limitsOf({ maxTokens: 5 }));
-    expect(top).toEqual({ tokens: true, cost: false, strict: false });
-    expect(bindingOf(limitsOf({ maxCost: 1, strict: true }), top)).toEqual({ tokens: true, cost: true, strict: true });
+    expect(top).toEqual({ maxTokens: 5, strict: false });
+    const both = bindingOf(limitsOf({ maxCost: 1, strict: true }), top);
+    expect(both).toEqual({ maxTokens: 5, maxCostMicros: 1_000_000, strict: true });
+    expect(bindingOf(limitsOf({ maxTokens: 4, maxCost: 2 }), both)).toEqual({ ...both, maxTokens: 4 });
+    expect(bindingOf(limitsOf({ maxTokens: 6 }), top)).toEqual(top);
     expect(bindingOf(limitsOf({ maxSteps: 1, maxSeconds: 1 }))).toEqual(nothingBinds);
   });
 });

@@ -84,6 +84,22 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     expect(await reservedFor()).toEqual([30]);
   });
 
+  it.each<[string, number, Budget, Budget | undefined]>([
+    ["a limit on tokens", 0, { maxTokens: 9_000_000 }, undefined],
+    ["one that is a little smaller", 1, { maxTokens: 8_999_999 }, undefined],
+    ["a smaller one of the agent's life", 1, { maxTokens: 9_000_000 }, { maxTokens: 8_000_000 }],
+    ["a limit on cost", 0, { maxCost: 9 }, undefined],
+    ["one on cost that is a little smaller", 1, { maxCost: 8.9 }, undefined],
+    ["one on tokens, but not on cost", 1, { maxTokens: 9_000_000, maxCost: 5 }, undefined],
+  ])("whose bytes are compared with a thousandth of %s is counted %i times", async (_limit, times, budget, life) => {
+    const model = countedBy(scriptedModel("done"), () => 30);
+    const price = { inputPerMillion: 1, outputPerMillion: 1 };
+    const { agent } = await started({ model, budget, price }, life);
+    await agent.executeTurn("go").result;
+    expect(model.counts()).toBe(times);
+    expect(await reservedFor()).toEqual([times === 0 ? 9_000 : 30]);
+  });
+
   it("a child's prompt is counted where only a limit above it binds, and not where none does", async () => {
     for (const budget of [{ maxTokens: 50_000 }, undefined]) {
       const model = countedBy(scriptedModel("a part"), () => 30);
