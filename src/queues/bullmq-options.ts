@@ -20,7 +20,10 @@ export interface BullmqQueuesOptions extends RedisPlaceOptions {
    * is away for longer makes running jobs run twice.
    */
   readonly lockMs?: number | undefined;
-  /** How often dead workers are looked for, in milliseconds. Default 5,000. A death is found within `lockMs` and two of these. */
+  /**
+   * How often dead workers, and jobs that nobody was told of, are looked for, in milliseconds. Default 5,000. A death is found
+   * within `lockMs` and two of these.
+   */
   readonly deathCheckMs?: number | undefined;
   /** How often running jobs look whether they were cancelled, in milliseconds. Default 250. */
   readonly cancelCheckMs?: number | undefined;

@@ -64,6 +64,8 @@ export class BullmqWorker {
           concurrency: work.concurrency,
           lockDuration: options.lockMs,
           stalledInterval: options.deathCheckMs,
+          // A worker may die with the sign that a job has come: idle ones look for themselves as often as for the dead.
+          drainDelay: options.deathCheckMs / 1_000,
           maxStalledCount: NEVER,
           runRetryDelay: FAULT_PAUSE_MS,
           settings: { backoffStrategy: (tries) => backoffDelay(tries, Math.random(), TRY_PAUSES) },

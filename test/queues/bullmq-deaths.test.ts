@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { TroupeError } from "../../src/errors/index.ts";
 import type { BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
@@ -115,6 +116,36 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     expect(recorder.dead).toEqual([]);
     for (const queue of ["web", "wake"]) {
       expect(await countsOf(queues, queue, ({ active }) => active === 0)).toMatchObject({ waiting: 0, deaths: 1 });
+    }
+  });
+
+  test("with the sign that a job has come leaves the job to those that look by themselves", async () => {
+    const recorder = new Recorder();
+    await queues.work(recorder.options(async () => "done"));
+    const [other, dying] = [new Redis(server.url), new Redis(server.url)];
+    let isTaken = false;
+    /** The workers of both queues wait, and the one that dies as long as it has not both signs. */
+    const allWait = async (): Promise<void> => {
+      while (!(await other.info("clients")).includes(`blocked_clients:${isTaken ? 2 : 3}\r`)) continue;
+    };
+    try {
+      const [meta = ""] = await other.keys(`*${options.prefix}*:web:meta`);
+      // Whoever has waited longest is given the sign. One that takes a job leaves another sign, for which this one waits first then.
+      const marker = meta.replace(/meta$/, "marker");
+      const signs = Promise.all([dying.bzpopmin(marker, 0), dying.bzpopmin(marker, 0)]).then(() => {
+        isTaken = true;
+      });
+      const from = performance.now();
+      for (const ended of [1, 2]) {
+        await allWait();
+        await queues.add("web", toolJob({ callId: `call ${ended}` }));
+        await recorder.until((seen) => seen.ended.length === ended);
+      }
+      await signs;
+      expect(performance.now() - from).toBeLessThan(4_000);
+    } finally {
+      other.disconnect();
+      dying.disconnect();
     }
   });
 
