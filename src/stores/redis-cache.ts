@@ -1,4 +1,4 @@
-import type { TreeKeys } from "./redis-keys.ts";
+import { isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 
 /** Members of a collection and the version they had. */
@@ -34,6 +34,8 @@ export class TreeCache {
   readonly #collections = new Map<string, SeenMembers>();
   /** Whether all rows were here at one moment: then one that is not here was not there. */
   #isComplete = false;
+  /** The newest version that each agent's head was seen at: every commit writes one. Known also when nothing else is believed. */
+  readonly #heads = new Map<string, number>();
   #newest = 0;
   #timesSetBack = 0;
   /** Called when the tree is found at an older version than the newest one that was seen; 0 where nothing of it is left. */
@@ -50,7 +52,12 @@ export class TreeCache {
   }
 
   get size(): number {
-    return this.#rows.size + this.#collections.size;
+    return this.#rows.size + this.#collections.size + this.#heads.size;
+  }
+
+  /** The newest versions that agents' heads were seen at, by field. */
+  get heads(): ReadonlyMap<string, number> {
+    return this.#heads;
   }
 
   row(field: string): SeenRow | undefined {
@@ -65,7 +72,7 @@ export class TreeCache {
   note(field: string, stored: string | undefined): void {
     const row = stored === undefined ? absentRow : seenRow(stored);
     this.saw(row.version);
-    if (!isCollection(field)) this.#rows.set(field, row);
+    if (!isCollection(field)) this.putRow(field, row);
     else if (this.#collections.get(field)?.version !== row.version) this.#collections.delete(field);
   }
 
@@ -84,6 +91,7 @@ export class TreeCache {
     const had = this.#newest;
     if (found >= had) return;
     this.clear();
+    this.#heads.clear();
     this.#newest = found;
     this.#timesSetBack += 1;
     this.onSetBack?.(had, found);
@@ -91,6 +99,7 @@ export class TreeCache {
 
   putRow(field: string, row: SeenRow): void {
     this.#rows.set(field, row);
+    if (isHead(field)) this.#heads.set(field, Math.max(Number(row.version), this.#heads.get(field) ?? 0));
   }
 
   take({ members, rows }: LoadedMembers): void {

@@ -171,10 +171,12 @@ export class RedisKeys {
   }
 }
 
+const headPrefix = "h:";
+
 /** Names of rows in a tree's hash. The first letter tells the kind. */
 export const fields = {
   record: (agentId: string): string => `a:${wellFormed(agentId, "agent id")}`,
-  head: (agentId: string): string => `h:${wellFormed(agentId, "agent id")}`,
+  head: (agentId: string): string => `${headPrefix}${wellFormed(agentId, "agent id")}`,
   account: (accountId: string): string => `$:${wellFormed(accountId, "account id")}`,
   request: (agentId: string, requestId: string): string => `r:${requestMember({ agentId, requestId })}`,
   process: (processId: string): string => `p:${wellFormed(processId, "process id")}`,
@@ -190,6 +192,11 @@ export const fields = {
   posts: "u:",
   holder: (processId: string): string => `l:${wellFormed(processId, "process id")}`,
 } as const;
+
+/** Whether a row is the head of an agent. */
+export function isHead(field: string): boolean {
+  return field.startsWith(headPrefix);
+}
 
 /** An id of something that belongs to an agent, as one text. The length tells where the first ends. */
 export function pairOf(agentId: string, id: string): string {

@@ -1,6 +1,7 @@
 import type { TreeCache } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
+import { olderRowsScript } from "./redis-read-scripts.ts";
 import type { SetBack } from "./set-back.ts";
 
 /** What this process knows of one tree. */
@@ -53,15 +54,22 @@ export class RedisSetBacks {
   /** To be called when Redis may have been another one for a while. What cannot be asked now is found out when it is written. */
   async look(known: readonly KnownTree[]): Promise<void> {
     for (let at = 0; at < known.length; at += PAGE) {
-      await Promise.all(
-        known.slice(at, at + PAGE).map(async ({ tree, cache }) => {
-          const { newest, timesSetBack } = cache;
-          const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
-          // A transaction may have found it meanwhile.
-          if (version < newest && timesSetBack === cache.timesSetBack) cache.setBack(version);
-        }),
-      );
+      await Promise.all(known.slice(at, at + PAGE).map((one) => this.#lookAt(one)));
     }
+  }
+
+  async #lookAt({ tree, cache }: KnownTree): Promise<void> {
+    const { newest, timesSetBack } = cache;
+    const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
+    let found = version;
+    if (version > newest && cache.heads.size > 0) {
+      // Somebody who knows nothing of a loss may have written since.
+      const seen = [...cache.heads].flatMap(([field, head]) => [field, String(head)]);
+      const older = String(await this.#connection.script(olderRowsScript, [tree.rows], seen));
+      if (older !== "") found = Number(older);
+    }
+    // A transaction may have found it meanwhile.
+    if (found < newest && timesSetBack === cache.timesSetBack) cache.setBack(found);
   }
 
   /** Where some process lets trees go away with their time, one that is gone may be one of those. */

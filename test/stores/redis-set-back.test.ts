@@ -3,11 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { SetBack, Stores } from "../../src/stores/index.ts";
+import { redisStores } from "../../src/stores/redis.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { here, identityOf, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
-import { cutPower, type LogSizes, logSizes } from "../support/redis-log.ts";
-import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { cutLogs, cutPower, type LogSizes, logSizes } from "../support/redis-log.ts";
+import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged", () => {
@@ -78,6 +79,29 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
         ["gone", null],
       ]),
     );
+  });
+
+  test("who listens hears of it also where somebody who knew of nothing has written to the tree since", async () => {
+    stores.onForeignWrite(() => undefined);
+    const owner = await openAgent(stores);
+    await owner.commit({ entries: [note("kept")] });
+    const then = logSizes(folder);
+    await owner.commit({ entries: [note("lost")] });
+    const { all, first } = told(stores);
+    await server.kill();
+    expect(cutLogs(folder, then)).toBeGreaterThan(0);
+    const port = await freePort();
+    await server.launch(port);
+    const others = redisStores({ url: `redis://127.0.0.1:${port}`, prefix });
+    await others.pause(keyOf(), "ann", NOW);
+    await others.close();
+    await server.kill();
+    await server.launch();
+    expect(await first).toMatchObject({ rootAgentId: ROOT });
+    expect(all).toHaveLength(1);
+    // What stands now is where it goes on from.
+    await new Owner(stores, keyOf()).acquire().then((next) => next.commit({ entries: [note("on")] }));
+    expect(all).toHaveLength(1);
   });
 
   test("a tree that may have gone with its time is no loss", async () => {

@@ -70,15 +70,15 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Starts the process, also again after `kill`, and waits until it answers. */
-  async launch(): Promise<void> {
-    const settings = ["--port", String(this.port), "--bind", "127.0.0.1", "--dir", this.#folder, ...this.#settings];
+  /** Starts the process, also again after `kill`, and waits until it answers. `port`: another one than its own. */
+  async launch(port = this.port): Promise<void> {
+    const settings = ["--port", String(port), "--bind", "127.0.0.1", "--dir", this.#folder, ...this.#settings];
     const [program = "", ...args] = [...parentDeathSignal, this.#program.path, ...settings];
     const child = spawn(program, args, { stdio: "ignore", env: { ...process.env, ...this.#program.environment } });
     this.#process = child;
     running.add(child);
     child.once("exit", () => running.delete(child));
-    const client = this.client();
+    const client = this.client(port);
     try {
       const end = performance.now() + READY_MS;
       while ((await client.ping().catch(() => undefined)) !== "PONG") {
@@ -92,8 +92,8 @@ export class RedisServer {
   }
 
   /** A connection for looking and meddling; the test ends it. */
-  client(): Redis {
-    const client = new Redis(this.port, "127.0.0.1", {
+  client(port = this.port): Redis {
+    const client = new Redis(port, "127.0.0.1", {
       maxRetriesPerRequest: 0,
       retryStrategy: () => 20,
       ...(this.#password ? { password: this.#password } : {}),
