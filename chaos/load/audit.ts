@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { keyedViolations, lossViolations, lostCommits } from "../checks/loss-checks.ts";
 import { spawnViolations } from "../checks/prefix-checks.ts";
@@ -24,6 +26,8 @@ export interface Load {
 }
 
 export interface LoadFacts {
+  /** Where the evidence is left, if anything is wrong. */
+  readonly folder: string;
   readonly place: string;
   readonly servers: Pick<Stage, "ledger" | "model">;
   readonly processes: readonly { readonly end: LoadEnd; readonly lines: readonly WitnessLine[] }[];
@@ -39,7 +43,7 @@ const expectedWords = /the heartbeat could not be written: StoreUnavailable|: St
 const wordsOfLoss = /Redis does not sync every write|Redis has lost writes|the stores have lost/;
 
 export async function auditLoad(facts: LoadFacts): Promise<Load> {
-  const { place, processes, mayRefuse, mayLose } = facts;
+  const { folder, place, processes, mayRefuse, mayLose } = facts;
   const trees = await evidenceOf(place);
   const lines = processes.flatMap((one) => one.lines);
   const said = processes.flatMap(({ end }) => end.lines);
@@ -48,6 +52,7 @@ export async function auditLoad(facts: LoadFacts): Promise<Load> {
   const again = said.filter(({ type }) => type === "again").length;
   const refused = lines.filter(({ type }) => type === "unavailable").length;
   const { lost, violations } = mayLose ? auditLosses(facts, trees, turns) : auditKept(facts, trees, completed);
+  if (violations.length > 0) writeFileSync(join(folder, "evidence.json"), JSON.stringify(trees, null, 1));
   const peaks = said.flatMap((line) => (line.type === "over" ? [line.peakMegabytes] : []));
   return {
     turns: turns.length,

@@ -137,7 +137,7 @@ async function runBatch({ folder, servers, server, disturbance, random }: Batch,
   for (const [index, { stderr }] of ends.entries()) writeFileSync(join(folder, `${WORKERS[index]}.stderr`), stderr);
   const { mayRefuse, mayLose = false } = disturbance;
   const processes = ends.map((end, index) => ({ end, lines: readLines<WitnessLine>(paths[index] ?? "") }));
-  const load = await auditLoad({ place, servers, processes, mayRefuse, mayLose, restarts });
+  const load = await auditLoad({ folder, place, servers, processes, mayRefuse, mayLose, restarts });
   return { ...load, violations: [...violations, ...load.violations].map((text) => `${disturbance.name}: ${text}`) };
 }
 

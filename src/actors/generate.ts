@@ -47,7 +47,6 @@ export function generateFor(owner: Host, turnId: string, step: number, run: stri
           entry.promptHash === promptHash,
       );
     if (known) return known.response;
-    settleAbandoned(host, turnId, step, run, index);
     return await call(owner, { turnId, step, run, index, promptHash, request, signal });
   };
 }
@@ -78,6 +77,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
 function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
   return onLive(owner, async (host) => {
+    settleAbandoned(host, side);
     for (;;) {
       signal.throwIfAborted();
       const turn = host.turn(turnId);
@@ -124,7 +124,7 @@ function settle(owner: Host, side: SideCall, outcome: Outcome): Promise<void> {
 }
 
 /** A side call that was in flight when its process died: settled in full before it is made anew. */
-function settleAbandoned(host: Host, turnId: string, step: number, run: string, index: number): void {
+function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): void {
   const open = host.turn(turnId)?.openGenerates.find((one) => one.run === run && one.index === index);
   if (!open || open.epoch >= host.epoch) return;
   const settlement = unconfirmedSettlement(open.reservation);
