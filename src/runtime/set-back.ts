@@ -1,11 +1,11 @@
-import { backoffDelay, type Clock, createDeferred } from "../base/index.ts";
-import { LeaseLostError, StoreRolledBackError, StoreUnavailableError } from "../errors/index.ts";
+import type { Clock } from "../base/index.ts";
+import { LeaseLostError, StoreRolledBackError } from "../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
 import type { SetBack } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { UnsavedTrees } from "./unsaved-trees.ts";
+import { untilReached } from "./until-reached.ts";
 
-const pauses = { baseMs: 50, capMs: 2_000 };
 const PAGE = 500;
 
 /** What seeing to trees that were set back needs of the process. */
@@ -50,7 +50,8 @@ async function seeTo(place: SetBackPlace, { rootAgentId }: SetBack): Promise<voi
     const details = { agentId: activation.key.agentId };
     activation.discard(new LeaseLostError(message, { cause: new StoreRolledBackError(message, { details }) }));
   }
-  const left = await atLast(place, () => giveBack(place, rootAgentId));
+  const { clock, closed } = place;
+  const left = await untilReached(() => giveBack(place, rootAgentId), { clock, random: Math.random, signal: closed });
   const keys = new Map([...here.map(({ key }) => key), ...left].map((key) => [key.agentId, key]));
   for (const [agentId, key] of keys) {
     const comesBack = live.staysHere(key) && !live.isOthers(key);
@@ -73,18 +74,5 @@ async function giveBack({ stores, live, tenant, processId, clock }: SetBackPlace
     }
     after = page.at(-1)?.agentId;
     if (page.length < PAGE || after === undefined) return left;
-  }
-}
-
-async function atLast<T>({ clock, closed }: SetBackPlace, work: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof StoreUnavailableError) || closed.aborted) throw error;
-    }
-    const over = createDeferred();
-    clock.setDelay(backoffDelay(attempt, 0.5, pauses), () => over.resolve());
-    await over.promise;
   }
 }
