@@ -1,4 +1,5 @@
 import { createDeferred } from "../base/index.ts";
+import { StoreRolledBackError } from "../errors/index.ts";
 import { agentOfTurn, rootOf, type TroupeEvent } from "../state/index.ts";
 import type { EventBus } from "./event-bus.ts";
 import type { EventObserver, Turn, TurnRest, TurnResult } from "./turn-types.ts";
@@ -29,6 +30,8 @@ export class TurnHandle implements Turn {
   readonly result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
+  /** Aborted, with the error that its caller is told, when the stores have lost the turn: it will have no further events. */
+  readonly #gone = new AbortController();
   #acceptedId: string | undefined;
   #settled: Promise<TurnRest> | undefined;
 
@@ -48,7 +51,10 @@ export class TurnHandle implements Turn {
       return result;
     });
     // Whoever looks at one of them sees the error; the others must not count as unhandled.
-    for (const promise of [this.id, this.result]) promise.catch(() => undefined);
+    this.id.catch(() => undefined);
+    this.result.catch((error: unknown) => {
+      if (error instanceof StoreRolledBackError) this.#gone.abort(error);
+    });
   }
 
   /** Watched for only when somebody asks: it takes more than waiting for the end. */
@@ -91,15 +97,16 @@ export class TurnHandle implements Turn {
     }, this.#rootAgentId);
     const onAbort = (): void => arrived.resolve();
     const { closed } = this.#source;
+    const endings = [signal, closed, this.#gone.signal];
     let mayHaveMoved = false;
     const stopWatching = this.#source.onForeignWrite(() => {
       mayHaveMoved = true;
       arrived.resolve();
     });
-    for (const ending of [signal, closed]) ending?.addEventListener("abort", onAbort, { once: true });
+    for (const ending of endings) ending?.addEventListener("abort", onAbort, { once: true });
     const wait = async (): Promise<void> => {
       arrived = createDeferred();
-      if (queue.length === 0 && !signal?.aborted && !closed.aborted) await arrived.promise;
+      if (queue.length === 0 && !endings.some((ending) => ending?.aborted)) await arrived.promise;
     };
     const hasMoved = (turnId: string): boolean => {
       const moved = mayHaveMoved && !this.#source.isLocal(turnId);
@@ -109,7 +116,7 @@ export class TurnHandle implements Turn {
     const close = (): void => {
       stop();
       stopWatching();
-      for (const ending of [signal, closed]) ending?.removeEventListener("abort", onAbort);
+      for (const ending of endings) ending?.removeEventListener("abort", onAbort);
     };
     return this.#read({ late, queue, wait, hasMoved, close, signal });
   }
@@ -127,7 +134,7 @@ export class TurnHandle implements Turn {
         const event = feed.queue.shift();
         last = event?.cursor ?? last;
         if (!event) {
-          this.#source.closed.throwIfAborted();
+          this.#throwIfOver();
           if (feed.hasMoved(turnId)) {
             yield* this.#replay(turnId, feed.signal, last);
             return;
@@ -150,18 +157,25 @@ export class TurnHandle implements Turn {
   ): AsyncGenerator<TroupeEvent, void, undefined> {
     const controller = new AbortController();
     const onAbort = (): void => controller.abort();
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const endings = [signal, this.#gone.signal];
+    for (const ending of endings) ending?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) return;
+    this.#gone.signal.throwIfAborted();
     try {
       for await (const event of this.#source.replay(this.#rootAgentId, controller.signal, after)) {
         if (this.#belongs(event, turnId)) yield event;
         if (endsTurn(event, turnId)) return;
       }
-      if (!controller.signal.aborted) this.#source.closed.throwIfAborted();
+      if (!signal?.aborted) this.#throwIfOver();
     } finally {
       controller.abort();
-      signal?.removeEventListener("abort", onAbort);
+      for (const ending of endings) ending?.removeEventListener("abort", onAbort);
     }
+  }
+
+  #throwIfOver(): void {
+    this.#gone.signal.throwIfAborted();
+    this.#source.closed.throwIfAborted();
   }
 
   /** The turn's own events, and those of every agent that was spawned under it. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import { createRuntime, defineAgent, defineTool, type Runtime } from "../../src/index.ts";
+import { createRuntime, defineAgent, defineTool, type Runtime, type Turn } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { cutPower, type LogSizes, logSizes } from "../support/redis-log.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
@@ -72,11 +72,17 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     await agent.start();
     const then = logSizes(folder);
     const turn = agent.executeTurn("pay");
+    const ends = [turn.result, lastOf(turn)];
     const rest = await turn.settled;
+    // Whoever comes later reads from the journal.
+    const late = agent.openTurn();
+    if (late) ends.push(late.result, lastOf(late));
     expect(rest).toMatchObject({ status: "waiting", reason: "request" });
-    const lost = turn.result.catch((error: unknown) => error);
+    const lost = ends.map((end) => end.catch((error: unknown) => error));
+    expect(lost).toHaveLength(4);
     await loseSince(then);
-    expect(await lost).toMatchObject({ code: "store_rolled_back", retryable: true });
+    for (const error of lost) expect(await error).toMatchObject({ code: "store_rolled_back", retryable: true });
+    expect(late && (await lastOf(late).catch((error: unknown) => error))).toMatchObject({ code: "store_rolled_back" });
     expect(await runtime.requests()).toEqual([]);
     expect(warned).toHaveBeenCalledWith(expect.stringMatching(/lost writes .* asker-1 \(/), expect.anything());
     const again = agent.executeTurn("pay");
@@ -106,6 +112,13 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     expect(entries.filter(({ type }) => type === "tool.settled")).toHaveLength(2);
   });
 });
+
+/** The last event of a turn. */
+async function lastOf(turn: Turn): Promise<unknown> {
+  let last: unknown;
+  for await (const event of turn) last = event;
+  return last;
+}
 
 function keyOf(agentId: string) {
   return { tenant: "default", agentId };
