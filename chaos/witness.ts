@@ -1,4 +1,4 @@
-import type { Queues, Stores } from "../src/index.ts";
+import type { Stores } from "../src/index.ts";
 import { StoreUnavailableError } from "../src/errors/index.ts";
 import { openLineWriter } from "./line-log.ts";
 
@@ -9,7 +9,7 @@ interface Seen {
   readonly at: number;
 }
 
-/** What the stores have answered to one process, and what it was given to do, one line each. */
+/** What the stores have answered to one process, one line each. */
 export type WitnessLine = Seen &
   (
     | { readonly type: "acquired"; readonly agentId: string; readonly epoch: number }
@@ -25,8 +25,6 @@ export type WitnessLine = Seen &
     | { readonly type: "stale"; readonly agentId: string; readonly epoch: number }
     | { readonly type: "released"; readonly agentId: string; readonly epoch: number }
     | { readonly type: "unavailable"; readonly call: string; readonly code: string }
-    /** A wake of the agent was begun. */
-    | { readonly type: "woken"; readonly agentId: string }
   );
 
 /** Members that ask the stores for nothing. */
@@ -84,24 +82,6 @@ export function witnessed(stores: Stores, path: string): Stores {
       };
     },
   });
-}
-
-/** The same queues, with a line in that log for each wake that is begun, before it is. */
-export function witnessedWakes(queues: Queues, path: string): Queues {
-  const log = openLineWriter(path, { sync: false });
-  return {
-    ...queues,
-    work: async ({ wakes, ...others }) => {
-      const run: NonNullable<typeof wakes>["run"] | undefined =
-        wakes &&
-        (async (job, jobRun) => {
-          const at = steadyNow();
-          log.append({ type: "woken", agentId: job.agentId, pid: process.pid, sentAt: at, at });
-          return await wakes.run(job, jobRun);
-        });
-      await queues.work({ ...others, wakes: wakes && run && { ...wakes, run } });
-    },
-  };
 }
 
 /** Milliseconds since the machine was started. */

@@ -138,7 +138,7 @@ export async function reportOfDeaths(
   const trees = await evidenceOf(place);
   const agents = trees.flatMap((tree) => tree.agents);
   const lines = stage.witnessLines();
-  const recoveries = recoveriesOf(agents, lines, deaths).filter(({ wasOpen }) => wasOpen);
+  const recoveries = recoveriesOf(agents, lines, deaths, pool.taken).filter(({ wasOpen }) => wasOpen);
   const late = recoveries.filter(({ ms }) => ms !== null && ms > mostLeases * LEASE_MS);
   const stored = new Set(trees.map(({ rootAgentId }) => rootAgentId));
   const violations = [

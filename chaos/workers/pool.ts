@@ -31,7 +31,8 @@ export interface Strike extends Kill {
 interface Living {
   pid: number | undefined;
   readonly fault: Fault | undefined;
-  isKilled: boolean;
+  /** By this pool. */
+  killed: Kill | undefined;
   /** Told with its next weight, or with nothing when it has ended. */
   weighed: ((weight: Weight | undefined) => void) | undefined;
   /** It is up, or has ended before. */
@@ -50,15 +51,27 @@ export class WorkerPool {
   /** Jobs of workers that lived and were taken for dead. */
   locksLost = 0;
   readonly drains: Extract<WorkerLine, { type: "drained" }>[] = [];
+  /** Agents whose wakes those that were killed had taken, by process id; complete after `drain`. */
+  readonly taken = new Map<number, readonly string[]>();
+  readonly #takenBy: (pid: number) => Promise<readonly string[]>;
+  readonly #looks: Promise<void>[] = [];
   readonly #orders: (index: number) => WorkerOrders;
   readonly #nextFault: () => Fault | undefined;
   readonly #living: Living[] = [];
   #started = 0;
   #isOver = false;
 
-  /** `orders`: of the n-th process that is started. `nextFault`: where the next one is to die; by default it is not. */
-  constructor(orders: (index: number) => WorkerOrders, nextFault: () => Fault | undefined = () => undefined) {
+  /**
+   * `orders`: of the n-th process that is started. `takenBy`: agents whose wakes a dead one had taken. `nextFault`: where the
+   * next one is to die; by default it is not.
+   */
+  constructor(
+    orders: (index: number) => WorkerOrders,
+    takenBy: (pid: number) => Promise<readonly string[]>,
+    nextFault: () => Fault | undefined = () => undefined,
+  ) {
     this.#orders = orders;
+    this.#takenBy = takenBy;
     this.#nextFault = nextFault;
   }
 
@@ -83,10 +96,10 @@ export class WorkerPool {
     const victim = random.pick(this.#living.filter(({ pid }) => pid !== undefined));
     const pid = victim.pid ?? 0;
     victim.pid = undefined;
-    victim.isKilled = true;
-    const at = steadyNow();
+    const kill = { pid, at: steadyNow() };
+    victim.killed = kill;
     if (!signal(pid, "SIGKILL")) return false;
-    this.kills.push({ pid, at });
+    this.kills.push(kill);
     return true;
   }
 
@@ -107,6 +120,7 @@ export class WorkerPool {
     await this.allUp();
     for (const { pid } of this.#living) if (pid !== undefined) signal(pid, "SIGTERM");
     const ends = await Promise.all(this.#living.map(({ end }) => end));
+    await Promise.all(this.#looks);
     for (const end of ends) {
       const drained = jsonLinesOf<WorkerLine>(end.stdout).find((line) => line.type === "drained");
       if (drained?.type === "drained") this.drains.push(drained);
@@ -122,7 +136,7 @@ export class WorkerPool {
     const living: Living = {
       pid: undefined,
       fault,
-      isKilled: false,
+      killed: undefined,
       weighed: undefined,
       up: isUp.promise,
       end: runProcess("workers/worker.ts", [JSON.stringify(orders)], {
@@ -148,8 +162,10 @@ export class WorkerPool {
     const complaints = words.filter((line) => !lostLock.test(line) && !line.includes(hint));
     if (complaints.length > 0) this.faults.push(`a worker complained: ${complaints.join(" ").slice(0, 600)}`);
     if (by === "SIGKILL") this.deaths += 1;
-    const { pid, fault, isKilled } = living;
-    if (by === "SIGKILL" && fault && !isKilled) this.strikes.push({ pid: pid ?? 0, at: steadyNow(), fault });
+    const { fault, killed } = living;
+    const pid = killed?.pid ?? living.pid ?? 0;
+    if (by === "SIGKILL" && fault && !killed) this.strikes.push({ pid, at: steadyNow(), fault });
+    if (by === "SIGKILL") this.#looks.push(this.#takenBy(pid).then((agentIds) => void this.taken.set(pid, agentIds)));
     if (this.#isOver) return;
     this.#living.splice(this.#living.indexOf(living), 1);
     if (by !== "SIGKILL") this.faults.push(`a worker ended by itself with exit code ${exitCode}, signal ${by}`);

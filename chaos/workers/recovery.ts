@@ -7,31 +7,30 @@ export interface Recovery {
   readonly agentId: string;
   /**
    * Milliseconds from the death until another process had the agent; null: nobody has taken it. From the last death, where
-   * one that had begun its wake died too.
+   * one that had taken its wake died too.
    */
   readonly ms: number | null;
   /** Its turn was still open. */
   readonly wasOpen: boolean;
 }
 
-/** Every agent that a killed worker had, and how long nobody had it afterwards. */
+/**
+ * Every agent that a killed worker had, and how long nobody had it afterwards. `taken`: agents whose wakes those that died had
+ * taken, by process id.
+ */
 export function recoveriesOf(
   agents: readonly AgentEvidence[],
   lines: readonly WitnessLine[],
   kills: readonly Kill[],
+  taken: ReadonlyMap<number, readonly string[]>,
 ): Recovery[] {
   const known = new Map(agents.map((agent) => [agent.agentId, agent]));
   // Each process has a file of its own: lines of several are in no order.
   const acquired = lines.filter((line) => line.type === "acquired").toSorted((left, right) => left.epoch - right.epoch);
   const byAgent = Map.groupBy(acquired, ({ agentId }) => agentId);
-  const wakes = Map.groupBy(
-    lines.filter((line) => line.type === "woken"),
-    ({ agentId }) => agentId,
-  );
-  /** When the last of those died who had begun the agent's wake in between. */
+  /** When the last of those died who had taken the agent's wake in between. */
   const lastDeath = (agentId: string, from: number, to: number): number => {
-    const begun = (wakes.get(agentId) ?? []).filter((wake) => wake.at > from && wake.at < to);
-    const deaths = kills.filter(({ pid, at }) => at < to && begun.some((wake) => wake.pid === pid && wake.at <= at));
+    const deaths = kills.filter(({ pid, at }) => at > from && at < to && taken.get(pid)?.includes(agentId));
     return Math.max(from, ...deaths.map(({ at }) => at));
   };
   const released = new Set(

@@ -10,8 +10,9 @@ import { redisPlace, storesAt } from "../stores-at.ts";
 import type { WitnessLine } from "../witness.ts";
 import type { Fault } from "../worker-process.ts";
 import { WorkerPool } from "./pool.ts";
-import { queuesAt } from "./queues-at.ts";
+import { queuesAt, takenBy } from "./queues-at.ts";
 import { queuedTeam } from "./team.ts";
+import type { WorkerOrders } from "./worker.ts";
 
 export interface StageSize {
   readonly workers: number;
@@ -51,7 +52,8 @@ export async function withWorkers<Found>(
     withRedis({}, async (server) => {
       const place = redisPlace(server.url, "workers:");
       const [ledger, model] = [servers.ledger.address, servers.model.address];
-      const pool = new WorkerPool((index) => {
+      const looking = server.client();
+      const ordersOf = (index: number): WorkerOrders => {
         const witness = isWitnessed ? join(folder, `witness-${index}.jsonl`) : null;
         return {
           store: place,
@@ -65,7 +67,8 @@ export async function withWorkers<Found>(
           drainMs: DRAIN_MS,
           crowd,
         };
-      }, size.nextFault);
+      };
+      const pool = new WorkerPool(ordersOf, (pid) => takenBy(looking, place, pid), size.nextFault);
       const client = await createRuntime({
         agents: queuedTeam(ledger, model, crowd),
         stores: storesAt(place),
@@ -83,6 +86,7 @@ export async function withWorkers<Found>(
       } finally {
         await client.shutdown();
         await pool.drain();
+        looking.disconnect();
       }
     }),
   );

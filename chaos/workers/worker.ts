@@ -8,7 +8,7 @@ import { z } from "zod";
 import { createRuntime } from "../../src/index.ts";
 import { endWithParent } from "../end-with-parent.ts";
 import { storesAt } from "../stores-at.ts";
-import { witnessed, witnessedWakes } from "../witness.ts";
+import { witnessed } from "../witness.ts";
 import { queuesAt } from "./queues-at.ts";
 import { queuedTeam, TOOL_QUEUE } from "./team.ts";
 import type { Weight } from "./weight.ts";
@@ -46,7 +46,7 @@ const queues = queuesAt(orders.queues, leaseMs);
 const runtime = await createRuntime({
   agents: queuedTeam(orders.ledger, orders.model, orders.crowd),
   stores: witness === null ? plain : witnessed(plain, witness),
-  queues: witness === null ? queues : witnessedWakes(queues, witness),
+  queues,
   role: "worker",
   work: { agents, queues: { [TOOL_QUEUE]: { concurrency: calls } } },
   leaseMs,

@@ -1,3 +1,5 @@
+import { hostname } from "node:os";
+import { pid } from "node:process";
 import type { Job as BullJob, Worker } from "bullmq";
 import { backoffDelay } from "../base/index.ts";
 import { UnsupportedError } from "../errors/index.ts";
@@ -61,6 +63,8 @@ export class BullmqWorker {
         new bullmq.Worker<Envelope, void>(work.queue, process, {
           connection: client,
           prefix: places.prefixOf(work.queue),
+          // Stands with each job that it has taken (`processedBy`), for people.
+          name: `${hostname()}:${pid}`,
           concurrency: work.concurrency,
           lockDuration: options.lockMs,
           stalledInterval: options.deathCheckMs,

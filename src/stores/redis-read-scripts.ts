@@ -22,15 +22,15 @@ return some
 /**
  * Finds rows that are older than they were seen.
  * KEYS rows. ARGV for each row its name and the newest version that it was seen at.
- * Gives the oldest version found that is older than it was seen, "" for none. A row that is gone is passed over.
+ * Gives the oldest version found that is older than it was seen, 0 for a row that is gone, "" for none.
  */
 export const olderRowsScript = script(
   "older-rows",
   `
 local oldest = ''
 for at = 1, #ARGV, 2 do
-  local version = string.match(redis.call('HGET', KEYS[1], ARGV[at]) or '', '^(%d+)|')
-  local isOlder = version and tonumber(version) < tonumber(ARGV[at + 1])
+  local version = string.match(redis.call('HGET', KEYS[1], ARGV[at]) or '', '^(%d+)|') or '0'
+  local isOlder = tonumber(version) < tonumber(ARGV[at + 1])
   if isOlder and (oldest == '' or tonumber(version) < tonumber(oldest)) then oldest = version end
 end
 return oldest

@@ -1,5 +1,6 @@
 import { InvariantError } from "../errors/index.ts";
 import type { TreeCache } from "./redis-cache.ts";
+import { isHead } from "./redis-keys.ts";
 import { textsOf } from "./redis-replies.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
@@ -90,8 +91,9 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
       cache.setBack(Number(value));
     } else if (kind === "row") {
       const { version } = seenRow(value);
-      // Somebody else has written to the tree since it was set back.
-      const isOlder = version !== "" && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
+      // Somebody else has written to the tree since it was set back. Heads stay as long as their tree; other rows may go.
+      const mayBeGone = version === "" && !isHead(name);
+      const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
       if (isOlder) cache.setBack(Number(version));
       cache.note(name, value === "" ? undefined : value);
     } else if (kind === "tree") session.answers.forget("whole");

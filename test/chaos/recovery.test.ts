@@ -6,29 +6,32 @@ function acquired(epoch: number, pid: number, at: number): WitnessLine {
   return { type: "acquired", agentId: "f1-1", epoch, pid, sentAt: at - 1, at };
 }
 
-function woken(pid: number, at: number, agentId = "f1-1"): WitnessLine {
-  return { type: "woken", agentId, pid, sentAt: at - 1, at };
-}
-
 it("measures to whoever had the agent next, in whatever order the files of the processes are read", () => {
   const lines = [acquired(4, 12, 9_000), acquired(3, 11, 3_500), acquired(1, 10, 100), acquired(2, 11, 200)];
   const kills = [{ pid: 10, at: 150 }];
-  expect(recoveriesOf([], lines, kills)).toEqual([{ agentId: "f1-1", ms: 50, wasOpen: true }]);
+  expect(recoveriesOf([], lines, kills, new Map())).toEqual([{ agentId: "f1-1", ms: 50, wasOpen: true }]);
   const later = [...lines, { type: "released", agentId: "f1-1", epoch: 2, pid: 11, at: 300 } as WitnessLine];
-  expect(recoveriesOf([], later, [{ pid: 11, at: 4_000 }])).toEqual([{ agentId: "f1-1", ms: 5_000, wasOpen: true }]);
-  expect(recoveriesOf([], later, [{ pid: 12, at: 9_500 }])).toEqual([{ agentId: "f1-1", ms: null, wasOpen: true }]);
+  expect(recoveriesOf([], later, [{ pid: 11, at: 4_000 }], new Map())).toEqual([
+    { agentId: "f1-1", ms: 5_000, wasOpen: true },
+  ]);
+  expect(recoveriesOf([], later, [{ pid: 12, at: 9_500 }], new Map())).toEqual([
+    { agentId: "f1-1", ms: null, wasOpen: true },
+  ]);
 });
 
-it("measures from the last death, where one that had begun the wake died too", () => {
+it("measures from the last death, where one that had taken the wake died too", () => {
   const lines = [acquired(1, 10, 100), acquired(2, 13, 7_000)];
   const kills = [
     { pid: 10, at: 150 },
     { pid: 11, at: 3_300 },
     { pid: 12, at: 5_000 },
   ];
-  const msOf = (more: readonly WitnessLine[]) => recoveriesOf([], [...lines, ...more], kills).map(({ ms }) => ms);
-  expect(msOf([])).toEqual([6_850]);
-  expect(msOf([woken(11, 3_250)])).toEqual([3_700]);
+  const msOf = (taken: Record<number, readonly string[]>): (number | null)[] => {
+    const byPid = new Map(Object.entries(taken).map(([pid, agentIds]) => [Number(pid), agentIds]));
+    return recoveriesOf([], lines, kills, byPid).map(({ ms }) => ms);
+  };
+  expect(msOf({})).toEqual([6_850]);
+  expect(msOf({ 10: ["f1-1"], 11: ["f1-2", "f1-1"] })).toEqual([3_700]);
   // It had another agent's, or came after its death.
-  expect(msOf([woken(12, 4_900, "f1-2"), woken(13, 6_900)])).toEqual([6_850]);
+  expect(msOf({ 12: ["f1-2"], 13: ["f1-1"] })).toEqual([6_850]);
 });

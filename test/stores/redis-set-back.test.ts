@@ -37,6 +37,19 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
 
   const loseSince = (then: LogSizes): Promise<void> => cutPower(server, folder, then);
 
+  /** All that was written since then is lost; before anybody else is there, another process writes to what is left. */
+  const loseUnseen = async (then: LogSizes): Promise<void> => {
+    await server.kill();
+    expect(cutLogs(folder, then)).toBeGreaterThan(0);
+    const port = await freePort();
+    await server.launch(port);
+    const others = redisStores({ url: `redis://127.0.0.1:${port}`, prefix });
+    await others.pause(keyOf(), "ann", NOW);
+    await others.close();
+    await server.kill();
+    await server.launch();
+  };
+
   test("an owner that writes on is refused, and the loss is told with its times", async () => {
     const owner = await openAgent(stores);
     await owner.commit({ entries: [note("kept")] });
@@ -81,27 +94,39 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     );
   });
 
-  test("who listens hears of it also where somebody who knew of nothing has written to the tree since", async () => {
-    stores.onForeignWrite(() => undefined);
-    const owner = await openAgent(stores);
-    await owner.commit({ entries: [note("kept")] });
-    const then = logSizes(folder);
-    await owner.commit({ entries: [note("lost")] });
-    const { all, first } = told(stores);
-    await server.kill();
-    expect(cutLogs(folder, then)).toBeGreaterThan(0);
-    const port = await freePort();
-    await server.launch(port);
-    const others = redisStores({ url: `redis://127.0.0.1:${port}`, prefix });
-    await others.pause(keyOf(), "ann", NOW);
-    await others.close();
-    await server.kill();
-    await server.launch();
-    expect(await first).toMatchObject({ rootAgentId: ROOT });
-    expect(all).toHaveLength(1);
-    // What stands now is where it goes on from.
-    await new Owner(stores, keyOf()).acquire().then((next) => next.commit({ entries: [note("on")] }));
-    expect(all).toHaveLength(1);
+  describe("and to which somebody who knew of nothing has written since", () => {
+    test("who listens hears of it, and goes on from what stands", async () => {
+      stores.onForeignWrite(() => undefined);
+      const owner = await openAgent(stores);
+      await owner.commit({ entries: [note("kept")] });
+      const then = logSizes(folder);
+      await owner.commit({ entries: [note("lost")] });
+      const { all, first } = told(stores);
+      await loseUnseen(then);
+      expect(await first).toMatchObject({ rootAgentId: ROOT, foundAt: expect.any(Number) });
+      await new Owner(stores, keyOf()).acquire().then((next) => next.commit({ entries: [note("on")] }));
+      expect(all).toHaveLength(1);
+    });
+
+    test.each(["listens", "writes"])(
+      "who %s hears of it where an agent was made, and no more is left of it",
+      async (how) => {
+        if (how === "listens") stores.onForeignWrite(() => undefined);
+        await stores.createAgent(identityOf(ROOT), null);
+        const then = logSizes(folder);
+        const owner = await new Owner(stores, keyOf()).acquire();
+        await owner.commit({ entries: [note("lost")] });
+        const { all, first } = told(stores);
+        await loseUnseen(then);
+        if (how === "writes") {
+          const [outcome] = await stores.commit([owner.batch({ entries: [note("on")] })], NOW);
+          expect(outcome).toMatchObject({ type: "stale" });
+        }
+        expect(await first).toMatchObject({ rootAgentId: ROOT });
+        await new Owner(stores, keyOf()).acquire().then((next) => next.commit({ entries: [note("on")] }));
+        expect(all).toHaveLength(1);
+      },
+    );
   });
 
   test("a tree that may have gone with its time is no loss", async () => {
