@@ -86,7 +86,7 @@ describeRuntimes("turns that end while tokens are counted", (stage) => {
       };
       const worker = defineAgent({ name: "worker", model, budget: { maxSeconds: 10 } });
       const runtime = await stage().open({ agents: [worker] });
-      const agent = await runtime.agent("worker", { agentId: "w", budget: { maxTokens: 100_000 } });
+      const agent = await runtime.agent("worker", { agentId: "w", budget: { maxTokens: 10_000 } });
       await agent.start();
       const turn = agent.executeTurn("go");
       await gate.reached();
