@@ -62,8 +62,8 @@ export class RedisSetBacks {
     const { newest, timesSetBack } = cache;
     const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
     let found = version;
-    if (version > newest && cache.heads.size > 0) {
-      // Somebody who knows nothing of a loss may have written since.
+    if (version >= newest && cache.heads.size > 0) {
+      // Somebody who knows nothing of a loss may have written since, and what that was may have been read here.
       const seen = [...cache.heads].flatMap(([field, head]) => [field, String(head)]);
       const older = String(await this.#connection.script(olderRowsScript, [tree.rows], seen));
       if (older !== "") found = Number(older);

@@ -108,6 +108,18 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
       expect(all).toHaveLength(1);
     });
 
+    test("who has read what was written since hears of it all the same", async () => {
+      const owner = await openAgent(stores);
+      const then = logSizes(folder);
+      await owner.commit({ entries: [note("lost")] });
+      const { all, first } = told(stores);
+      await loseUnseen(then);
+      expect((await stores.readAgent(keyOf()))?.pause).toMatchObject({ by: "ann" });
+      stores.onForeignWrite(() => undefined);
+      expect(await first).toMatchObject({ rootAgentId: ROOT });
+      expect(all).toHaveLength(1);
+    });
+
     test.each(["listens", "writes"])(
       "who %s hears of it where an agent was made, and no more is left of it",
       async (how) => {
