@@ -1,3 +1,4 @@
+import { rootOf } from "../../src/state/index.ts";
 import type { AgentEvidence, TreeEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { WitnessLine } from "../witness.ts";
@@ -54,7 +55,7 @@ export function lossViolations(
   processes: readonly ToldProcess[],
   restarts: readonly number[],
 ): string[] {
-  const untold = lost.filter(({ process, commit }) => !isTold(process.stderr, commit.agentId));
+  const untold = lost.filter(({ process, commit }) => !isTold(process, commit));
   const causeless = lost.filter(({ life }) => life === restarts.length);
   const lives = Map.groupBy(
     processes.flatMap(({ lines }) => lines.filter((line) => isOfOneLife(line, restarts))),
@@ -103,13 +104,11 @@ function placesOf(commit: Commit): string[] {
   return seqsOf(commit).map((seq) => `${commit.agentId} ${seq}`);
 }
 
-function isTold(stderr: string, agentId: string): boolean {
-  const [root = ""] = agentId.split("~");
-  return stderr
-    .split("\n")
-    .some(
-      (line) =>
-        (line.includes("lost writes") && line.includes(` ${root} (`)) ||
-        line.includes(`lost entries of agent ${agentId} `),
-    );
+/** Of many trees at a time the warning names some; whoever listens hears of each. */
+function isTold({ lines, stderr }: ToldProcess, { agentId, sentAt }: Commit): boolean {
+  const root = rootOf(agentId);
+  return (
+    lines.some((line) => line.type === "setBack" && line.agentId === root && line.at >= sentAt) ||
+    stderr.includes(`lost entries of agent ${agentId} `)
+  );
 }
