@@ -35,12 +35,16 @@ export function faultOf(queue: string, error: unknown, redact: (text: string) =>
   );
 }
 
+/** The job whose lock a worker complains not to have renewed; undefined where it complains of something else. */
+export function unrenewedJobOf(error: unknown): string | undefined {
+  return error instanceof Error ? /^could not renew lock for job (.+)$/s.exec(error.message)?.[1] : undefined;
+}
+
 /** The job that a worker complains to have lost; undefined where it complains of something else. */
 function lostJobOf(error: unknown): string | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const [, unrenewed] = /^could not renew lock for job (.+)$/s.exec(error.message) ?? [];
+  const unrenewed = unrenewedJobOf(error);
   if (unrenewed !== undefined) return unrenewed;
-  if (!("code" in error && lostJobCodes.includes(error.code))) return undefined;
+  if (!(error instanceof Error && "code" in error && lostJobCodes.includes(error.code))) return undefined;
   return /\bjob (\S+?)\.?(?:\s|$)/i.exec(error.message)?.[1] ?? "?";
 }
 

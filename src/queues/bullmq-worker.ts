@@ -4,7 +4,7 @@ import type { Job as BullJob, Worker } from "bullmq";
 import { backoffDelay } from "../base/index.ts";
 import { UnsupportedError } from "../errors/index.ts";
 import type { BullmqConnection } from "./bullmq-connection.ts";
-import { faultOf, translated } from "./bullmq-errors.ts";
+import { faultOf, translated, unrenewedJobOf } from "./bullmq-errors.ts";
 import type { BullmqMarks } from "./bullmq-marks.ts";
 import type { CheckedOptions } from "./bullmq-options.ts";
 import { type BullmqPlaces, textOfCause } from "./bullmq-places.ts";
@@ -88,7 +88,7 @@ export class BullmqWorker {
     this.#around = around;
     this.#package = bullmq;
     this.#worker = create((job, token = "") => this.#take(job, token));
-    this.#worker.on("error", (error) => around.onFault(faultOf(work.queue, error, around.options.redact)));
+    this.#worker.on("error", (error) => this.#noteFault(error));
     this.#worker.on("stalled", (jobId) => this.#noteDeath(jobId));
   }
 
@@ -101,6 +101,15 @@ export class BullmqWorker {
     await this.#worker.close();
     // The sign that a job has come may have reached this worker just before it left; nobody else has heard it then.
     await this.#around.places.poke(this.work.queue);
+  }
+
+  #noteFault(error: unknown): void {
+    const { onFault, options, running } = this.#around;
+    const { queue } = this.work;
+    const jobId = unrenewedJobOf(error);
+    // A job that has just ended gives its lock back, which a renewal may find that was sent before.
+    if (jobId !== undefined && !running.has(`${queue}/${jobId}`)) return;
+    onFault(faultOf(queue, error, options.redact));
   }
 
   #noteDeath(jobId: string): void {

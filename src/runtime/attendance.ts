@@ -1,6 +1,7 @@
 import { backoffDelay, type Clock, createDeferred } from "../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../errors/index.ts";
 import type { AgentKey } from "../state/index.ts";
+import { isRunning, type ProcessIdentity, type Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 
 /** What attending to agents needs of those that live here. */
@@ -22,22 +23,30 @@ export interface Attended {
 
 const pauses = { baseMs: 50, capMs: 2_000 };
 
+export interface AttendanceOptions {
+  readonly stores: Pick<Stores, "holder">;
+  readonly process: ProcessIdentity;
+  readonly clock: Clock;
+  readonly random: () => number;
+}
+
 /**
  * Sees to agents for which something came, without anybody waiting for it: what goes wrong is a warning.
  *
- * Invariant: stores that do not answer now are asked again until they do: what came is told once, and nobody else looks.
+ * Invariants
+ * 1. Stores that do not answer now are asked again until they do: what came is told once, and nobody else looks.
+ * 2. Nobody is woken whom another process has: that one hears of what came, or finds it before it gives the agent back.
+ *    Where it dies before, the agent is unattended.
  */
 export class Attendance {
   readonly #agents: Attended;
-  readonly #clock: Clock;
-  readonly #random: () => number;
+  readonly #options: AttendanceOptions;
   /** Those whose stores did not answer, and who are asked for again in a moment. */
   readonly #again = new Set<string>();
 
-  constructor(agents: Attended, { clock, random }: { readonly clock: Clock; readonly random: () => number }) {
+  constructor(agents: Attended, options: AttendanceOptions) {
     this.#agents = agents;
-    this.#clock = clock;
-    this.#random = random;
+    this.#options = options;
   }
 
   /** Somebody posted to these agents: those that live here look, the others are taken up if nobody has them. */
@@ -81,7 +90,8 @@ export class Attendance {
       }
       this.#again.add(agentId);
       const over = createDeferred();
-      this.#clock.setDelay(backoffDelay(attempt, this.#random(), pauses), () => over.resolve());
+      const { clock, random } = this.#options;
+      clock.setDelay(backoffDelay(attempt, random(), pauses), () => over.resolve());
       await over.promise;
       this.#again.delete(agentId);
     }
@@ -92,8 +102,9 @@ export class Attendance {
     const live = await this.#agents.present(key);
     if (live) await this.#agents.intake(live);
     if (live && !live.isLost) return;
-    if (this.#agents.isOthers(key)) return await this.#agents.wake(key);
-    if (!live && !this.#agents.isLeaving) await this.#takeUp(key);
+    if (this.#agents.isOthers(key)) {
+      if (!(await this.#isHeldByOthers(key))) await this.#agents.wake(key);
+    } else if (!live && !this.#agents.isLeaving) await this.#takeUp(key);
   }
 
   async #takeUp(key: AgentKey): Promise<void> {
@@ -101,6 +112,14 @@ export class Attendance {
     if (!activation) return;
     // It was taken up only for what came: nobody holds it, and no turn is open.
     if (activation.openTurnId === null) await this.rest(activation);
+  }
+
+  /** False where it is known that whoever has it is dead: on this machine that shows at once. */
+  async #isHeldByOthers(key: AgentKey): Promise<boolean> {
+    const { stores, process: self } = this.#options;
+    const holder = (await stores.holder(key))?.process;
+    if (!holder || holder.processId === self.processId) return false;
+    return holder.bootId !== self.bootId || isRunning({ pid: holder.pid, startTime: null });
   }
 
   #keyOf(agentId: string): AgentKey {

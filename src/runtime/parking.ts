@@ -10,7 +10,9 @@ const LONG_TURN = 500;
 const LONGEST_STAY_MS = 5_000;
 
 /** The next turn of a conversation often comes at once: for so long it need not be taken up anew. */
-const KEPT_MS = 100;
+const KEPT_MS = 250;
+/** However fast its turns come, an agent leaves once in a while: which process has it, and in which job, is decided anew. */
+const LONGEST_KEPT_MS = 10_000;
 
 /** What parking needs of those that live here. */
 export interface Parked {
@@ -48,6 +50,8 @@ export class Parking {
   readonly #places: number;
   /** Until when those that have ended a turn here are kept. */
   readonly #keptUntil = new WeakMap<Activation, number>();
+  /** When the first turn of each that has ended one here ended. */
+  readonly #keptSince = new WeakMap<Activation, number>();
   readonly #under = new Set<Activation>();
   readonly #rests = new Map<string, Deferred<Rest>>();
   /** Agents that something is about to be given to, by how much. */
@@ -99,7 +103,11 @@ export class Parking {
     const isRoot = activation.identity.parentAgentId === null;
     const isRoomy = this.#rests.size <= 0.75 * this.#places;
     if (!this.#isOn || !isRoot || !isRoomy || !this.#rests.has(keyText(activation.key))) return;
-    this.#keptUntil.set(activation, this.#clock.elapsed() + KEPT_MS);
+    const now = this.#clock.elapsed();
+    const since = this.#keptSince.get(activation) ?? now;
+    this.#keptSince.set(activation, since);
+    if (now - since >= LONGEST_KEPT_MS) return;
+    this.#keptUntil.set(activation, now + KEPT_MS);
     this.#clock.setDelay(KEPT_MS, () => this.look(activation));
   }
 
@@ -140,9 +148,11 @@ export class Parking {
         return;
       }
       if (activation.isLost || (await this.#agents.intake(activation)) > 0) continue;
-      // What lies there nobody can take now: a turn that a pause holds. The end of the pause is posted.
-      if (isSettled(activation) && activation.effects.length === 0)
-        return await this.#agents.departures.leave(activation);
+      if (!isSettled(activation) || activation.effects.length > 0) return;
+      // What lies there nobody can take now: a turn that a pause holds. The end of the pause is posted, perhaps just now.
+      if (await this.#agents.release(activation, "parked")) return;
+      if (activation.isLost || (await this.#agents.intake(activation)) > 0) continue;
+      return await this.#agents.departures.leave(activation);
     }
   }
 

@@ -1,7 +1,7 @@
 import { createDeferred, type Deferred } from "../base/index.ts";
 import { StoreRolledBackError } from "../errors/index.ts";
 import { agentOfTurn, numberOfTurn, rootOf } from "../state/index.ts";
-import { type ForeignWrites, isTreeChanged, type Stores } from "../stores/index.ts";
+import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
 import { lookAtTurn } from "./turn-results.ts";
 import type { TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
@@ -110,7 +110,9 @@ export class TurnWatch {
     const { tenant } = this.#options;
     this.#lookForGone();
     for (const turnId of new Set([...this.#ends.keys(), ...this.#rests.keys()])) {
-      if (!isTreeChanged(writes, { tenant, agentId: agentOfTurn(turnId) })) continue;
+      const key = { tenant, agentId: agentOfTurn(turnId) };
+      const mayHaveMoved = this.#rests.has(turnId) ? isTreeChanged(writes, key) : isRecordChanged(writes, key);
+      if (!mayHaveMoved) continue;
       const look = this.#lookForEnd(turnId).then(() =>
         this.#rests.has(turnId) ? this.#lookForRest(turnId) : undefined,
       );

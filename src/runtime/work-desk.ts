@@ -114,11 +114,14 @@ export class WorkDesk {
 
   /** Gives how many were cut off. */
   async #handOn(cut: AbortSignal): Promise<number> {
-    const { live } = this.#place;
+    const { live, stores } = this.#place;
     const left = live.all().map(async (activation) => {
       const { key, openTurnId } = activation;
       const wasCut = await live.departures.leaveAtSafePoint(activation, cut);
-      if (openTurnId !== null && live.isOthers(key)) await live.wake(key);
+      await live.departures.undecided(activation);
+      // Whoever has posted to it lately has left it to this process.
+      const hasMore = openTurnId !== null || (await stores.inbox(key)).length > 0;
+      if (hasMore && live.isOthers(key)) await live.wake(key);
       return wasCut;
     });
     const outcomes = await Promise.allSettled(left);

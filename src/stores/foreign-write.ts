@@ -6,6 +6,8 @@ export interface ForeignWrite {
   readonly rootAgentId: string;
   /** Whose inboxes got something; null: perhaps anybody's. */
   readonly posted: readonly string[] | null;
+  /** Whose records were changed: every turn's end changes its agent's. null: perhaps anybody's. */
+  readonly records: readonly string[] | null;
   /** When the first of the timers that were set is due, by whichever clock it is meant; null: none was. */
   readonly timerAt: number | null;
 }
@@ -20,9 +22,18 @@ export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentK
 }
 
 /** Whether something may have come for an agent. */
-export function isPostedTo(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
+export function isPostedTo(writes: ForeignWrites, key: AgentKey): boolean {
+  return isNamed(writes, key, "posted");
+}
+
+/** Whether an agent's record may have been changed. */
+export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
+  return isNamed(writes, key, "records");
+}
+
+function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
   if (writes === "any") return true;
   const root = rootOf(agentId);
-  const isTold = ({ posted }: ForeignWrite): boolean => posted === null || posted.includes(agentId);
-  return writes.some((write) => write.tenant === tenant && write.rootAgentId === root && isTold(write));
+  const isAmong = ({ [as]: named }: ForeignWrite): boolean => named === null || named.includes(agentId);
+  return writes.some((write) => write.tenant === tenant && write.rootAgentId === root && isAmong(write));
 }

@@ -7,7 +7,7 @@ export { isBySteadyTime, isDue, isOfWork, type Moment } from "./moment.ts";
 export * from "./outcomes.ts";
 export * from "./ports.ts";
 export * from "./queries.ts";
-export { currentProcess } from "./process-identity.ts";
+export { currentProcess, isRunning } from "./process-identity.ts";
 export { JOB_LOOK_MS, jobTimerId } from "./queued-calls.ts";
 export type { SetBack } from "./set-back.ts";
 export * from "./stored-tree.ts";

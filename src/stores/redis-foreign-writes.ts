@@ -1,9 +1,14 @@
 import type { ForeignWrite, ForeignWrites } from "./foreign-write.ts";
-import type { RedisKeys } from "./redis-keys.ts";
+import { agentOfRecord, type RedisKeys } from "./redis-keys.ts";
 import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
-type Notice = readonly [tag: string, timerAt: number | null, posted: readonly string[] | null];
+type Notice = readonly [
+  tag: string,
+  timerAt: number | null,
+  posted: readonly string[] | null,
+  records: readonly string[] | null,
+];
 
 /** Listeners are called at most once in so many milliseconds, however much is written. */
 const QUIET_MS = 5;
@@ -11,14 +16,14 @@ const QUIET_MS = 5;
 const REST_PARTS = 20;
 /** The longest that they wait. */
 const LONGEST_QUIET_MS = 50;
-/** More of them are not named in a message: whoever hears it looks at all that it has of the tree. */
-const MOST_POSTED = 16;
+/** More agents are not named in a message: whoever hears it looks at all that it has of the tree. */
+const MOST_NAMED = 16;
 
 /**
- * What others are told of a transaction, behind who it is of: the tree, the time of its first timer and whose inboxes got
- * something. Empty where nobody needs to know.
+ * What others are told of a transaction, behind who it is of: the tree, the time of its first timer, whose inboxes got
+ * something and whose records were changed. Empty where nobody needs to know.
  */
-export function noticeOf({ tree, operations, written }: TreeSession): string {
+export function noticeOf({ tree, operations, written, whole }: TreeSession): string {
   // Signs of life are for whoever asks for them.
   if (!tree.tag.includes("/")) return "";
   if (written.size === 0 && operations.every(([name]) => name === "highest")) return "";
@@ -30,8 +35,13 @@ export function noticeOf({ tree, operations, written }: TreeSession): string {
     if (name === "place" && key === tree.due) timerAt = Math.min(Number(value), timerAt ?? Number(value));
   }
   const prefix = tree.ofAgent("inbox", "");
-  const posted = inboxes.size > MOST_POSTED ? null : [...inboxes].map((key) => key.slice(prefix.length));
-  return JSON.stringify([tree.tag, timerAt, posted]);
+  const posted = [...inboxes].map((key) => key.slice(prefix.length));
+  const records = [...written.keys()].flatMap((field) => agentOfRecord(field) ?? []);
+  return JSON.stringify([tree.tag, timerAt, named(posted), whole ? null : named(records)]);
+}
+
+function named(agentIds: readonly string[]): readonly string[] | null {
+  return agentIds.length > MOST_NAMED ? null : agentIds;
 }
 
 /** What is called at once, before listeners are. */
@@ -98,9 +108,9 @@ export class RedisForeignWrites {
 
   #writeOf(message: string): ForeignWrite | "any" {
     try {
-      const [tag, timerAt, posted] = JSON.parse(message.slice(message.indexOf(" "))) as Notice;
+      const [tag, timerAt, posted, records] = JSON.parse(message.slice(message.indexOf(" "))) as Notice;
       this.#hears.onTree(tag);
-      return { ...this.#keys.namesIn(tag), timerAt, posted };
+      return { ...this.#keys.namesIn(tag), timerAt, posted, records };
     } catch {
       return "any";
     }

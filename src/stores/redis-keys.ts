@@ -171,11 +171,12 @@ export class RedisKeys {
   }
 }
 
+const recordPrefix = "a:";
 const headPrefix = "h:";
 
 /** Names of rows in a tree's hash. The first letter tells the kind. */
 export const fields = {
-  record: (agentId: string): string => `a:${wellFormed(agentId, "agent id")}`,
+  record: (agentId: string): string => `${recordPrefix}${wellFormed(agentId, "agent id")}`,
   head: (agentId: string): string => `${headPrefix}${wellFormed(agentId, "agent id")}`,
   account: (accountId: string): string => `$:${wellFormed(accountId, "account id")}`,
   request: (agentId: string, requestId: string): string => `r:${requestMember({ agentId, requestId })}`,
@@ -196,6 +197,11 @@ export const fields = {
 /** Whether a row is the head of an agent. */
 export function isHead(field: string): boolean {
   return field.startsWith(headPrefix);
+}
+
+/** Whose record a row is; undefined for any other. */
+export function agentOfRecord(field: string): string | undefined {
+  return field.startsWith(recordPrefix) ? field.slice(recordPrefix.length) : undefined;
 }
 
 /** An id of something that belongs to an agent, as one text. The length tells where the first ends. */

@@ -2,6 +2,8 @@ import { script } from "./redis-script.ts";
 
 /** How long hints over trees count as just written, in milliseconds. */
 export const HINTS_LAST_MS = 60_000;
+/** Rows that are read or written in one command: a script's stack is not endless. */
+const ROWS_AT_ONCE = 1_000;
 /** How long the answer to a transaction is kept, for the case that it is asked again, in milliseconds. */
 const RECEIPT_MS = 600_000;
 
@@ -38,8 +40,16 @@ if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${HINTS_LAST_MS} then r
 local last = redis.call('HGET', meta, 'v') or '0'
 if tonumber(last) < tonumber(ARGV[7]) then return {'changed', 'older', '2', '', last} end
 
+local names, stored = {}, {}
+for at = 9, 8 + 4 * tonumber(ARGV[8]), 4 do
+  if ARGV[at] == 'row' then names[#names + 1] = ARGV[at + 2] end
+end
+for from = 1, #names, ${ROWS_AT_ONCE} do
+  local page = {unpack(names, from, math.min(from + ${ROWS_AT_ONCE - 1}, #names))}
+  for place, value in ipairs(redis.call('HMGET', rows, unpack(page))) do stored[page[place]] = value or '' end
+end
 local found = {
-  row = function(_, name) return redis.call('HGET', rows, name) or '' end,
+  row = function(_, name) return stored[name] end,
   ['in'] = function(key, name) return tostring(redis.call('HEXISTS', key, name)) end,
   size = function(key) return tostring(redis.call('HLEN', key)) end,
   first = function(key) return redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2] or '' end,
@@ -63,12 +73,17 @@ local cursor = tonumber(before)
 if at > #ARGV then return {'done', last, before} end
 local version = string.format('%.0f', math.max(tonumber(last) + 1, micros))
 redis.call('HSET', meta, 'v', version)
-for _, key in ipairs(redis.call('SMEMBERS', KEYS[6])) do redis.call('PERSIST', key) end
-redis.call('DEL', KEYS[6])
+local expiring = redis.call('SMEMBERS', KEYS[6])
+for _, key in ipairs(expiring) do redis.call('PERSIST', key) end
+if #expiring > 0 then redis.call('DEL', KEYS[6]) end
 
 local function whole(number) return string.format('%.0f', number) end
+local written = {}
 local operations = {
-  row = function(a) redis.call('HSET', rows, a[1], version .. '|' .. a[2]) end,
+  row = function(a)
+    written[#written + 1] = a[1]
+    written[#written + 1] = version .. '|' .. a[2]
+  end,
   gone = function(a) redis.call('HDEL', rows, a[1]) end,
   push = function(a) redis.call('RPUSH', KEYS[tonumber(a[1])], a[2]) end,
   pull = function(a) redis.call('LREM', KEYS[tonumber(a[1])], 0, a[2]) end,
@@ -100,6 +115,9 @@ while at <= #ARGV do
   local count = tonumber(ARGV[at + 1])
   operations[ARGV[at]]({unpack(ARGV, at + 2, at + 1 + count)})
   at = at + 2 + count
+end
+for from = 1, #written, ${2 * ROWS_AT_ONCE} do
+  redis.call('HSET', rows, unpack(written, from, math.min(from + ${2 * ROWS_AT_ONCE - 1}, #written)))
 end
 if cursor > tonumber(before) then redis.call('HSET', meta, 'c', whole(cursor)) end
 redis.call('SET', KEYS[5], ARGV[1] .. ' ' .. version .. ' ' .. before, 'PX', ${RECEIPT_MS})

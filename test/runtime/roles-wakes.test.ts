@@ -11,9 +11,11 @@ import {
   type Queues,
   type Runtime,
   type RuntimeOptions,
+  type Stores,
   subagent,
   textOf,
 } from "../../src/index.ts";
+import { currentProcess } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { z } from "zod";
@@ -29,14 +31,27 @@ afterEach(async () => {
 function deployment() {
   const folder = mkdtempSync(join(tmpdir(), "troupe-roles-"));
   open.push({ close: async () => rmSync(folder, { recursive: true, force: true }) });
-  const queues: Queues = { ...localQueues(), kind: "shared" };
+  const local = localQueues();
+  /** Who was asked to be woken. */
+  const wakes: string[] = [];
+  const wake: Queues["wake"] = async (key, trace) => {
+    wakes.push(key.agentId);
+    await local.wake(key, trace);
+  };
+  const queues: Queues = { ...local, wake, kind: "shared" };
+  const path = join(folder, "t.db");
   const join_ = async (options: Partial<RuntimeOptions> & { agents: readonly AgentDefinition[] }): Promise<Runtime> => {
     const mine: Queues = options.role === "client" ? { ...queues, close: async () => undefined } : queues;
-    const runtime = await createRuntime({ stores: sqliteStores(join(folder, "t.db")), queues: mine, ...options });
+    const runtime = await createRuntime({ stores: sqliteStores(path), queues: mine, ...options });
     open.push({ close: () => runtime.shutdown() });
     return runtime;
   };
-  return { queues, join: join_ };
+  const stores = (): Stores => {
+    const opened = sqliteStores(path);
+    open.push(opened);
+    return opened;
+  };
+  return { queues, wakes, stores, join: join_ };
 }
 
 /** A worker, a client, and an agent of the definition, which the client has started. */
@@ -102,9 +117,79 @@ describe("a client and a worker", () => {
     expect((await agent.executeTurn("and on").result).text).toBe("hello");
     await untilLive(worker, kept);
     expect((await worker.metrics()).wakes).toBe(kept === 1 ? wakes : wakes + 1);
-    clock.advance(100);
+    clock.advance(250);
     await untilLive(worker, 0);
     await agent.shutdown();
+  });
+
+  it("an agent that is kept is not woken for its next turn, and leaves after ten seconds of turns", async () => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join, wakes } = deployment();
+    const clock = createFakeClock();
+    const worker = await join({ agents, role: "worker", work: { agents: 4 }, clock });
+    const client = await join({ agents, role: "client", clock });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    for (let passed = 0; passed < 10_000; passed += 240) {
+      expect((await worker.metrics()).liveAgents).toBe(1);
+      clock.advance(240);
+      await agent.executeTurn("and on").result;
+    }
+    expect(wakes).toEqual(["a"]);
+    clock.advance(240);
+    await untilLive(worker, 0);
+    await agent.executeTurn("still").result;
+    expect(wakes).toEqual(["a", "a"]);
+  });
+
+  it.each([
+    ["another machine has", { pid: process.pid, bootId: "another" }, false],
+    ["a process that lives has", { pid: process.pid }, false],
+    ["a process that is dead had", { pid: 2 ** 22 + 1 }, true],
+  ])("one that %s is woken only where nobody else will see to it", async (_who, holder, isWoken) => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join, wakes, stores } = deployment();
+    const client = await join({ agents, role: "client" });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    const theirs = stores();
+    await theirs.registerProcess({ ...currentProcess("theirs"), ...holder }, Date.now());
+    const key = { tenant: "default", agentId: "a" };
+    expect(await theirs.acquire(key, "theirs", 60_000, Date.now())).toMatchObject({ type: "acquired" });
+    const turn = agent.executeTurn("go");
+    await turn.id;
+    await client.agent("one", { agentId: "b" }).then((other) => other.start());
+    await loopTurns(50);
+    expect(wakes).toEqual(isWoken ? ["a"] : []);
+  });
+
+  it("what was posted to an idle agent that its worker is about to give away is left to another", async () => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+    const { join, wakes, stores } = deployment();
+    const gate = createGate<null>();
+    const theirs = stores();
+    const held: Stores = {
+      ...theirs,
+      release: async (...given) => {
+        await gate.pass();
+        return await theirs.release(...given);
+      },
+    };
+    const clock = createFakeClock();
+    const worker = await join({ agents, role: "worker", work: { agents: 4 }, clock, stores: held });
+    const client = await join({ agents, role: "client", clock });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    const left = worker.drain();
+    await gate.reached();
+    await agent.executeTurn("and on").id;
+    await loopTurns(50);
+    expect(wakes).toEqual(["a"]);
+    gate.open(null);
+    await left;
+    expect(wakes).toEqual(["a", "a"]);
   });
 
   it("a turn that waits for a person holds nothing, and goes on when it is answered", async () => {

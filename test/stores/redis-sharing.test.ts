@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ForeignWrites } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
-import { elsewhere, keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { elsewhere, keyOf, openAgent, ready } from "../contracts/stores-fixtures.ts";
 import { sharingContract } from "../contracts/stores-sharing.contract.ts";
 import { openChild } from "../contracts/tree-fixtures.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
@@ -20,7 +20,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     return { mine: storesOn(server, { prefix }), theirs: storesOn(server, { prefix }) };
   });
 
-  test("a write of another process names its tree, whose inboxes got something, and the first timer it set", async () => {
+  test("a write of another process names its tree, whose inboxes got something, whose records changed, and its first timer", async () => {
     const prefix = ownPrefix();
     const [mine, theirs] = [storesOn(server, { prefix }), storesOn(server, { prefix })];
     const heard: ForeignWrites[] = [];
@@ -38,6 +38,7 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     const root = await openAgent(theirs, { turnBudget: { deadline: NOW + 7000 } });
     const kid = await openChild(root, "kid");
     await kid.commit({ entries: [note("nobody's inbox")] });
+    await kid.commit({ entries: [note("a record")], owned: { ...ready, lastActivity: NOW + 1 } });
     await theirs.pause(keyOf(), "ann", NOW);
     // Signs of life are no news.
     await theirs.heartbeat(elsewhere.processId, NOW);
@@ -53,6 +54,10 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     // The warning comes first, at 80 % of the time.
     expect(writes().flatMap(({ timerAt }) => timerAt ?? [])).toEqual([NOW + 5600]);
     expect(writes().at(-1)?.posted?.toSorted()).toEqual([ROOT, kid.key.agentId].toSorted());
+    const records = writes().map((write) => write.records);
+    expect(records).toContainEqual([]);
+    expect(records).toContainEqual([kid.key.agentId]);
+    expect(records.at(-1)).toEqual([ROOT]);
     await mine.close();
     await theirs.close();
   });
