@@ -1,27 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../base/index.ts";
-import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
-import { Answers, Missing, NotTogether } from "./redis-answers.ts";
+import { StoreUnavailableError } from "../errors/index.ts";
+import { Answers, type Missing } from "./redis-answers.ts";
 import { TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection } from "./redis-connection.ts";
 import { noticeOf } from "./redis-foreign-writes.ts";
 import type { RedisHints, ToldHints } from "./redis-hints.ts";
+import { settle, type WaitingWork, workOff } from "./redis-group.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
 import { textsOf } from "./redis-replies.ts";
+import { seenRow } from "./redis-rows.ts";
 import { applyScript, unlockScript } from "./redis-scripts.ts";
 import { TreeSession } from "./redis-session.ts";
 import { type Applied, appliedOf, encoded, keep, learn } from "./redis-transaction.ts";
-
-/** A piece of work that waits for its tree. */
-export interface WaitingWork {
-  /** Runs it over a session; what it throws is its own failure, unless it is one of the session's signals. */
-  readonly run: (session: TreeSession) => unknown;
-  /** Its result, with what the script gave. */
-  readonly resolve: (result: unknown, cursorBefore: number) => void;
-  readonly reject: (error: unknown) => void;
-}
 
 export interface LineContext {
   readonly connection: RedisConnection;
@@ -31,12 +24,6 @@ export interface LineContext {
   readonly channel: string;
   /** Called after the tree was changed from here. */
   readonly onChanged: (session: TreeSession) => void;
-}
-
-interface Outcome {
-  readonly work: WaitingWork;
-  readonly result?: unknown;
-  readonly error?: unknown;
 }
 
 /** Pieces of work that share one script, so that it stays short. */
@@ -108,12 +95,16 @@ export class TreeLine {
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
+    let isFresh = !this.isDoubtful;
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
         const { outcomes, missing } = workOff(group, session);
         if (missing.length > 0) await this.#load(missing, answers);
-        else {
+        else if (!isFresh && session.hints.some(({ kind }) => kind !== "look")) {
+          isFresh = true;
+          await this.#look(session);
+        } else {
           const applied = await this.#apply(session);
           if (applied.type === "done") {
             for (const outcome of outcomes) settle(outcome, applied.cursor);
@@ -130,6 +121,19 @@ export class TreeLine {
       if (lockedUntil > 0)
         connection.script(unlockScript, [this.tree.lock], [this.#context.owner]).catch(() => undefined);
     }
+  }
+
+  /** As the script would find its rows: what a list is told is a write of its own, and in vain where others were faster. */
+  async #look(session: TreeSession): Promise<void> {
+    const checks = [...session.checks.values()].filter(({ kind }) => kind === "row");
+    if (checks.length === 0) return;
+    const names = checks.map(({ name }) => name);
+    const stored = await this.#context.connection.run((client) => client.hmget(this.tree.rows, ...names));
+    const facts = checks.flatMap(({ expected, ...fact }, place) => {
+      const value = stored[place] ?? "";
+      return seenRow(value).version === expected ? [] : [{ ...fact, value }];
+    });
+    learn(session, this.cache, facts);
   }
 
   async #apply(session: TreeSession): Promise<Applied> {
@@ -216,32 +220,4 @@ export class TreeLine {
       details: { code: failures === 0 ? "ETIMEDOUT" : "CONTENDED" },
     });
   }
-}
-
-/** Runs the works one after the other, as far as they can be told together. */
-function workOff(
-  group: readonly WaitingWork[],
-  session: TreeSession,
-): { readonly outcomes: readonly Outcome[]; readonly missing: readonly Missing[] } {
-  const outcomes: Outcome[] = [];
-  const missing: Missing[] = [];
-  for (const work of group) {
-    if (!session.isOpen) break;
-    try {
-      outcomes.push({ work, result: session.run(() => work.run(session)) });
-    } catch (error) {
-      if (error instanceof Missing) missing.push(error);
-      else if (error instanceof NotTogether) {
-        if (outcomes.length + missing.length === 0)
-          throw new InvariantError(`a piece of work does not go with itself: ${error.why}`);
-        break;
-      } else outcomes.push({ work, error });
-    }
-  }
-  return { outcomes, missing };
-}
-
-function settle({ work, result, error }: Outcome, cursorBefore: number): void {
-  if (error === undefined) work.resolve(result, cursorBefore);
-  else work.reject(error);
 }

@@ -69,6 +69,25 @@ describe.skipIf(!redisProgram)("what reaches Redis", () => {
     await theirs.close();
   });
 
+  test("of a lease that is taken after another process has written is one look, one list told and one transaction", async () => {
+    const prefix = ownPrefix();
+    const [mine, theirs] = [storesOn(redis.server, { prefix }), storesOn(redis.server, { prefix })];
+    const heard = Promise.withResolvers<void>();
+    const owner = await openAgent(mine);
+    await owner.commit();
+    await mine.release(keyOf(), owner.epoch, { as: "leaving" });
+    const end = mine.onForeignWrite((writes) => (writes === "any" ? undefined : heard.resolve()));
+    const command = { input: "go", actorId: null, limits: null, ifBusy: "queue" } as const;
+    await theirs.openTurn(keyOf(), command, NOW);
+    await heard.promise;
+    const taken = await workOf(redis.client, async () => {
+      expect(await mine.acquire(keyOf(), "here", 60_000, NOW)).toMatchObject({ type: "acquired" });
+    });
+    end();
+    expect(taken.commands).toEqual(["hmget", "evalsha", "evalsha"]);
+    await theirs.close();
+  });
+
   test("is a command for a step's worth of many agents of one tree that come together", async () => {
     const stores = storesOn(redis.server);
     const root = await openAgent(stores);
