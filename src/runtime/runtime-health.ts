@@ -38,6 +38,8 @@ export interface RuntimeMetrics {
   readonly wakes: number;
   /** Agents that were found with nobody attending to them. */
   readonly unattended: number;
+  /** How often a tree was found here of which the stores have lost writes that they had acknowledged. */
+  readonly rolledBack: number;
   /** Jobs whose worker was found dead by this process. */
   readonly deaths: number;
   /** Dead letters that are kept in the queues below. */
@@ -55,7 +57,9 @@ export interface WatchedRuntime {
   readonly queues: Pick<Queues, "health" | "counts">;
   readonly isOpen: boolean;
   readonly live: { all(): readonly unknown[]; readonly parking: { readonly parkedCount: number } };
-  readonly work: { readonly counted: Pick<RuntimeMetrics, "turnsEnded" | "toolJobs" | "wakes" | "unattended"> };
+  readonly work: {
+    readonly counted: Pick<RuntimeMetrics, "turnsEnded" | "toolJobs" | "wakes" | "unattended" | "rolledBack">;
+  };
 }
 
 /** Never throws: what fails is a problem. */

@@ -26,12 +26,14 @@ export class WorkDesk {
   #toolJobs = 0;
   #wakes = 0;
   #turnsEnded = 0;
+  #rolledBack = 0;
 
   constructor(place: WorkPlace) {
     const { part, clock, stores, tenant, processId, leaseMs } = place;
     this.#place = place;
     this.#part = part;
     this.#clock = clock;
+    stores.onSetBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
     if (!part.looksAfterOthers) return;
     this.#reconciler = new Reconciler({
       stores,
@@ -59,7 +61,8 @@ export class WorkDesk {
 
   get counted() {
     const { count: unattended = 0 } = this.#reconciler ?? {};
-    return { turnsEnded: this.#turnsEnded, toolJobs: this.#toolJobs, wakes: this.#wakes, unattended };
+    const ended = { turnsEnded: this.#turnsEnded, toolJobs: this.#toolJobs, wakes: this.#wakes };
+    return { ...ended, unattended, rolledBack: this.#rolledBack };
   }
 
   noteTurnEnded(): void {

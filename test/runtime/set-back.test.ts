@@ -84,6 +84,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     for (const error of lost) expect(await error).toMatchObject({ code: "store_rolled_back", retryable: true });
     expect(late && (await lastOf(late).catch((error: unknown) => error))).toMatchObject({ code: "store_rolled_back" });
     expect(await runtime.requests()).toEqual([]);
+    expect((await runtime.metrics()).rolledBack).toBe(1);
     expect(warned).toHaveBeenCalledWith(expect.stringMatching(/lost writes .* asker-1 \(/), expect.anything());
     const again = agent.executeTurn("pay");
     const [request] = await again.settled.then((one) => ("requests" in one ? one.requests : []));
