@@ -50,7 +50,7 @@ export class Parking {
   readonly #places: number;
   /** Until when those that have ended a turn here are kept. */
   readonly #keptUntil = new WeakMap<Activation, number>();
-  /** When the first turn of each that has ended one here ended. */
+  /** When each of them ended its first turn here. */
   readonly #keptSince = new WeakMap<Activation, number>();
   readonly #under = new Set<Activation>();
   readonly #rests = new Map<string, Deferred<Rest>>();
