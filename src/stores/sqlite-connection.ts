@@ -136,8 +136,11 @@ export class SqliteConnection {
   }
 
   #endReading(): void {
-    // After some failures SQLite has ended the transaction by itself.
-    if (this.database.isTransaction) this.#statements.commit.run();
+    try {
+      this.#statements.commit.run();
+    } catch {
+      // After some failures SQLite has ended the transaction by itself.
+    }
   }
 
   #rollback(): void {
