@@ -17,6 +17,7 @@ import { f4 } from "./faults/f4.ts";
 import { f20 } from "./faults/f20.ts";
 import { f21 } from "./faults/f21.ts";
 import { f22 } from "./faults/f22.ts";
+import { f23 } from "./faults/f23.ts";
 import { f27 } from "./faults/f27.ts";
 import { f30 } from "./faults/f30.ts";
 import { f31 } from "./faults/f31.ts";
@@ -55,6 +56,7 @@ export const scenarios: readonly ChaosScenario[] = [
   f20,
   f21,
   f22,
+  f23,
   f27,
   f30,
   f31,

@@ -63,6 +63,12 @@ export function chaosTeam(ledgerOrigin: string, baseURL: string): AgentDefinitio
   });
 }
 
+/** Makes as many calls at once as its task says. */
+export function chaosFan(ledgerOrigin: string, baseURL: string): AgentDefinition {
+  const { look, charge, send, book } = ledgerTools(ledgerOrigin);
+  return defineAgent({ ...memberOf(baseURL)("fan"), tools: [look, charge, send, book] });
+}
+
 function ledgerTools(origin: string) {
   const ledger = ledgerAt(origin);
   const act = async (name: string, effect: EffectClass, run: RunContext): Promise<string> => {

@@ -13,13 +13,15 @@ import { firstTurn } from "./first-turn.ts";
 import { armStall, stallSchema } from "./stall.ts";
 import { storesAt } from "./stores-at.ts";
 import { witnessed } from "./witness.ts";
-import { chaosTeam } from "./worker-agents.ts";
+import { chaosFan, chaosTeam } from "./worker-agents.ts";
 
 const ordersSchema = z.object({
   /** As `storesAt` takes it. */
   store: z.string(),
   ledger: z.string(),
   model: z.string(),
+  /** The definition of its agents. Default: `lead`. */
+  agent: z.string().optional(),
   agentIds: z.array(z.string()),
   /** Whether unfinished work is taken up by `runtime.recover()` or by starting each agent. */
   recovers: z.boolean(),
@@ -53,7 +55,7 @@ function tell(line: WorkerLine): void {
 
 async function bringToEnd(runtime: Runtime, agentId: string): Promise<TurnResult> {
   for (;;) {
-    const agent = await runtime.agent("lead", { agentId });
+    const agent = await runtime.agent(orders.agent ?? "lead", { agentId });
     const { openTurnId, turnCount } = agent.state;
     if (openTurnId === null && turnCount > 0) return await firstTurn(agent).result;
     try {
@@ -96,7 +98,7 @@ const begun = performance.now();
 const plain = storesAt(orders.store);
 const stores = orders.witness === undefined ? plain : witnessed(plain, orders.witness);
 const { leaseMs, ledger, model } = orders;
-const runtime = await createRuntime({ agents: [chaosTeam(ledger, model)], stores, leaseMs });
+const runtime = await createRuntime({ agents: [chaosTeam(ledger, model), chaosFan(ledger, model)], stores, leaseMs });
 const taken = orders.recovers ? await runtime.recover() : [];
 tell({ type: "up", recovers: taken.length > 0, milliseconds: performance.now() - begun });
 await Promise.all(

@@ -21,6 +21,10 @@ export interface Stage {
 
 export interface RoundPlan {
   readonly name: string;
+  /** The definition of its agents. Default: `lead`. */
+  readonly agent?: string | undefined;
+  /** Default: one, of the round's name. */
+  readonly agentIds?: readonly string[] | undefined;
   /** The first process dies at the first, the next at the second; each has to strike for the one after it. */
   readonly faults: readonly Fault[];
   /** How many deaths the round is about: with fewer it has shown nothing. */
@@ -34,6 +38,8 @@ export interface RoundResult {
   /** Turns of all agents, and how many of them completed. */
   readonly turns: number;
   readonly completed: number;
+  /** For each turn that a death met in its calls, how many calls its answer had, and how many of them had no result. */
+  readonly cutOff: readonly { readonly calls: number; readonly open: number }[];
   /** Calls whose end nobody knows, settled in full. */
   readonly unconfirmed: number;
   /** Milliseconds from the last process' first statement until its agents were taken up, and until its turns had ended. */
@@ -45,8 +51,10 @@ export interface RoundResult {
 /** Kills processes at the faults, one after the other, lets a last one come to the end, and audits what is there. */
 export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResult> {
   const store = stage.ground.placeOf(plan.name);
-  const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agentIds: [plan.name] };
+  const { agent, agentIds = [plan.name] } = plan;
+  const orders = { store, ledger: stage.ledger.address, model: stage.model.address, agent, agentIds: [...agentIds] };
   const violations: string[] = [];
+  const cutOff: { readonly calls: number; readonly open: number }[] = [];
   let deaths = 0;
   let end: WorkerEnd | undefined;
   for (const fault of [...plan.faults, undefined]) {
@@ -56,6 +64,7 @@ export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResu
     violations.push(...auditSurvivor(stage, before, after));
     if (!end.struck) break;
     deaths += 1;
+    cutOff.push(...after.flatMap(({ agents }) => agents.flatMap((one) => roundOf(one) ?? [])));
   }
   const stuck = end ? stuckOf(end) : "no process ran";
   if (stuck !== undefined) violations.push(stuck);
@@ -68,11 +77,21 @@ export async function runRound(stage: Stage, plan: RoundPlan): Promise<RoundResu
     deaths,
     turns: Math.max(1, ends.length),
     completed: ends.filter(({ outcome }) => outcome === "completed").length,
+    cutOff,
     unconfirmed: unconfirmedIn(trees),
     takenUpMs: deaths > 0 && up?.type === "up" ? up.milliseconds : undefined,
     recoveredMs: deaths > 0 ? end?.milliseconds : undefined,
     violations: labelled,
   };
+}
+
+/** The calls of an agent's last answer, where some have no result yet. */
+function roundOf({ entries }: AgentEvidence): { readonly calls: number; readonly open: number } | undefined {
+  const settled = new Set(entries.flatMap((entry) => (entry.type === "tool.settled" ? [entry.callId] : [])));
+  const last = entries.findLast((entry) => entry.type === "model.responded");
+  const calls = last?.type === "model.responded" ? last.calls : [];
+  const open = calls.filter(({ callId }) => !settled.has(callId)).length;
+  return open > 0 ? { calls: calls.length, open } : undefined;
 }
 
 function unconfirmedIn(trees: readonly TreeEvidence[]): number {

@@ -28,10 +28,21 @@ export const plans: Readonly<Record<string, readonly Round[]>> = {
   stops: [["stop"]],
 };
 
-/** `crowd:N` asks for N talkers at once. */
-function planOf(model: string): readonly Round[] | undefined {
+/** What `fan` calls, one after the other. */
+const fanned: Round = ["charge", "send", "look", "book"];
+const WIDEST = 8;
+
+/** `crowd:N` asks for N talkers at once, `fan` for as many calls as its task ends with, then for the rest of nine. */
+function planOf({ model, task }: Pick<ModelCallLine, "model" | "task">): readonly Round[] | undefined {
   const [, count] = /^crowd:(\d+)$/.exec(model) ?? [];
-  return count === undefined ? plans[model] : [Array.from({ length: Number(count) }, () => "talker")];
+  if (count !== undefined) return [Array.from({ length: Number(count) }, () => "talker")];
+  const [, width] = (model === "fan" && /-wide-([1-8])$/.exec(task)) || [];
+  if (width === undefined) return plans[model];
+  return [Number(width), WIDEST + 1 - Number(width)].map(fanOf);
+}
+
+function fanOf(width: number): Round {
+  return Array.from({ length: width }, (_, at) => fanned[at % fanned.length] ?? "look");
 }
 
 const subagents: ReadonlySet<string> = new Set(["helper", "scribe", "hand", "talker"]);
@@ -116,7 +127,7 @@ function textIn(content: unknown): string {
 /** The same answer for the same conversation: a model without whims. */
 export function answerTo({ model, task, step, told }: ModelCallLine): ServerReply {
   if (step === 0) return { text: `noted ${task}` };
-  const plan = planOf(model);
+  const plan = planOf({ model, task });
   if (!plan) return { status: 404, errorBody: { error: { message: `there is no model "${model}"` } } };
   const round = plan[step - 1];
   if (!round) return { text: `DONE ${task}: ${told.map(({ text }) => text).join("; ")}` };

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { runF23 } from "../../chaos/faults/f23.ts";
 import { runFaults } from "../../chaos/faults/f2.ts";
 import { failureOf } from "../../chaos/scenario.ts";
 
@@ -14,5 +15,16 @@ it("F2, a short form: processes killed after an effect, a result and a commit ar
   expect(report.firstViolations).toEqual([]);
   expect(failureOf(report)).toBeUndefined();
   expect(report["deaths"]).toBeGreaterThanOrEqual(3);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it("F23, a short form: turns that are cut off in 1 to 8 parallel calls leave each call one result", {
+  timeout: 180_000,
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-f23-"));
+  const report = await runF23({ seed: 1, short: true, rounds: 8, folder, progress: () => undefined });
+  expect(report.firstViolations).toEqual([]);
+  expect(failureOf(report)).toBeUndefined();
+  expect(report["cutOff"]).toBeGreaterThanOrEqual(8);
   rmSync(folder, { recursive: true, force: true });
 });
