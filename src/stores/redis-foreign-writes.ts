@@ -1,14 +1,12 @@
+import { z } from "zod";
 import type { ForeignWrite, ForeignWrites } from "./foreign-write.ts";
 import { agentOfRecord, type RedisKeys } from "./redis-keys.ts";
 import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
-type Notice = readonly [
-  tag: string,
-  timerAt: number | null,
-  posted: readonly string[] | null,
-  records: readonly string[] | null,
-];
+/** Whatever cannot be read of it counts as not known: another version may have written it, or anybody who may publish. */
+const names = z.array(z.string()).nullable().catch(null);
+const noticeSchema = z.tuple([z.string(), z.number().nullable().catch(null), names, names]);
 
 /** Listeners are called at most once in so many milliseconds, however much is written. */
 const QUIET_MS = 5;
@@ -108,7 +106,7 @@ export class RedisForeignWrites {
 
   #writeOf(message: string): ForeignWrite | "any" {
     try {
-      const [tag, timerAt, posted, records] = JSON.parse(message.slice(message.indexOf(" "))) as Notice;
+      const [tag, timerAt, posted, records] = noticeSchema.parse(JSON.parse(message.slice(message.indexOf(" "))));
       this.#hears.onTree(tag);
       return { ...this.#keys.namesIn(tag), timerAt, posted, records };
     } catch {

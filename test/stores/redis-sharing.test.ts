@@ -61,4 +61,30 @@ describe.skipIf(!redisProgram)("Redis, shared", () => {
     await mine.close();
     await theirs.close();
   });
+
+  test.each([
+    ["no JSON", "any"],
+    ["[3]", "any"],
+    ["{}", "any"],
+    [`["${TENANT}/${ROOT}",null,["desk"]]`, { posted: ["desk"], records: null, timerAt: null }],
+    [`["${TENANT}/${ROOT}","soon",7,{}]`, { posted: null, records: null, timerAt: null }],
+  ])("a notice that another version wrote, or nobody of ours, is one of anything: %s", async (text, what) => {
+    const prefix = ownPrefix();
+    const stores = storesOn(server, { prefix });
+    const client = server.client();
+    const heard: ForeignWrites[] = [];
+    const again = Promise.withResolvers<void>();
+    const isHeard = Promise.withResolvers<void>();
+    stores.onForeignWrite((writes) => {
+      heard.push(writes);
+      isHeard.resolve();
+      if (heard.length > 1) again.resolve();
+    });
+    await isHeard.promise;
+    await client.publish(`${prefix}writes`, `somebody ${text}`);
+    await again.promise;
+    expect(heard.at(-1)).toEqual(what === "any" ? "any" : [{ tenant: TENANT, rootAgentId: ROOT, ...(what as object) }]);
+    client.disconnect();
+    await stores.close();
+  });
 });
