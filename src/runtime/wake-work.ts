@@ -34,7 +34,7 @@ export interface WakePlace {
  * Invariants
  * 1. Another living process that has the agent hears of the post itself; what came is in the inbox, whoever looks.
  * 2. One that nobody here can run is left to another worker: the job is tried again.
- * 3. A worker that leaves hands the agent on as it stands between two steps.
+ * 3. A worker that leaves hands the agent on as it stands between two steps; one that has nothing to do is not woken for it.
  */
 export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, run: JobRun): Promise<JobOutcome> {
   if (tenant !== place.tenant) {
@@ -47,7 +47,7 @@ export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, ru
     if (!activation) return "done";
     if (place.live.staysHere(key)) return "done";
     const rest = await untilRest(place, activation, run);
-    if (rest === "left") return "again";
+    if (rest === "left") return (await hasMore(place.stores, key).catch(() => true)) ? "again" : "done";
     if (rest === "waits") return "done";
     const holder = await place.stores.holder(key);
     if (holder?.process.processId !== place.processId) return "done";
@@ -56,6 +56,12 @@ export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, ru
       throw new LeaseLostError(`agent "${agentId}" could not be carried on: it was given up ${losses + 1} times`);
     }
   }
+}
+
+/** Whether an agent that was given back has an open turn, or something lies in its inbox. */
+export async function hasMore(stores: Pick<Stores, "readAgent" | "inbox">, key: AgentKey): Promise<boolean> {
+  const record = await stores.readAgent(key);
+  return record !== undefined && (record.openTurnId !== null || (await stores.inbox(key)).length > 0);
 }
 
 /** The agent as it lives here from now on; undefined where another process has it, or nobody can have it. */

@@ -5,7 +5,7 @@ import type { DrainReport } from "./drain-options.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { Part } from "./roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
-import { onDeadWake, runWake } from "./wake-work.ts";
+import { hasMore, onDeadWake, runWake } from "./wake-work.ts";
 
 /** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
@@ -119,12 +119,11 @@ export class WorkDesk {
   async #handOn(cut: AbortSignal): Promise<number> {
     const { live, stores } = this.#place;
     const left = live.all().map(async (activation) => {
-      const { key, openTurnId } = activation;
+      const { key } = activation;
       const wasCut = await live.departures.leaveAtSafePoint(activation, cut);
       await live.departures.undecided(activation);
       // Whoever has posted to it lately has left it to this process.
-      const hasMore = openTurnId !== null || (await stores.inbox(key)).length > 0;
-      if (hasMore && live.isOthers(key)) await live.wake(key);
+      if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
       return wasCut;
     });
     const outcomes = await Promise.allSettled(left);

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { defineAgent, defineTool, type Runtime, subagent, type Turn } from "../../src/index.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
+import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { Deployment } from "../support/deployment.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
@@ -72,6 +72,20 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     await deployment.open({ agents, role: "worker" });
     expect(await turn.result).toMatchObject({ status: "completed", text: "done", steps: 3 });
     expect(asked).toEqual([0, 1, 2]);
+  });
+
+  it("one that keeps an agent for its next turn leaves no job behind when it is drained", async () => {
+    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "done") })];
+    const clock = createFakeClock();
+    const worker = await deployment.open({ agents, role: "worker", clock });
+    const client = await deployment.open({ agents, role: "client", clock });
+    const agent = await client.agent("one", { agentId: "a" });
+    await agent.start();
+    await agent.executeTurn("go").result;
+    expect(await liveIn(worker)).toBe(1);
+    expect(await worker.drain()).toEqual({ left: 0 });
+    const { queues } = await client.metrics();
+    expect(queues).toMatchObject([{ queue: "wake", waiting: 0, active: 0, delayed: 0 }]);
   });
 
   it("a model call that does not end in time is cut off and repeated by another", async () => {
