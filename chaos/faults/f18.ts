@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Entry } from "../../src/index.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
-import { restViolations } from "../checks/rest-checks.ts";
+import { restViolations, withoutLateAborts } from "../checks/rest-checks.ts";
 import { type TreeEvidence, treeIn } from "../evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
@@ -109,18 +109,6 @@ async function atRest({ runtime }: TreeStage, root: string): Promise<TreeEvidenc
     if (restViolations(withoutLateAborts(tree)).length === 0 || Date.now() > end) return tree;
     await delay(50);
   }
-}
-
-/**
- * A parent that ends tells its children to end too. To one that has ended meanwhile, and whom its first owner has shut down
- * here, that is no news: it stays in the inbox until the agent is started again, and does nothing then.
- */
-function withoutLateAborts(tree: TreeEvidence): TreeEvidence {
-  const agents = tree.agents.map((agent) => {
-    const isOver = agent.record.openTurnId === null && agent.record.parentAgentId !== null;
-    return isOver ? { ...agent, inbox: agent.inbox.filter(({ kind }) => kind !== "abort") } : agent;
-  });
-  return { ...tree, agents };
 }
 
 const starts: ReadonlySet<Entry["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
