@@ -1,3 +1,4 @@
+import { describeValue, nearestName } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type LimitFlag, type LimitName, type Limits, limitFlags } from "./limits.ts";
 
@@ -42,7 +43,7 @@ const budgetFields: readonly string[] = [...wholeNumbers, "maxSeconds", "maxCost
 export function limitsOf(budget: Budget = {}, now?: number): Limits {
   if (typeof budget !== "object" || budget === null || Array.isArray(budget)) {
     throw new InvalidInputError(
-      `budget is ${shown(budget)}; it takes limits, for instance { maxSteps: 10, maxCost: 0.5 }`,
+      `budget is ${describeValue(budget)}; it takes limits, for instance { maxSteps: 10, maxCost: 0.5 }`,
     );
   }
   for (const field of Object.keys(budget)) if (!budgetFields.includes(field)) throw unknownField(field);
@@ -126,13 +127,8 @@ function unknownField(field: string): InvalidInputError {
 
 /** The field that somebody who wrote this most likely meant. */
 function nearest(field: string): string | undefined {
-  const plain = plainName(field);
-  const close = budgetFields.find((name) => plainName(name) === plain);
-  if (close !== undefined) return close;
-  const [best] = budgetFields
-    .map((name) => ({ name, distance: editDistance(plainName(name), plain) }))
-    .toSorted((one, other) => one.distance - other.distance);
-  return best && best.distance <= 2 ? best.name : undefined;
+  const meant = nearestName(plainName(field), budgetFields.map(plainName));
+  return budgetFields.find((name) => plainName(name) === meant);
 }
 
 /** Without case, `_` and a `max` in front: `tokens`, `max_tokens` and `maxTokens` are one. */
@@ -140,28 +136,8 @@ function plainName(field: string): string {
   return field.replace(/[_-]/g, "").toLowerCase().replace(/^max/, "");
 }
 
-function editDistance(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= one.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= other.length; j += 1) {
-      const swap = (row[j - 1] ?? 0) + (one[i - 1] === other[j - 1] ? 0 : 1);
-      next.push(Math.min(swap, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
-}
-
 function refused(name: string, value: unknown, right: string): InvalidInputError {
-  return new InvalidInputError(`budget.${name} is ${shown(value)}; it takes ${right}`, { details: { field: name } });
-}
-
-function shown(value: unknown): string {
-  if (typeof value === "string") return `the text "${value}"`;
-  if (typeof value === "bigint") return `the bigint ${value}n`;
-  if (Object.is(value, -0)) return "-0";
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? "an invalid Date" : value.toISOString();
-  if (Array.isArray(value)) return "a list";
-  return typeof value === "object" && value !== null ? "an object" : String(value);
+  return new InvalidInputError(`budget.${name} is ${describeValue(value)}; it takes ${right}`, {
+    details: { field: name },
+  });
 }

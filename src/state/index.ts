@@ -1,4 +1,5 @@
 export * from "./json.ts";
+export * from "./take.ts";
 export * from "./message.ts";
 export * from "./model-call.ts";
 export { type LastCall } from "./model-entries.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import type { Json } from "../base/index.ts";
 
-/** Any JSON value. What is journalled is JSON and nothing else (row S10). */
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type { Json } from "../base/index.ts";
 
 export const jsonSchema: z.ZodType<Json> = z.json() as z.ZodType<Json>;
 export const jsonObjectSchema = z.record(z.string(), jsonSchema);

@@ -1,6 +1,6 @@
+import { copyOfJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { RunContext } from "./run-context.ts";
-import { copyOfJson } from "./to-json.ts";
 import type { Tool } from "./tool.ts";
 
 /** As an author declares it: always, never, or by a function of the checked arguments. */

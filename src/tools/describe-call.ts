@@ -1,6 +1,6 @@
+import { copyOfJson } from "../base/index.ts";
 import type { Json } from "../state/index.ts";
 import { headOf } from "./output.ts";
-import { copyOfJson } from "./to-json.ts";
 
 const maxDescribedCharacters = 500;
 

@@ -1,4 +1,4 @@
-export type Path = readonly (string | number)[];
+import { type Path, renderPath } from "../base/index.ts";
 
 /** One thing that is wrong with a value, for a person or a model to read. */
 export interface Issue {
@@ -10,19 +10,6 @@ export interface Issue {
 
 const maxIssues = 20;
 const maxLineLength = 300;
-
-/** `items[0].name`; the root is `(root)`. */
-export function renderPath(path: Path): string {
-  if (path.length === 0) return "(root)";
-  const text = path
-    .map((part, index) => {
-      if (typeof part === "number") return `[${part}]`;
-      if (!/^[\w$-]{1,64}$/.test(part)) return `[${JSON.stringify(part.slice(0, 64))}]`;
-      return index === 0 ? part : `.${part}`;
-    })
-    .join("");
-  return text.length > maxLineLength ? `${text.slice(0, maxLineLength)}…` : text;
-}
 
 /** One line per issue: `path: message (expected …)`; past 20 issues the rest is counted. */
 export function renderIssues(issues: readonly Issue[]): string {

@@ -1,5 +1,5 @@
 import type { ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
-import { parseJson } from "../base/index.ts";
+import { parseJson, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { renderIssues } from "./issues.ts";
@@ -7,7 +7,6 @@ import { createCompiler, issuesOf, type SchemaCompiler } from "./schema-compiler
 import type { Parameters, ParsedArguments } from "./parsed-arguments.ts";
 import { countVisits } from "./schema-steps.ts";
 import { type StepLimit, TooManySteps } from "./step-limit.ts";
-import { toJson } from "./to-json.ts";
 
 const maxSchemaBytes = 256_000;
 const definitionSteps = 100_000_000;

@@ -1,3 +1,4 @@
+import { nearestNames } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject, ModelTool } from "../state/index.ts";
 
@@ -41,8 +42,8 @@ export function createToolRegistry<Member extends RegisteredTool>(tools: readonl
     unknownToolMessage(name) {
       const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
       if (members.length === 0) return `There is no tool "${shown}": this agent has no tools. Answer without one.`;
-      const closest = closestNames(shown, [...byName.keys()]);
-      return `There is no tool "${shown}". The closest names are: ${closest.join(", ")}. Use one of the tools you were given.`;
+      const closest = nearestNames(shown, [...byName.keys()]).slice(0, 3);
+      return `There is no tool "${shown}". The closest names are: ${closest.map((one) => one.name).join(", ")}. Use one of the tools you were given.`;
     },
   };
 }
@@ -61,26 +62,4 @@ function sameName(name: string, one: string, other: string): InvalidInputError {
     `A tool is named "${name}", which is the name of a tool that the runtime gives this agent for its ${matter}. Give yours another name.`,
     { details },
   );
-}
-
-function closestNames(name: string, known: readonly string[]): readonly string[] {
-  return known
-    .map((candidate) => ({ candidate, distance: editDistance(name.toLowerCase(), candidate.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance)
-    .slice(0, 3)
-    .map(({ candidate }) => candidate);
-}
-
-/** Levenshtein distance; both are at most 65 characters long. */
-function editDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= from.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= to.length; j += 1) {
-      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[to.length] ?? 0;
 }

@@ -1,10 +1,9 @@
-import { abortable } from "../base/index.ts";
+import { abortable, copyOfJson } from "../base/index.ts";
 import { ToolNotStartedError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import type { Refuse } from "./definition-checks.ts";
 import type { RunContext } from "./run-context.ts";
 import { nothingToRedact, redactorOf } from "./secret-redaction.ts";
-import { copyOfJson } from "./to-json.ts";
 import type { ResolvedArguments } from "./tool.ts";
 
 /** Gives a secret's value for one run, for instance from `run.auth` or a vault. Asked again for every attempt. */

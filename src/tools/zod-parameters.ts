@@ -1,9 +1,9 @@
 import { z } from "zod";
+import { toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import { type Issue, renderIssues } from "./issues.ts";
 import type { Parameters, ParsedArguments } from "./parsed-arguments.ts";
-import { toJson } from "./to-json.ts";
 
 /** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot say what it says. */
 export function zodParameters(schema: z.ZodType): Parameters {

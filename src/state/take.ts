@@ -1,0 +1,42 @@
+import type { z } from "zod";
+import { type DeepReadonly, deepFreeze, type JsonBounds, renderPath, toJson } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+
+/** A foreign value as our own, or what is wrong with it and where, as one sentence. */
+export type Taken<T> =
+  | { readonly ok: true; readonly value: DeepReadonly<T> }
+  | { readonly ok: false; readonly problem: string };
+
+/**
+ * Brings a value that somebody else made (a caller, a hook, a tool, a model adapter) to its schema, before it is journalled: what
+ * comes out is a frozen copy of plain JSON, bounded in depth and size, that nobody else holds. Never throws, whatever the value.
+ */
+export function taken<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  bounds: JsonBounds = {},
+): Taken<z.output<Schema>> {
+  const copied = toJson(value, bounds);
+  if (!copied.ok) return { ok: false, problem: `${renderPath(copied.issue.path)}: ${copied.issue.message}` };
+  const parsed = schema.safeParse(copied.json);
+  if (parsed.success) return { ok: true, value: deepFreeze(parsed.data) };
+  const [issue] = parsed.error.issues;
+  const path = (issue?.path ?? []).map((part) => (typeof part === "number" ? part : String(part)));
+  return { ok: false, problem: `${renderPath(path)}: ${issue?.message ?? "does not fit its schema"}` };
+}
+
+/**
+ * The same for what a caller gave.
+ * @param what Names the value for the message: "executeTurn({ trace })".
+ * @throws InvalidInputError
+ */
+export function take<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  what: string,
+  bounds: JsonBounds = {},
+): DeepReadonly<z.output<Schema>> {
+  const result = taken(schema, value, bounds);
+  if (result.ok) return result.value;
+  throw new InvalidInputError(`${what} cannot be taken: ${result.problem}`);
+}
