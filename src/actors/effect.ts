@@ -1,5 +1,5 @@
 import { type ActorSystem, fromCallback } from "xstate";
-import { createRedactor, type Redactor } from "../base/index.ts";
+import { createRedactor, isRefusedChange, type Redactor } from "../base/index.ts";
 import { LeaseLostError, TroupeError, TurnInterruptedError } from "../errors/index.ts";
 import type { Entry, StoredError } from "../state/index.ts";
 import type { Host } from "./host.ts";
@@ -92,6 +92,15 @@ function bounded(message: string): string {
   return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
 }
 
+/** JavaScript says which property is read-only, and not what would be right. */
+function withAdvice(error: Error): string {
+  if (!isRefusedChange(error)) return error.message;
+  return (
+    `${error.message}. What the runtime hands to your code is read-only: change a copy, for instance ` +
+    "{ ...message, content: … }; in a hook change the conversation with draft.add(…), draft.edit(id, …) or draft.remove(id)"
+  );
+}
+
 /** An error as it is journalled: code and words, no stack, no cause. */
 export function storedErrorOf(error: unknown): StoredError {
   if (error instanceof TroupeError) {
@@ -99,6 +108,6 @@ export function storedErrorOf(error: unknown): StoredError {
     const code = error.details["kind"] === "context_length" ? "context_length" : error.code;
     return { code, message: shown(error.message), retryable: error.retryable };
   }
-  if (error instanceof Error) return { code: error.name, message: shown(error.message), retryable: false };
+  if (error instanceof Error) return { code: error.name, message: shown(withAdvice(error)), retryable: false };
   return { code: "thrown", message: shown(String(error)), retryable: false };
 }

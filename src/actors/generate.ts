@@ -7,7 +7,7 @@ import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfi
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { onLive } from "./on-live.ts";
-import { promptHashOf } from "./prompt.ts";
+import { lent, promptHashOf } from "./prompt.ts";
 import { refusedCall } from "./stop-signal.ts";
 
 interface SideCall {
@@ -58,7 +58,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   faultPoint("generate.intent");
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
-    const response = await model.generate(boundedRequest(request, asked, reservation), { signal });
+    const response = await model.generate(lent(boundedRequest(request, asked, reservation)), { signal });
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, ask.price);
     const costMicros = costOf(response.usage, ask.price);

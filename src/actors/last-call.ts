@@ -13,6 +13,14 @@ import {
 export const LAST_CALL_NOTE =
   "This is the last model call that the budget of this turn allows, and tools are no longer available. Answer now, with what you have; say plainly what is missing.";
 
+const note: Message = Object.freeze({
+  id: "last-call",
+  role: "user",
+  createdAt: 0,
+  content: LAST_CALL_NOTE,
+  origin: "runtime",
+});
+
 /** Tokens of the note, generously, and what no tokenizer exceeds; with what frames a message. */
 const NOTE_TOKENS = 48;
 const NOTE_BOUND = Buffer.byteLength(LAST_CALL_NOTE) + 16;
@@ -30,7 +38,6 @@ export function withNote(ask: ReservationAsk): ReservationAsk {
 
 /** The same request for a call after which none is allowed: without tools, and the model is told so. */
 export function asLastCall({ tools: _tools, toolChoice: _choice, ...request }: ModelRequest): ModelRequest {
-  const note: Message = { id: "last-call", role: "user", createdAt: 0, content: LAST_CALL_NOTE, origin: "runtime" };
   return { ...request, messages: [...request.messages, note] };
 }
 

@@ -4,6 +4,7 @@ import { ModelError } from "../errors/index.ts";
 import { type LanguageModel, promptByteBound } from "../model/index.ts";
 import type { ModelRequest } from "../state/index.ts";
 import type { Host } from "./host.ts";
+import { lent } from "./prompt.ts";
 import type { MeasuredPrompt } from "./prompt-memory.ts";
 import { appendWarnings } from "./warnings.ts";
 
@@ -63,12 +64,12 @@ function isNegligible(tokens: number, { maxTokens, maxCostMicros }: Binding, pri
 }
 
 function boundOf(model: LanguageModel, request: ModelRequest): number {
-  const bound = model.boundPromptTokens?.(request);
+  const bound = model.boundPromptTokens?.(lent(request));
   return bound !== undefined && isCount(bound) ? Math.ceil(bound) : promptByteBound(request);
 }
 
 async function countOf(host: Host, request: ModelRequest, signal: AbortSignal): Promise<number> {
-  const counting = host.definition.model.countPromptTokens(request);
+  const counting = host.definition.model.countPromptTokens(lent(request));
   const counted = typeof counting === "number" ? counting : await inTime(host, counting, signal);
   if (isCount(counted)) return Math.ceil(counted);
   throw failure(`the model's adapter counted ${String(counted)}`);

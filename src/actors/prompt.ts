@@ -1,4 +1,4 @@
-import { shortHash } from "../base/index.ts";
+import { deepFreeze, shortHash } from "../base/index.ts";
 import { assembleMessages, type CompileInput, isOfTurn, openTurnStart } from "../context/index.ts";
 import {
   type EntryOf,
@@ -54,9 +54,17 @@ export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCa
     turnId,
     turnStart: host.turnStart(),
     contextWindowSize,
-    loadedCallIds,
+    loadedCallIds: deepFreeze(loadedCallIds),
     earlier: host.archive(),
   };
+}
+
+/**
+ * The request as a model adapter is given it: with a list of its own, for it may be anybody's code and add to the list. The
+ * messages in it are frozen.
+ */
+export function lent(request: ModelRequest): ModelRequest {
+  return { ...request, messages: [...request.messages] };
 }
 
 const digests = new WeakMap<Message, string>();

@@ -10,7 +10,7 @@ import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { asLastCall, finalAnswerOf, withNote } from "./last-call.ts";
 import { abandonRequest, dropAttempt, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
-import { assembleRequest, promptHashOf } from "./prompt.ts";
+import { assembleRequest, lent, promptHashOf } from "./prompt.ts";
 import { stopSignalOf } from "./stop-signal.ts";
 import { until } from "./until.ts";
 
@@ -152,7 +152,7 @@ async function attempt(
         if (!worldSignal.aborted) shown?.add(delta);
       };
       try {
-        return await definition.model.generate(bounded, { signal: worldSignal, onDelta: shown && onDelta });
+        return await definition.model.generate(lent(bounded), { signal: worldSignal, onDelta: shown && onDelta });
       } finally {
         shown?.end();
       }

@@ -27,5 +27,5 @@ export function autoCompactOf(agent: string, options: boolean | AutoCompactOptio
   if (keep !== undefined && (!Number.isSafeInteger(keep) || keep < 1)) {
     throw new InvalidInputError(`agent "${agent}": autoCompact.keep is ${keep}; use a whole number of at least 1`);
   }
-  return { strategy, atPercent, ...(keep === undefined ? {} : { keep }) };
+  return Object.freeze({ strategy, atPercent, ...(keep === undefined ? {} : { keep }) });
 }

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { shortHash, stableStringify } from "../base/index.ts";
+import { deepFreeze, shortHash, stableStringify } from "../base/index.ts";
 import { limitsOf } from "../budget/index.ts";
 import { fullHistory } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
@@ -48,6 +48,8 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
   const instructions = instructionsOf(name, options.instructions);
   const output = options.output ? outputSchemaOf(name, options.output) : null;
   const answers = output ? ({ type: "json_schema", name: "output", schema: output.jsonSchema } as const) : undefined;
+  const responseFormat = answers ?? structuredClone(options.responseFormat);
+  deepFreeze([grantedTools, limits, responseFormat]);
   return Object.freeze({
     name,
     model,
@@ -58,7 +60,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     limits,
     maxOutputTokens: atLeastOne(name, "maxOutputTokens", options.maxOutputTokens),
     temperature: options.temperature,
-    responseFormat: answers ?? options.responseFormat,
+    responseFormat,
     maxModelAttempts: atLeastOne(name, "maxModelAttempts", options.maxModelAttempts) ?? 3,
     maxConsecutiveToolFailures: atLeastOne(name, "maxConsecutiveToolFailures", options.maxConsecutiveToolFailures) ?? 3,
     price: options.price === undefined ? null : checkedPrice(`agent "${name}": price`, options.price),
@@ -66,7 +68,10 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     history,
     autoCompact: autoCompactOf(name, options.autoCompact),
     output,
-    ref: { name, hash: shortHash(stableStringify(describe(options, { model, tools, history, output }))) },
+    ref: Object.freeze({
+      name,
+      hash: shortHash(stableStringify(describe(options, { model, tools, history, output }))),
+    }),
   });
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { deepFreeze } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type Json, type JsonObject, jsonSchema } from "../state/index.ts";
 
@@ -26,7 +27,7 @@ export function outputSchemaOf(agent: string, schema: z.ZodType): OutputSchema {
   } catch (error) {
     throw new InvalidInputError(`agent "${agent}": output has no JSON Schema: ${String(error)}`, { cause: error });
   }
-  return { jsonSchema: shape, parse: (text) => parse(schema, text) };
+  return deepFreeze({ jsonSchema: shape, parse: (text: string) => parse(schema, text) });
 }
 
 async function parse(schema: z.ZodType, text: string): Promise<ParsedOutput> {

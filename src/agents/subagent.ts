@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { deepFreeze } from "../base/index.ts";
 import { type Budget, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Background, Json } from "../state/index.ts";
@@ -68,8 +69,8 @@ export function subagent<Schema extends z.ZodObject = z.ZodObject>(
     effect: "once",
     jsonSchema: shape.jsonSchema,
     definition,
-    limits: limitsOf(options.budget),
-    policy,
+    limits: deepFreeze(limitsOf(options.budget)),
+    policy: deepFreeze(structuredClone(policy)),
     background,
     parse: (text: string) => shape.parse(text),
     inputOf: render ?? defaultInput,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { type Amounts, amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
 import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
 import { type ModelUse, modelUseSchema } from "./model-use.ts";
@@ -38,7 +39,7 @@ export const accountSchema = z.object({
   /** Of those who wait for others' reservations, here or below; only at the top of a tree, once somebody has waited. */
   line: lineStateSchema.optional(),
 });
-export type Account = z.infer<typeof accountSchema>;
+export type Account = DeepReadonly<z.infer<typeof accountSchema>>;
 
 export interface NewAccount {
   readonly id: string;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 
 const count = z.number().int().nonnegative();
 
@@ -15,7 +16,7 @@ export const amountsSchema = z.object({
   costMicros: count,
   activeMs: count,
 });
-export type Amounts = z.infer<typeof amountsSchema>;
+export type Amounts = DeepReadonly<z.infer<typeof amountsSchema>>;
 
 export const noAmounts: Amounts = Object.freeze({
   steps: 0,
@@ -29,6 +30,6 @@ export const noAmounts: Amounts = Object.freeze({
 
 /** Tokens and money set aside for calls in flight. */
 export const reservedAmountsSchema = z.object({ tokens: count, costMicros: count });
-export type ReservedAmounts = z.infer<typeof reservedAmountsSchema>;
+export type ReservedAmounts = DeepReadonly<z.infer<typeof reservedAmountsSchema>>;
 
 export const nothingReserved: ReservedAmounts = Object.freeze({ tokens: 0, costMicros: 0 });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import type { Amounts } from "./amounts.ts";
 
 const count = z.number().int().nonnegative();
@@ -19,7 +20,7 @@ export const limitsSchema = z.object({
   /** Not a limit but how they end: the last call that surely fits is made without tools, for an answer. */
   finalAnswer: z.boolean().optional(),
 });
-export type Limits = z.infer<typeof limitsSchema>;
+export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
 
 /** What stands beside the limits and is none. */
 export const limitFlags = ["strict", "finalAnswer"] as const;
@@ -99,7 +100,7 @@ export const bindingSchema = z.object({
   maxCostMicros: count.optional(),
   strict: z.boolean(),
 });
-export type Binding = z.infer<typeof bindingSchema>;
+export type Binding = DeepReadonly<z.infer<typeof bindingSchema>>;
 
 export const nothingBinds: Binding = Object.freeze({ strict: false });
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 
 const count = z.number().int().nonnegative();
 
@@ -11,7 +12,7 @@ export const settledUsageSchema = z.object({
   /** True when the provider sent no usage and it was counted here. */
   estimated: z.boolean().optional(),
 });
-export type SettledUsage = z.infer<typeof settledUsageSchema>;
+export type SettledUsage = DeepReadonly<z.infer<typeof settledUsageSchema>>;
 
 /** What the calls of one model have used on an account and all below it. Tokens and micro-dollars. */
 export const modelUseSchema = z.object({
@@ -29,7 +30,7 @@ export const modelUseSchema = z.object({
   /** Calls whose price nobody knows: they add nothing to the cost. */
   unpricedCalls: count,
 });
-export type ModelUse = z.infer<typeof modelUseSchema>;
+export type ModelUse = DeepReadonly<z.infer<typeof modelUseSchema>>;
 
 export const noModelUse: ModelUse = Object.freeze({
   calls: 0,

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 
 /** The finest price, in dollars per million tokens: a finer one is nearly always a price per token, and would round to nothing. */
 const finestPrice = 0.0001;
@@ -23,7 +24,7 @@ const rates = {
 
 /** What a call costs whose prompt has more tokens than `aboveInputTokens`: these prices hold for all of it. */
 export const priceTierSchema = z.strictObject({ aboveInputTokens: z.number().int().nonnegative(), ...rates });
-export type PriceTier = z.infer<typeof priceTierSchema>;
+export type PriceTier = DeepReadonly<z.infer<typeof priceTierSchema>>;
 
 /** Dollars per million tokens, which is the same number as micro-dollars per token. */
 export const priceSchema = z.strictObject({
@@ -31,9 +32,9 @@ export const priceSchema = z.strictObject({
   /** Dollars for each call, whatever its tokens. Default 0. */
   perCall: z.number().nonnegative().max(highestPrice).optional(),
   /** Prices of longer prompts, in any order. Default: none. */
-  tiers: z.array(priceTierSchema).readonly().optional(),
+  tiers: z.array(priceTierSchema).optional(),
 });
-export type Price = z.infer<typeof priceSchema>;
+export type Price = DeepReadonly<z.infer<typeof priceSchema>>;
 
 /** Tokens of one call. Input includes what was cached or written to the cache, output includes reasoning. */
 export interface UsedTokens {

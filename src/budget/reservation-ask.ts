@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { priceSchema } from "./price.ts";
 
 /** What a model call asks for before it is made. */
@@ -23,4 +24,4 @@ export const reservationAskSchema = z.object({
   /** Whether the reservation should say that it is the last one. Absent: no. */
   finalAnswer: z.boolean().optional(),
 });
-export type ReservationAsk = z.infer<typeof reservationAskSchema>;
+export type ReservationAsk = DeepReadonly<z.infer<typeof reservationAskSchema>>;

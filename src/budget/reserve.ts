@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { type Account, activeMsAt } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
 import { costOfCall, hasRoomFor, leastOfCall, type Room, roomsOn, wholeOf } from "./call-room.ts";
@@ -23,7 +24,7 @@ export const reservationSchema = z.object({
   /** Whether nobody knows what the call costs. Absent: its price is known. */
   isUnpriced: z.boolean().optional(),
 });
-export type Reservation = z.infer<typeof reservationSchema>;
+export type Reservation = DeepReadonly<z.infer<typeof reservationSchema>>;
 
 export type ReserveOutcome =
   | {

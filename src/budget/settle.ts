@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import type { Account } from "./account.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
 import { addModelUse, type ModelUse, noModelUse, settledUsageSchema } from "./model-use.ts";
@@ -14,7 +15,7 @@ export const settlementSchema = z.object({
   /** True when nobody knows the real amount, so the whole reservation counts as used. */
   unconfirmed: z.boolean(),
 });
-export type Settlement = z.infer<typeof settlementSchema>;
+export type Settlement = DeepReadonly<z.infer<typeof settlementSchema>>;
 
 /** Settles on every account of the chain; what the provider reports counts, also when it is more than was reserved (F16). */
 export function settle(chain: readonly Account[], settlement: Settlement): Account[] {

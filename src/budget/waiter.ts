@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { reservedAmountsSchema } from "./amounts.ts";
 import { reservationAskSchema } from "./reservation-ask.ts";
 
@@ -19,7 +20,7 @@ export const waiterSchema = z.object({
   /** Since when, by the steady time, it has been told that there is room, and has not asked yet. */
   wokenAt: z.number().int().nullable(),
 });
-export type Waiter = z.infer<typeof waiterSchema>;
+export type Waiter = DeepReadonly<z.infer<typeof waiterSchema>>;
 
 /** What the account at the top of a tree keeps of the line: the waiters are rows of their own, so that it stays short. */
 export const lineStateSchema = z.object({
@@ -30,7 +31,7 @@ export const lineStateSchema = z.object({
   /** When, by the steady time, an alarm looks for those who were told of room and did not ask; null: none is set. */
   alarmAt: z.number().int().nullable(),
 });
-export type LineState = z.infer<typeof lineStateSchema>;
+export type LineState = DeepReadonly<z.infer<typeof lineStateSchema>>;
 
 /** So often later calls may take the room that one waits for; from then on they wait behind it. */
 export const MAX_PASSES = 8;

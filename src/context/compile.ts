@@ -44,6 +44,7 @@ function systemMessageOf(instructions: string): Message {
     const [oldest] = systemMessages.keys();
     if (oldest !== undefined && systemMessages.size >= systemMessagesKept) systemMessages.delete(oldest);
     message = { id: "instructions", role: "system", createdAt: 0, content: instructions, origin: "runtime" };
+    Object.freeze(message);
     systemMessages.set(instructions, message);
   }
   return message;
@@ -61,6 +62,6 @@ export function withPatches(history: readonly Message[], patches: readonly HookP
   return history.flatMap((message) => {
     if (removed.has(message.id)) return [];
     const content = edited.get(message.id);
-    return content === undefined ? [message] : [{ ...message, content }];
+    return content === undefined ? [message] : [Object.freeze({ ...message, content })];
   });
 }

@@ -1,3 +1,4 @@
+import { deepFreeze } from "../base/index.ts";
 import type { Message, ToolCallRequest, ToolMessage } from "../state/index.ts";
 import { type Round, roundsOf } from "./rounds.ts";
 
@@ -24,16 +25,19 @@ export function legalMessages(messages: readonly Message[]): readonly Message[] 
 }
 
 function appendRound(messages: Message[], { message, calls, results }: Round): void {
-  messages.push(calls === message.toolCalls ? message : { ...message, toolCalls: [...calls] });
+  const isWhole = calls === message.toolCalls;
+  messages.push(isWhole ? message : deepFreeze({ ...message, toolCalls: [...calls] }));
   for (const [place, call] of calls.entries()) {
     const result = results[place] ?? absentResult(call, message.createdAt);
     // A provider knows the call by its own id only.
-    messages.push(result.providerId === call.providerId ? result : { ...result, providerId: call.providerId });
+    messages.push(
+      result.providerId === call.providerId ? result : Object.freeze({ ...result, providerId: call.providerId }),
+    );
   }
 }
 
 function absentResult({ callId, providerId }: ToolCallRequest, createdAt: number): ToolMessage {
-  return {
+  return Object.freeze({
     id: `${callId}:absent`,
     role: "tool",
     callId,
@@ -42,7 +46,7 @@ function absentResult({ callId, providerId }: ToolCallRequest, createdAt: number
     content: ABSENT_RESULT,
     isError: true,
     origin: "runtime",
-  };
+  });
 }
 
 /** What is wrong with the order of the messages, in words; undefined when each call has its one result right behind it. */

@@ -88,7 +88,7 @@ function spoken(message: Message): Message | undefined {
   if (!said) {
     // Reasoning belongs to the calls: providers sign it for them.
     const { toolCalls: _calls, reasoning: _reasoning, ...rest } = message;
-    said = rest;
+    said = Object.freeze(rest);
     textOnly.set(message, said);
   }
   return said;

@@ -1,3 +1,4 @@
+import { deepFreeze } from "../base/index.ts";
 import type { HookName } from "../state/index.ts";
 import { DraftChanges } from "./changes.ts";
 import type { DraftOutcomes, HookDrafts } from "./drafts.ts";
@@ -14,7 +15,7 @@ export interface OpenDraft<Name extends HookName> {
   readonly outcome: () => DraftOutcomes[Name];
 }
 
-/** A draft for one run of one hook over what it gets to see. */
+/** A draft for one run of one hook over what it gets to see: frozen, to the last field. */
 export function createDraft<Name extends HookName>(hook: Name, view: HookViews[Name]): OpenDraft<Name> {
   return makers[hook](view);
 }
@@ -48,7 +49,8 @@ const makers: { readonly [Name in HookName]: (view: HookViews[Name]) => OpenDraf
       changeArguments: (args) => changes.changeArguments(args),
       deny: (reason) => changes.deny(reason),
     };
-    return { draft: Object.freeze(draft), outcome: () => changes.closeCall() };
+    deepFreeze(draft);
+    return { draft, outcome: () => changes.closeCall() };
   },
   afterEachTool: reviewing,
   onError: reviewing,
@@ -68,7 +70,8 @@ function reviewing(result: CallResult) {
 }
 
 function opened<Draft extends object>(draft: Draft, changes: DraftChanges) {
-  return { draft: Object.freeze(draft), outcome: () => changes.close() };
+  deepFreeze(draft);
+  return { draft, outcome: () => changes.close() };
 }
 
 function adding(changes: DraftChanges): Pick<HookDrafts["onComplete"], "add"> {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { type Entry, type Lifecycle, wakingReportSchema } from "../state/index.ts";
 
 /** What the agent machine keeps: ids and counters only. */
@@ -19,7 +20,7 @@ export const agentContextSchema = z.object({
     .object({ through: z.string(), summaryMessageId: z.string().nullable(), kept: z.array(z.string()) })
     .nullable(),
 });
-export type AgentContext = z.infer<typeof agentContextSchema>;
+export type AgentContext = DeepReadonly<z.infer<typeof agentContextSchema>>;
 
 export const newAgentContext: AgentContext = Object.freeze({
   turnCount: 0,

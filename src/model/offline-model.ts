@@ -100,7 +100,7 @@ type Calls = ModelResponse["toolCalls"];
 /** As many whole calls as the output bound allows. */
 function callsWithin(calls: Calls, most: number): { toolCalls: Calls; outputTokens: number } {
   let outputTokens = 0;
-  const toolCalls: Calls = [];
+  const toolCalls: Calls[number][] = [];
   for (const call of calls) {
     const tokens = countTokens(call.name) + countTokens(call.arguments);
     if (outputTokens + tokens > most) break;

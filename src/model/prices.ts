@@ -1,3 +1,4 @@
+import { deepFreeze } from "../base/index.ts";
 import { type Price, priceSchema } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { publicPrice } from "./public-prices.ts";
@@ -50,7 +51,7 @@ export const examplePrice = "{ inputPerMillion: 0.25, outputPerMillion: 2 }";
 /** The price itself. Throws `InvalidInputError` that names `field` when it is none. */
 export function checkedPrice(field: string, price: unknown): Price {
   const { success, data, error } = priceSchema.safeParse(price);
-  if (success) return data;
+  if (success) return deepFreeze(data);
   const [issue] = error.issues;
   const path = issue?.path.join(".") ?? "";
   throw new InvalidInputError(

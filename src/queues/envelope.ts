@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { issueOf, type Job, jobSchema, toolJobIdOf } from "./jobs.ts";
 import type { Signer } from "./signature.ts";
@@ -16,7 +17,7 @@ const envelopeSchema = z.strictObject({
 });
 
 /** A job as it lies in a queue that others can write to. */
-export type Envelope = z.infer<typeof envelopeSchema>;
+export type Envelope = DeepReadonly<z.infer<typeof envelopeSchema>>;
 
 /** `later`: it is for processes of a later version of this package. */
 export type Opened = { readonly job: Job } | { readonly refused: string } | { readonly later: string };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { InvalidInputError } from "../errors/index.ts";
-import type { TraceHeaders } from "../base/index.ts";
+import type { DeepReadonly, TraceHeaders } from "../base/index.ts";
 import { type AgentKey, traceHeadersSchema } from "../state/index.ts";
 
 /** Longer than any id that this package makes. */
@@ -21,7 +21,7 @@ export const wakeJobSchema = z.strictObject({
   ...agentSchema.shape,
   ...traceShape,
 });
-export type WakeJob = z.infer<typeof wakeJobSchema>;
+export type WakeJob = DeepReadonly<z.infer<typeof wakeJobSchema>>;
 
 /** A tool call is to be run. It carries ids only: who runs it reads from the stores what it is about. */
 export const toolJobSchema = z.strictObject({
@@ -43,10 +43,10 @@ export const toolJobSchema = z.strictObject({
     .optional(),
   ...traceShape,
 });
-export type ToolJob = z.infer<typeof toolJobSchema>;
+export type ToolJob = DeepReadonly<z.infer<typeof toolJobSchema>>;
 
 export const jobSchema = z.discriminatedUnion("kind", [wakeJobSchema, toolJobSchema]);
-export type Job = z.infer<typeof jobSchema>;
+export type Job = DeepReadonly<z.infer<typeof jobSchema>>;
 
 /** What a tool job is known by. */
 export type ToolJobKey = Pick<ToolJob, "tenant" | "agentId" | "callId" | "attempt">;

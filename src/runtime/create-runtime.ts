@@ -10,6 +10,7 @@ import { followTree } from "./follow.ts";
 import { refuseBackground } from "./refuse-background.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { drainMsOf } from "./drain-options.ts";
+import { harmless } from "./harmless.ts";
 import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
 import { partOf } from "./roles.ts";
 import { healthOf, metricsOf } from "./runtime-health.ts";
@@ -60,8 +61,9 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     get overview() {
       if (!overview) {
         const store = createOverview();
-        core.bus.listen((event) => store.trigger.noted({ event }));
-        core.bus.listenToAccounts((accounts) => store.trigger.accounted({ accounts }));
+        const what = "an observer of runtime.overview";
+        core.bus.listen(harmless(what, (event) => store.trigger.noted({ event })));
+        core.bus.listenToAccounts(harmless(what, (accounts) => store.trigger.accounted({ accounts })));
         overview = store;
       }
       return overview;
@@ -168,7 +170,7 @@ async function lookedAt(copies: ProjectionDesk | undefined, opened: Promise<Agen
 
 function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe(): void } {
   const next = typeof observer === "function" ? observer : observer.next;
-  const stop = core.bus.listen((event) => next?.call(observer, event));
+  const stop = core.bus.listen(harmless("an observer of runtime.subscribe()", (event) => next?.call(observer, event)));
   return { unsubscribe: stop };
 }
 

@@ -1,5 +1,5 @@
 import type { Viewers } from "../actors/index.ts";
-import type { Clock } from "../base/index.ts";
+import { type Clock, toJson } from "../base/index.ts";
 import type { EntryOf, EventSource } from "../state/index.ts";
 import type { LiveChannel, LiveFollowing } from "../stores/index.ts";
 import type { EventBus, LiveListener } from "./event-bus.ts";
@@ -50,7 +50,9 @@ export class LiveDesk {
         const { turnId, step, callId, name } = call;
         if (!this.#isWatched(source.rootAgentId)) return;
         const place = { ...this.#placeOf(source), turnId, step, attempt: Math.max(1, call.attempt) };
-        this.#tell({ kind: "progress", ...place, callId, name, update });
+        // The tool may go on with the object that it gave.
+        const copied = toJson(update);
+        this.#tell({ kind: "progress", ...place, callId, name, update: copied.ok ? copied.json : null });
       },
     };
   }

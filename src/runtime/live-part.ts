@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type DeepReadonly, deepFreeze } from "../base/index.ts";
 import { cursorText, jsonSchema, parseCursor, type TroupeEvent } from "../state/index.ts";
 
 const common = {
@@ -34,7 +35,7 @@ export const livePartSchema = z.discriminatedUnion("kind", [
     update: jsonSchema,
   }),
 ]);
-export type LivePart = z.infer<typeof livePartSchema>;
+export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;
 export type LivePartOf<Kind extends LivePart["kind"]> = Extract<LivePart, { kind: Kind }>;
 
 /** The row of the journal that has to be read before it. */
@@ -42,8 +43,12 @@ export function rowOf({ cursor }: LivePart): number {
   return parseCursor(cursor)?.row ?? 0;
 }
 
-/** The event as the world sees it; `after` is the last durable one before it where it is shown. */
+/** The event as the world sees it, frozen; `after` is the last durable one before it where it is shown. */
 export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
+  return deepFreeze(bodyOfPart(part, after));
+}
+
+function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
   const { agentId, agentName, parentAgentId, rootAgentId, sessionId, turnId, step, attempt, at } = part;
   const place = { agentId, agentName, parentAgentId, rootAgentId, sessionId, turnId, step, at, cursor: null };
   const base = { ...place, after, attempt };

@@ -4,6 +4,7 @@ import type { Committed } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { ChildResults } from "./child-results.ts";
 import type { Committer } from "./committer.ts";
+import { harmless } from "./harmless.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
 import { SlotBook } from "./slot-book.ts";
 import { lostToOthers, type Succession } from "./succession.ts";
@@ -37,7 +38,7 @@ export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Su
     notify: (agentIds) => here.notify(agentIds),
     committer,
     random,
-    inspect: options.onInspect,
+    inspect: options.onInspect && harmless("onInspect", options.onInspect),
     world,
     slots: (name, limit) => slots.of(name, limit),
     auth: (turnId) => auth.of(turnId),

@@ -1,3 +1,4 @@
+import { deepFreeze } from "../base/index.ts";
 import { type Account, addModelUse, type ModelUse, noModelUse, type UseByModel } from "../budget/index.ts";
 import { agentOfAccount, numberOfTurn } from "../state/index.ts";
 
@@ -29,14 +30,14 @@ export function accounted(budgets: BudgetOverviews, accounts: readonly Account[]
     // A turn under its agent's lifetime account is in that one's figures.
     const counts = holder !== agentId;
     const more = counts ? difference(models, known.accounts[id]?.models ?? {}) : {};
-    next[agentId] = {
+    next[agentId] = deepFreeze({
       own: counts ? sum(known.own, more, 1) : known.own,
       tree: counts ? sum(known.tree, more, 1) : known.tree,
       accounts: keptAccounts(known.accounts, account),
-    };
+    });
     if (!counts || holder === null) continue;
     const above = next[holder] ?? none;
-    next[holder] = { ...above, own: sum(above.own, more, -1) };
+    next[holder] = deepFreeze({ ...above, own: sum(above.own, more, -1) });
   }
   return next;
 }

@@ -1,4 +1,5 @@
 import { createStore } from "@xstate/store";
+import { deepFreeze } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
 import type { Lifecycle, RequestKind, TroupeEvent, Usage } from "../state/index.ts";
 import { accounted, type BudgetOverviews } from "./overview-budgets.ts";
@@ -65,7 +66,7 @@ const untouched = {
 /** An `@xstate/store` over public events: terminal, inspector and metrics read it. */
 export function createOverview() {
   return createStore({
-    context: { agents: {}, budgets: {} } as OverviewState,
+    context: shown({ agents: {}, budgets: {} }),
     on: {
       noted: (context, { event }: { event: TroupeEvent }): OverviewState => {
         const known = context.agents[event.agentId] ?? {
@@ -75,18 +76,22 @@ export function createOverview() {
           parentAgentId: event.parentAgentId,
           rootAgentId: event.rootAgentId,
         };
-        const next = noted(known, event);
+        const next = deepFreeze(noted(known, event));
         const child = backgroundChildOf(context, event);
-        return next === context.agents[event.agentId] && !child
-          ? context
-          : { ...context, agents: { ...context.agents, [event.agentId]: next, ...child } };
+        if (next === context.agents[event.agentId] && !child) return context;
+        return shown({ ...context, agents: { ...context.agents, [event.agentId]: next, ...child } });
       },
-      accounted: (context, { accounts }: { accounts: readonly Account[] }): OverviewState => ({
-        ...context,
-        budgets: accounted(context.budgets, accounts),
-      }),
+      accounted: (context, { accounts }: { accounts: readonly Account[] }): OverviewState =>
+        shown({ ...context, budgets: accounted(context.budgets, accounts) }),
     },
   });
+}
+
+/** All who look are given this very object. Agents and budgets are frozen by whoever made them. */
+function shown(state: OverviewState): OverviewState {
+  Object.freeze(state.agents);
+  Object.freeze(state.budgets);
+  return Object.freeze(state);
 }
 
 /** A child is known from its parent's word on, so that it is seen how it was started. */
@@ -100,7 +105,7 @@ function backgroundChildOf({ agents }: OverviewState, event: TroupeEvent): Overv
     parentAgentId: agentId,
     rootAgentId,
   };
-  return { [childId]: { ...known, isBackground: true } };
+  return { [childId]: deepFreeze({ ...known, isBackground: true }) };
 }
 
 export type Overview = ReturnType<typeof createOverview>;

@@ -90,7 +90,7 @@ export async function knownCall(
 }
 
 /** The input of the turn, and what its tools have given. */
-function messageIdsOf(entry: Entry): string[] {
+function messageIdsOf(entry: Entry): readonly string[] {
   if (entry.type === "turn.started") return entry.inputMessageIds;
   return entry.type === "tool.settled" ? [entry.messageId] : [];
 }

@@ -6,7 +6,6 @@ import {
   type AgentSettings,
   type AgentState,
   agentStateOf,
-  agentStateSchema,
   type Entry,
   foldTurn,
   type Message,
@@ -37,7 +36,7 @@ export async function readTrace(stores: Stores, key: AgentKey, turnId?: string):
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
 }
 
-/** The agent as rows S see it, from what is committed: a copy, so that nothing of the stores can be changed by it. */
+/** The agent as rows S see it, from what is committed. */
 export async function readAgentState(
   stores: Stores,
   key: AgentKey,
@@ -50,7 +49,7 @@ export async function readAgentState(
   const turn = turnOf(entries);
   const settings = definition ? settingsOf(definition, entries) : undefined;
   const waits = turn !== undefined && isResting(turn);
-  return agentStateSchema.parse(agentStateOf(record, turn?.execution ?? null, messages, settings, waits));
+  return agentStateOf(record, turn?.execution ?? null, messages, settings, waits);
 }
 
 /** One turn as its committed entries make it. */

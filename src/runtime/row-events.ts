@@ -21,7 +21,7 @@ export async function eventsOfRow(
   return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, (id) => texts.get(id) ?? ""));
 }
 
-function textIdsOf(entry: Entry): string[] {
+function textIdsOf(entry: Entry): readonly string[] {
   if (entry.type === "turn.started") return entry.inputMessageIds;
   return entry.type === "turn.ended" && entry.outputMessageId !== null ? [entry.outputMessageId] : [];
 }

@@ -2,6 +2,7 @@ import { createDeferred } from "../base/index.ts";
 import { StoreRolledBackError } from "../errors/index.ts";
 import { agentOfTurn, rootOf, type TroupeEvent } from "../state/index.ts";
 import type { EventBus } from "./event-bus.ts";
+import { harmless } from "./harmless.ts";
 import type { EventObserver, Turn, TurnRest, TurnResult } from "./turn-types.ts";
 
 /** What a turn's handle needs of its runtime. */
@@ -72,13 +73,14 @@ export class TurnHandle implements Turn {
 
   subscribe(observer: EventObserver): { unsubscribe(): void } {
     const controller = new AbortController();
-    const { next, error, complete } =
-      typeof observer === "function" ? { next: observer, error: undefined, complete: undefined } : observer;
+    const watcher = typeof observer === "function" ? { next: observer } : observer;
+    const what = "an observer of turn.subscribe()";
+    const next = harmless(what, (event: TroupeEvent) => watcher.next?.(event));
     const run = async (): Promise<void> => {
-      for await (const event of this.#events(controller.signal)) next?.(event);
-      if (!controller.signal.aborted) complete?.();
+      for await (const event of this.#events(controller.signal)) next(event);
+      if (!controller.signal.aborted) harmless(what, () => watcher.complete?.())();
     };
-    run().catch((failure: unknown) => error?.(failure));
+    run().catch(harmless(what, (failure: unknown) => watcher.error?.(failure)));
     return { unsubscribe: () => controller.abort() };
   }
 

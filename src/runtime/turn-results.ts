@@ -1,4 +1,5 @@
 import { outputOf } from "../actors/index.ts";
+import { deepFreeze } from "../base/index.ts";
 import { type Account, type Budget, type LimitName, turnAccountId } from "../budget/index.ts";
 import {
   type AgentRecord,
@@ -23,7 +24,7 @@ import type { LimitStop, TurnResult } from "./turn-types.ts";
 /** Entries that are read at first, to find those of a turn of which nothing is known: a turn of one call has fewer. */
 const FIRST_REACH = 16;
 
-/** The result of a turn from its last entry, its execution, and the text of its answer. */
+/** The result of a turn from its last entry, its execution, and the text of its answer; frozen, for all who wait are given it. */
 export function turnResultOf(
   entry: EntryOf<"turn.ended">,
   execution: ExecutionState | null,
@@ -32,7 +33,7 @@ export function turnResultOf(
 ): TurnResult {
   const output = entry.outcome === "completed" ? outputOf(entries) : undefined;
   const { turnId, outcome, stopReason, signal, usage, costMicros, steps, toolCalls, error } = entry;
-  return {
+  return deepFreeze({
     agentId: agentOfTurn(turnId),
     turnId,
     status: outcome,
@@ -50,7 +51,7 @@ export function turnResultOf(
     errors: execution ? errorsOf(execution) : error ? [error] : [],
     execution,
     ...(output === undefined ? {} : { output }),
-  };
+  });
 }
 
 /** The same of a turn that has just ended here; undefined where its commit does not tell how its account stands. */

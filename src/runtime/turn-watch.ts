@@ -1,4 +1,4 @@
-import { createDeferred, type Deferred } from "../base/index.ts";
+import { createDeferred, deepFreeze, type Deferred } from "../base/index.ts";
 import { StoreRolledBackError } from "../errors/index.ts";
 import { agentOfTurn, numberOfTurn, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../stores/index.ts";
@@ -79,6 +79,7 @@ export class TurnWatch {
 
   #settle(rest: TurnRest, waiting: readonly Deferred<TurnRest>[]): void {
     const waiters = this.#rests.get(rest.turnId);
+    deepFreeze(rest);
     for (const deferred of waiting) {
       deferred.resolve(rest);
       waiters?.delete(deferred);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseJson, stableStringify } from "../base/index.ts";
+import { type DeepReadonly, deepFreeze, parseJson, stableStringify } from "../base/index.ts";
 import { type Limits, limitsSchema } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type AgentState, agentStateSchema } from "./agent-state.ts";
@@ -27,19 +27,19 @@ export const materialisedStepSchema = agentStepSchema.extend({
   inputMessages: z.array(messageSchema),
   outputMessages: z.array(messageSchema),
 });
-export type MaterialisedStep = z.infer<typeof materialisedStepSchema>;
+export type MaterialisedStep = DeepReadonly<z.infer<typeof materialisedStepSchema>>;
 
 const materialisedStepExecutionSchema = stepExecutionSchema.extend({ step: materialisedStepSchema });
-export type MaterialisedStepExecution = z.infer<typeof materialisedStepExecutionSchema>;
+export type MaterialisedStepExecution = DeepReadonly<z.infer<typeof materialisedStepExecutionSchema>>;
 
 const materialisedExecutionSchema = executionStateSchema.extend({
   stepExecutions: z.array(materialisedStepExecutionSchema),
   currentStep: materialisedStepSchema.nullable(),
 });
-export type MaterialisedExecution = z.infer<typeof materialisedExecutionSchema>;
+export type MaterialisedExecution = DeepReadonly<z.infer<typeof materialisedExecutionSchema>>;
 
-const agentStateJsonSchema = agentStateSchema.unwrap().extend({ execution: materialisedExecutionSchema.nullable() });
-export type AgentStateJson = z.infer<typeof agentStateJsonSchema>;
+const agentStateJsonSchema = agentStateSchema.extend({ execution: materialisedExecutionSchema.nullable() });
+export type AgentStateJson = DeepReadonly<z.infer<typeof agentStateJsonSchema>>;
 
 /** `messages`: where the messages that the steps name are looked up; an agent's state brings its own. */
 export const agentStepJson = {
@@ -68,7 +68,8 @@ export const agentStateJson = {
   /** The messages are those of the context; the copies that the steps bring are left. */
   fromJSON(stored: unknown): AgentState {
     const { execution, ...state } = read(agentStateJsonSchema, stored, "the agent state");
-    return agentStateSchema.parse({ ...state, execution: execution && executionStateSchema.parse(execution) });
+    const parsed = agentStateSchema.parse({ ...state, execution: execution && executionStateSchema.parse(execution) });
+    return deepFreeze(parsed);
   },
 };
 

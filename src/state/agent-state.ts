@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { createId } from "../base/index.ts";
+import { createId, type DeepReadonly, deepFreeze } from "../base/index.ts";
 import type { Entry } from "./entry.ts";
 import { type ExecutionState, executionStateSchema, freshExecution } from "./execution.ts";
 import { foldExecution } from "./execution-fold.ts";
@@ -10,47 +10,41 @@ import { type ResponseFormat, responseFormatSchema } from "./model-call.ts";
 import type { AgentRecord } from "./record.ts";
 
 /** Which model an agent speaks through, and how. */
-export const llmConfigSchema = z
-  .object({
-    provider: z.string(),
-    model: z.string(),
-    temperature: z.number().optional(),
-    maxOutputTokens: z.number().int().positive().optional(),
-  })
-  .readonly();
-export type LlmConfig = z.infer<typeof llmConfigSchema>;
+export const llmConfigSchema = z.object({
+  provider: z.string(),
+  model: z.string(),
+  temperature: z.number().optional(),
+  maxOutputTokens: z.number().int().positive().optional(),
+});
+export type LlmConfig = DeepReadonly<z.infer<typeof llmConfigSchema>>;
 
-export const agentStateContextSchema = z
-  .object({
-    /** The conversation, oldest first. */
-    messages: z.array(messageSchema).readonly(),
-    metadata: jsonObjectSchema.readonly(),
-    systemPrompt: z.string(),
-    responseFormat: responseFormatSchema.nullable(),
-  })
-  .readonly();
-export type AgentStateContext = z.infer<typeof agentStateContextSchema>;
+export const agentStateContextSchema = z.object({
+  /** The conversation, oldest first. */
+  messages: z.array(messageSchema),
+  metadata: jsonObjectSchema,
+  systemPrompt: z.string(),
+  responseFormat: responseFormatSchema.nullable(),
+});
+export type AgentStateContext = DeepReadonly<z.infer<typeof agentStateContextSchema>>;
 
 /**
  * An agent as one value (row S1): the session half (identity, context), and its execution, the newest turn. Never
  * changed in place: every change is a function that gives a new value and moves `updatedAt`.
  */
-export const agentStateSchema = z
-  .object({
-    agentId: z.string(),
-    parentAgentId: z.string().nullable(),
-    /** Milliseconds since the epoch. */
-    createdAt: z.number().int(),
-    updatedAt: z.number().int(),
-    /** Executions that were begun. */
-    executionCount: z.number().int().nonnegative(),
-    llmConfig: llmConfigSchema.nullable(),
-    context: agentStateContextSchema,
-    /** The newest turn, open or ended; null before the first, and after `forNextExecution`. */
-    execution: executionStateSchema.readonly().nullable(),
-  })
-  .readonly();
-export type AgentState = z.infer<typeof agentStateSchema>;
+export const agentStateSchema = z.object({
+  agentId: z.string(),
+  parentAgentId: z.string().nullable(),
+  /** Milliseconds since the epoch. */
+  createdAt: z.number().int(),
+  updatedAt: z.number().int(),
+  /** Executions that were begun. */
+  executionCount: z.number().int().nonnegative(),
+  llmConfig: llmConfigSchema.nullable(),
+  context: agentStateContextSchema,
+  /** The newest turn, open or ended; null before the first, and after `forNextExecution`. */
+  execution: executionStateSchema.nullable(),
+});
+export type AgentState = DeepReadonly<z.infer<typeof agentStateSchema>>;
 
 export interface NewAgentState {
   /** Milliseconds since the epoch. */
@@ -131,7 +125,8 @@ const noSettings: AgentSettings = { llmConfig: null, systemPrompt: "", responseF
 
 /**
  * The public state from the runtime's own truth: the record, the fold of the newest turn, the stored conversation.
- * A selector: nothing is kept beside them. `waits`: the open turn waits for subagents or for somebody's decision.
+ * A selector: nothing is kept beside them, and what it is made of is frozen. `waits`: the open turn waits for subagents
+ * or for somebody's decision.
  */
 export function agentStateOf(
   record: AgentRecord,
@@ -144,14 +139,14 @@ export function agentStateOf(
   const { llmConfig, systemPrompt, responseFormat } = settings;
   const rests = (waits || status === "paused") && execution?.status === "in_progress";
   const times = [createdAt, lastActivity, messages.at(-1)?.createdAt, ...timesOf(execution)];
-  return Object.freeze({
+  return deepFreeze({
     agentId,
     parentAgentId,
     createdAt,
     updatedAt: Math.max(...times.filter((at) => typeof at === "number")),
     executionCount: execution ? Math.max(turnCount, numberOfTurn(execution.executionId)) : turnCount,
     llmConfig,
-    context: Object.freeze({ messages, metadata, systemPrompt, responseFormat }),
+    context: { messages, metadata, systemPrompt, responseFormat },
     execution: rests ? { ...execution, status: "waiting" as const } : execution,
   });
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 
 /** Something an agent made or a tool returned that is too large for the conversation. */
 export const artifactSchema = z.object({
@@ -12,4 +13,4 @@ export const artifactSchema = z.object({
   createdAt: z.number().int(),
   content: z.string(),
 });
-export type Artifact = z.infer<typeof artifactSchema>;
+export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema } from "../budget/index.ts";
 import { artifactSchema } from "./artifact.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
@@ -14,7 +15,7 @@ export const orderedSpawnSchema = z.object({
   input: z.string(),
   limits: limitsSchema,
 });
-export type OrderedSpawn = z.infer<typeof orderedSpawnSchema>;
+export type OrderedSpawn = DeepReadonly<z.infer<typeof orderedSpawnSchema>>;
 
 /** How one attempt of a queued call has ended, as whoever ran it tells the agent. */
 export const callEndSchema = z.discriminatedUnion("type", [
@@ -46,4 +47,4 @@ export const callEndSchema = z.discriminatedUnion("type", [
   /** The agent has taken it back: it is not begun any more, and what was begun is not waited for. */
   z.object({ type: z.literal("withdrawn") }),
 ]);
-export type CallEnd = z.infer<typeof callEndSchema>;
+export type CallEnd = DeepReadonly<z.infer<typeof callEndSchema>>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
@@ -64,7 +65,7 @@ export const callStateSchema = z.object({
   /** Those that have: `hook:index`. */
   reviews: z.array(z.string()),
 });
-export type CallState = z.infer<typeof callStateSchema>;
+export type CallState = DeepReadonly<z.infer<typeof callStateSchema>>;
 
 export function declareCall(callId: string, name: string): CallState {
   const { turnId, step, index } = partsOfCall(callId);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 
 /**
  * What may be done with a tool call whose outcome is not known.
@@ -7,4 +8,4 @@ import { z } from "zod";
  * - `once`: never repeated; a call that was cut after its start has an unknown outcome.
  */
 export const effectClassSchema = z.enum(["none", "keyed", "once"]);
-export type EffectClass = z.infer<typeof effectClassSchema>;
+export type EffectClass = DeepReadonly<z.infer<typeof effectClassSchema>>;

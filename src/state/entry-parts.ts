@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
@@ -7,7 +8,7 @@ import { stopReasonSchema } from "./stop.ts";
  * (`client`: the turn waits for the answer), or the runtime on the agent's own subagents (`control`).
  */
 export const toolKindSchema = z.enum(["function", "subagent", "internal", "client", "control"]);
-export type ToolKind = z.infer<typeof toolKindSchema>;
+export type ToolKind = DeepReadonly<z.infer<typeof toolKindSchema>>;
 
 /** What a tool does to the world, and so whether it may be repeated (design, Tool effects). Journalled with each turn. */
 export const grantedToolSchema = z.object({
@@ -17,10 +18,10 @@ export const grantedToolSchema = z.object({
   /** Calls of it are run by whoever works on this queue. Absent: by the owner of the agent. */
   queue: z.string().optional(),
 });
-export type GrantedTool = z.infer<typeof grantedToolSchema>;
+export type GrantedTool = DeepReadonly<z.infer<typeof grantedToolSchema>>;
 
 export const definitionRefSchema = z.object({ name: z.string(), hash: z.string() });
-export type DefinitionRef = z.infer<typeof definitionRefSchema>;
+export type DefinitionRef = DeepReadonly<z.infer<typeof definitionRefSchema>>;
 
 /** A message that waits until every call of its round has its result: only then does it enter history. */
 export const heldMessageSchema = z.object({
@@ -28,7 +29,7 @@ export const heldMessageSchema = z.object({
   role: z.enum(["user", "system", "assistant"]),
   content: contentSchema,
 });
-export type HeldMessage = z.infer<typeof heldMessageSchema>;
+export type HeldMessage = DeepReadonly<z.infer<typeof heldMessageSchema>>;
 
 /** What a hook changed of one tool call before it is gated. */
 export const callPatchSchema = z.object({
@@ -38,7 +39,7 @@ export const callPatchSchema = z.object({
   /** Why the call may not run, in words for the model. */
   denied: z.string().optional(),
 });
-export type CallPatch = z.infer<typeof callPatchSchema>;
+export type CallPatch = DeepReadonly<z.infer<typeof callPatchSchema>>;
 
 /**
  * What one hook changed, and only that (design, The journal). Added messages enter history with origin `hook:<plugin>`;
@@ -54,7 +55,7 @@ export const hookPatchSchema = z.object({
   stop: z.object({ reason: stopReasonSchema, message: z.string() }).nullable(),
   continueRequested: z.boolean(),
 });
-export type HookPatch = z.infer<typeof hookPatchSchema>;
+export type HookPatch = DeepReadonly<z.infer<typeof hookPatchSchema>>;
 
 /** The nine hooks, in the order in which a turn comes to them (row H1). */
 export const hookNames = [
@@ -69,7 +70,7 @@ export const hookNames = [
   "onComplete",
 ] as const;
 export const hookNameSchema = z.enum(hookNames);
-export type HookName = z.infer<typeof hookNameSchema>;
+export type HookName = DeepReadonly<z.infer<typeof hookNameSchema>>;
 
 /** How many hooks of each name a turn began with. */
 export const hookCountsSchema = z.object({
@@ -83,7 +84,7 @@ export const hookCountsSchema = z.object({
   afterTools: z.number().int().nonnegative(),
   onComplete: z.number().int().nonnegative(),
 });
-export type HookCounts = z.infer<typeof hookCountsSchema>;
+export type HookCounts = DeepReadonly<z.infer<typeof hookCountsSchema>>;
 
 export const noHooks: HookCounts = Object.freeze({
   afterUserInput: 0,
@@ -99,11 +100,11 @@ export const noHooks: HookCounts = Object.freeze({
 
 /** Why an intent was not granted. */
 export const refusalReasonSchema = z.enum(["budget", "mustWait", "unpriced", "paused", "aborted"]);
-export type RefusalReason = z.infer<typeof refusalReasonSchema>;
+export type RefusalReason = DeepReadonly<z.infer<typeof refusalReasonSchema>>;
 
 /** A child that goes on by itself, and what its end calls for: it is kept for the next turn, or a turn is started for it. */
 export const backgroundSchema = z.object({ onEnd: z.enum(["keep", "wake"]) });
-export type Background = z.infer<typeof backgroundSchema>;
+export type Background = DeepReadonly<z.infer<typeof backgroundSchema>>;
 
 /** The report of a child's end that no model call has seen, and that calls for a turn. */
 export const wakingReportSchema = z.object({
@@ -111,10 +112,10 @@ export const wakingReportSchema = z.object({
   messageId: z.string(),
   actorId: z.string().nullable(),
 });
-export type WakingReport = z.infer<typeof wakingReportSchema>;
+export type WakingReport = DeepReadonly<z.infer<typeof wakingReportSchema>>;
 
 export const gateVerdictSchema = z.enum(["allowed", "denied", "invalid", "not_found", "failed"]);
-export type GateVerdict = z.infer<typeof gateVerdictSchema>;
+export type GateVerdict = DeepReadonly<z.infer<typeof gateVerdictSchema>>;
 
 export const turnOutcomeSchema = z.enum(["completed", "stopped", "failed"]);
-export type TurnOutcome = z.infer<typeof turnOutcomeSchema>;
+export type TurnOutcome = DeepReadonly<z.infer<typeof turnOutcomeSchema>>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { agentEntrySchemas, turnEntrySchemas } from "./agent-entries.ts";
 import { callEntrySchemas } from "./call-entries.ts";
 import { modelEntrySchemas } from "./model-entries.ts";
@@ -15,7 +16,7 @@ export const entrySchema = z.discriminatedUnion("type", [
   ...modelEntrySchemas,
   ...callEntrySchemas,
 ]);
-export type Entry = z.infer<typeof entrySchema>;
+export type Entry = DeepReadonly<z.infer<typeof entrySchema>>;
 export type EntryType = Entry["type"];
 export type EntryOf<Type extends EntryType> = Extract<Entry, { type: Type }>;
 

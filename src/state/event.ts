@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
@@ -200,7 +201,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("warning"), ...common, code: z.string(), message: z.string() }),
 ]);
-export type TroupeEvent = z.infer<typeof troupeEventSchema>;
+export type TroupeEvent = DeepReadonly<z.infer<typeof troupeEventSchema>>;
 export type TroupeEventType = TroupeEvent["type"];
 export type TroupeEventOf<Type extends TroupeEventType> = Extract<TroupeEvent, { type: Type }>;
 

@@ -1,3 +1,4 @@
+import { deepFreeze } from "../base/index.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import type { TroupeEvent, TroupeEventBody } from "./event.ts";
 import type { TextLookup } from "./react-inputs.ts";
@@ -11,21 +12,23 @@ export type EventSource = Pick<AgentIdentity, "agentId" | "parentAgentId" | "roo
 
 /**
  * The durable public events of one committed entry, in order: a pure function, so that a stream can be continued from
- * the journal at any cursor without gap or double.
+ * the journal at any cursor without gap or double. They are frozen: one event goes to many who listen.
  */
 export function eventsOf(entry: Entry, source: EventSource, rowCursor: number, textOf: TextLookup): TroupeEvent[] {
-  return bodiesOf(entry, textOf).map((body, index) => ({
-    ...body,
-    agentId: source.agentId,
-    agentName: source.definition.name,
-    parentAgentId: source.parentAgentId,
-    rootAgentId: source.rootAgentId,
-    sessionId: source.sessionId,
-    turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
-    step: stepOf(entry, body),
-    at: entry.at,
-    cursor: cursorText({ row: rowCursor, seq: entry.seq, index }),
-  }));
+  return bodiesOf(entry, textOf).map((body, index) =>
+    deepFreeze({
+      ...body,
+      agentId: source.agentId,
+      agentName: source.definition.name,
+      parentAgentId: source.parentAgentId,
+      rootAgentId: source.rootAgentId,
+      sessionId: source.sessionId,
+      turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
+      step: stepOf(entry, body),
+      at: entry.at,
+      cursor: cursorText({ row: rowCursor, seq: entry.seq, index }),
+    }),
+  );
 }
 
 /** Where a durable event stands: the commit's row, the entry, and the event of that entry. */

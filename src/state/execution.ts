@@ -1,9 +1,10 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
 import { continuationSchema, noContinuation, type StopReason, strongestSignal } from "./stop.ts";
 
 export const executionStatusSchema = z.enum(["pending", "in_progress", "waiting", "completed", "stopped", "failed"]);
-export type ExecutionStatus = z.infer<typeof executionStatusSchema>;
+export type ExecutionStatus = DeepReadonly<z.infer<typeof executionStatusSchema>>;
 
 /** An error as it is stored: no stack, no cause, nothing secret. */
 export const storedErrorSchema = z.object({
@@ -12,7 +13,7 @@ export const storedErrorSchema = z.object({
   retryable: z.boolean(),
   callId: z.string().optional(),
 });
-export type StoredError = z.infer<typeof storedErrorSchema>;
+export type StoredError = DeepReadonly<z.infer<typeof storedErrorSchema>>;
 
 export const callOutcomeSchema = z.enum([
   "success",
@@ -23,7 +24,7 @@ export const callOutcomeSchema = z.enum([
   "interrupted",
   "outcome_unknown",
 ]);
-export type CallOutcome = z.infer<typeof callOutcomeSchema>;
+export type CallOutcome = DeepReadonly<z.infer<typeof callOutcomeSchema>>;
 
 export const toolExecutionSchema = z.object({
   callId: z.string(),
@@ -33,7 +34,7 @@ export const toolExecutionSchema = z.object({
   completedAt: z.number().int().nullable(),
   error: storedErrorSchema.optional(),
 });
-export type ToolExecution = z.infer<typeof toolExecutionSchema>;
+export type ToolExecution = DeepReadonly<z.infer<typeof toolExecutionSchema>>;
 
 export const inferenceSchema = z.object({
   model: z.string(),
@@ -43,7 +44,7 @@ export const inferenceSchema = z.object({
   finishReason: finishReasonSchema,
   durationMs: z.number().int().nonnegative(),
 });
-export type Inference = z.infer<typeof inferenceSchema>;
+export type Inference = DeepReadonly<z.infer<typeof inferenceSchema>>;
 
 /** One model call and the tool round it asked for (row S3). Messages are named by id; the store keeps their content. */
 export const agentStepSchema = z.object({
@@ -56,10 +57,10 @@ export const agentStepSchema = z.object({
   toolExecutions: z.array(toolExecutionSchema),
   errors: z.array(storedErrorSchema),
 });
-export type AgentStep = z.infer<typeof agentStepSchema>;
+export type AgentStep = DeepReadonly<z.infer<typeof agentStepSchema>>;
 
 export const stepTypeSchema = z.enum(["error", "tool_execution", "final_response"]);
-export type StepType = z.infer<typeof stepTypeSchema>;
+export type StepType = DeepReadonly<z.infer<typeof stepTypeSchema>>;
 
 /** Derived, never stored: error before tool execution before final response (row S3). */
 export function stepTypeOf(step: AgentStep): StepType {
@@ -76,7 +77,7 @@ export const stepExecutionSchema = z.object({
   startedAt: z.number().int(),
   completedAt: z.number().int(),
 });
-export type StepExecution = z.infer<typeof stepExecutionSchema>;
+export type StepExecution = DeepReadonly<z.infer<typeof stepExecutionSchema>>;
 
 /** One turn, as rows S2 see it. `executionId` is the turn's id. */
 export const executionStateSchema = z.object({
@@ -95,7 +96,7 @@ export const executionStateSchema = z.object({
   /** Errors that belong to no step. */
   errors: z.array(storedErrorSchema),
 });
-export type ExecutionState = z.infer<typeof executionStateSchema>;
+export type ExecutionState = DeepReadonly<z.infer<typeof executionStateSchema>>;
 
 export function freshExecution(executionId: string, startedAt: number): ExecutionState {
   return {

@@ -1,8 +1,9 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 
 /** Where a record lives: the tenant is part of every key from the start. */
 export const agentKeySchema = z.object({ tenant: z.string(), agentId: z.string() });
-export type AgentKey = z.infer<typeof agentKeySchema>;
+export type AgentKey = DeepReadonly<z.infer<typeof agentKeySchema>>;
 
 export const DEFAULT_TENANT = "default";
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { callEndSchema } from "./call-end.ts";
 import { backgroundSchema, turnOutcomeSchema } from "./entry-parts.ts";
@@ -28,7 +29,7 @@ export const turnItemSchema = z.object({
   /** Account above the turn's own, where it is not the agent's. */
   parentAccountId: z.string().optional(),
 });
-export type TurnItem = z.infer<typeof turnItemSchema>;
+export type TurnItem = DeepReadonly<z.infer<typeof turnItemSchema>>;
 
 export const childEndedItemSchema = z.object({
   kind: z.literal("child.ended"),
@@ -45,7 +46,7 @@ export const childEndedItemSchema = z.object({
   /** Children of its own go on in the background. */
   leavesWork: z.boolean().optional(),
 });
-export type ChildEndedItem = z.infer<typeof childEndedItemSchema>;
+export type ChildEndedItem = DeepReadonly<z.infer<typeof childEndedItemSchema>>;
 
 /** The end of a child that went on in the background. */
 export const childReportedItemSchema = z.object({
@@ -63,7 +64,7 @@ export const childReportedItemSchema = z.object({
   error: storedErrorSchema.nullable(),
   leavesWork: z.boolean().optional(),
 });
-export type ChildReportedItem = z.infer<typeof childReportedItemSchema>;
+export type ChildReportedItem = DeepReadonly<z.infer<typeof childReportedItemSchema>>;
 
 /** The end of a call that was run from a queue; its key is that of `callEndedKey`. */
 export const callEndedItemSchema = z.object({
@@ -75,7 +76,7 @@ export const callEndedItemSchema = z.object({
   attempt: z.number().int().positive(),
   end: callEndSchema,
 });
-export type CallEndedItem = z.infer<typeof callEndedItemSchema>;
+export type CallEndedItem = DeepReadonly<z.infer<typeof callEndedItemSchema>>;
 
 export function callEndedKey(call: { readonly callId: string; readonly attempt: number }): string {
   return `ended:${queuedCallKey(call)}`;
@@ -119,7 +120,7 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
     decision: decisionSchema,
   }),
 ]);
-export type InboxItem = z.infer<typeof inboxItemSchema>;
+export type InboxItem = DeepReadonly<z.infer<typeof inboxItemSchema>>;
 
 const timeLimitSchema = z.enum(["maxActiveMs", "deadlineAt"]);
 
@@ -151,4 +152,4 @@ export const timerSchema = z.discriminatedUnion("kind", [
     queue: z.string(),
   }),
 ]);
-export type Timer = z.infer<typeof timerSchema>;
+export type Timer = DeepReadonly<z.infer<typeof timerSchema>>;

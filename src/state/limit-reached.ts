@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import type { LimitName } from "../budget/index.ts";
 import { agentOfTurn } from "./identity.ts";
 
@@ -8,7 +9,7 @@ export const accountHolderSchema = z.object({
   name: z.string(),
   kinship: z.enum(["own", "parent", "ancestor"]),
 });
-export type AccountHolder = z.infer<typeof accountHolderSchema>;
+export type AccountHolder = DeepReadonly<z.infer<typeof accountHolderSchema>>;
 
 /** What is known of a limit besides its name and account; absent parts are left out of the text. */
 export const limitFiguresSchema = z.object({
@@ -17,7 +18,7 @@ export const limitFiguresSchema = z.object({
   used: z.number().optional(),
   max: z.number().optional(),
 });
-export type LimitFigures = z.infer<typeof limitFiguresSchema>;
+export type LimitFigures = DeepReadonly<z.infer<typeof limitFiguresSchema>>;
 
 /**
  * Names a limit for people: who, which account, used of max: `lead, this turn: 50,000 of 50,000 tokens`. An ancestor's

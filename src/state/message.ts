@@ -1,14 +1,15 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { jsonObjectSchema } from "./json.ts";
 
 export const textPartSchema = z.object({ type: z.literal("text"), text: z.string() });
 /** An image by `https:` or `data:` URL. */
 export const imagePartSchema = z.object({ type: z.literal("image"), url: z.string() });
 export const contentPartSchema = z.discriminatedUnion("type", [textPartSchema, imagePartSchema]);
-export type ContentPart = z.infer<typeof contentPartSchema>;
+export type ContentPart = DeepReadonly<z.infer<typeof contentPartSchema>>;
 
 export const contentSchema = z.union([z.string(), z.array(contentPartSchema)]);
-export type Content = z.infer<typeof contentSchema>;
+export type Content = DeepReadonly<z.infer<typeof contentSchema>>;
 
 /** One tool call as the model asked for it. `arguments` is the model's own text: it may be broken JSON. */
 export const toolCallRequestSchema = z.object({
@@ -19,7 +20,7 @@ export const toolCallRequestSchema = z.object({
   name: z.string(),
   arguments: z.string(),
 });
-export type ToolCallRequest = z.infer<typeof toolCallRequestSchema>;
+export type ToolCallRequest = DeepReadonly<z.infer<typeof toolCallRequestSchema>>;
 
 /** What a message that a step added carries (row S4). Names are the source document's. */
 export const messageMetadataSchema = z.object({
@@ -28,7 +29,7 @@ export const messageMetadataSchema = z.object({
   agent_id: z.string().optional(),
   is_trace: z.boolean().optional(),
 });
-export type MessageMetadata = z.infer<typeof messageMetadataSchema>;
+export type MessageMetadata = DeepReadonly<z.infer<typeof messageMetadataSchema>>;
 
 const common = {
   id: z.string(),
@@ -62,11 +63,11 @@ export const messageSchema = z.discriminatedUnion("role", [
   assistantMessageSchema,
   toolMessageSchema,
 ]);
-export type UserMessage = z.infer<typeof userMessageSchema>;
-export type SystemMessage = z.infer<typeof systemMessageSchema>;
-export type AssistantMessage = z.infer<typeof assistantMessageSchema>;
-export type ToolMessage = z.infer<typeof toolMessageSchema>;
-export type Message = z.infer<typeof messageSchema>;
+export type UserMessage = DeepReadonly<z.infer<typeof userMessageSchema>>;
+export type SystemMessage = DeepReadonly<z.infer<typeof systemMessageSchema>>;
+export type AssistantMessage = DeepReadonly<z.infer<typeof assistantMessageSchema>>;
+export type ToolMessage = DeepReadonly<z.infer<typeof toolMessageSchema>>;
+export type Message = DeepReadonly<z.infer<typeof messageSchema>>;
 
 /** The text of a message's content; images are left out. */
 export function textOf(content: Content): string {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { jsonObjectSchema } from "./json.ts";
 import { messageSchema } from "./message.ts";
 
@@ -15,10 +16,10 @@ export const usageSchema = z.object({
   /** What was wrong with the usage that the provider sent. */
   note: z.string().optional(),
 });
-export type Usage = z.infer<typeof usageSchema>;
+export type Usage = DeepReadonly<z.infer<typeof usageSchema>>;
 
 export const finishReasonSchema = z.enum(["stop", "length", "tool_calls", "content_filter", "unknown"]);
-export type FinishReason = z.infer<typeof finishReasonSchema>;
+export type FinishReason = DeepReadonly<z.infer<typeof finishReasonSchema>>;
 
 /** A tool as the model sees it: `parameters` is a JSON Schema object. */
 export const modelToolSchema = z.object({
@@ -26,25 +27,25 @@ export const modelToolSchema = z.object({
   description: z.string(),
   parameters: jsonObjectSchema,
 });
-export type ModelTool = z.infer<typeof modelToolSchema>;
+export type ModelTool = DeepReadonly<z.infer<typeof modelToolSchema>>;
 
 export const responseFormatSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text") }),
   z.object({ type: z.literal("json") }),
   z.object({ type: z.literal("json_schema"), name: z.string(), schema: jsonObjectSchema }),
 ]);
-export type ResponseFormat = z.infer<typeof responseFormatSchema>;
+export type ResponseFormat = DeepReadonly<z.infer<typeof responseFormatSchema>>;
 
 export const modelRequestSchema = z.object({
-  messages: z.array(messageSchema).readonly(),
-  tools: z.array(modelToolSchema).readonly().optional(),
+  messages: z.array(messageSchema),
+  tools: z.array(modelToolSchema).optional(),
   toolChoice: z.enum(["auto", "none", "required"]).optional(),
   /** Upper bound of tokens to generate, reasoning included. */
   maxOutputTokens: z.number().int().positive().optional(),
   temperature: z.number().optional(),
   responseFormat: responseFormatSchema.optional(),
 });
-export type ModelRequest = z.infer<typeof modelRequestSchema>;
+export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;
 
 /** A complete answer. `toolCalls` being non-empty decides whether tools are wanted, not `finishReason`. */
 export const modelResponseSchema = z.object({
@@ -56,7 +57,7 @@ export const modelResponseSchema = z.object({
   /** The model that answered, as the provider names it. */
   model: z.string(),
 });
-export type ModelResponse = z.infer<typeof modelResponseSchema>;
+export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;
 
 /** The sum of two usages. */
 export function addUsage(one: Usage | null, other: Usage): Usage {

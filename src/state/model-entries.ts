@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import {
   limitNameSchema,
   priceSchema,
@@ -19,7 +20,7 @@ export const lastCallSchema = z.object({
   max: z.number(),
   holder: accountHolderSchema.optional(),
 });
-export type LastCall = z.infer<typeof lastCallSchema>;
+export type LastCall = DeepReadonly<z.infer<typeof lastCallSchema>>;
 
 export const modelEntrySchemas = [
   z.object({

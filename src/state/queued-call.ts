@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 
 /** A tool call that waits in a queue, or runs wherever that queue is worked on. */
 export const queuedCallSchema = z.object({
@@ -19,7 +20,7 @@ export const queuedCallSchema = z.object({
   /** What became of it is in the agent's inbox. */
   isEnded: z.boolean(),
 });
-export type QueuedCall = z.infer<typeof queuedCallSchema>;
+export type QueuedCall = DeepReadonly<z.infer<typeof queuedCallSchema>>;
 
 /** By their keys. */
 export const queuedCallsSchema = z.record(z.string(), queuedCallSchema);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { bindingSchema, limitsSchema } from "../budget/index.ts";
 import { backgroundSchema, definitionRefSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
@@ -8,11 +9,11 @@ import { queuedCallsSchema } from "./queued-call.ts";
 
 /** A wish set on one agent by a command; every intent reads those of all its ancestors. */
 export const markSchema = z.object({ by: z.string(), at: z.number().int() });
-export type Mark = z.infer<typeof markSchema>;
+export type Mark = DeepReadonly<z.infer<typeof markSchema>>;
 
 /** Stands as long as the turn it ends is open. */
 export const abortMarkSchema = markSchema.extend({ turnId: z.string(), reason: z.string() });
-export type AbortMark = z.infer<typeof abortMarkSchema>;
+export type AbortMark = DeepReadonly<z.infer<typeof abortMarkSchema>>;
 
 /** What activation starts from, so that it never reads the whole history (design, Machines). */
 export const checkpointSchema = z.object({
@@ -22,7 +23,7 @@ export const checkpointSchema = z.object({
   /** Persisted snapshot of the agent machine. */
   agent: jsonSchema,
 });
-export type Checkpoint = z.infer<typeof checkpointSchema>;
+export type Checkpoint = DeepReadonly<z.infer<typeof checkpointSchema>>;
 
 /** The part of a record that only the owner's commits write. */
 export const ownedFieldsSchema = z.object({
@@ -32,7 +33,7 @@ export const ownedFieldsSchema = z.object({
   error: storedErrorSchema.nullable(),
   checkpoint: checkpointSchema.nullable(),
 });
-export type OwnedFields = z.infer<typeof ownedFieldsSchema>;
+export type OwnedFields = DeepReadonly<z.infer<typeof ownedFieldsSchema>>;
 
 /** The part that commands change by compare-and-set, with or without a living owner. */
 export const commandFieldsSchema = z.object({
@@ -44,7 +45,7 @@ export const commandFieldsSchema = z.object({
   /** Calls of the open turn that have to be run from a queue, or are. Absent: none. */
   queued: queuedCallsSchema.optional(),
 });
-export type CommandFields = z.infer<typeof commandFieldsSchema>;
+export type CommandFields = DeepReadonly<z.infer<typeof commandFieldsSchema>>;
 
 /** What is fixed when an agent is made. */
 export const agentIdentitySchema = z.object({
@@ -82,13 +83,13 @@ export const agentIdentitySchema = z.object({
   /** Number of its first turn, where earlier ones were run elsewhere. Default 1. */
   firstTurnNumber: z.number().int().positive().optional(),
 });
-export type AgentIdentity = z.infer<typeof agentIdentitySchema>;
+export type AgentIdentity = DeepReadonly<z.infer<typeof agentIdentitySchema>>;
 
 export const agentRecordSchema = agentIdentitySchema.extend({
   ...ownedFieldsSchema.shape,
   ...commandFieldsSchema.shape,
 });
-export type AgentRecord = z.infer<typeof agentRecordSchema>;
+export type AgentRecord = DeepReadonly<z.infer<typeof agentRecordSchema>>;
 
 export function newRecord(identity: AgentIdentity): AgentRecord {
   return {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { jsonSchema } from "./json.ts";
 
 /**
@@ -6,14 +7,14 @@ import { jsonSchema } from "./json.ts";
  * question, or credentials.
  */
 export const requestKindSchema = z.enum(["approval", "client", "question", "auth"]);
-export type RequestKind = z.infer<typeof requestKindSchema>;
+export type RequestKind = DeepReadonly<z.infer<typeof requestKindSchema>>;
 
 /**
  * How a request was decided. `approval`: approved, edited (approved with other arguments), rejected. `client` and
  * `question`: answered, rejected. `auth`: provided, rejected. Any of them may expire.
  */
 export const requestVerdictSchema = z.enum(["approved", "edited", "rejected", "answered", "provided", "expired"]);
-export type RequestVerdict = z.infer<typeof requestVerdictSchema>;
+export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
 
 /** A decision as it is stored. Credentials are never part of it (row L9). */
 export const decisionSchema = z.object({
@@ -24,7 +25,7 @@ export const decisionSchema = z.object({
   arguments: jsonSchema.optional(),
   result: z.object({ text: z.string(), isError: z.boolean() }).optional(),
 });
-export type Decision = z.infer<typeof decisionSchema>;
+export type Decision = DeepReadonly<z.infer<typeof decisionSchema>>;
 
 /** Verdicts that each kind takes. */
 export const verdictsOf: Readonly<Record<RequestKind, readonly RequestVerdict[]>> = {
@@ -65,7 +66,7 @@ export const agentRequestSchema = z.object({
   /** Whoever opened it has a rule on who may decide it (`mayDecide`). Absent: no. */
   isGuarded: z.boolean().optional(),
 });
-export type AgentRequest = z.infer<typeof agentRequestSchema>;
+export type AgentRequest = DeepReadonly<z.infer<typeof agentRequestSchema>>;
 
 /** The n-th request of a call, from 1. */
 export function requestIdOf(callId: string, number: number): string {

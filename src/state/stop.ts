@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 
 /** Reasons to stop, highest priority first (row S6). */
@@ -16,7 +17,7 @@ export const stopReasons = [
   "unknown",
 ] as const;
 export const stopReasonSchema = z.enum(stopReasons);
-export type StopReason = z.infer<typeof stopReasonSchema>;
+export type StopReason = DeepReadonly<z.infer<typeof stopReasonSchema>>;
 
 /** A wish that the turn stop; several can stand together. */
 export const stopSignalSchema = z.object({
@@ -30,7 +31,7 @@ export const stopSignalSchema = z.object({
   used: z.number().optional(),
   max: z.number().optional(),
 });
-export type StopSignal = z.infer<typeof stopSignalSchema>;
+export type StopSignal = DeepReadonly<z.infer<typeof stopSignalSchema>>;
 
 /** The signal that counts: the highest reason; among equals the first (row S6). */
 export function strongestSignal(signals: readonly StopSignal[]): StopSignal | undefined {
@@ -55,7 +56,7 @@ export const continuationSchema = z.object({
   stopSignals: z.array(stopSignalSchema),
   isContinuationRequested: z.boolean(),
 });
-export type Continuation = z.infer<typeof continuationSchema>;
+export type Continuation = DeepReadonly<z.infer<typeof continuationSchema>>;
 
 export const noContinuation: Continuation = Object.freeze({ stopSignals: [], isContinuationRequested: false });
 

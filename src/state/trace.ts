@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { jsonSchema } from "./json.ts";
 import { usageSchema } from "./model-call.ts";
 
@@ -57,7 +58,7 @@ export const traceEntrySchema = z.discriminatedUnion("type", [
   llmCallTraceSchema,
   toolExecutionTraceSchema,
 ]);
-export type UserInputTrace = z.infer<typeof userInputTraceSchema>;
-export type LlmCallTrace = z.infer<typeof llmCallTraceSchema>;
-export type ToolExecutionTrace = z.infer<typeof toolExecutionTraceSchema>;
-export type TraceEntry = z.infer<typeof traceEntrySchema>;
+export type UserInputTrace = DeepReadonly<z.infer<typeof userInputTraceSchema>>;
+export type LlmCallTrace = DeepReadonly<z.infer<typeof llmCallTraceSchema>>;
+export type ToolExecutionTrace = DeepReadonly<z.infer<typeof toolExecutionTraceSchema>>;
+export type TraceEntry = DeepReadonly<z.infer<typeof traceEntrySchema>>;

@@ -22,7 +22,7 @@ export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): Tu
 }
 
 /** Messages that came since the last model call began. */
-function unseenMessageIds({ messages, calledLlmOrdinal }: ReactState): string[] {
+function unseenMessageIds({ messages, calledLlmOrdinal }: ReactState): readonly string[] {
   return messages.filter(({ role, ordinal }) => role === "user" && ordinal > calledLlmOrdinal).map(({ id }) => id);
 }
 
@@ -198,7 +198,7 @@ function startedCall(turn: TurnState, { attempt, callId, queue }: EntryOf<"tool.
 }
 
 /** The same list where the call is not in it. */
-function without(callIds: string[], callId: string): string[] {
+function without(callIds: readonly string[], callId: string): readonly string[] {
   return callIds.includes(callId) ? callIds.filter((id) => id !== callId) : callIds;
 }
 

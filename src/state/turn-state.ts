@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema, reservationSchema } from "../budget/index.ts";
 import type { EntryOf } from "./entry.ts";
 import { hookCountsSchema, wakingReportSchema } from "./entry-parts.ts";
@@ -17,7 +18,7 @@ export const openRequestSchema = z.object({
   ordinal: z.number().int(),
   reservation: reservationSchema,
 });
-export type OpenRequest = z.infer<typeof openRequestSchema>;
+export type OpenRequest = DeepReadonly<z.infer<typeof openRequestSchema>>;
 
 export const openGenerateSchema = z.object({
   run: z.string(),
@@ -25,7 +26,7 @@ export const openGenerateSchema = z.object({
   epoch: z.number().int(),
   reservation: reservationSchema,
 });
-export type OpenGenerate = z.infer<typeof openGenerateSchema>;
+export type OpenGenerate = DeepReadonly<z.infer<typeof openGenerateSchema>>;
 
 /**
  * Everything pure code knows about one turn: the fold of its entries, and the context of the turn machine. Ids and
@@ -94,7 +95,7 @@ export const turnStateSchema = z.object({
   toolCalls: z.number().int().nonnegative(),
   outputMessageId: z.string().nullable(),
 });
-export type TurnState = z.infer<typeof turnStateSchema>;
+export type TurnState = DeepReadonly<z.infer<typeof turnStateSchema>>;
 
 /** The turn as its first entry makes it. */
 export function startTurn(entry: EntryOf<"turn.started">): TurnState {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { type Account, type Amounts, accountSchema, type ModelUse } from "../budget/index.ts";
 import { parsed } from "./stored-json.ts";
 
@@ -26,7 +27,7 @@ const standingSchema = z.tuple([
   warned,
   lineOption.unwrap().nullable(),
 ]);
-type Standing = z.infer<typeof standingSchema>;
+type Standing = DeepReadonly<z.infer<typeof standingSchema>>;
 
 /** What the account was opened with; it changes only where the account is moved. */
 export function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
@@ -90,7 +91,7 @@ function amountsIn([steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicr
   return { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs };
 }
 
-type UseFigures = z.infer<typeof useFiguresSchema>;
+type UseFigures = DeepReadonly<z.infer<typeof useFiguresSchema>>;
 
 function useFigures(use: ModelUse): UseFigures {
   const { calls, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costMicros } = use;

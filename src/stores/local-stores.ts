@@ -1,3 +1,4 @@
+import { deepFreeze } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type AgentKey, type AgentRecord, type AgentRequest, agentOfTurn } from "../state/index.ts";
 import { agentAtPlace } from "./agent-place.ts";
@@ -32,8 +33,8 @@ const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
 /** The whole port over a database of this process. */
 export function localStores(kind: string, database: LocalDatabase): Stores {
   const { tables } = database;
-  const write = <T>(work: () => T): Promise<T> => database.write(work);
-  const read = <T>(work: () => T): Promise<T> => database.read(work);
+  const write = async <T>(work: () => T): Promise<T> => handedOut(await database.write(work));
+  const read = async <T>(work: () => T): Promise<T> => handedOut(await database.read(work));
   return {
     kind,
     commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
@@ -91,6 +92,16 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     onSetBack: (listener) => database.onSetBack?.(listener) ?? (() => undefined),
     close: () => database.close(),
   };
+}
+
+/**
+ * What leaves the stores may be what they keep in memory: nobody else may change it. A list is the asker's own, what is in it is
+ * not. It is frozen where it stands, once.
+ */
+function handedOut<T>(value: T): T {
+  if (Array.isArray(value)) value.forEach(deepFreeze);
+  else deepFreeze(value);
+  return value;
 }
 
 async function commitAll(database: LocalDatabase, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 import { accountHolderSchema, timerSchema } from "../state/index.ts";
 import type { Committed } from "./outcomes.ts";
@@ -19,7 +20,7 @@ export const storedOutcomeSchema = z.object({
   posted: z.array(z.string()),
   timers: z.array(timerSchema),
 });
-export type StoredOutcome = z.infer<typeof storedOutcomeSchema>;
+export type StoredOutcome = DeepReadonly<z.infer<typeof storedOutcomeSchema>>;
 
 /** What most batches are answered; not stored. */
 export const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], timers: [] };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseJson } from "../base/index.ts";
+import { deepFreeze, parseJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Refuse } from "./definition-checks.ts";
 import { jsonSchemaParameters } from "./json-schema-parameters.ts";
@@ -27,7 +27,8 @@ export function readParameters(parameters: ToolParameters, refuse: Refuse = plai
     );
   }
   // Some providers refuse an object schema that does not list its properties.
-  return { jsonSchema: { properties: {}, ...read.jsonSchema }, check: (value) => read.check(value) };
+  const jsonSchema = deepFreeze({ properties: {}, ...read.jsonSchema });
+  return { jsonSchema, check: (value) => read.check(value) };
 }
 
 const plainly: Refuse = (what, cause) => new InvalidInputError(what, { cause });

@@ -1,4 +1,4 @@
-import { nearestNames } from "../base/index.ts";
+import { deepFreeze, nearestNames } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject, ModelTool } from "../state/index.ts";
 
@@ -30,11 +30,11 @@ export function createToolRegistry<Member extends RegisteredTool>(tools: readonl
   }
   const members = Object.freeze([...byName.values()]);
   let definitions: readonly ModelTool[] | undefined;
-  return {
+  const registry: ToolRegistry<Member> = {
     tools: members,
     get: (name) => byName.get(name),
     definitions() {
-      definitions ??= Object.freeze(
+      definitions ??= deepFreeze(
         members.map(({ name, description, jsonSchema }) => ({ name, description, parameters: { ...jsonSchema } })),
       );
       return definitions;
@@ -46,6 +46,7 @@ export function createToolRegistry<Member extends RegisteredTool>(tools: readonl
       return `There is no tool "${shown}". The closest names are: ${closest.map((one) => one.name).join(", ")}. Use one of the tools you were given.`;
     },
   };
+  return Object.freeze(registry);
 }
 
 function sameName(name: string, one: string, other: string): InvalidInputError {

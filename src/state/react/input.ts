@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../../base/index.ts";
 import {
   reactKeySchema,
   reactOrdinalSchema,
@@ -17,7 +18,7 @@ export const reactUserMessageReceivedSchema = z.object({
   messageId: reactKeySchema,
   content: z.string(),
 });
-export type ReactUserMessageReceived = z.infer<typeof reactUserMessageReceivedSchema>;
+export type ReactUserMessageReceived = DeepReadonly<z.infer<typeof reactUserMessageReceivedSchema>>;
 
 /** The model began a visible message. A call that asks only for tools has none. */
 export const reactLlmMessageStartedSchema = z.object({
@@ -25,7 +26,7 @@ export const reactLlmMessageStartedSchema = z.object({
   ...timed,
   messageId: reactKeySchema,
 });
-export type ReactLlmMessageStarted = z.infer<typeof reactLlmMessageStartedSchema>;
+export type ReactLlmMessageStarted = DeepReadonly<z.infer<typeof reactLlmMessageStartedSchema>>;
 
 export const reactLlmMessageCompletedSchema = z.object({
   type: z.literal("llm-message-completed"),
@@ -33,7 +34,7 @@ export const reactLlmMessageCompletedSchema = z.object({
   messageId: reactKeySchema,
   content: z.string(),
 });
-export type ReactLlmMessageCompleted = z.infer<typeof reactLlmMessageCompletedSchema>;
+export type ReactLlmMessageCompleted = DeepReadonly<z.infer<typeof reactLlmMessageCompletedSchema>>;
 
 export const reactObservationSchema = z.discriminatedUnion("type", [
   /** Goes on. Without any new call there is nothing to wait for, and the next model call is due at once. */
@@ -41,7 +42,7 @@ export const reactObservationSchema = z.discriminatedUnion("type", [
   /** The loop is done: its tool calls leave the context and the window goes back to its first size. */
   z.object({ type: z.literal("complete-re-act") }),
 ]);
-export type ReactObservation = z.infer<typeof reactObservationSchema>;
+export type ReactObservation = DeepReadonly<z.infer<typeof reactObservationSchema>>;
 
 /** A model call ended. */
 export const reactObservedSchema = z.object({
@@ -53,7 +54,7 @@ export const reactObservedSchema = z.object({
   calledLlmOrdinal: reactOrdinalSchema.optional(),
   observation: reactObservationSchema,
 });
-export type ReactObserved = z.infer<typeof reactObservedSchema>;
+export type ReactObserved = DeepReadonly<z.infer<typeof reactObservedSchema>>;
 
 export const reactToolCallCompletedSchema = z.object({
   type: z.literal("tool-call-completed"),
@@ -61,17 +62,17 @@ export const reactToolCallCompletedSchema = z.object({
   toolCallId: reactKeySchema,
   result: reactToolCallResultSchema,
 });
-export type ReactToolCallCompleted = z.infer<typeof reactToolCallCompletedSchema>;
+export type ReactToolCallCompleted = DeepReadonly<z.infer<typeof reactToolCallCompletedSchema>>;
 
 export const reactContextWindowExpandedSchema = z.object({ type: z.literal("context-window-expanded"), ...timed });
-export type ReactContextWindowExpanded = z.infer<typeof reactContextWindowExpandedSchema>;
+export type ReactContextWindowExpanded = DeepReadonly<z.infer<typeof reactContextWindowExpandedSchema>>;
 
 export const reactHistoryToolCallsAddedSchema = z.object({
   type: z.literal("history-tool-calls-added"),
   ...timed,
-  toolCallIds: z.array(reactKeySchema).readonly(),
+  toolCallIds: z.array(reactKeySchema),
 });
-export type ReactHistoryToolCallsAdded = z.infer<typeof reactHistoryToolCallsAddedSchema>;
+export type ReactHistoryToolCallsAdded = DeepReadonly<z.infer<typeof reactHistoryToolCallsAddedSchema>>;
 
 /** All that the ReAct core reacts to (row R3). Parse with this what comes from outside. */
 export const reactInputSchema = z.discriminatedUnion("type", [
@@ -83,4 +84,4 @@ export const reactInputSchema = z.discriminatedUnion("type", [
   reactContextWindowExpandedSchema,
   reactHistoryToolCallsAddedSchema,
 ]);
-export type ReactInput = z.infer<typeof reactInputSchema>;
+export type ReactInput = DeepReadonly<z.infer<typeof reactInputSchema>>;

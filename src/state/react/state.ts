@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { DeepReadonly } from "../../base/index.ts";
 
 /*
  * State of the ReAct core (rows R1 to R5). Plain JSON values, never mutated.
@@ -26,7 +27,7 @@ export const reactKeySchema = z
 
 /** A record whose keys are safe. zod's own record passes over `__proto__` in silence, so keys are looked at first. */
 export function reactRecord<Value extends z.ZodType>(value: Value) {
-  const record = z.record(reactKeySchema, value).readonly();
+  const record = z.record(reactKeySchema, value);
   return z
     .custom<z.input<typeof record>>(hasSafeKeys, {
       error: 'expected an object without the keys "__proto__", "constructor" and "prototype"',
@@ -54,14 +55,14 @@ export const reactMessageSchema = z.object({
   /** True from `llm-message-started` to `llm-message-completed`. */
   isStreaming: z.boolean(),
 });
-export type ReactMessage = Readonly<z.infer<typeof reactMessageSchema>>;
+export type ReactMessage = DeepReadonly<z.infer<typeof reactMessageSchema>>;
 
 export const reactToolDefinitionSchema = z.object({
   description: z.string(),
   /** JSON Schema of the parameters, serialised. */
   schema: z.string(),
 });
-export type ReactToolDefinition = Readonly<z.infer<typeof reactToolDefinitionSchema>>;
+export type ReactToolDefinition = DeepReadonly<z.infer<typeof reactToolDefinitionSchema>>;
 
 const successShape = { isSuccess: z.literal(true), content: z.string(), receivedAt: reactTimeSchema };
 const failureShape = { isSuccess: z.literal(false), error: z.string(), receivedAt: reactTimeSchema };
@@ -71,14 +72,14 @@ export const reactToolCallResultSchema = z.discriminatedUnion("isSuccess", [
   z.object(successShape),
   z.object(failureShape),
 ]);
-export type ReactToolCallResult = Readonly<z.infer<typeof reactToolCallResultSchema>>;
+export type ReactToolCallResult = DeepReadonly<z.infer<typeof reactToolCallResultSchema>>;
 
 /** A result as the state keeps it. */
 export const reactRecordedResultSchema = z.discriminatedUnion("isSuccess", [
   z.object({ ...successShape, ordinal: reactOrdinalSchema }),
   z.object({ ...failureShape, ordinal: reactOrdinalSchema }),
 ]);
-export type ReactRecordedResult = Readonly<z.infer<typeof reactRecordedResultSchema>>;
+export type ReactRecordedResult = DeepReadonly<z.infer<typeof reactRecordedResultSchema>>;
 
 export const reactToolCallRequestSchema = z.object({
   name: reactKeySchema,
@@ -86,28 +87,28 @@ export const reactToolCallRequestSchema = z.object({
   parameters: z.string(),
   calledAt: reactTimeSchema,
 });
-export type ReactToolCallRequest = Readonly<z.infer<typeof reactToolCallRequestSchema>>;
+export type ReactToolCallRequest = DeepReadonly<z.infer<typeof reactToolCallRequestSchema>>;
 
 export const reactToolCallRecordSchema = reactToolCallRequestSchema.extend({
   /** Null until the first result; that one stands. */
   result: reactRecordedResultSchema.nullable(),
 });
-export type ReactToolCallRecord = Readonly<z.infer<typeof reactToolCallRecordSchema>>;
+export type ReactToolCallRecord = DeepReadonly<z.infer<typeof reactToolCallRecordSchema>>;
 
 export const reactContextSchema = z.object({
   /** How many of the latest messages the model is shown. Never more than there are. */
   contextWindowSize: z.number().int().nonnegative(),
   /** External calls of the current loop, and older ones that were loaded back into it. */
-  toolCallIds: z.array(reactKeySchema).readonly(),
+  toolCallIds: z.array(reactKeySchema),
   /** Ordinal of the last `continue-re-act` that brought no new call: there is no result to wait for. */
   continuedOrdinal: reactOrdinalSchema.nullable(),
 });
-export type ReactContext = Readonly<z.infer<typeof reactContextSchema>>;
+export type ReactContext = DeepReadonly<z.infer<typeof reactContextSchema>>;
 
 export const reactStateSchema = z
   .object({
     /** In the order of arrival. */
-    messages: z.array(reactMessageSchema).readonly(),
+    messages: z.array(reactMessageSchema),
     /** External tools by name. */
     tools: reactRecord(reactToolDefinitionSchema),
     /** Every external tool call by id, of earlier loops too. Internal tools are never in here. */
@@ -139,4 +140,4 @@ export const reactStateSchema = z
       });
     });
   });
-export type ReactState = Readonly<z.infer<typeof reactStateSchema>>;
+export type ReactState = DeepReadonly<z.infer<typeof reactStateSchema>>;
