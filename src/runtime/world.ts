@@ -1,4 +1,4 @@
-import { abortable } from "../base/index.ts";
+import { abortable, readableThrown } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 
 interface Outside {
@@ -21,7 +21,8 @@ export interface WorldRun {
  * Invariants
  * 1. A key is begun at most once while its outcome was not taken: whoever asks again joins.
  * 2. An activation that is discarded lets its calls go on; stopping the work aborts them.
- * 3. A call that ended because its agent was another process' meanwhile has no outcome: who joined it makes it again, where
+ * 3. Whatever foreign code throws comes out of here as something that can be read.
+ * 4. A call that ended because its agent was another process' meanwhile has no outcome: who joined it makes it again, where
  *    it may be repeated.
  */
 export class World {
@@ -70,7 +71,7 @@ export class World {
 
   #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Outside {
     const controller = new AbortController();
-    const promise = start(controller.signal);
+    const promise = readably(start, controller.signal);
     // Whoever takes the outcome sees the error; until then it must not count as unhandled.
     const begun = { promise, controller };
     promise.catch((error: unknown) => {
@@ -78,5 +79,13 @@ export class World {
     });
     this.#outside.set(key, begun);
     return begun;
+  }
+}
+
+async function readably(start: (signal: AbortSignal) => Promise<unknown>, signal: AbortSignal): Promise<unknown> {
+  try {
+    return await start(signal);
+  } catch (thrown) {
+    throw readableThrown(thrown);
   }
 }
