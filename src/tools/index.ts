@@ -36,5 +36,6 @@ export type {
 } from "./run-context.ts";
 export { redactError } from "./secret-redaction.ts";
 export type { SecretResolver } from "./secrets.ts";
+export { type CheckedSpawn, checkedSpawn } from "./spawn-options.ts";
 export { createSlots, type ReleaseSlot, type Slots } from "./slots.ts";
 export type { Reconciliation, Redact, ResolvedArguments, Tool } from "./tool.ts";
