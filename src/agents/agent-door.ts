@@ -24,7 +24,7 @@ const toolKinds: readonly unknown[] = [
   "client",
   "internal",
   "control",
-] satisfies readonly (AgentTool["kind"])[];
+] satisfies readonly AgentTool["kind"][];
 
 /** A tool as `defineTool` and its like make it; an object of one's own is none. */
 export const toolRule: OptionRule = (value, where) => {
