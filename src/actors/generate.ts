@@ -117,12 +117,7 @@ type Outcome =
   | Pick<EntryOf<"generate.failed">, "type" | "error" | "usage" | "settlement">;
 
 /** Appends the outcome, unless whoever ended the turn has settled the call already. */
-function settle(
-  owner: Host,
-  side: SideCall,
-  outcome: Outcome,
-  warnings: ModelAnswer["warnings"] = [],
-): Promise<void> {
+function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAnswer["warnings"] = []): Promise<void> {
   const { turnId, step, run, index } = side;
   return onLive(owner, async (host) => {
     await host.delivered();

@@ -209,8 +209,8 @@ export interface Host {
   confirmPause(): void;
   readonly background: BackgroundDesk;
   readonly queue: QueueDesk;
-  /** A definition that the runtime knows. */
-  definitionOf(name: string): AgentDefinition | undefined;
+  /** Those that the runtime was given, by their names. */
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
   /** Where a child of this turn stands; settles when it has ended. */
   child(turnId: string, childId: string): SpawnedChild["result"];
 }

@@ -36,9 +36,9 @@ async function spawnOne(
   signal: AbortSignal,
 ): Promise<CallResult | undefined> {
   const { turnId, step, callId } = call;
-  const definition = host.definitionOf(name);
+  const definition = host.definitions.get(name);
   if (!definition) {
-    const text = `No subagent was started: the definition "${name}" is not known to the runtime that has the agent. Give it to createRuntime({ agents }).`;
+    const text = `No subagent was started: the definition "${name}" is not known to the runtime that has the agent. Name it in createRuntime({ agents: [...] }).`;
     return errorResult(text, "definition_unknown");
   }
   const tool = { definition, limits, policy: {}, background: null };

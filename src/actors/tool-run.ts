@@ -1,8 +1,7 @@
-import type { AgentDefinition } from "../agents/index.ts";
-import { type Budget, limitsOf } from "../budget/index.ts";
-import { InvalidInputError, PolicyRefusedError } from "../errors/index.ts";
+import { assertGiven } from "../agents/index.ts";
+import { PolicyRefusedError } from "../errors/index.ts";
 import type { CallState } from "../state/index.ts";
-import type { RunContext, SpawnedChild } from "../tools/index.ts";
+import { type CheckedSpawn, checkedSpawn, type RunContext, type SpawnedChild } from "../tools/index.ts";
 import { awaitedChildOf } from "./await-child.ts";
 import { generateFor } from "./generate.ts";
 import type { Host } from "./host.ts";
@@ -53,7 +52,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
       });
     },
     spawn: async (definition, input, options) =>
-      await onLive(host, (live) => spawnByCode(live, call, definition as AgentDefinition, input, options)),
+      await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options))),
     await: (child, options) => awaitedChildOf(host, turnId, child, options),
   };
 }
@@ -62,20 +61,15 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
 async function spawnByCode(
   host: Host,
   call: CallState,
-  definition: AgentDefinition,
-  input: string,
-  options: { readonly key: string; readonly budget?: unknown },
+  definition: unknown,
+  { key, input, limits }: CheckedSpawn,
 ): Promise<SpawnedChild> {
-  if (typeof options?.key !== "string" || options.key === "") {
-    throw new InvalidInputError(
-      'spawn() needs a key that names the child within this call, for instance { key: "summary" }',
-    );
-  }
-  const tool = { definition, limits: limitsOf((options.budget ?? {}) as Budget), policy: {}, background: null };
+  assertGiven(host.definitions, definition, "run.spawn()");
+  const tool = { definition, limits, policy: {}, background: null };
   const forbidden = policyRefusal(host, call.turnId, tool);
   if (forbidden) throw new PolicyRefusedError(forbidden);
   const { turnId, step, callId } = call;
-  const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${options.key}`, tool, input });
+  const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${key}`, tool, input });
   if (!outcome.granted) {
     throw new PolicyRefusedError(
       `no subagent was started: ${outcome.entry.reason} ${outcome.entry.limit ?? ""}`.trim(),

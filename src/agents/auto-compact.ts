@@ -1,5 +1,4 @@
 import { type CompactionStrategy, summarize } from "../context/index.ts";
-import { InvalidInputError } from "../errors/index.ts";
 
 export interface AutoCompactOptions {
   /** Default: `summarize()`. */
@@ -18,14 +17,8 @@ export interface AutoCompact {
 }
 
 /** Null: the conversation is never compacted (row L10). */
-export function autoCompactOf(agent: string, options: boolean | AutoCompactOptions | undefined): AutoCompact | null {
+export function autoCompactOf(options: boolean | AutoCompactOptions | undefined): AutoCompact | null {
   if (options === undefined || options === false) return null;
   const { strategy = summarize(), atPercent = 80, keep } = options === true ? {} : options;
-  if (!(atPercent > 0 && atPercent <= 100)) {
-    throw new InvalidInputError(`agent "${agent}": autoCompact.atPercent is ${atPercent}; use more than 0, up to 100`);
-  }
-  if (keep !== undefined && (!Number.isSafeInteger(keep) || keep < 1)) {
-    throw new InvalidInputError(`agent "${agent}": autoCompact.keep is ${keep}; use a whole number of at least 1`);
-  }
   return Object.freeze({ strategy, atPercent, ...(keep === undefined ? {} : { keep }) });
 }

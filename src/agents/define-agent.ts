@@ -1,39 +1,49 @@
-import { readFile } from "node:fs/promises";
-import { deepFreeze, shortHash, stableStringify } from "../base/index.ts";
+import { deepFreeze, describeValue, optionsOf, reading, shortHash, stableStringify } from "../base/index.ts";
 import { limitsOf } from "../budget/index.ts";
 import { fullHistory } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { registerHooks } from "../hooks/index.ts";
-import { checkedPrice } from "../model/index.ts";
+import { type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import type { JsonObject } from "../state/index.ts";
-import {
-  controlTools,
-  createToolRegistry,
-  internalTools,
-  type RegisteredTool,
-  type ToolRegistry,
-} from "../tools/index.ts";
+import { controlTools, createToolRegistry, internalTools, type ToolRegistry } from "../tools/index.ts";
+import { definitionDoor, toolRule } from "./agent-door.ts";
 import { autoCompactOf } from "./auto-compact.ts";
 import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
+import { instructionsOf } from "./instructions.ts";
 import { modelOf } from "./model-by-name.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
 
 /** Defines an agent. Throws `InvalidInputError` that names the field and what would be right. */
-export function defineAgent(options: AgentOptions): AgentDefinition {
-  const { name } = options;
-  if (!/^[A-Za-z0-9_.-]{1,64}$/.test(name)) {
-    throw new InvalidInputError(
-      `an agent cannot be named ${JSON.stringify(name)}: use 1 to 64 letters, digits, "_", "-" and "."`,
-    );
+export function defineAgent(given: AgentOptions): AgentDefinition {
+  const name = nameOf(given);
+  const options = optionsOf<AgentOptions>(given, `agent "${name}"`, definitionDoor);
+  return reading(`agent "${name}"`, () => made(name, options));
+}
+
+function nameOf(given: AgentOptions): string {
+  const name: unknown = reading("defineAgent()", () => given?.name);
+  if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
+  if (typeof given !== "object" || given === null) {
+    throw new InvalidInputError(`defineAgent() takes a definition { name, model, … }, not ${describeValue(given)}`);
   }
+  const shown = name === undefined ? "an agent needs a name" : `an agent cannot be named ${describeName(name)}`;
+  throw new InvalidInputError(`${shown}: use 1 to 64 letters, digits, "_", "-" and "."`);
+}
+
+function describeName(name: unknown): string {
+  return typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : describeValue(name);
+}
+
+function made(name: string, options: AgentOptions): AgentDefinition {
   const model = modelOf(name, options.model);
   const history = options.history ?? fullHistory();
-  const plugins = options.plugins ?? [];
+  const plugins = pluginsOf(options.plugins ?? []);
   const given = [
     ...(options.tools ?? []),
-    ...plugins.flatMap(({ name: plugin, tools: own = [] }) => own.map((tool) => toolOfPlugin(plugin, tool))),
+    ...plugins.flatMap(({ name: plugin, tools: own = [] }) =>
+      own.map((tool, index) => toolOfPlugin(plugin, tool, index)),
+    ),
   ];
   const tools = createToolRegistry([
     ...given,
@@ -58,19 +68,19 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     grantedTools,
     hooks: registerHooks(options.hooks, plugins),
     limits,
-    maxOutputTokens: atLeastOne(name, "maxOutputTokens", options.maxOutputTokens),
+    maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,
     responseFormat,
-    maxModelAttempts: atLeastOne(name, "maxModelAttempts", options.maxModelAttempts) ?? 3,
-    maxConsecutiveToolFailures: atLeastOne(name, "maxConsecutiveToolFailures", options.maxConsecutiveToolFailures) ?? 3,
-    price: options.price === undefined ? null : checkedPrice(`agent "${name}": price`, options.price),
-    maxMessages: atLeastOne(name, "maxMessages", options.maxMessages),
+    maxModelAttempts: options.maxModelAttempts ?? 3,
+    maxConsecutiveToolFailures: options.maxConsecutiveToolFailures ?? 3,
+    price: options.price ?? null,
+    maxMessages: options.maxMessages,
     history,
-    autoCompact: autoCompactOf(name, options.autoCompact),
+    autoCompact: autoCompactOf(options.autoCompact),
     output,
     ref: Object.freeze({
       name,
-      hash: shortHash(stableStringify(describe(options, { model, tools, history, output }))),
+      hash: shortHash(stableStringify(describe(options, { model, tools, history, output, plugins }))),
     }),
   });
 }
@@ -81,32 +91,16 @@ export function isBackground(tool: AgentTool): boolean {
 }
 
 /** A plugin brings tools of any kind; what is none is told at once. */
-function toolOfPlugin(plugin: string, tool: RegisteredTool): AgentTool {
-  if (tool.kind === "function" || tool.kind === "subagent" || tool.kind === "client") return tool as AgentTool;
-  throw new InvalidInputError(
-    `plugin "${plugin}": its tool "${tool.name}" is of kind "${tool.kind}"; make it with defineTool, clientTool, askUser or subagent`,
-  );
-}
-
-function instructionsOf(agent: string, given: AgentOptions["instructions"]): AgentDefinition["instructions"] {
-  if (given === undefined || typeof given === "string" || typeof given === "function") return given ?? "";
-  const { file } = given;
-  return async () => {
-    try {
-      return await readFile(file, "utf8");
-    } catch (error) {
-      throw new InvalidInputError(`agent "${agent}": its instructions cannot be read: ${String(error)}`, {
-        cause: error,
-      });
-    }
-  };
+function toolOfPlugin(plugin: string, tool: unknown, index: number): AgentTool {
+  return toolRule(tool, `plugin "${plugin}": tools[${index}]`) as AgentTool;
 }
 
 interface Described extends Pick<AgentDefinition, "model" | "history" | "output"> {
   readonly tools: ToolRegistry<AgentTool>;
+  readonly plugins: readonly Plugin[];
 }
 
-function describe(options: AgentOptions, { model, tools, history, output }: Described): JsonObject {
+function describe(options: AgentOptions, { model, tools, history, output, plugins }: Described): JsonObject {
   return {
     name: options.name,
     model: `${model.provider}/${model.name}`,
@@ -117,17 +111,12 @@ function describe(options: AgentOptions, { model, tools, history, output }: Desc
       const { name, kind, description, effect, jsonSchema } = tool;
       return { name, kind, description, effect, jsonSchema, ...queueOf(tool) };
     }),
-    plugins: (options.plugins ?? []).map((plugin) => plugin.name),
+    plugins: plugins.map((plugin) => plugin.name),
   };
 }
 
 function queueOf(tool: AgentTool): { queue?: string } {
   return tool.kind === "function" && tool.queue !== undefined ? { queue: tool.queue } : {};
-}
-
-function atLeastOne(agent: string, field: string, value: number | undefined): number | undefined {
-  if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) return value;
-  throw new InvalidInputError(`agent "${agent}": ${field} is ${String(value)}; use a whole number of at least 1`);
 }
 
 /** The definition and all that it can spawn, by name. Two different definitions of one name are refused. */

@@ -1,3 +1,4 @@
+export { definitionDoor } from "./agent-door.ts";
 export { type AutoCompact, type AutoCompactOptions } from "./auto-compact.ts";
 export { collectDefinitions, DEFAULT_MAX_STEPS, defineAgent, isBackground } from "./define-agent.ts";
 export type {
@@ -8,5 +9,6 @@ export type {
   SubagentPolicy,
   SubagentTool,
 } from "./definition.ts";
+export { assertGiven, definitionRule, isDefinition } from "./known-definition.ts";
 export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
 export { DEFAULT_MAX_DEPTH, type Grant, grantOf, type SubagentOptions, subagent } from "./subagent.ts";

@@ -1,10 +1,23 @@
 import { z } from "zod";
-import { deepFreeze } from "../base/index.ts";
-import { type Budget, limitsOf } from "../budget/index.ts";
+import {
+  anyRule,
+  deepFreeze,
+  type Door,
+  functionRule,
+  listRule,
+  oneOfRule,
+  optionsOf,
+  optionsRule,
+  reading,
+  textRule,
+  wholeNumberRule,
+} from "../base/index.ts";
+import { type Budget, budgetRule, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Background, Json } from "../state/index.ts";
 import { defineTool } from "../tools/index.ts";
 import type { AgentDefinition, AgentTool, SubagentPolicy, SubagentTool } from "./definition.ts";
+import { definitionRule } from "./known-definition.ts";
 
 export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
@@ -34,8 +47,57 @@ export const DEFAULT_MAX_DEPTH = 3;
 /** Makes a definition callable by another agent's model. Throws `InvalidInputError` for names and budgets that are wrong. */
 export function subagent<Schema extends z.ZodObject = z.ZodObject>(
   definition: AgentDefinition,
-  options: SubagentOptions<Schema> = {},
+  given?: SubagentOptions<Schema>,
 ): SubagentTool {
+  const known = reading("subagent(): its definition", () => {
+    definitionRule(definition, "subagent(): its definition");
+    return definition.name;
+  });
+  const of = `subagent "${known}"`;
+  const options = optionsOf<SubagentOptions<Schema>>(given, of, subagentDoor);
+  return reading(of, () => made(definition, options));
+}
+
+const atLeastNone = wholeNumberRule(0);
+const toolNames = listRule("a list of names of tools", textRule);
+
+const policyRule = optionsRule<SubagentPolicy>({
+  rules: {
+    maxDepth: atLeastNone,
+    maxChildren: atLeastNone,
+    maxConcurrent: wholeNumberRule(1),
+    allowedTools: toolNames,
+    deniedTools: toolNames,
+  },
+  instead: { depth: "maxDepth", concurrency: "maxConcurrent", tools: "allowedTools" },
+});
+
+const subagentDoor: Door<SubagentOptions> = {
+  rules: {
+    name: textRule,
+    description: textRule,
+    parameters: anyRule,
+    input: functionRule,
+    budget: budgetRule,
+    policy: policyRule,
+    mode: oneOfRule("await", "background"),
+    onEnd: oneOfRule("keep", "wake"),
+  },
+  instead: {
+    schema: "parameters",
+    inputSchema: "parameters",
+    prompt: "input",
+    limits: "budget",
+    maxDepth: "policy: { maxDepth }",
+    maxChildren: "policy: { maxChildren }",
+    maxConcurrent: "policy: { maxConcurrent }",
+    allowedTools: "policy: { allowedTools }",
+    deniedTools: "policy: { deniedTools }",
+    background: 'mode: "background"',
+  },
+};
+
+function made<Schema extends z.ZodObject>(definition: AgentDefinition, options: SubagentOptions<Schema>): SubagentTool {
   const name = options.name ?? definition.name;
   const parameters =
     options.parameters ?? z.object({ input: z.string().describe("What the subagent is asked to do.") });
@@ -43,18 +105,6 @@ export function subagent<Schema extends z.ZodObject = z.ZodObject>(
   const description = options.description ?? describe(definition.name, background);
   const shape = defineTool({ name, description, parameters, execute: () => undefined });
   const policy = options.policy ?? {};
-  if (policy.maxConcurrent === 0) {
-    throw new InvalidInputError(
-      `subagent "${name}": policy.maxConcurrent is 0, so no child could ever run; use at least 1`,
-    );
-  }
-  const { maxDepth, maxChildren, maxConcurrent } = policy;
-  for (const [field, value] of Object.entries({ maxDepth, maxChildren, maxConcurrent })) {
-    if (value === undefined || (Number.isSafeInteger(value) && value >= 0)) continue;
-    throw new InvalidInputError(
-      `subagent "${name}": policy.${field} is ${String(value)}; use a whole number of at least 0`,
-    );
-  }
   for (const tool of [...(policy.allowedTools ?? []), ...(policy.deniedTools ?? [])]) {
     if (definition.tools.get(tool)) continue;
     throw new InvalidInputError(
@@ -78,12 +128,6 @@ export function subagent<Schema extends z.ZodObject = z.ZodObject>(
 }
 
 function backgroundOf(name: string, { mode = "await", onEnd }: SubagentOptions): Background | null {
-  if (mode !== "await" && mode !== "background") {
-    throw new InvalidInputError(`subagent "${name}": mode is ${JSON.stringify(mode)}; use "await" or "background"`);
-  }
-  if (onEnd !== undefined && onEnd !== "keep" && onEnd !== "wake") {
-    throw new InvalidInputError(`subagent "${name}": onEnd is ${JSON.stringify(onEnd)}; use "keep" or "wake"`);
-  }
   if (mode === "background") return { onEnd: onEnd ?? "keep" };
   if (onEnd === undefined) return null;
   throw new InvalidInputError(

@@ -33,3 +33,12 @@ function describeObject(value: object): string {
     return "an object that cannot be read";
   }
 }
+
+/** The message of what was thrown, or what it is: it may refuse to be looked at as well. */
+export function describeThrown(thrown: unknown): string {
+  try {
+    return thrown instanceof Error && typeof thrown.message === "string" ? thrown.message : describeValue(thrown);
+  } catch {
+    return "an error that cannot be read";
+  }
+}

@@ -8,6 +8,8 @@ export * from "./freeze.ts";
 export * from "./ids.ts";
 export * from "./known-options.ts";
 export * from "./nearest-name.ts";
+export * from "./option-rules.ts";
+export * from "./options.ts";
 export * from "./plain-json.ts";
 export * from "./process-hold.ts";
 export * from "./redact.ts";

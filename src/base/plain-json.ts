@@ -1,5 +1,5 @@
 import { InvalidInputError } from "../errors/index.ts";
-import { describeValue } from "./describe-value.ts";
+import { describeThrown, describeValue } from "./describe-value.ts";
 import { maxJsonDepth } from "./safe-json.ts";
 
 /** Any JSON value. What is journalled is JSON and nothing else (row S10). */
@@ -89,7 +89,7 @@ class Copier {
   issueOf(error: unknown): NotJson {
     const path = [...this.#path];
     if (error instanceof InvalidInputError) return { path, message: error.message };
-    return { path, message: `cannot be read: ${error instanceof Error ? error.message : describeValue(error)}` };
+    return { path, message: `cannot be read: ${describeThrown(error)}` };
   }
 
   #list(list: readonly unknown[]): Json {

@@ -1,4 +1,5 @@
 export * from "./account.ts";
+export * from "./budget-rule.ts";
 export * from "./amounts.ts";
 export * from "./limits.ts";
 export * from "./met-limit.ts";

@@ -3,5 +3,5 @@ export type * from "./drafts.ts";
 export type * from "./hook-context.ts";
 export type * from "./hooks.ts";
 export * from "./plugins/index.ts";
-export { type HookRegistry, hookCountsOf, type RegisteredHook, registerHooks } from "./registry.ts";
+export { type HookRegistry, hookCountsOf, pluginsOf, type RegisteredHook, registerHooks } from "./registry.ts";
 export type * from "./views.ts";

@@ -1,3 +1,4 @@
+import { anyRule, describeValue, type Door, listRule, nearestName, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
 import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";
@@ -23,7 +24,8 @@ interface Bundle {
  * Throws `InvalidInputError` for names of hooks that do not exist, hooks that are no functions, and plugins without a
  * name of their own.
  */
-export function registerHooks(own: Hooks | undefined, plugins: readonly Plugin[]): HookRegistry {
+export function registerHooks(own: Hooks | undefined, given: readonly Plugin[]): HookRegistry {
+  const plugins = pluginsOf(given);
   assertNames(plugins);
   const bundles = [{ name: ownName, hooks: own ?? {} }, ...plugins.map(({ name, hooks = {} }) => ({ name, hooks }))];
   for (const bundle of bundles) assertHooks(bundle);
@@ -55,6 +57,31 @@ export function hookCountsOf(registry: HookRegistry): HookCounts {
   };
 }
 
+/** What plugins are made of, as copies. Throws `InvalidInputError` for what is none, and names that they cannot have. */
+export function pluginsOf(plugins: readonly unknown[]): readonly Plugin[] {
+  return plugins.map((plugin, index) => {
+    const given = reading(`plugins[${index}]`, () => (plugin as Partial<Plugin> | null | undefined)?.name);
+    const of = typeof given === "string" ? `plugin "${given.slice(0, 64)}"` : `plugins[${index}]`;
+    return optionsOf<Plugin>(plugin ?? null, of, pluginDoor);
+  });
+}
+
+const pluginDoor: Door<Plugin> = {
+  rules: { name: pluginName, hooks: anyRule, tools: listRule("a list of tools", anyRule) },
+  needed: ["name"],
+  instead: Object.fromEntries(hookNames.map((name) => [name, `hooks: { ${name} }`])),
+  takesInstances: true,
+};
+
+function pluginName(name: unknown): string {
+  if (name === ownName) {
+    throw new InvalidInputError(`a plugin cannot be named "${ownName}": the agent's own hooks go by that name`);
+  }
+  if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
+  const shown = typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : describeValue(name);
+  throw new InvalidInputError(`a plugin cannot be named ${shown}: use 1 to 64 letters, digits, "_", "-" and "."`);
+}
+
 function registered<Name extends HookName>(
   bundles: readonly Bundle[],
   name: Name,
@@ -74,14 +101,6 @@ function listOf<Name extends HookName>(hooks: OneOrMore<Name> | undefined): read
 function assertNames(plugins: readonly Plugin[]): void {
   const seen = new Set<string>();
   for (const { name } of plugins) {
-    if (typeof name !== "string" || !/^[A-Za-z0-9_.-]{1,64}$/.test(name)) {
-      throw new InvalidInputError(
-        `a plugin cannot be named ${JSON.stringify(name)}: use 1 to 64 letters, digits, "_", "-" and "."`,
-      );
-    }
-    if (name === ownName) {
-      throw new InvalidInputError(`a plugin cannot be named "${ownName}": the agent's own hooks go by that name`);
-    }
     if (seen.has(name)) throw new InvalidInputError(`two plugins are named "${name}"; give each its own name`);
     seen.add(name);
   }
@@ -89,12 +108,15 @@ function assertNames(plugins: readonly Plugin[]): void {
 
 function assertHooks({ name: plugin, hooks }: Bundle): void {
   const whose = plugin === ownName ? "the agent's own hooks" : `plugin "${plugin}"`;
-  if (typeof hooks !== "object" || hooks === null) {
+  if (typeof hooks !== "object" || hooks === null || Array.isArray(hooks)) {
     throw new InvalidInputError(`${whose}: hooks must be an object, with the names of hooks as its keys`);
   }
   for (const [name, value] of Object.entries(hooks) as [string, unknown][]) {
     if (!(hookNames as readonly string[]).includes(name)) {
-      throw new InvalidInputError(`${whose}: there is no hook "${name}"; the hooks are ${hookNames.join(", ")}`);
+      const meant = nearestName(name, hookNames);
+      throw new InvalidInputError(
+        `${whose}: there is no hook "${name.slice(0, 64)}"${meant === undefined ? ";" : `: did you mean ${meant}?`} the hooks are ${hookNames.join(", ")}`,
+      );
     }
     if (value === undefined || [value].flat(1).every((one) => typeof one === "function")) continue;
     throw new InvalidInputError(`${whose}: ${name} must be a function or a list of functions`);

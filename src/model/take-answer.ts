@@ -37,7 +37,9 @@ export function takeAnswer(given: unknown, requested: string): TakenAnswer {
   let usage: GivenUsage | undefined;
   try {
     if (typeof given !== "object" || given === null) {
-      throw new InvalidInputError(`it is ${describeValue(given)}; it must be an object with content, toolCalls and usage`);
+      throw new InvalidInputError(
+        `it is ${describeValue(given)}; it must be an object with content, toolCalls and usage`,
+      );
     }
     const fields = given as Fields;
     usage = readUsage(fields.usage);
@@ -53,7 +55,8 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
   const content = contentOf(fields.content, toolCalls.length > 0);
   const { reasoning, lost } = reasoningOf(fields.reasoning);
   const size = toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, content.length);
-  if (size > MOST_CHARACTERS) throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
+  if (size > MOST_CHARACTERS)
+    throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
   const finished = finishReasonSchema.safeParse(fields.finishReason);
   const { model } = fields;
   const answer: TakenAnswer["answer"] = {
@@ -80,12 +83,15 @@ type Call = ModelResponse["toolCalls"][number];
 
 function callsOf(given: unknown): Call[] {
   if (given === undefined || given === null) return [];
-  if (!Array.isArray(given)) throw new InvalidInputError(`its toolCalls are ${describeValue(given)}; they must be a list`);
+  if (!Array.isArray(given))
+    throw new InvalidInputError(`its toolCalls are ${describeValue(given)}; they must be a list`);
   if (given.length > MOST_CALLS) throw new InvalidInputError(`it has more than the permitted ${MOST_CALLS} tool calls`);
   const used = new Set<string>();
   return Array.from(given as readonly unknown[], (call, index) => {
     if (typeof call !== "object" || call === null) {
-      throw new InvalidInputError(`its toolCalls[${index}] is ${describeValue(call)}; it must be { id, name, arguments }`);
+      throw new InvalidInputError(
+        `its toolCalls[${index}] is ${describeValue(call)}; it must be { id, name, arguments }`,
+      );
     }
     const { id, name, arguments: args } = call as Readonly<Record<keyof Call, unknown>>;
     if (!isName(name)) {

@@ -1,5 +1,6 @@
 import { percentOfWindow } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
+import { wholeNumberRule } from "../base/index.ts";
 import { limitsOf } from "../budget/index.ts";
 import {
   AgentBusyError,
@@ -10,8 +11,9 @@ import {
 } from "../errors/index.ts";
 import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../state/index.ts";
 import { abortAgent } from "./abort-agent.ts";
-import { abortWithSignal } from "./abort-with-signal.ts";
+import { abortWithSignal, type HeardSignal, hearSignal } from "./abort-with-signal.ts";
 import type { Activation } from "./activation.ts";
+import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "./agent-doors.ts";
 import { startElsewhere } from "./agent-elsewhere.ts";
 import { agentStatusOf, busyText, notStartedText } from "./agent-status.ts";
 import { clearAgent } from "./clear-agent.ts";
@@ -22,7 +24,8 @@ import { requestsBelow } from "./rest-watch.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import { createChild } from "./spawn-by-code.ts";
 import { TurnHandle } from "./turn-handle.ts";
-import { checkedTurn } from "./turn-input.ts";
+import { inputOf, reasonOf, traceOfTurn, turnOptionsOf } from "./turn-door.ts";
+import { assertTurnOf, givenTurn } from "./turn-ids.ts";
 import type { Turn, TurnOptions } from "./turn-types.ts";
 import type {
   Agent,
@@ -35,6 +38,16 @@ import type {
 } from "./types.ts";
 import { pauseAndSave, saveState, shutDownAndSave } from "./unsaved-agent.ts";
 import { wakeUp } from "./wake-up.ts";
+
+interface OpeningOptions {
+  /** It is the agent's first turn, or none. */
+  readonly isFirst?: boolean | undefined;
+  readonly inputMessageIds?: readonly string[] | undefined;
+}
+
+interface AcceptOptions extends OpeningOptions {
+  readonly heard: HeardSignal | undefined;
+}
 
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
 export class AgentHandle implements Agent {
@@ -69,18 +82,41 @@ export class AgentHandle implements Agent {
     else await live.committed();
   }
 
-  executeTurn(input: Content | null, options: TurnOptions = {}): Turn {
-    return new TurnHandle(this.#core, this.agentId, this.#openTurn(input, options), this.#lookAgain);
+  executeTurn(input: Content | null, options?: TurnOptions): Turn {
+    return this.executeTurnOver(input, options);
   }
 
-  async #openTurn(input: Content | null, options: TurnOptions, isFirst = false): Promise<string> {
-    const { auth, budget, ifBusy = "refuse", signal } = options;
-    const trace = checkedTurn(input, options);
+  /** As `executeTurn`; without an input of its own, its input is what these messages of the conversation say. */
+  executeTurnOver(input: Content | null, options?: TurnOptions, inputMessageIds?: readonly string[]): Turn {
+    return new TurnHandle(
+      this.#core,
+      this.agentId,
+      this.#openTurn(input, options, { inputMessageIds }),
+      this.#lookAgain,
+    );
+  }
+
+  async #openTurn(given: Content | null, options: TurnOptions | undefined, how: OpeningOptions): Promise<string> {
+    const input = inputOf(given);
+    const checked = turnOptionsOf(options);
+    const { signal } = checked;
+    const heard = signal && hearSignal(signal);
+    try {
+      return await this.#acceptTurn(input, checked, { ...how, heard });
+    } catch (error) {
+      heard?.letGo();
+      throw error;
+    }
+  }
+
+  async #acceptTurn(input: Content | null, options: TurnOptions, { heard, ...how }: AcceptOptions): Promise<string> {
+    const { auth, budget, ifBusy = "refuse" } = options;
+    const trace = traceOfTurn(options);
     const limits = budget === undefined ? null : limitsOf(budget, this.#core.clock.now());
     this.#core.assertOpen();
     const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
     if (isAsleep) throw this.#notStarted();
-    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy, trace, isFirst } as const;
+    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy, trace, ...how } as const;
     const outcome = await this.#core.stores.openTurn(this.#key, command, this.#core.clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
     if (outcome.type === "refused") throw this.#notStarted();
@@ -91,7 +127,7 @@ export class AgentHandle implements Agent {
     }
     // Where nobody runs turns nobody would use them.
     if (auth && this.#runsHere) this.#core.auth.keep(outcome.turnId, auth);
-    if (signal) await abortWithSignal(this.#core, outcome.turnId, signal);
+    if (heard) await abortWithSignal(this.#core, outcome.turnId, heard);
     const owner = this.#live ?? (await this.#own());
     if (owner && outcome.type === "opened") this.#core.live.take(owner, outcome.item);
     else if (owner) await this.#core.live.intake(owner);
@@ -124,19 +160,25 @@ export class AgentHandle implements Agent {
 
   openTurn(): Turn | undefined {
     const turnId = this.state.openTurnId;
-    return turnId === null ? undefined : this.turn(turnId);
+    return turnId === null ? undefined : this.#turn(turnId, Promise.resolve(turnId));
   }
 
   turn(turnId: string): Turn {
-    return new TurnHandle(this.#core, this.agentId, turnId, this.#lookAgain);
+    assertTurnOf(this.agentId, turnId);
+    return this.#turn(turnId, givenTurn(this.#core, this.agentId, turnId));
   }
 
-  async pause(options: PauseOptions = {}): Promise<void> {
+  #turn(turnId: string, given: Promise<string>): Turn {
+    return new TurnHandle(this.#core, this.agentId, { turnId, given }, this.#lookAgain);
+  }
+
+  async pause(options?: PauseOptions): Promise<void> {
     await pauseAndSave(this.#core, this.#key, options);
     await this.#lookAgain();
   }
 
-  async resume({ auth }: ResumeOptions = {}): Promise<void> {
+  async resume(options?: ResumeOptions): Promise<void> {
+    const { auth } = resumeOptionsOf(options);
     this.#core.assertOpen();
     if (auth) await provideAuth(this.#core, this.agentId, auth);
     const { stores, clock, live } = this.#core;
@@ -153,7 +195,7 @@ export class AgentHandle implements Agent {
   }
 
   async abort(reason = "aborted by a user"): Promise<void> {
-    await abortAgent(this.#core, this.agentId, null, reason);
+    await abortAgent(this.#core, this.agentId, null, reasonOf(reason, "agent.abort()"));
   }
 
   async saveState(): Promise<void> {
@@ -201,8 +243,8 @@ export class AgentHandle implements Agent {
     await clearAgent(this.#core, this.#key, "conversation");
   }
 
-  getMessages(options: GetMessagesOptions = {}): Promise<Message[]> {
-    return readMessages(this.#core.stores, this.#key, options);
+  async getMessages(options?: GetMessagesOptions): Promise<Message[]> {
+    return await readMessages(this.#core.stores, this.#key, messagesOptionsOf(options));
   }
 
   getArtifacts() {
@@ -210,13 +252,16 @@ export class AgentHandle implements Agent {
   }
 
   async getArtifact(idOrName: string, version?: number) {
+    textOfCaller(idOrName, "agent.getArtifact(): its id or name");
+    if (version !== undefined) wholeNumberRule(1)(version, "agent.getArtifact(): version");
     const { stores } = this.#core;
     const byId = version === undefined ? await stores.artifact(this.#key, idOrName) : undefined;
     return byId ?? (await stores.artifactByName(this.#key, idOrName, version));
   }
 
-  getTrace(turnId?: string) {
-    return readTrace(this.#core.stores, this.#key, turnId);
+  async getTrace(turnId?: string) {
+    if (turnId !== undefined) assertTurnOf(this.agentId, turnId);
+    return await readTrace(this.#core.stores, this.#key, turnId);
   }
 
   getState() {
@@ -225,10 +270,11 @@ export class AgentHandle implements Agent {
   }
 
   async spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent> {
-    const record = await createChild(this.#core, this.#record, definition, options);
+    const prompt = textOfCaller(input, "agent.spawn(): the child's input");
+    const record = await createChild(this.#core, this.#record, definition, spawnOptionsOf(options));
     const agent = new AgentHandle(this.#core, record);
     await agent.start();
-    const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn(input, {}, true));
+    const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn(prompt, {}, { isFirst: true }));
     await turn.id;
     return { agent, turn };
   }

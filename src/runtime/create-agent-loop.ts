@@ -1,9 +1,21 @@
 import type { AgentDefinition } from "../agents/index.ts";
 import { collectDefinitions } from "../agents/index.ts";
-import { assertId, type Clock, createId, systemClock } from "../base/index.ts";
+import {
+  anyRule,
+  type Clock,
+  clockRule,
+  createId,
+  type Door,
+  idRule,
+  listRule,
+  type OptionRule,
+  optionsOf,
+  reading,
+  systemClock,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
-import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, turnIdOf } from "../state/index.ts";
+import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, taken, turnIdOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
@@ -11,6 +23,8 @@ import type { Decide } from "./request-types.ts";
 import { refuseBackground } from "./refuse-background.ts";
 import { partOf } from "./roles.ts";
 import { RuntimeCore } from "./runtime-core.ts";
+import { definitionsRule } from "./runtime-doors.ts";
+import { INPUT_CHARACTERS, turnDoor } from "./turn-door.ts";
 import { TurnHandle } from "./turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
 import { unsavedTrees } from "./unsaved-trees.ts";
@@ -42,26 +56,35 @@ export type LoopMessage = Pick<Message, "role" | "content"> & Partial<Message>;
 
 export interface AgentLoop {
   /**
-   * Runs one turn over a conversation that ends with what is to be answered. The loop keeps nothing: save
-   * `(await turn.result).messages` where you like. Rejects with `InvalidInputError` for messages that are none.
+   * Runs one turn over a conversation that ends with what is to be answered: the messages of the user at its end are the turn's
+   * prompt. The loop keeps nothing: save `(await turn.result).messages` where you like. Rejects with `InvalidInputError` for
+   * messages or options that are none.
    */
   executeTurn(messages: readonly LoopMessage[], context?: TurnContext): LoopTurn;
 }
 
+export interface AgentLoopOptions {
+  /** Further definitions, for what code spawns: those of subagents among the tools are known without it. */
+  readonly agents?: readonly AgentDefinition[] | undefined;
+}
+
 /**
  * The stateless loop: the same machines, budgets and hooks as a durable agent, on a journal that lives as long as the
- * turn, with no access to any store (row L1).
+ * turn, with no access to any store (row L1). Throws `InvalidInputError` for what is no definition.
  */
-export function createAgentLoop(definition: AgentDefinition): AgentLoop {
-  const definitions = collectDefinitions([definition]);
-  refuseBackground(definition, "the stateless loop");
+export function createAgentLoop(definition: AgentDefinition, options?: AgentLoopOptions): AgentLoop {
+  const [main] = definitionsRule([definition], "createAgentLoop()") as readonly [AgentDefinition];
+  const { agents = [] } = optionsOf<AgentLoopOptions>(options, "createAgentLoop()", loopDoor);
+  const known = [main, ...agents];
+  const definitions = collectDefinitions(known);
+  for (const one of known) refuseBackground(one, "the stateless loop");
   const priceBook = new PriceBook();
   return {
-    executeTurn(messages, context = {}) {
-      const { contextId = createId(), clock = systemClock, ...options } = context;
+    executeTurn(messages, context) {
+      const { contextId = createId(), clock = systemClock, refusal, ...turnOptions } = contextOf(context);
       const stores = unsavedTrees(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
       const core = new RuntimeCore({
-        agents: [definition],
+        agents: known,
         stores,
         tenant: DEFAULT_TENANT,
         clock,
@@ -72,22 +95,47 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
       });
       let added = noMessages;
       const open = async (): Promise<string> => {
-        assertId("contextId", contextId);
+        if (refusal) throw refusal;
         const history = completeMessages(messages, clock.now());
         await core.start();
         const firstTurnNumber = turnNumberAfter(history, contextId);
-        const identity = { ...rootIdentity(core, definition, contextId), firstTurnNumber };
+        const identity = { ...rootIdentity(core, main, contextId), firstTurnNumber };
         const { record } = await stores.createAgent(identity, null);
         const live = await core.live.activate(core.keyOf(contextId));
         wakeUp(live, history);
         await live.committed();
         const agent = new AgentHandle(core, record);
         added = async () => (await agent.getMessages()).slice(history.length);
-        return await agent.executeTurn(null, options).id;
+        return await agent.executeTurnOver(null, turnOptions, promptIdsOf(history)).id;
       };
       return new EphemeralTurn(core, contextId, open(), () => added());
     },
   };
+}
+
+const loopDoor: Door<AgentLoopOptions> = { rules: { agents: definitionsRule } };
+
+const { ifBusy: _noOther, ...turnRules } = turnDoor.rules;
+
+const contextDoor: Door<TurnContext> = {
+  ...turnDoor,
+  rules: { ...turnRules, contextId: idRule, clock: clockRule },
+};
+
+/** What is wrong with it is told by the turn, as everything that is refused. */
+function contextOf(context: TurnContext | undefined): TurnContext & { readonly refusal?: Error } {
+  try {
+    return optionsOf<TurnContext>(context, "executeTurn()", contextDoor);
+  } catch (error) {
+    if (error instanceof InvalidInputError) return { refusal: error };
+    throw error;
+  }
+}
+
+/** What the user has said since anybody else spoke. */
+function promptIdsOf(history: readonly Message[]): string[] {
+  const last = history.findLastIndex(({ role }) => role !== "user");
+  return history.slice(last + 1).map(({ id }) => id);
 }
 
 async function noMessages(): Promise<Message[]> {
@@ -113,14 +161,18 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
 }
 
 function completeMessages(messages: readonly LoopMessage[], now: number): Message[] {
+  const given = messagesRule(messages, "executeTurn(): messages") as readonly LoopMessage[];
   const ids = new Set<string>();
-  return messages.map((given, index) => {
-    const message = completeMessage(given, index, now);
+  return given.map((one, index) => {
+    const message = completeMessage(one, index, now);
     if (!ids.has(message.id)) ids.add(message.id);
     else throw new InvalidInputError(`messages.${index}.id: "${message.id}" is the id of an earlier message`);
     return message;
   });
 }
+
+const messagesRule: OptionRule = (value, where) =>
+  reading(where, () => listRule("a list of messages, each with a role and its content", anyRule)(value, where));
 
 /** What a conversation holds of earlier turns carries their ids: the next turn must not give out the same ones. */
 function turnNumberAfter(history: readonly Message[], contextId: string): number {
@@ -131,10 +183,14 @@ function turnNumberAfter(history: readonly Message[], contextId: string): number
   );
 }
 
-function completeMessage(message: LoopMessage, index: number, now: number): Message {
-  const whole = messageSchema.safeParse({ id: `given:${index}`, createdAt: now, origin: message.role, ...message });
-  if (whole.success) return whole.data;
-  const [issue] = whole.error.issues;
-  const where = ["messages", index, ...(issue?.path ?? [])].join(".");
-  throw new InvalidInputError(`${where}: ${issue?.message ?? "not a message"}; a message needs a role and its content`);
+function completeMessage(given: LoopMessage, index: number, now: number): Message {
+  const whole = reading(`messages.${index}`, () => ({
+    id: `given:${index}`,
+    createdAt: now,
+    origin: given?.role,
+    ...given,
+  }));
+  const message = taken(messageSchema, whole, { maxSize: INPUT_CHARACTERS });
+  if (message.ok) return message.value as Message;
+  throw new InvalidInputError(`messages.${index}.${message.problem}; a message needs a role and its content`);
 }

@@ -1,12 +1,15 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
-import { assertId, createId, systemClock } from "../base/index.ts";
+import { createId, reading, systemClock } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
-import { followTree } from "./follow.ts";
+import { decideOptionsOf, listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./agent-doors.ts";
+import { followKnown } from "./follow.ts";
+import { healthOptionsOf, runtimeOptionsOf } from "./runtime-doors.ts";
+import { assertObserver } from "./turn-door.ts";
 import { refuseBackground } from "./refuse-background.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { drainMsOf } from "./drain-options.ts";
@@ -28,15 +31,15 @@ export const DEFAULT_LEASE_MS = 10_000;
  * The composition root: registers this process with the stores, and gives handles to agents.
  * Throws `InvalidInputError` for definitions that clash, `StoreUnavailableError` when the stores do not answer.
  */
-export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
-  if (!Array.isArray(options?.agents)) {
-    throw new InvalidInputError("createRuntime() takes { agents: [...] }, the definitions that may be started");
-  }
+export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
+  const options = runtimeOptionsOf(given);
   const { tenant = DEFAULT_TENANT, clock = systemClock, leaseMs = DEFAULT_LEASE_MS } = options;
-  assertId("tenant", tenant);
   const definitions = collectDefinitions(options.agents);
   const part = partOf({ ...options, clock, definitions });
-  const priceBook = new PriceBook(options.prices, { searchesAlways: options.showCosts === true });
+  const prices = reading(
+    "createRuntime(): prices",
+    () => new PriceBook(options.prices, { searchesAlways: options.showCosts === true }),
+  );
   const durable = options.stores ?? memoryStores();
   const copies = projectionDesk(options, { stores: durable, tenant, clock });
   const stores = unsavedTrees(durable, {
@@ -46,7 +49,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
     onClose: copies && (() => copies.close()),
   });
-  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, part, priceBook });
+  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, part, priceBook: prices });
   await started(core);
   watchSetBacks(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
@@ -68,23 +71,28 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
       }
       return overview;
     },
-    agent: (name, start) => lookedAt(copies, openAgent(core, name, start ?? {})),
+    agent: (name, start) => lookedAt(copies, openAgent(core, name, start)),
     find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
-    list: (filter) => stores.listAgents({ tenant, ...filter }),
-    accounts: (rootAgentId) => stores.accounts(tenant, rootAgentId),
-    requests: (filter) => core.desk.list(filter),
+    list: async (filter) => await stores.listAgents({ ...listOptionsOf(filter), tenant }),
+    accounts: async (rootAgentId) =>
+      await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
+    requests: async (filter) => await core.desk.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.desk.decide(requestId, decide),
-    approve: (requestId, how) => core.desk.decide(requestId, { ...how, verdict: "approved" }),
-    reject: (requestId, how) => core.desk.decide(requestId, { ...how, verdict: "rejected" }),
-    answer: (requestId, result, how) => core.desk.decide(requestId, { ...how, verdict: "answered", result }),
+    approve: async (requestId, how) =>
+      await core.desk.decide(requestId, { ...decideOptionsOf(how, "runtime.approve()"), verdict: "approved" }),
+    reject: async (requestId, how) =>
+      await core.desk.decide(requestId, { ...decideOptionsOf(how, "runtime.reject()"), verdict: "rejected" }),
+    answer: async (requestId, result, how) =>
+      await core.desk.decide(requestId, { ...decideOptionsOf(how, "runtime.answer()"), verdict: "answered", result }),
     subscribe: (observer) => subscribe(core, observer),
-    follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow ?? {}),
+    follow: (rootAgentId, follow) => followKnown(core, rootAgentId, follow),
     projected: async (rootAgentId) => {
+      textOfCaller(rootAgentId, "runtime.projected(): its id");
       core.assertOpen();
       await copies?.projected(rootAgentId);
     },
     recover: () => recover(core, copies),
-    health: (how) => healthOf(core, how),
+    health: async (how) => await healthOf(core, healthOptionsOf(how)),
     metrics: () => metricsOf(core),
     drain: (how) => core.drain(drainMsOf(how)),
     shutdown: () => core.shutdown(),
@@ -101,14 +109,14 @@ async function started(core: RuntimeCore): Promise<void> {
   }
 }
 
-async function openAgent(core: RuntimeCore, name: string, options: AgentStartOptions): Promise<Agent> {
-  const definition = core.definitions.get(name);
+async function openAgent(core: RuntimeCore, name: string, given?: AgentStartOptions): Promise<Agent> {
+  const definition = core.definitions.get(textOfCaller(name, "runtime.agent(): the definition's name"));
+  const options = startOptionsOf(given);
   if (!definition) {
     const known = [...core.definitions.keys()].join(", ");
     throw new NotFoundError(`there is no agent definition "${name}"; this runtime has ${known}`);
   }
   const agentId = options.agentId ?? createId();
-  assertId("agentId", agentId);
   const limits = limitsOf(options.budget);
   const accountId = options.budget === undefined ? null : agentAccountId(agentId);
   if (options.autoSave === false) {
@@ -156,6 +164,7 @@ export function rootIdentity(core: RuntimeCore, definition: AgentDefinition, age
 }
 
 async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
+  textOfCaller(agentId, "runtime.find(): the agent's id");
   const record = await core.stores.readAgent(core.keyOf(agentId));
   if (!record) throw new NotFoundError(`there is no agent "${agentId}"`);
   return new AgentHandle(core, record);
@@ -169,6 +178,7 @@ async function lookedAt(copies: ProjectionDesk | undefined, opened: Promise<Agen
 }
 
 function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe(): void } {
+  assertObserver(observer, "runtime.subscribe()");
   const next = typeof observer === "function" ? observer : observer.next;
   const stop = core.bus.listen(harmless("an observer of runtime.subscribe()", (event) => next?.call(observer, event)));
   return { unsubscribe: stop };

@@ -1,3 +1,4 @@
+import { anyRule, type Door, optionsOf } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 export const DEFAULT_DRAIN_MS = 25_000;
@@ -12,8 +13,12 @@ export interface DrainReport {
   readonly left: number;
 }
 
+/** The time is looked at where its default is known. */
+const drainDoor: Door<RuntimeDrainOptions> = { rules: { timeoutMs: anyRule }, instead: { ms: "timeoutMs" } };
+
 /** Throws `InvalidInputError` for what is no time. */
-export function drainMsOf({ timeoutMs = DEFAULT_DRAIN_MS }: RuntimeDrainOptions = {}): number {
+export function drainMsOf(given?: RuntimeDrainOptions): number {
+  const { timeoutMs = DEFAULT_DRAIN_MS } = optionsOf<RuntimeDrainOptions>(given, "drain()", drainDoor);
   if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 0 && timeoutMs < 2 ** 31) return timeoutMs;
   throw new InvalidInputError(
     `drain({ timeoutMs }): ${String(timeoutMs)} is no whole number of milliseconds from 0 to 2147483647`,

@@ -1,5 +1,6 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { type EventCursor, parseCursor, type TroupeEvent } from "../state/index.ts";
+import { followOptionsOf, textOfCaller, unknownTree } from "./agent-doors.ts";
 import { type FollowSource, TreeStream } from "./tree-stream.ts";
 import type { FollowOptions } from "./types.ts";
 
@@ -24,6 +25,29 @@ export async function* followTree(
   } finally {
     stream.close();
   }
+}
+
+/** As a caller asks for it: the tree has to be there. Throws at the first event that is asked for. */
+export async function* followKnown(
+  source: FollowSource,
+  rootAgentId: string,
+  given?: FollowOptions,
+): AsyncGenerator<TroupeEvent, void, undefined> {
+  const agentId = textOfCaller(rootAgentId, "runtime.follow(): the id of the tree's root");
+  const options = followOptionsOf(given);
+  startOf(options.after);
+  try {
+    const record = source.closed.aborted
+      ? undefined
+      : await source.stores.readAgent({ tenant: source.tenant, agentId });
+    if (source.closed.aborted) return;
+    if (record?.rootAgentId !== agentId) throw unknownTree(agentId);
+  } catch (error) {
+    // The stores go with their runtime.
+    if (source.closed.aborted) return;
+    throw error;
+  }
+  yield* followTree(source, agentId, options);
 }
 
 function startOf(after: string | undefined): EventCursor | undefined {

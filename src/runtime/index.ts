@@ -1,6 +1,7 @@
 export { type CreateAgentOptions, createAgent } from "./create-agent.ts";
 export {
   type AgentLoop,
+  type AgentLoopOptions,
   createAgentLoop,
   type LoopMessage,
   type LoopResult,

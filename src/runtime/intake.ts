@@ -77,7 +77,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       type: "turn.started",
       turnId,
       number,
-      inputMessageIds: message ? [message.id] : [],
+      inputMessageIds: message ? [message.id] : (item.inputMessageIds ?? []),
       actorId,
       definition: definition.ref,
       model: { name: definition.model.name, provider: definition.model.provider },

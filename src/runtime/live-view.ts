@@ -35,8 +35,8 @@ export abstract class LiveView {
     return this.#lent.slots(toolName, limit);
   }
 
-  definitionOf(name: string): AgentDefinition | undefined {
-    return this.#lent.definitions.get(name);
+  get definitions(): Lent["definitions"] {
+    return this.#lent.definitions;
   }
 
   protected abstract readonly actors: ActorTree;

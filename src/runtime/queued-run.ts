@@ -1,11 +1,17 @@
 import { type AttemptPlace, artifactOf, percentOfWindow, runAgentOf, traceEntriesOf } from "../actors/index.ts";
-import type { AgentDefinition } from "../agents/index.ts";
+import { type AgentDefinition, assertGiven } from "../agents/index.ts";
 import type { Clock, TraceHeaders } from "../base/index.ts";
-import { type Budget, limitsOf } from "../budget/index.ts";
 import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
 import { type OrderedSpawn, textOf } from "../state/index.ts";
 import type { NewArtifact, Stores } from "../stores/index.ts";
-import { type Auth, AwaitedChild, type RunContext, type SpawnedChild } from "../tools/index.ts";
+import {
+  type Auth,
+  AwaitedChild,
+  type CheckedSpawn,
+  checkedSpawn,
+  type RunContext,
+  type SpawnedChild,
+} from "../tools/index.ts";
 import type { LiveDesk } from "./live-desk.ts";
 import type { KnownCall } from "./queued-call.ts";
 import { childIdOfSpawn } from "./spawn-order.ts";
@@ -74,7 +80,7 @@ export function queuedAttempt(
       left.artifacts.push(artifact);
       return { artifactId: artifact.artifactId, version: (before?.version ?? 0) + saved + 1 };
     },
-    spawn: async (child, input, options) => orderSpawn(place, known, left, child as AgentDefinition, input, options),
+    spawn: async (child, input, options) => orderSpawn(place, known, left, child, checkedSpawn(input, options)),
     await: (child, { prefix } = {}) => {
       if (left.spawns.some(({ childId }) => childId === child?.agentId)) return new AwaitedChild(child.agentId, prefix);
       throw new InvalidInputError(
@@ -90,26 +96,13 @@ function orderSpawn(
   { definitions }: QueuedRunPlace,
   { record, call }: KnownCall,
   { spawns }: LeftByRun,
-  definition: Partial<AgentDefinition> | undefined,
-  input: string,
-  options: { readonly key: string; readonly budget?: unknown },
+  definition: unknown,
+  { key, input, limits }: CheckedSpawn,
 ): SpawnedChild {
-  if (typeof options?.key !== "string" || options.key === "") {
-    throw new InvalidInputError(
-      'spawn() needs a key that names the child within this call, for instance { key: "summary" }',
-    );
-  }
-  const name = definition?.name;
-  if (name === undefined || !definitions.has(name)) {
-    throw new InvalidInputError(
-      `spawn() in the queued tool "${call.name}" was given the definition "${String(name)}", which this runtime does not know; give it to createRuntime({ agents })`,
-    );
-  }
-  const { key } = options;
+  assertGiven(definitions, definition, "run.spawn()");
   const agentId = childIdOfSpawn(record, call.turnId, `${call.callId}:${key}`);
   if (!spawns.some(({ childId }) => childId === agentId)) {
-    const limits = limitsOf((options.budget ?? {}) as Budget);
-    spawns.push({ key, childId: agentId, definition: name, input, limits });
+    spawns.push({ key, childId: agentId, definition: definition.name, input, limits });
   }
   const refusal = new UnsupportedError(
     `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would hold its worker for as long as the subagent takes. Return run.await(child)`,

@@ -1,5 +1,5 @@
 import type { AgentDefinition } from "../agents/index.ts";
-import { parseJson, shortHash, stableStringify } from "../base/index.ts";
+import { shortHash, stableStringify } from "../base/index.ts";
 import {
   CorruptRecordError,
   InvalidInputError,
@@ -13,13 +13,14 @@ import {
   agentOfTurn,
   callOfRequest,
   type Decision,
-  type Json,
   partsOfCall,
   type RequestVerdict,
+  takeJson,
   verdictsOf,
 } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 import { answerText } from "../tools/index.ts";
+import { decideOf, textOfCaller } from "./agent-doors.ts";
 import type { Decide, RequestListOptions } from "./request-types.ts";
 import type { RuntimeOptions } from "./types.ts";
 
@@ -47,6 +48,7 @@ export class RequestDesk {
   }
 
   async find(requestId: string): Promise<AgentRequest> {
+    textOfCaller(requestId, "the id of the request");
     const request = await this.#options.stores.request(this.#keyOf(requestId), requestId);
     if (!request) throw new NotFoundError(`there is no request "${requestId}"`);
     return request;
@@ -57,6 +59,7 @@ export class RequestDesk {
    * called before it is stored, if whoever decides may.
    */
   async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<AgentRequest> {
+    textOfCaller(requestId, "the id of the request");
     const decide = copyOf(requestId, given);
     const request = await this.find(requestId);
     const decision = this.#decisionOf(request, decide);
@@ -145,14 +148,11 @@ export class RequestDesk {
 }
 
 /** What its caller does to it afterwards changes nothing, and what cannot be stored is refused before anything is decided. */
-function copyOf(requestId: string, decide: Decide): Decide {
-  for (const field of ["by", "reason"] as const) {
-    if (decide[field] === undefined || typeof decide[field] === "string") continue;
-    throw new InvalidInputError(`request "${requestId}": ${field} is of type ${typeof decide[field]}; give a text`);
-  }
-  if (decide.arguments === undefined) return { ...decide };
-  const what = `request "${requestId}": the arguments`;
-  return { ...decide, arguments: parseJson(stableStringify(decide.arguments), { what }) as Json };
+function copyOf(requestId: string, given: Decide): Decide {
+  const of = `request "${requestId}"`;
+  const decide = decideOf(given, of);
+  if (decide.arguments === undefined) return decide;
+  return { ...decide, arguments: takeJson(decide.arguments, `${of}: the arguments`) };
 }
 
 /** An answer that cannot be shown to the model is refused before anything is decided: there is no second decision. */

@@ -1,7 +1,7 @@
-import { type AgentDefinition, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
+import { type AgentDefinition, assertGiven, DEFAULT_MAX_DEPTH, grantOf } from "../agents/index.ts";
 import { shortHash } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
-import { NotFoundError, PolicyRefusedError } from "../errors/index.ts";
+import { PolicyRefusedError } from "../errors/index.ts";
 import { type AgentRecord, childIdOf } from "../state/index.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import type { SpawnAgentOptions } from "./types.ts";
@@ -13,15 +13,11 @@ export async function createChild(
   definition: AgentDefinition,
   options: SpawnAgentOptions,
 ): Promise<AgentRecord> {
+  assertGiven(core.definitions, definition, "agent.spawn()");
   const depth = parent.depth + 1;
   const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
   if (depth > maxDepth) {
     throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
-  }
-  if (core.definitions.get(definition.name) !== definition) {
-    throw new NotFoundError(
-      `the definition "${definition.name}" was not given to this runtime; name it in createRuntime({ agents })`,
-    );
   }
   const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
   const accountId = agentAccountId(agentId);

@@ -3,6 +3,7 @@ import { StoreRolledBackError } from "../errors/index.ts";
 import { agentOfTurn, rootOf, type TroupeEvent } from "../state/index.ts";
 import type { EventBus } from "./event-bus.ts";
 import { harmless } from "./harmless.ts";
+import { assertObserver, reasonOf } from "./turn-door.ts";
 import type { EventObserver, Turn, TurnRest, TurnResult } from "./turn-types.ts";
 
 /** What a turn's handle needs of its runtime. */
@@ -25,6 +26,13 @@ export interface TurnSource {
   onForeignWrite(listener: () => void): () => void;
 }
 
+/** A turn that was opened before. */
+export interface EarlierTurn {
+  readonly turnId: string;
+  /** Its id; rejects when no such turn was ever opened. */
+  readonly given: Promise<string>;
+}
+
 /** One turn, as its caller holds it. */
 export class TurnHandle implements Turn {
   readonly id: Promise<string>;
@@ -36,12 +44,12 @@ export class TurnHandle implements Turn {
   #acceptedId: string | undefined;
   #settled: Promise<TurnRest> | undefined;
 
-  /** A turn that is just being opened, or the id of one that was opened before; `onEnd` comes before its result is given. */
-  constructor(source: TurnSource, agentId: string, turn: Promise<string> | string, onEnd?: () => Promise<void>) {
-    const accepted = Promise.resolve(turn);
+  /** A turn that is just being opened, or one that was opened before; `onEnd` comes before its result is given. */
+  constructor(source: TurnSource, agentId: string, turn: Promise<string> | EarlierTurn, onEnd?: () => Promise<void>) {
+    const accepted = "turnId" in turn ? turn.given : turn;
     this.#source = source;
     this.#rootAgentId = rootOf(agentId);
-    if (typeof turn === "string") this.#acceptedId = turn;
+    if ("turnId" in turn) this.#acceptedId = turn.turnId;
     this.id = accepted.then((turnId) => {
       this.#acceptedId = turnId;
       return turnId;
@@ -68,10 +76,11 @@ export class TurnHandle implements Turn {
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {
-    await this.#source.abort(await this.id, reason);
+    await this.#source.abort(await this.id, reasonOf(reason, "turn.abort()"));
   }
 
   subscribe(observer: EventObserver): { unsubscribe(): void } {
+    assertObserver(observer, "turn.subscribe()");
     const controller = new AbortController();
     const watcher = typeof observer === "function" ? { next: observer } : observer;
     const what = "an observer of turn.subscribe()";

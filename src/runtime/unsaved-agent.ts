@@ -1,11 +1,13 @@
 import { NotFoundError } from "../errors/index.ts";
 import { type AgentKey, rootOf } from "../state/index.ts";
+import { pauseOptionsOf } from "./agent-doors.ts";
 import { pausedElsewhere, shutDownElsewhere } from "./agent-elsewhere.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import type { PauseOptions } from "./types.ts";
 
 /** Holds the agent and its subtree; resolves when this agent is at rest and all of it is saved (row L6). */
-export async function pauseAndSave(core: RuntimeCore, key: AgentKey, options: PauseOptions): Promise<void> {
+export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: PauseOptions): Promise<void> {
+  const options = pauseOptionsOf(given);
   core.assertOpen();
   const { stores, clock, live } = core;
   const outcome = await stores.pause(key, "user", clock.now(), { ...options, steady: clock.elapsed() });

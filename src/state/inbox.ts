@@ -20,6 +20,8 @@ export const turnItemSchema = z.object({
   turnId: z.string(),
   number: z.number().int().positive(),
   input: contentSchema.nullable(),
+  /** Messages of the conversation that are its input, where it has none of its own. Absent: none. */
+  inputMessageIds: z.array(z.string()).optional(),
   actorId: z.string().nullable(),
   limits: limitsSchema.nullable(),
   /** The child whose end the turn was started for; absent: somebody asked for it. */

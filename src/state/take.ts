@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import { type DeepReadonly, deepFreeze, describeValue, type JsonBounds, renderPath, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import type { Json, JsonObject } from "./json.ts";
 
 /** A foreign value as our own, or what is wrong with it and where, as one sentence. */
 export type Taken<T> =
@@ -53,4 +54,27 @@ export function takeText(value: unknown, what: string): string {
   if (typeof value === "string" && value.length <= LONGEST_TEXT) return value;
   const found = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
   throw new InvalidInputError(`${what} is ${found}; it must be a text of at most ${LONGEST_TEXT} characters`);
+}
+
+/**
+ * Plain JSON of the caller's own making, whatever it says, as a frozen copy.
+ * @throws InvalidInputError
+ */
+export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}): Json {
+  const copied = toJson(value, bounds);
+  if (!copied.ok) {
+    throw new InvalidInputError(`${what} cannot be taken: ${renderPath(copied.issue.path)}: ${copied.issue.message}`);
+  }
+  deepFreeze<unknown>(copied.json);
+  return copied.json;
+}
+
+/**
+ * The same for an object.
+ * @throws InvalidInputError
+ */
+export function takeObject(value: unknown, what: string, bounds: JsonBounds = {}): JsonObject {
+  const json = takeJson(value, what, bounds);
+  if (typeof json === "object" && json !== null && !Array.isArray(json)) return json as JsonObject;
+  throw new InvalidInputError(`${what} is ${describeValue(value)}; it takes an object of JSON values`);
 }

@@ -46,7 +46,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const { input, actorId, limits, trace } = command;
+  const { input, actorId, limits, trace, inputMessageIds } = command;
   const item: InboxItem = {
     kind: "turn",
     key: `turn:${turnId}`,
@@ -57,6 +57,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
     actorId,
     limits,
     ...(trace ? { trace } : {}),
+    ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
   };
   const changed: AgentRecord = {
     ...record,

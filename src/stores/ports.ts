@@ -47,6 +47,8 @@ export interface TurnCommand {
   readonly ifBusy: "refuse" | "queue" | "supersede";
   /** The span under which it is asked for. */
   readonly trace?: TraceHeaders | undefined;
+  /** Messages of the conversation that are its input, where it brings none of its own. Absent: none. */
+  readonly inputMessageIds?: readonly string[] | undefined;
   /** It is the agent's first turn, or none: given twice, it is opened once. */
   readonly isFirst?: boolean | undefined;
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { anyRule, type Door, optionsOf } from "../base/index.ts";
 import { type ClientTool, waitingTool } from "./client-tool.ts";
 
 export interface AskUserOptions {
@@ -25,8 +26,9 @@ const defaultDescription =
  * A tool by which the model asks the user: the turn waits with a request of kind `question`. Throws `InvalidInputError`
  * for a name, a description or an expiry that is wrong.
  */
-export function askUser(options: AskUserOptions = {}): ClientTool {
-  const { name = "ask_user", description = defaultDescription, expiresAfterMs } = options;
+export function askUser(options?: AskUserOptions): ClientTool {
+  const checked = optionsOf<AskUserOptions>(options, "askUser()", askUserDoor);
+  const { name = "ask_user", description = defaultDescription, expiresAfterMs } = checked;
   return waitingTool("question", {
     name,
     description,
@@ -35,6 +37,11 @@ export function askUser(options: AskUserOptions = {}): ClientTool {
     expiresAfterMs,
   });
 }
+
+const askUserDoor: Door<AskUserOptions> = {
+  rules: { name: anyRule, description: anyRule, expiresAfterMs: anyRule },
+  instead: { timeoutMs: "expiresAfterMs", timeout: "expiresAfterMs" },
+};
 
 function inWords({ question, options = [] }: UserQuestion): string {
   return [question, ...options.map((option) => `- ${option}`)].join("\n");

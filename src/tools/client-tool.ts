@@ -1,6 +1,8 @@
+import { anyRule, type Door, optionsOf, reading } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import type { CheckedArguments } from "./define-tool.ts";
-import { checkExpiry, checkIdentity, checkOptionalFunction } from "./definition-checks.ts";
+import { checkExpiry, checkIdentity, checkOptionalFunction, toolNameIn } from "./definition-checks.ts";
 import { describer } from "./describe-call.ts";
 import { type RenderedOutput, textOf } from "./output.ts";
 import { parseArguments, readParameters, type ToolParameters } from "./parameters.ts";
@@ -41,18 +43,36 @@ export interface ClientToolDefinition<Schema extends ToolParameters> {
 
 /** Declares a tool that the caller executes. Throws `InvalidInputError` that says which field is wrong. */
 export function clientTool<const Schema extends ToolParameters>(definition: ClientToolDefinition<Schema>): ClientTool {
-  return waitingTool("client", definition);
+  const of = toolNameIn(definition, "clientTool()");
+  if (reading(of, () => "execute" in definition)) {
+    throw new InvalidInputError(
+      `${of}: a client tool has no execute, its caller executes it; use defineTool for one that runs here.`,
+    );
+  }
+  const options = optionsOf<ClientToolDefinition<Schema>>(definition, of, clientToolDoor);
+  return reading(of, () => waitingTool("client", options, definition));
 }
+
+/** What a definition has; how its values have to be is said where each is read. */
+const clientToolDoor: Door<ClientToolDefinition<ToolParameters>> = {
+  rules: {
+    name: anyRule,
+    description: anyRule,
+    parameters: anyRule,
+    describeCall: anyRule,
+    expiresAfterMs: anyRule,
+  },
+  instead: { inputSchema: "parameters", schema: "parameters", timeoutMs: "expiresAfterMs", timeout: "expiresAfterMs" },
+  takesInstances: true,
+};
 
 export function waitingTool<const Schema extends ToolParameters>(
   requestKind: ClientTool["requestKind"],
   definition: ClientToolDefinition<Schema>,
+  self: object = definition,
 ): ClientTool {
   const { name, description, expiresAfterMs } = definition;
   const refuse = checkIdentity(name, description);
-  if ("execute" in definition) {
-    throw refuse("a client tool has no execute, its caller executes it; use defineTool for one that runs here.");
-  }
   checkExpiry("expiresAfterMs", expiresAfterMs, refuse);
   checkOptionalFunction("describeCall", definition.describeCall, refuse);
   const parameters = readParameters(definition.parameters, refuse);
@@ -65,7 +85,7 @@ export function waitingTool<const Schema extends ToolParameters>(
     jsonSchema: parameters.jsonSchema,
     ...(expiresAfterMs === undefined ? {} : { expiresAfterMs }),
     parse: (text) => parseArguments(parameters, text, { toolName: name }),
-    describeCall: describer(name, definition.describeCall?.bind(definition)),
+    describeCall: describer(name, definition.describeCall?.bind(self)),
   };
   return Object.freeze(tool);
 }

@@ -1,7 +1,8 @@
 import type { z } from "zod";
+import { anyRule, describeValue, type Door, optionsOf, reading } from "../base/index.ts";
 import { type EffectClass, effectClassSchema, type JsonObject } from "../state/index.ts";
 import { approvalRule } from "./approval-rule.ts";
-import { checkIdentity, checkQueue, checkWaits } from "./definition-checks.ts";
+import { checkIdentity, checkQueue, checkWaits, toolNameIn } from "./definition-checks.ts";
 import { describer } from "./describe-call.ts";
 import { parseArguments, readParameters, type ToolParameters } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
@@ -77,11 +78,62 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
 export function defineTool<const Schema extends ToolParameters, const SecretName extends string = never>(
   definition: ToolDefinition<Schema, SecretName>,
 ): Tool<ToolArguments<Schema, SecretName>> {
+  const of = toolNameIn(definition, "defineTool()");
+  const options = optionsOf<ToolDefinition<Schema, SecretName>>(definition, of, toolDoor);
+  return reading(of, () => made(options, definition));
+}
+
+/** What a definition has; how its values have to be is said where each is read. */
+const toolDoor: Door<ToolDefinition<ToolParameters>> = {
+  rules: {
+    name: anyRule,
+    description: anyRule,
+    parameters: anyRule,
+    effect: anyRule,
+    execute: anyRule,
+    reconcile: anyRule,
+    needsApproval: anyRule,
+    approvalExpiresAfterMs: anyRule,
+    describeCall: anyRule,
+    auth: anyRule,
+    secrets: anyRule,
+    queue: anyRule,
+    priority: anyRule,
+    timeoutMs: anyRule,
+    concurrency: anyRule,
+    maxAttempts: anyRule,
+    maxOutputCharacters: anyRule,
+    maxArgumentBytes: anyRule,
+  },
+  instead: {
+    inputSchema: "parameters",
+    input_schema: "parameters",
+    schema: "parameters",
+    input: "parameters",
+    handler: "execute",
+    run: "execute",
+    call: "execute",
+    func: "execute",
+    timeout: "timeoutMs",
+    retries: "maxAttempts",
+    maxRetries: "maxAttempts",
+    approval: "needsApproval",
+    requiresApproval: "needsApproval",
+    maxConcurrent: "concurrency",
+  },
+  takesInstances: true,
+};
+
+/** `self` is the author's own object, on which its functions are called. */
+function made<Schema extends ToolParameters, SecretName extends string>(
+  definition: ToolDefinition<Schema, SecretName>,
+  self: ToolDefinition<Schema, SecretName>,
+): Tool<ToolArguments<Schema, SecretName>> {
   const { name, description, concurrency, maxArgumentBytes, approvalExpiresAfterMs, auth } = definition;
   const refuse = checkIdentity(name, description);
   const effect = effectClassSchema.safeParse(definition.effect ?? "once");
   if (!effect.success) {
-    throw refuse(`effect is ${JSON.stringify(definition.effect)}; use "none", "keyed" or "once".`);
+    throw refuse(`effect is ${describeValue(definition.effect)}; use "none", "keyed" or "once".`);
   }
   for (const method of ["execute", "reconcile"] as const) {
     const given = definition[method];
@@ -90,13 +142,13 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
   }
   const timeoutMs = definition.timeoutMs ?? 60_000;
   if (!Number.isFinite(timeoutMs) || timeoutMs <= 0) {
-    throw refuse(`timeoutMs is ${timeoutMs}; use a positive, finite number of milliseconds.`);
+    throw refuse(`timeoutMs is ${describeValue(timeoutMs)}; use a positive, finite number of milliseconds.`);
   }
   const maxAttempts = definition.maxAttempts ?? 1;
   const maxOutputCharacters = definition.maxOutputCharacters ?? 32_000;
   for (const [field, count] of Object.entries({ concurrency, maxAttempts, maxOutputCharacters, maxArgumentBytes })) {
     if (count === undefined || (Number.isSafeInteger(count) && count >= 1)) continue;
-    throw refuse(`${field} is ${String(count)}; use a whole number of at least 1.`);
+    throw refuse(`${field} is ${describeValue(count)}; use a whole number of at least 1.`);
   }
   if (effect.data === "once" && maxAttempts > 1) {
     throw refuse(
@@ -107,6 +159,7 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
   checkQueue(definition, refuse);
   const parameters = readParameters(definition.parameters, refuse);
   const secrets = checkSecrets(definition.secrets, parameters.jsonSchema, refuse);
+  const { execute, reconcile } = definition;
   const tool: Tool<ToolArguments<Schema, SecretName>> = {
     kind: "function",
     name,
@@ -118,17 +171,19 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
     ...(concurrency === undefined ? {} : { concurrency }),
     maxAttempts,
     maxOutputCharacters,
-    needsApproval: approvalRule(definition),
+    needsApproval: approvalRule({ name, needsApproval: boundTo(self, definition.needsApproval) }),
     ...(approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs }),
     ...(auth === undefined ? {} : { auth }),
     jsonSchema: parameters.jsonSchema,
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
-    describeCall: describer(name, definition.describeCall?.bind(definition)),
+    describeCall: describer(name, definition.describeCall?.bind(self)),
     resolveArguments: async (json, run) => await resolveArguments(json, run, { name, secrets }),
-    execute: (args, run) => definition.execute(args, run),
-    ...(definition.reconcile === undefined
-      ? {}
-      : { reconcile: async (args, run) => definition.reconcile?.(args, run) ?? { unknown: true } }),
+    execute: (args, run) => execute.call(self, args, run),
+    ...(reconcile === undefined ? {} : { reconcile: async (args, run) => reconcile.call(self, args, run) }),
   };
   return Object.freeze(tool);
+}
+
+function boundTo<Value>(self: object, value: Value): Value {
+  return typeof value === "function" ? (value.bind(self) as Value) : value;
 }

@@ -1,10 +1,23 @@
-import { assertId } from "../base/index.ts";
+import { assertId, describeValue, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** Makes the error for a wrong field of one tool: the tool is named, `what` says what is wrong and what would be right. */
 export type Refuse = (what: string, cause?: unknown) => InvalidInputError;
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** Who is told to be wrong: the tool by its name, where it has one. Throws `InvalidInputError` for what is no definition. */
+export function toolNameIn(definition: unknown, of: string): string {
+  const isObject = reading(
+    of,
+    () => typeof definition === "object" && definition !== null && !Array.isArray(definition),
+  );
+  if (!isObject) {
+    throw new InvalidInputError(`${of} takes a definition { name, description, … }, not ${describeValue(definition)}`);
+  }
+  const { name } = reading(of, () => ({ name: (definition as { readonly name?: unknown }).name }));
+  return typeof name === "string" && namePattern.test(name) ? `Tool "${name}"` : of;
+}
 
 /** Checks what every kind of tool has, and gives the way to refuse the rest. Throws `InvalidInputError`. */
 export function checkIdentity(name: unknown, description: unknown): Refuse {
@@ -28,7 +41,7 @@ export function checkExpiry(field: string, milliseconds: number | undefined, ref
   if (milliseconds === undefined) return;
   if (Number.isSafeInteger(milliseconds) && milliseconds >= 1 && milliseconds <= maxExpiryMs) return;
   throw refuse(
-    `${field} is ${milliseconds}; use a whole number of milliseconds of at least 1, or leave it out for never.`,
+    `${field} is ${describeValue(milliseconds)}; use a whole number of milliseconds of at least 1, or leave it out for never.`,
   );
 }
 
@@ -48,7 +61,7 @@ export interface WaitOptions {
 export function checkWaits(options: WaitOptions, refuse: Refuse): void {
   const { needsApproval, approvalExpiresAfterMs, describeCall, auth } = options;
   if (!["undefined", "boolean", "function"].includes(typeof needsApproval)) {
-    throw refuse(`needsApproval must be true, false or a function, not ${JSON.stringify(needsApproval)}.`);
+    throw refuse(`needsApproval must be true, false or a function, not ${describeValue(needsApproval)}.`);
   }
   checkExpiry("approvalExpiresAfterMs", approvalExpiresAfterMs, refuse);
   if (approvalExpiresAfterMs !== undefined && needsApproval === undefined) {
@@ -56,7 +69,7 @@ export function checkWaits(options: WaitOptions, refuse: Refuse): void {
   }
   checkOptionalFunction("describeCall", describeCall, refuse);
   if (auth !== undefined && auth !== "required") {
-    throw refuse(`auth is ${JSON.stringify(auth)}; use "required", or leave it out.`);
+    throw refuse(`auth is ${describeValue(auth)}; use "required", or leave it out.`);
   }
 }
 
@@ -86,11 +99,13 @@ export function checkQueue({ queue, priority, concurrency }: QueueChoice, refuse
   }
   if (concurrency !== undefined) {
     throw refuse(
-      `concurrency is given with a queue; how many of its calls run at a time is said where the queue is worked on: createRuntime({ work: { queues: { "${queue}": { concurrency: ${String(concurrency)} } } } }).`,
+      `concurrency is given with a queue; how many of its calls run at a time is said where the queue is worked on: createRuntime({ work: { queues: { "${queue}": { concurrency: ${describeValue(concurrency)} } } } }).`,
     );
   }
   if (priority === undefined) return;
   if (typeof priority === "number" && Number.isSafeInteger(priority) && priority >= 0 && priority <= HIGHEST_PRIORITY)
     return;
-  throw refuse(`priority is ${String(priority)}; use a whole number from 0 to 1,000,000, the lowest is run first.`);
+  throw refuse(
+    `priority is ${describeValue(priority)}; use a whole number from 0 to 1,000,000, the lowest is run first.`,
+  );
 }

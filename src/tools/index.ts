@@ -37,5 +37,6 @@ export type {
 export { LONGEST_ARTIFACT, takeGenerateInput } from "./run-inputs.ts";
 export { redactError } from "./secret-redaction.ts";
 export type { SecretResolver } from "./secrets.ts";
+export { type CheckedSpawn, checkedSpawn } from "./spawn-options.ts";
 export { createSlots, type ReleaseSlot, type Slots } from "./slots.ts";
 export type { Reconciliation, Redact, ResolvedArguments, Tool } from "./tool.ts";

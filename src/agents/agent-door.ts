@@ -1,0 +1,127 @@
+import {
+  anyRule,
+  describeValue,
+  type Door,
+  flagRule,
+  hasMethods,
+  listRule,
+  type OptionRule,
+  optionsRule,
+  portRule,
+  ruleOf,
+  wholeNumberRule,
+} from "../base/index.ts";
+import { budgetRule } from "../budget/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { checkedPrice } from "../model/index.ts";
+import { responseFormatSchema, take } from "../state/index.ts";
+import type { AutoCompactOptions } from "./auto-compact.ts";
+import type { AgentOptions, AgentTool } from "./definition.ts";
+
+const toolKinds: readonly unknown[] = [
+  "function",
+  "subagent",
+  "client",
+  "internal",
+  "control",
+] satisfies readonly AgentTool["kind"][];
+
+/** A tool as `defineTool` and its like make it; an object of one's own is none. */
+export const toolRule: OptionRule = (value, where) => {
+  const { kind, name, parse, jsonSchema } = (typeof value === "object" && value !== null ? value : {}) as Readonly<
+    Record<string, unknown>
+  >;
+  const isTool =
+    toolKinds.includes(kind) &&
+    typeof name === "string" &&
+    typeof parse === "function" &&
+    typeof jsonSchema === "object" &&
+    jsonSchema !== null;
+  if (isTool) return value;
+  const ofKind = typeof kind === "string" ? `, of kind "${kind.slice(0, 64)}"` : "";
+  throw new InvalidInputError(
+    `${where} is ${describeValue(value)}${ofKind}; it takes a tool, as defineTool, clientTool, askUser or subagent make it`,
+  );
+};
+
+const historyRule = ruleOf(
+  "a history compiler, for instance fullHistory() or windowHistory(20)",
+  (value) => hasMethods(value, ["compile"]) && "name" in value && typeof value.name === "string",
+);
+
+const strategyRule = ruleOf(
+  "a compaction strategy, for instance summarize() or dropOldest()",
+  (value) => hasMethods(value, ["compact"]) && "name" in value && typeof value.name === "string",
+);
+
+const autoCompactOptions = optionsRule<AutoCompactOptions>({
+  rules: {
+    strategy: strategyRule,
+    atPercent: ruleOf(
+      "a number of more than 0, up to 100",
+      (value) => typeof value === "number" && value > 0 && value <= 100,
+    ),
+    keep: wholeNumberRule(1),
+  },
+  instead: { percent: "atPercent", threshold: "atPercent", maxMessages: "keep" },
+});
+
+const atLeastOne = wholeNumberRule(1);
+
+/** What of a definition does not depend on its name; each is looked at when it is made. */
+export const definitionDoor = {
+  rules: {
+    name: anyRule,
+    model: anyRule,
+    instructions: anyRule,
+    tools: listRule("a list of tools", toolRule),
+    hooks: anyRule,
+    plugins: listRule("a list of plugins", anyRule),
+    budget: budgetRule,
+    maxOutputTokens: atLeastOne,
+    temperature: ruleOf(
+      "a number of at least 0",
+      (value) => typeof value === "number" && Number.isFinite(value) && value >= 0,
+    ),
+    responseFormat: (value, where) => take(responseFormatSchema, value, where),
+    maxModelAttempts: atLeastOne,
+    maxConsecutiveToolFailures: atLeastOne,
+    price: checkPrice,
+    history: historyRule,
+    maxMessages: atLeastOne,
+    autoCompact: (value, where) =>
+      typeof value === "object" && value !== null ? autoCompactOptions(value, where) : flagRule(value, where),
+    output: portRule("a schema of zod 4", ["safeParseAsync"]),
+  },
+  needed: ["name", "model"] as const,
+  instead: {
+    systemPrompt: "instructions",
+    system: "instructions",
+    prompt: "instructions",
+    id: "name",
+    agentId: "name",
+    llm: "model",
+    functions: "tools",
+    subagents: "tools: [subagent(…)]",
+    agents: "tools: [subagent(…)]",
+    limits: "budget",
+    maxSteps: "budget: { maxSteps }",
+    maxTurns: "budget: { maxSteps }",
+    maxTokens: "maxOutputTokens, or budget: { maxTokens }",
+    maxCost: "budget: { maxCost }",
+    maxSeconds: "budget: { maxSeconds }",
+    timeout: "budget: { maxSeconds }",
+    schema: "output",
+    outputSchema: "output",
+    middleware: "hooks",
+    retries: "maxModelAttempts",
+    maxRetries: "maxModelAttempts",
+    memory: "history",
+    store: "createAgent({ stores }) or createRuntime({ stores })",
+    stores: "createAgent({ stores }) or createRuntime({ stores })",
+  },
+} satisfies Door<AgentOptions>;
+
+function checkPrice(value: unknown, where: string): unknown {
+  return checkedPrice(where, value);
+}

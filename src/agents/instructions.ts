@@ -1,0 +1,97 @@
+import { readFileSync, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describeThrown, describeValue, optionsOf, ruleOf } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { AgentDefinition, AgentOptions } from "./definition.ts";
+
+/** More than any model reads before it begins to work. */
+const MOST_BYTES = 1_000_000;
+
+const right = "a text, { file } with the path of a text file, or a function that gives a text";
+
+/**
+ * What a turn begins with, from what was given. A file is looked at at once, since whoever starts a process sees at once that it
+ * lacks one, and again whenever it is read, since it may have changed. Throws `InvalidInputError`.
+ */
+export function instructionsOf(agent: string, given: AgentOptions["instructions"]): AgentDefinition["instructions"] {
+  if (given === undefined || typeof given === "string" || typeof given === "function") return given ?? "";
+  const of = `agent "${agent}": instructions`;
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw new InvalidInputError(`${of} are ${describeValue(given)}; they take ${right}`);
+  }
+  const { file } = optionsOf<{ readonly file: string | URL }>(given, of, {
+    rules: { file: ruleOf("the path of a text file", (value) => isText(value) || value instanceof URL) },
+    needed: ["file"],
+    instead: { path: "file", text: "the text itself", url: "file" },
+  });
+  const path = pathOf(file, of);
+  assertFile(path, of);
+  readText(path, of, () => readFileSync(path));
+  return async () => {
+    assertFile(path, of);
+    const bytes = await readFile(path).catch((error: unknown) => {
+      throw unreadable(path, of, error);
+    });
+    return readText(path, of, () => bytes);
+  };
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === "string" && value.trim() !== "" && !value.includes("\0");
+}
+
+/** A path that is relative means the folder that the process works in when the agent is defined. */
+function pathOf(file: string | URL, of: string): string {
+  if (typeof file === "string") return resolve(file);
+  try {
+    return fileURLToPath(file);
+  } catch (error) {
+    throw new InvalidInputError(`${of}: "${String(file)}" is not the file: URL of a text file`, { cause: error });
+  }
+}
+
+function assertFile(path: string, of: string): void {
+  const stats = statOf(path, of);
+  if (!stats) throw new InvalidInputError(`${of}: there is no file "${path}"`, { details: { path } });
+  if (!stats.isFile()) {
+    const what = stats.isDirectory() ? "a folder" : "no file";
+    throw new InvalidInputError(`${of}: "${path}" is ${what}; give the path of a text file`, { details: { path } });
+  }
+  if (stats.size <= MOST_BYTES) return;
+  throw new InvalidInputError(`${of}: "${path}" has ${stats.size} bytes; up to ${MOST_BYTES} are read`, {
+    details: { path },
+  });
+}
+
+function statOf(path: string, of: string) {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    throw unreadable(path, of, error);
+  }
+}
+
+function readText(path: string, of: string, read: () => Uint8Array): string {
+  let bytes: Uint8Array;
+  try {
+    bytes = read();
+  } catch (error) {
+    throw unreadable(path, of, error);
+  }
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    if (!text.includes("\0")) return text;
+  } catch {
+    // Told below.
+  }
+  throw new InvalidInputError(`${of}: "${path}" is no text in UTF-8`, { details: { path } });
+}
+
+function unreadable(path: string, of: string, error: unknown): InvalidInputError {
+  return new InvalidInputError(`${of}: "${path}" cannot be read: ${describeThrown(error)}`, {
+    details: { path },
+    cause: error,
+  });
+}
