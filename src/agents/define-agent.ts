@@ -7,6 +7,7 @@ import { registerHooks } from "../hooks/index.ts";
 import { checkedPrice } from "../model/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import {
+  artifactTool,
   controlTools,
   createToolRegistry,
   internalTools,
@@ -35,11 +36,10 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     ...(options.tools ?? []),
     ...plugins.flatMap(({ name: plugin, tools: own = [] }) => own.map((tool) => toolOfPlugin(plugin, tool))),
   ];
-  const tools = createToolRegistry([
-    ...given,
-    ...(given.some(isBackground) ? controlTools : []),
-    ...(history.internalTools ? internalTools : []),
-  ]);
+  const tools = createToolRegistry<AgentTool>(
+    [...given, ...(given.some(isBackground) ? controlTools : []), ...(history.internalTools ? internalTools : [])],
+    given.length > 0 ? [artifactTool] : [],
+  );
   const grantedTools = tools.tools.map((tool) => {
     const { name, kind, effect } = tool;
     return { name, kind, effect, ...queueOf(tool) };
