@@ -28,9 +28,10 @@ export function callPatchesOf(host: Host, callId: string): CallPatch[] {
 
 /** The tool, if the agent has it and was granted it. What the journal or a model says grants nothing (S14). */
 export function grantedTool(host: Host, name: string): AgentTool | undefined {
-  const tool = host.definition.tools.get(name);
-  const { grantedTools } = host.identity;
-  return grantedTools && !grantedTools.includes(name) ? undefined : tool;
+  const { tools } = host.definition;
+  const { grantedTools, deniedTools = [] } = host.identity;
+  const isGranted = tools.isOnDemand(name) ? !deniedTools.includes(name) : (grantedTools?.includes(name) ?? true);
+  return isGranted ? tools.get(name) : undefined;
 }
 
 export function hashOfArguments(args: Json): string {

@@ -4,6 +4,7 @@ import type { ModelDelta, PriceBook } from "../model/index.ts";
 import type {
   AgentIdentity,
   AgentRequest,
+  Artifact,
   CallEnd,
   CallState,
   Entry,
@@ -160,6 +161,10 @@ export interface Host {
   /** The whole conversation, oldest first. */
   archive(): readonly Message[];
   message(messageId: string): Message | undefined;
+  /** Whether some result of the conversation is an excerpt of an artifact, shown to the model now or not. */
+  hasExcerpts(): boolean;
+  /** One of the agent's own artifacts. */
+  artifact(artifactId: string): Promise<Artifact | undefined>;
   readonly viewers: Viewers;
   auth(turnId: string): Auth | undefined;
   /** Takes the turn's credentials, and secrets of the environment, out of what user code gives. */

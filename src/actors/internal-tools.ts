@@ -1,7 +1,7 @@
 import type { AgentTool } from "../agents/index.ts";
 import { expandedWindow } from "../context/index.ts";
 import { type CallState, type Json, type Message } from "../state/index.ts";
-import type { InternalTool } from "../tools/index.ts";
+import { type InternalTool, type ReadArtifactArguments, readArtifactText } from "../tools/index.ts";
 import type { Host } from "./host.ts";
 import { compileInputOf } from "./prompt.ts";
 import { errorResult, settleCall } from "./settle-call.ts";
@@ -13,7 +13,12 @@ const EXCERPT_CHARACTERS = 200;
  * Carries out a tool on the agent's own context (row R6). It touches nothing outside, so it is no intent and costs no tool
  * call; what it changed is an entry of its own.
  */
-export function runInternalTool(host: Host, call: CallState, tool: InternalTool): void {
+export async function runInternalTool(
+  host: Host,
+  call: CallState,
+  tool: InternalTool,
+  signal: AbortSignal,
+): Promise<void> {
   const args = (call.gate?.arguments ?? {}) as Readonly<Record<string, Json>>;
   switch (tool.name) {
     case "load_history":
@@ -22,6 +27,8 @@ export function runInternalTool(host: Host, call: CallState, tool: InternalTool)
       return listToolCalls(host, call, args);
     case "load_tool_results":
       return loadToolResults(host, call, args);
+    case "read_artifact":
+      return await readArtifact(host, call, args as unknown as ReadArtifactArguments, signal);
     default:
       tool.name satisfies never;
   }
@@ -92,4 +99,28 @@ function loadToolResults(host: Host, call: CallState, args: Readonly<Record<stri
   host.append({ type: "context.loaded", turnId, step, callId, callIds });
   const missing = unknown.length === 0 ? "" : ` Not known: ${unknown.join(", ")}.`;
   settleCall(host, call, { outcome: "success", text: `Loaded ${callIds.length} results into your context.${missing}` });
+}
+
+/** Ids that are named to a model which asked for another one. */
+const NAMED_IDS = 10;
+
+/** Of the agent's own artifacts only: what a subagent has made is the subagent's to read. */
+async function readArtifact(
+  host: Host,
+  call: CallState,
+  args: ReadArtifactArguments,
+  signal: AbortSignal,
+): Promise<void> {
+  const artifact = await host.artifact(args.id);
+  if (signal.aborted) return;
+  if (!artifact) {
+    const known = host.archive().flatMap((message) => (message.role === "tool" ? (message.artifactId ?? []) : []));
+    const named = known.length === 0 ? "" : ` Results that were cut: ${known.slice(-NAMED_IDS).join(", ")}.`;
+    const text = `You have no artifact ${JSON.stringify(args.id)}.${named}`;
+    return settleCall(host, call, errorResult(text, "not_found"));
+  }
+  const reading = await readArtifactText(artifact, args, signal);
+  if (signal.aborted) return;
+  if (reading.ok) return settleCall(host, call, { outcome: "success", text: reading.text });
+  settleCall(host, call, errorResult(reading.message, reading.code));
 }

@@ -36,9 +36,13 @@ export function withNote(ask: ReservationAsk): ReservationAsk {
   return { ...ask, promptTokens: ask.promptTokens + NOTE_TOKENS, promptBound: ask.promptBound + NOTE_BOUND };
 }
 
-/** The same request for a call after which none is allowed: without tools, and the model is told so. */
-export function asLastCall({ tools: _tools, toolChoice: _choice, ...request }: ModelRequest): ModelRequest {
-  return { ...request, messages: [...request.messages, note] };
+/**
+ * The same request for a call after which none is allowed: no tool may be called, and the model is told so. The tools stay
+ * in it, since providers keep prompts in their caches by how they begin, and tools come first.
+ */
+export function asLastCall(request: ModelRequest): ModelRequest {
+  const toolChoice = request.tools === undefined ? {} : ({ toolChoice: "none" } as const);
+  return { ...request, ...toolChoice, messages: [...request.messages, note] };
 }
 
 /** The stop of a turn whose last permitted answer asks for tools all the same: it names the limit that left no further call. */

@@ -14,6 +14,7 @@ import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compaction-limit.ts";
 import { storedErrorOf } from "./effect.ts";
 import { lastCallSignal } from "./last-call.ts";
 import type { Host } from "./host.ts";
+import { writerOf } from "./own-reasoning.ts";
 import { appendWarnings } from "./warnings.ts";
 
 /** The owner that made this call is gone, and with it the knowledge whether it was answered (design, Budgets). */
@@ -89,7 +90,9 @@ export function respond(
           origin: "model",
           metadata: metadataOf(host, turnId, step, !isFinal),
           ...(isFinal ? {} : { toolCalls: calls }),
-          ...(response.reasoning ? { reasoning: response.reasoning } : {}),
+          ...(response.reasoning
+            ? { reasoning: response.reasoning, reasoningBy: writerOf(host.definition.model) }
+            : {}),
         },
       ],
       moves: [{ type: "settle", settlement }],
@@ -101,7 +104,7 @@ export function respond(
 
 /** The provider's own count of this prompt is where the next one's begins. */
 function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, usage: Usage): void {
-  // The last call of a budget is sent without tools: its prompt was not the one that was measured.
+  // The last call of a budget is sent with a note: its prompt was not the one that was measured.
   const isMeasured = usage.estimated !== true && last === undefined;
   if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
 }

@@ -31,7 +31,7 @@ export const performCall = effectActor<CallInput>("performCall", async (host, { 
   const decided = takeDecision(host, gated, tool);
   if (!decided || settleRefused(host, decided) || (await askFirst(host, decided, tool, signal))) return;
   if (signal.aborted) return;
-  if (tool.kind === "internal") runInternalTool(host, decided, tool);
+  if (tool.kind === "internal") await runInternalTool(host, decided, tool, signal);
   else if (tool.kind === "control") await runControlTool(host, decided, tool, signal);
   else if (tool.kind === "subagent") await spawnSubagent(host, decided, tool, signal);
   else if (tool.kind === "function") await runTool(host, decided, tool, signal);

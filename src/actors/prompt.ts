@@ -10,19 +10,22 @@ import {
 } from "../state/index.ts";
 import { grantedTool } from "./call-request.ts";
 import type { Host } from "./host.ts";
+import { withOwnReasoning } from "./own-reasoning.ts";
 
 /** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
 export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
   const { definition, identity } = host;
-  const messages = assembleMessages({
+  const assembled = assembleMessages({
     instructions: instructionsOf(host, turn.turnId),
     compiler: definition.history,
     input: { ...compileInputOf(host, turn), ...withoutClosing(host, turn) },
     patches: patchesOf(host, turn),
   });
-  const granted = identity.grantedTools;
-  const all = definition.tools.definitions();
-  const tools = granted ? all.filter(({ name }) => grantedTool(host, name) !== undefined) : all;
+  const messages = withOwnReasoning(assembled, definition.model);
+  // From the first excerpt on it stays: tools that come and go cost the provider's cache of the whole prompt.
+  const all = definition.tools.definitions({ onDemand: host.hasExcerpts() });
+  const isNarrowed = identity.grantedTools !== null || identity.deniedTools !== undefined;
+  const tools = isNarrowed ? all.filter(({ name }) => grantedTool(host, name) !== undefined) : all;
   return {
     messages,
     ...(tools.length > 0 ? { tools } : {}),

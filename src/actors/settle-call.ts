@@ -58,6 +58,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
           callId,
           providerId: requestOfCall(host, callId)?.providerId ?? callId,
           ...(isError ? { isError } : {}),
+          ...(artifact ? { artifactId: artifact.artifactId } : {}),
           metadata: metadataOf(host, turnId, step, true),
         },
       ],

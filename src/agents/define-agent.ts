@@ -4,7 +4,7 @@ import { fullHistory } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import type { JsonObject } from "../state/index.ts";
-import { controlTools, createToolRegistry, internalTools, type ToolRegistry } from "../tools/index.ts";
+import { artifactTool, controlTools, createToolRegistry, internalTools, type ToolRegistry } from "../tools/index.ts";
 import { definitionDoor, toolRule } from "./agent-door.ts";
 import { autoCompactOf } from "./auto-compact.ts";
 import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
@@ -45,11 +45,10 @@ function made(name: string, options: AgentOptions): AgentDefinition {
       own.map((tool, index) => toolOfPlugin(plugin, tool, index)),
     ),
   ];
-  const tools = createToolRegistry([
-    ...given,
-    ...(given.some(isBackground) ? controlTools : []),
-    ...(history.internalTools ? internalTools : []),
-  ]);
+  const tools = createToolRegistry<AgentTool>(
+    [...given, ...(given.some(isBackground) ? controlTools : []), ...(history.internalTools ? internalTools : [])],
+    given.length > 0 ? [artifactTool] : [],
+  );
   const grantedTools = tools.tools.map((tool) => {
     const { name, kind, effect } = tool;
     return { name, kind, effect, ...queueOf(tool) };

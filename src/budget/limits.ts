@@ -17,7 +17,7 @@ export const limitsSchema = z.object({
   maxTreeToolCalls: count.optional(),
   /** Not a limit but how they are held: prompts are reserved at their hard upper bound. */
   strict: z.boolean().optional(),
-  /** Not a limit but how they end: the last call that surely fits is made without tools, for an answer. */
+  /** Not a limit but how they end: in the last call that surely fits no tool may be called: it is for an answer. */
   finalAnswer: z.boolean().optional(),
 });
 export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;

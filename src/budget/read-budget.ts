@@ -26,7 +26,7 @@ export interface Budget {
    */
   readonly strict?: boolean | undefined;
   /**
-   * Makes the last call that surely fits into the limits one without tools, and tells the model so: the turn ends with an
+   * Lets no tool be called in the last call that surely fits into the limits, and tells the model so: the turn ends with an
    * answer from what is there instead of in the middle of its work. Default false.
    */
   readonly finalAnswer?: boolean | undefined;

@@ -9,6 +9,7 @@ import type {
   ToolMessage,
 } from "../state/index.ts";
 import { textOf } from "../state/index.ts";
+import { WireCalls } from "./wire-calls.ts";
 import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
 
 export interface WireOptions {
@@ -22,7 +23,7 @@ export interface WireOptions {
 
 /** The body of a Chat Completions request. */
 export function wireRequest(request: ModelRequest, options: WireOptions): Record<string, unknown> {
-  const body: Record<string, unknown> = { model: options.model, messages: wireMessages(request.messages) };
+  const body: Record<string, unknown> = { model: options.model, messages: wireMessages(request) };
   if (request.tools !== undefined && request.tools.length > 0) {
     body["tools"] = request.tools.map(({ name, description, parameters }) => ({
       type: "function",
@@ -46,47 +47,54 @@ function wireFormat(format: ResponseFormat): WireObject {
   return { type: "json_schema", json_schema: { name: format.name, schema: format.schema } };
 }
 
-function wireMessages(messages: readonly Message[]): readonly WireObject[] {
+function wireMessages({ messages, tools }: ModelRequest): readonly WireObject[] {
+  const wired = new WireCalls(tools);
   const wire: WireObject[] = [];
   let withImages: ToolMessage[] = [];
+  const pushImages = (): void => {
+    for (const message of withImages) wire.push(toolImages(message, wired.idOfResult(message)));
+    withImages = [];
+  };
   for (const message of messages) {
-    if (message.role !== "tool" && withImages.length > 0) {
-      wire.push(...withImages.map(toolImages));
-      withImages = [];
-    }
-    wire.push(wireMessage(message));
+    if (message.role !== "tool") pushImages();
+    wire.push(wireMessage(message, wired));
     if (message.role === "tool" && hasImage(message.content)) withImages.push(message);
   }
-  wire.push(...withImages.map(toolImages));
+  pushImages();
   return wire;
 }
 
-function wireMessage(message: Message): WireObject {
+function wireMessage(message: Message, wired: WireCalls): WireObject {
   const { role, content } = message;
   if (role === "user") return { role, content: userContent(content) };
-  if (role === "tool") return { role, tool_call_id: message.providerId, content: textOf(content) };
-  if (role === "assistant") return assistantMessage(message);
-  return { role, content: textOf(content) };
+  if (role === "tool") return { role, tool_call_id: wired.idOfResult(message), content: sentText(content) };
+  if (role === "assistant") return assistantMessage(message, wired);
+  return { role, content: sentText(content) };
 }
 
-function assistantMessage(message: AssistantMessage): WireObject {
-  const text = textOf(message.content);
+/** Half a surrogate pair, as a cut text may end with, is no Unicode: several servers refuse a history that has one. */
+function sentText(content: Content): string {
+  return textOf(content).toWellFormed();
+}
+
+function assistantMessage(message: AssistantMessage, wired: WireCalls): WireObject {
+  const text = sentText(message.content);
   const calls = message.toolCalls ?? [];
   const { tool_call_extras: extras, ...reasoning } = message.reasoning ?? {};
   if (calls.length === 0) return { role: "assistant", content: text, ...reasoning };
   return {
     role: "assistant",
     content: text === "" ? null : text,
-    tool_calls: calls.map((call) => wireCall(call, extras)),
+    tool_calls: calls.map((call) => wireCall(call, extras, wired)),
     ...reasoning,
   };
 }
 
-function wireCall(call: ToolCallRequest, extras: unknown): WireObject {
-  const { providerId: id, name } = call;
-  const wire = { id, type: "function", function: { name, arguments: sentArguments(call) } };
+function wireCall(call: ToolCallRequest, extras: unknown, wired: WireCalls): WireObject {
+  const called = { name: wired.nameOf(call.name), arguments: sentArguments(call) };
+  const wire = { id: wired.idOf(call), type: "function", function: called };
   if (extras === undefined) return wire;
-  const extra = wireArray(extras).find((entry) => wireObject(entry)?.["id"] === id);
+  const extra = wireArray(extras).find((entry) => wireObject(entry)?.["id"] === call.providerId);
   return extra === undefined ? wire : { ...wire, extra_content: wireObject(extra)?.["extra_content"] };
 }
 
@@ -96,7 +104,8 @@ const checkedArguments = new WeakMap<ToolCallRequest, string>();
 export function sentArguments(call: ToolCallRequest): string {
   let checked = checkedArguments.get(call);
   if (checked === undefined) {
-    checked = isJsonObject(call.arguments) ? call.arguments : JSON.stringify({ malformed: call.arguments });
+    const text = call.arguments.toWellFormed();
+    checked = isJsonObject(text) ? text : JSON.stringify({ malformed: text });
     checkedArguments.set(call, checked);
   }
   return checked;
@@ -111,9 +120,11 @@ function isJsonObject(text: string): boolean {
 }
 
 function userContent(content: Content): string | readonly WireObject[] {
-  if (typeof content === "string") return content;
+  if (typeof content === "string") return sentText(content);
   return content.map((part) =>
-    part.type === "text" ? { type: "text", text: part.text } : { type: "image_url", image_url: { url: part.url } },
+    part.type === "text"
+      ? { type: "text", text: sentText(part.text) }
+      : { type: "image_url", image_url: { url: part.url } },
   );
 }
 
@@ -122,12 +133,12 @@ function hasImage(content: Content): boolean {
 }
 
 /** Tool messages carry text only, and nothing may stand between the results of a round: their images follow it. */
-function toolImages(message: ToolMessage): WireObject {
+function toolImages(message: ToolMessage, id: string): WireObject {
   const images = typeof message.content === "string" ? [] : message.content.filter((part) => part.type === "image");
-  const caption = { type: "text", text: toolImagesCaption(message) } as const;
+  const caption = { type: "text", text: toolImagesCaption(id) } as const;
   return { role: "user", content: userContent([caption, ...images]) };
 }
 
-export function toolImagesCaption({ providerId }: ToolMessage): string {
-  return `Images from the result of tool call ${providerId}:`;
+export function toolImagesCaption(id: string): string {
+  return `Images from the result of tool call ${id}:`;
 }

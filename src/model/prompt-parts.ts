@@ -1,5 +1,6 @@
 import { type Content, type Message, type ModelRequest, type ModelTool, textOf } from "../state/index.ts";
 import { sentArguments, toolImagesCaption } from "./openai-wire.ts";
+import { sentId, sentName } from "./wire-calls.ts";
 
 /** Tokens an image is taken for. Covers high detail in current models, except `gpt-4o-mini`, which counts up to 48,169. */
 export const imageTokenBound = 2_500;
@@ -52,11 +53,11 @@ function imageCount(content: Content): number {
 function messageText(message: Message): string {
   let text = textOf(message.content);
   if (message.role === "tool") {
-    const caption = imageCount(message.content) === 0 ? "" : toolImagesCaption(message);
-    return text + message.providerId + caption;
+    const id = sentId(message);
+    return text + id + (imageCount(message.content) === 0 ? "" : toolImagesCaption(id));
   }
   if (message.role !== "assistant") return text;
-  for (const call of message.toolCalls ?? []) text += call.providerId + call.name + sentArguments(call);
+  for (const call of message.toolCalls ?? []) text += sentId(call) + sentName(call.name) + sentArguments(call);
   return message.reasoning === undefined ? text : text + JSON.stringify(message.reasoning);
 }
 

@@ -24,10 +24,12 @@ export class Conversation {
   readonly #byId = new Map<string, Message>();
   #turnEntries: Entry[];
   #turnStart: number;
+  #hasExcerpts: boolean;
 
   constructor(history: readonly Message[], turnEntries: readonly Entry[]) {
     this.#history = [...history];
     for (const message of history) this.#byId.set(message.id, deepFreeze(message));
+    this.#hasExcerpts = history.some(isExcerpt);
     this.#turnEntries = [...turnEntries];
     turnEntries.forEach(deepFreeze);
     const turnId = turnEntries[0] && addressOf(turnEntries[0]).turnId;
@@ -38,6 +40,7 @@ export class Conversation {
     for (const message of messages) {
       this.#byId.set(message.id, deepFreeze(message));
       this.#history.push(message);
+      if (isExcerpt(message)) this.#hasExcerpts = true;
     }
     this.#forgetLists();
   }
@@ -54,6 +57,11 @@ export class Conversation {
 
   text(messageId: string): string {
     return textOf(this.#byId.get(messageId)?.content ?? "");
+  }
+
+  /** Whether the whole of some result is an artifact: from the first such result on, also when it is not shown any more. */
+  get hasExcerpts(): boolean {
+    return this.#hasExcerpts;
   }
 
   /** All of it, oldest first. */
@@ -90,6 +98,7 @@ export class Conversation {
     this.#turnStart = 0;
     this.#history.length = 0;
     this.#byId.clear();
+    this.#hasExcerpts = false;
     this.#forgetLists();
   }
 
@@ -103,4 +112,8 @@ export class Conversation {
     const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
     return { turnId, prompt: inputs.map((id) => this.text(id)).join("\n"), entries: this.#turnEntries };
   }
+}
+
+function isExcerpt(message: Message): boolean {
+  return message.role === "tool" && message.artifactId !== undefined;
 }

@@ -1,13 +1,22 @@
 import type { TurnMemory } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import { type TraceHeaders, traceOf } from "../base/index.ts";
-import type { AgentIdentity, CallState, Entry, Lifecycle, Message, TurnState, WakingReport } from "../state/index.ts";
+import type {
+  AgentIdentity,
+  Artifact,
+  CallState,
+  Entry,
+  Lifecycle,
+  Message,
+  TurnState,
+  WakingReport,
+} from "../state/index.ts";
 import type { Auth, Slots } from "../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-type Lent = Pick<Surroundings, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions">;
+type Lent = Pick<Surroundings, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
 
 /** A live agent as it can be read: where its machines stand, what their ids stand for, and what its process lends it. */
 export abstract class LiveView {
@@ -113,6 +122,15 @@ export abstract class LiveView {
   /** All of it. */
   archive(): readonly Message[] {
     return this.conversation.archive;
+  }
+
+  hasExcerpts(): boolean {
+    return this.conversation.hasExcerpts;
+  }
+
+  artifact(artifactId: string): Promise<Artifact | undefined> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifact({ tenant, agentId }, artifactId);
   }
 
   message(messageId: string): Message | undefined {

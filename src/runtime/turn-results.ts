@@ -68,7 +68,7 @@ export function resultAtEnd(
   return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
 }
 
-/** The limit for which the turn's last call was made without tools; null where it had room for more. */
+/** The limit for which the turn's last call was asked for an answer alone; null where it had room for more. */
 function lastCallOf(entries: readonly Entry[]): LimitStop | null {
   const last = entries.findLast((entry) => entry.type === "model.requested");
   if (last?.type !== "model.requested" || !last.last) return null;

@@ -62,7 +62,7 @@ export interface TurnResult {
   /** The limit that stopped it; null where none did. */
   readonly stop: LimitStop | null;
   /**
-   * The limit that left no further call, so that the answer was asked for without tools (`finalAnswer` of a budget); null
+   * The limit that left no further call, so that an answer was asked for and no tool could be called (`finalAnswer` of a budget); null
    * where the turn came to its end by itself.
    */
   readonly finalAnswer: LimitStop | null;

@@ -149,7 +149,9 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
 
 function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
   const { attempt, step, model, last } = entry;
-  const said = last && `the last permitted model call, without tools: ${limitText(last.limit, last.accountId, last)}`;
+  const said =
+    last &&
+    `the last permitted model call, in which no tool may be called: ${limitText(last.limit, last.accountId, last)}`;
   const told: TroupeEventBody[] = said === undefined ? [] : [{ type: "warning", code: "last_call", message: said }];
   if (attempt > 1) return told;
   const started: TroupeEventBody = { type: "step.started", model };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
-import { finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
+import { addUsage, finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
 import { continuationSchema, noContinuation, type StopReason, strongestSignal } from "./stop.ts";
 
 export const executionStatusSchema = z.enum(["pending", "in_progress", "waiting", "completed", "stopped", "failed"]);
@@ -125,19 +125,19 @@ export function lastStepOf(execution: ExecutionState): AgentStep | undefined {
   return execution.currentStep ?? execution.stepExecutions.at(-1)?.step;
 }
 
+const noUsage: Usage = Object.freeze({
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedInputTokens: 0,
+  reasoningTokens: 0,
+  estimated: false,
+});
+
 /** Tokens of the whole turn, failed attempts included. */
 export function usageOf(execution: ExecutionState): Usage {
-  const total = { inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, reasoningTokens: 0, estimated: false };
-  const parts = stepsOf(execution).map((step) => step.inference?.usage ?? null);
-  for (const usage of [...parts, execution.failedUsage]) {
-    if (!usage) continue;
-    total.inputTokens += usage.inputTokens;
-    total.outputTokens += usage.outputTokens;
-    total.cachedInputTokens += usage.cachedInputTokens ?? 0;
-    total.reasoningTokens += usage.reasoningTokens ?? 0;
-    total.estimated ||= usage.estimated ?? false;
-  }
-  return total;
+  let total: Usage = noUsage;
+  for (const step of stepsOf(execution)) if (step.inference) total = addUsage(total, step.inference.usage);
+  return execution.failedUsage ? addUsage(total, execution.failedUsage) : total;
 }
 
 /** Micro-dollars of the turn; null when the price of any call is unknown. */

@@ -47,8 +47,10 @@ export const assistantMessageSchema = z.object({
   role: z.literal("assistant"),
   ...common,
   toolCalls: z.array(toolCallRequestSchema).optional(),
-  /** Provider fields that must be sent back as they came (reasoning text, signatures). */
+  /** Provider fields that must be sent back as they came (reasoning text, signatures), to `reasoningBy` alone. */
   reasoning: jsonObjectSchema.optional(),
+  /** The model that wrote `reasoning`, as its adapter names itself. */
+  reasoningBy: z.object({ provider: z.string(), model: z.string() }).optional(),
 });
 export const toolMessageSchema = z.object({
   role: z.literal("tool"),
@@ -56,6 +58,8 @@ export const toolMessageSchema = z.object({
   callId: z.string(),
   providerId: z.string(),
   isError: z.boolean().optional(),
+  /** The artifact that holds all of it, where `content` is an excerpt. */
+  artifactId: z.string().optional(),
 });
 export const messageSchema = z.discriminatedUnion("role", [
   userMessageSchema,

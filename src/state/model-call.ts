@@ -66,7 +66,14 @@ export function addUsage(one: Usage | null, other: Usage): Usage {
     inputTokens: one.inputTokens + other.inputTokens,
     outputTokens: one.outputTokens + other.outputTokens,
     cachedInputTokens: (one.cachedInputTokens ?? 0) + (other.cachedInputTokens ?? 0),
+    ...cacheWritesOf(one, other),
     reasoningTokens: (one.reasoningTokens ?? 0) + (other.reasoningTokens ?? 0),
     estimated: Boolean(one.estimated) || Boolean(other.estimated),
   };
+}
+
+/** Few providers tell it: it is absent where none of them did. */
+function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens"> {
+  if (one.cacheWriteTokens === undefined && other.cacheWriteTokens === undefined) return {};
+  return { cacheWriteTokens: (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0) };
 }

@@ -35,7 +35,7 @@ export const modelEntrySchemas = [
     price: priceSchema.nullable(),
     /** Filled in by the commit that grants it. */
     reservation: reservationSchema.nullable(),
-    /** The limit that leaves no further call after it: it is made without tools. Filled in by the commit. */
+    /** The limit that leaves no further call after it: no tool may be called in it. Filled in by the commit. */
     last: lastCallSchema.optional(),
   }),
   z.object({

@@ -72,11 +72,12 @@ export function toolError(event: ToolEnd): SpanError | null {
 }
 
 export function usageAttributes(usage: Usage, costMicros: number | null): SpanAttributes {
-  const { inputTokens, outputTokens, cachedInputTokens, reasoningTokens } = usage;
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens } = usage;
   return {
     "gen_ai.usage.input_tokens": inputTokens,
     "gen_ai.usage.output_tokens": outputTokens,
     ...(cachedInputTokens === undefined ? {} : { "gen_ai.usage.cache_read.input_tokens": cachedInputTokens }),
+    ...(cacheWriteTokens === undefined ? {} : { "gen_ai.usage.cache_creation.input_tokens": cacheWriteTokens }),
     ...(reasoningTokens === undefined ? {} : { "gen_ai.usage.reasoning.output_tokens": reasoningTokens }),
     ...(costMicros === null ? {} : { "troupe.cost.usd": costMicros / 1_000_000 }),
   };

@@ -1,3 +1,4 @@
+export { type ArtifactReading, readArtifactText } from "./artifact-text.ts";
 export { type AskUserOptions, askUser, type UserQuestion } from "./ask-user.ts";
 export { type Auth, concealCredentials } from "./auth.ts";
 export { AwaitedChild } from "./awaited-child.ts";
@@ -12,11 +13,13 @@ export {
 } from "./control-tools.ts";
 export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
 export {
+  artifactTool,
   type InternalTool,
   type InternalToolName,
   internalTools,
   type ListToolCallsArguments,
   type LoadToolResultsArguments,
+  type ReadArtifactArguments,
 } from "./internal-tools.ts";
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
 export type { ToolParameters } from "./parameters.ts";

@@ -3,7 +3,7 @@ import type { JsonObject } from "../state/index.ts";
 import { parseArguments, readParameters } from "./parameters.ts";
 import type { ParsedArguments } from "./parsed-arguments.ts";
 
-export type InternalToolName = "load_history" | "list_tool_calls" | "load_tool_results";
+export type InternalToolName = "load_history" | "list_tool_calls" | "load_tool_results" | "read_artifact";
 
 /**
  * A tool on the agent's own context (row R6). It does nothing by itself: the runtime carries it out, and where an agent
@@ -32,6 +32,20 @@ const loadToolResultsSchema = z.object({
 /** Checked arguments of `load_tool_results`. */
 export type LoadToolResultsArguments = z.output<typeof loadToolResultsSchema>;
 
+const readArtifactSchema = z.object({
+  id: z.string().min(1).max(200).describe("Id of the artifact, as it stands in the result that was cut."),
+  from: z.number().int().min(0).default(0).describe("The character to begin at, counted from 0."),
+  length: z.number().int().min(1).max(32_000).default(8_000).describe("How many characters to show at most."),
+  pattern: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe("A regular expression: shows the places where it matches in place of all the text."),
+});
+/** Checked arguments of `read_artifact`. */
+export type ReadArtifactArguments = z.output<typeof readArtifactSchema>;
+
 function internalTool(name: InternalToolName, description: string, schema: z.ZodObject): InternalTool {
   const parameters = readParameters(schema);
   return Object.freeze({
@@ -44,7 +58,14 @@ function internalTool(name: InternalToolName, description: string, schema: z.Zod
   } satisfies InternalTool);
 }
 
-/** The three of them, in the order in which a model sees them. */
+/** Opens results that were cut: every agent with tools has it from its first such result on. */
+export const artifactTool: InternalTool = internalTool(
+  "read_artifact",
+  "Reads from a result of yours that was too long to be shown whole and is stored as an artifact.",
+  readArtifactSchema,
+);
+
+/** The three on the conversation, in the order in which a model sees them. */
 export const internalTools: readonly InternalTool[] = Object.freeze([
   internalTool(
     "load_history",

@@ -96,7 +96,7 @@ function reasonOf(error: unknown): string {
 export function excerptOf(text: string, maxCharacters: number, artifactId: string): string {
   if (text.length <= maxCharacters) return text;
   const sentenceFor = (cut: number) =>
-    `\n\n[${cut} of ${text.length} characters were cut here. The whole text is stored as artifact ${artifactId}.]\n\n`;
+    `\n\n[${cut} of ${text.length} characters were cut here; read_artifact shows them. The whole text is stored as artifact ${artifactId}.]\n\n`;
   const room = Math.max(0, maxCharacters - sentenceFor(text.length).length);
   const tailLength = Math.floor(room / 3);
   let headEnd = room - tailLength;
@@ -109,6 +109,11 @@ export function excerptOf(text: string, maxCharacters: number, artifactId: strin
 /** The first characters of a text; a surrogate pair at the cut is left out whole. */
 export function headOf(text: string, characters: number): string {
   return text.slice(0, splitsPair(text, characters) ? characters - 1 : characters);
+}
+
+/** The place itself, or the one before it where it would split a surrogate pair. */
+export function pairStart(text: string, at: number): number {
+  return splitsPair(text, at) ? at - 1 : at;
 }
 
 function splitsPair(text: string, at: number): boolean {

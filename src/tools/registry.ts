@@ -11,42 +11,59 @@ export interface RegisteredTool {
 }
 
 export interface ToolRegistry<Member extends RegisteredTool> {
-  /** In the order of registration. */
+  /** In the order of registration, without those on demand. */
   readonly tools: readonly Member[];
   get(name: string): Member | undefined;
-  /** The tools as the model sees them; the same array each time. */
-  definitions(): readonly ModelTool[];
+  /** Whether the tool of that name is shown only when there is something for it to do. */
+  isOnDemand(name: string): boolean;
+  /** The tools as the model sees them, with those on demand at the end when they are wanted; the same array each time. */
+  definitions(options?: { readonly onDemand: boolean }): readonly ModelTool[];
   /** What to tell a model that named a tool which is not there. */
   unknownToolMessage(name: string): string;
 }
 
-/** Throws `InvalidInputError` when two tools have one name. */
-export function createToolRegistry<Member extends RegisteredTool>(tools: readonly Member[]): ToolRegistry<Member> {
+/**
+ * Throws `InvalidInputError` when two tools have one name.
+ * @param onDemand Tools that are shown only when there is something for them to do. Their names are taken all the same.
+ */
+export function createToolRegistry<Member extends RegisteredTool>(
+  tools: readonly Member[],
+  onDemand: readonly Member[] = [],
+): ToolRegistry<Member> {
   const byName = new Map<string, Member>();
-  for (const tool of tools) {
+  for (const tool of [...tools, ...onDemand]) {
     const other = byName.get(tool.name);
     if (other !== undefined) throw sameName(tool.name, other.kind, tool.kind);
     byName.set(tool.name, tool);
   }
-  const members = Object.freeze([...byName.values()]);
-  let definitions: readonly ModelTool[] | undefined;
+  const members = Object.freeze([...tools]);
+  const usual = lazily(() => deepFreeze(members.map(modelToolOf)));
+  const all = lazily(() => deepFreeze([...usual(), ...onDemand.map(modelToolOf)]));
   const registry: ToolRegistry<Member> = {
     tools: members,
     get: (name) => byName.get(name),
-    definitions() {
-      definitions ??= deepFreeze(
-        members.map(({ name, description, jsonSchema }) => ({ name, description, parameters: { ...jsonSchema } })),
-      );
-      return definitions;
-    },
+    isOnDemand: (name) => onDemand.some((tool) => tool.name === name),
+    definitions: (options) => (options?.onDemand === true ? all() : usual()),
     unknownToolMessage(name) {
       const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name;
       if (members.length === 0) return `There is no tool "${shown}": this agent has no tools. Answer without one.`;
-      const closest = nearestNames(shown, [...byName.keys()]).slice(0, 3);
+      const closest = nearestNames(
+        shown,
+        members.map((member) => member.name),
+      ).slice(0, 3);
       return `There is no tool "${shown}". The closest names are: ${closest.map((one) => one.name).join(", ")}. Use one of the tools you were given.`;
     },
   };
   return Object.freeze(registry);
+}
+
+function modelToolOf({ name, description, jsonSchema }: RegisteredTool): ModelTool {
+  return { name, description, parameters: { ...jsonSchema } };
+}
+
+function lazily<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | undefined;
+  return () => (made ??= { value: make() }).value;
 }
 
 function sameName(name: string, one: string, other: string): InvalidInputError {
@@ -58,7 +75,7 @@ function sameName(name: string, one: string, other: string): InvalidInputError {
       details,
     });
   }
-  const matter = owned === "internal" ? "own history" : "subagents in the background";
+  const matter = owned === "internal" ? "own context" : "subagents in the background";
   return new InvalidInputError(
     `A tool is named "${name}", which is the name of a tool that the runtime gives this agent for its ${matter}. Give yours another name.`,
     { details },

@@ -14,16 +14,21 @@ export interface StepLimit {
   reset(steps?: number): void;
   /** Throws `TooManySteps` when none are left. */
   spend(steps: number): void;
+  /** Steps since the check was started. */
+  spent(): number;
 }
 
 export const defaultSteps = 1_000_000;
 
 export function createStepLimit(): StepLimit {
+  let allowed = 0;
   let left = 0;
   return {
     reset(steps = defaultSteps) {
+      allowed = steps;
       left = steps;
     },
+    spent: () => allowed - left,
     spend(steps) {
       left -= steps;
       if (left < 0) throw new TooManySteps();

@@ -29,9 +29,9 @@ const step = (ran: string[] = []) =>
     },
   });
 const usage = { inputTokens: 100, outputTokens: 50 };
-/** Calls the tool while it has one, and answers where it has none. */
-const diligent: ModelScript = ({ tools }) =>
-  tools ? { toolCalls: [{ name: "step" }], usage } : { text: "what I have", usage };
+/** Calls the tool while it may, and answers when it may not. */
+const diligent: ModelScript = ({ toolChoice }) =>
+  toolChoice === "none" ? { text: "what I have", usage } : { toolCalls: [{ name: "step" }], usage };
 const stubborn: ModelScript = () => ({ text: "still at it", toolCalls: [{ name: "step" }], usage });
 
 describeRuntimes("a budget with finalAnswer", (stage) => {
@@ -53,34 +53,38 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     { budget: { maxTreeSteps: 2 }, limit: "maxTreeSteps", calls: 2 },
     { budget: { maxTokens: 1_300 }, limit: "maxTokens", calls: 4 },
     { budget: { maxCost: 0.01 }, limit: "maxCostMicros", calls: 8 },
-  ])("$budget: the last permitted call has no tools, and the turn is completed", async ({ budget, limit, calls }) => {
-    const { agent, model } = await started(diligent, {
-      price,
-      maxOutputTokens: 300,
-      budget: { maxSteps: 50, ...budget, finalAnswer: true },
-    });
-    const turn = agent.executeTurn("go");
-    const events = await eventsOfTurn(turn);
-    const result = await turn.result;
-    expect(result).toMatchObject({ status: "completed", stopReason: "completed", text: "what I have", stop: null });
-    expect(result.finalAnswer).toMatchObject({ limit, accountId: "turn:worker-1#1" });
-    expect(model.calls).toHaveLength(calls);
-    const [last, ...before] = model.calls.toReversed();
-    expect(last?.tools).toBeUndefined();
-    expect(last?.toolChoice).toBeUndefined();
-    expect(textOf(last?.messages.at(-1)?.content ?? "")).toMatch(/last model call .* tools are no longer available/);
-    expect(before.every(({ tools }) => tools?.length === 1)).toBe(true);
-    expect(before.every(({ messages }) => !textOf(messages.at(-1)?.content ?? "").includes("last model call"))).toBe(
-      true,
-    );
-    // The note was in that prompt alone; that it was the last call is in the journal, and was told.
-    expect(JSON.stringify(await agent.getMessages())).not.toContain("last model call");
-    const requested = await entriesOfType(stage().look(), "worker-1", "model.requested");
-    expect(requested.map(({ last: met }) => met?.limit)).toEqual([...before.map(() => undefined), limit]);
-    const told = events.filter((event) => event.type === "warning" && event.code === "last_call");
-    expect(told).toHaveLength(1);
-    expect(told[0]).toMatchObject({ message: expect.stringMatching(/^the last permitted .*: worker, this turn: /) });
-  });
+  ])(
+    "$budget: in the last permitted call no tool may be called, and the turn is completed",
+    async ({ budget, limit, calls }) => {
+      const { agent, model } = await started(diligent, {
+        price,
+        maxOutputTokens: 300,
+        budget: { maxSteps: 50, ...budget, finalAnswer: true },
+      });
+      const turn = agent.executeTurn("go");
+      const events = await eventsOfTurn(turn);
+      const result = await turn.result;
+      expect(result).toMatchObject({ status: "completed", stopReason: "completed", text: "what I have", stop: null });
+      expect(result.finalAnswer).toMatchObject({ limit, accountId: "turn:worker-1#1" });
+      expect(model.calls).toHaveLength(calls);
+      const [last, ...before] = model.calls.toReversed();
+      // The tools stay as they were: the provider's cache of the prompt begins with them.
+      expect(last?.tools).toEqual(before[0]?.tools);
+      expect(last?.toolChoice).toBe("none");
+      expect(textOf(last?.messages.at(-1)?.content ?? "")).toMatch(/last model call .* tools are no longer available/);
+      expect(before.every(({ tools, toolChoice }) => tools?.length === 1 && toolChoice === undefined)).toBe(true);
+      expect(before.every(({ messages }) => !textOf(messages.at(-1)?.content ?? "").includes("last model call"))).toBe(
+        true,
+      );
+      // The note was in that prompt alone; that it was the last call is in the journal, and was told.
+      expect(JSON.stringify(await agent.getMessages())).not.toContain("last model call");
+      const requested = await entriesOfType(stage().look(), "worker-1", "model.requested");
+      expect(requested.map(({ last: met }) => met?.limit)).toEqual([...before.map(() => undefined), limit]);
+      const told = events.filter((event) => event.type === "warning" && event.code === "last_call");
+      expect(told).toHaveLength(1);
+      expect(told[0]).toMatchObject({ message: expect.stringMatching(/^the last permitted .*: worker, this turn: /) });
+    },
+  );
 
   it("calls that come all the same are not run, each is told so, and the turn is stopped with its text", async () => {
     const ran: string[] = [];
@@ -128,19 +132,22 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
   });
 
   it("structured output is still asked for", async () => {
-    const { agent, model } = await started(({ tools }) => (tools ? calling("step") : '{"total": 3}'), {
-      budget: { maxSteps: 2, finalAnswer: true },
-      output: z.object({ total: z.number() }),
-    });
+    const { agent, model } = await started(
+      ({ toolChoice }) => (toolChoice === "none" ? '{"total": 3}' : calling("step")),
+      {
+        budget: { maxSteps: 2, finalAnswer: true },
+        output: z.object({ total: z.number() }),
+      },
+    );
     expect(await agent.executeTurn("go").result).toMatchObject({ status: "completed", output: { total: 3 } });
     expect(model.calls[1]?.responseFormat).toMatchObject({ type: "json_schema" });
   });
 
-  it("a retry of the last call is one without tools too", async () => {
+  it("in a retry of the last call no tool may be called either", async () => {
     let failures = 0;
     const { agent, model } = await started(
       (request) => {
-        if (request.tools) return calling("step");
+        if (request.toolChoice !== "none") return calling("step");
         failures += 1;
         return failures === 1
           ? { error: new ModelError("down", { status: 503, retryable: true, mayHaveBeenSent: true, retryAfterMs: 0 }) }
@@ -150,7 +157,7 @@ describeRuntimes("a budget with finalAnswer", (stage) => {
     );
     const { result } = agent.executeTurn("go");
     expect(await result).toMatchObject({ status: "completed", text: "after all" });
-    expect(model.calls.map(({ tools }) => tools === undefined)).toEqual([false, true, true]);
+    expect(model.calls.map(({ toolChoice }) => toolChoice)).toEqual([undefined, "none", "none"]);
   });
 
   it("holds for a subagent with such a budget", async () => {

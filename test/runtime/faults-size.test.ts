@@ -55,7 +55,9 @@ describeRuntimes(
       expect(excerpt.length).toBeLessThanOrEqual(32_000);
       expect(excerpt).toMatch(/^beginx+/);
       expect(excerpt).toMatch(/x+end$/);
-      expect(excerpt).toMatch(/of 100000000 characters were cut here\. The whole text is stored as artifact artifact/);
+      expect(excerpt).toMatch(
+        /of 100000000 characters were cut here; read_artifact shows them\. The whole text is stored as artifact artifact/,
+      );
       const artifacts = await agent.getArtifacts();
       expect(artifacts.map(({ size }) => size)).toEqual([hugeSize, hugeSize, hugeSize, hugeSize]);
       const [artifactId = ""] = /artifact[-_][\w-]+/.exec(excerpt) ?? [];

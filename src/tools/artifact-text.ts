@@ -1,0 +1,148 @@
+import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
+import type { Artifact } from "../state/index.ts";
+import type { ReadArtifactArguments } from "./internal-tools.ts";
+import { createLinearPattern, type LinearPattern } from "./linear-pattern.ts";
+import { pairStart } from "./output.ts";
+import { UnsupportedPattern } from "./pattern-syntax.ts";
+import { createStepLimit, type StepLimit, TooManySteps } from "./step-limit.ts";
+
+/** What a reading of an artifact gives: text for the model, or why there is none. */
+export type ArtifactReading =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly code: string; readonly message: string };
+
+/**
+ * A part of an artifact's text, or the places of it where a pattern matches; at most `length` characters of it, with a line
+ * before them that says which they are and where to go on. Characters are UTF-16 units; no surrogate pair is split.
+ * A search hands the event loop back between its parts, and ends with the signal.
+ */
+export async function readArtifactText(
+  artifact: Artifact,
+  args: ReadArtifactArguments,
+  signal: AbortSignal,
+): Promise<ArtifactReading> {
+  const { artifactId, name, contentType, content, size } = artifact;
+  const shown = `Artifact ${artifactId} (${name}, ${contentType})`;
+  if (isBinary(contentType)) {
+    const message = `${shown} holds ${size} bytes that are not text: it cannot be read here.`;
+    return { ok: false, code: "not_text", message };
+  }
+  if (args.from > 0 && args.from >= content.length) {
+    const message = `${shown} has ${content.length} characters: there is nothing from ${args.from} on.`;
+    return { ok: false, code: "past_the_end", message };
+  }
+  if (args.pattern !== undefined) return await searched(shown, content, { ...args, pattern: args.pattern }, signal);
+  const from = pairStart(content, args.from);
+  const to = endOf(content, from, args.length);
+  const range = `characters ${from} to ${to} of ${content.length}`;
+  return { ok: true, text: `${shown}, ${range}${goOn(to, content)}:\n\n${content.slice(from, to)}` };
+}
+
+const textTypes = /^(?:text\/|[^/]+\/(?:[^;]+\+)?(?:json|xml)\b)/;
+const binaryTypes =
+  /^(?:image|audio|video|font|model)\/|^application\/(?:octet-stream|pdf|zip|gzip|wasm|vnd\.|msword|java-archive|x-(?:tar|gzip|bzip|7z|rar|zip|sqlite))/;
+
+function isBinary(contentType: string): boolean {
+  const type = contentType.trim().toLowerCase();
+  return binaryTypes.test(type) && !textTypes.test(type);
+}
+
+function endOf(content: string, from: number, length: number): number {
+  const to = Math.min(content.length, from + length);
+  const end = pairStart(content, to);
+  // A single pair is shown whole, or reading would not go on.
+  return end > from ? end : Math.min(content.length, to + 1);
+}
+
+function goOn(to: number, content: string): string {
+  return to < content.length ? `; go on with from: ${to}` : "";
+}
+
+/** Lines are searched one by one, long ones in pieces of this many characters of which each overlaps the next by half. */
+const pieceLength = 400;
+/** What a search may take in all: about two seconds, handed back to the event loop every few milliseconds. */
+const searchSteps = 100_000_000;
+const stepsAtOnce = 200_000;
+
+interface Piece {
+  readonly from: number;
+  readonly to: number;
+}
+
+async function searched(
+  shown: string,
+  content: string,
+  { from, length, pattern: source }: ReadArtifactArguments & { readonly pattern: string },
+  signal: AbortSignal,
+): Promise<ArtifactReading> {
+  const limit = createStepLimit();
+  let pattern: LinearPattern;
+  try {
+    pattern = createLinearPattern(source, limit);
+  } catch (error) {
+    if (!(error instanceof UnsupportedPattern)) throw error;
+    return { ok: false, code: "bad_pattern", message: `The pattern cannot be used: ${error.message}.` };
+  }
+  try {
+    const { found, end } = await piecesOf(content, { from: pairStart(content, from), length, pattern, limit }, signal);
+    const places = found.map((piece) => `[${piece.from}] ${content.slice(piece.from, piece.to)}`);
+    const range = `searched from character ${from} to ${end} of ${content.length}${goOn(end, content)}`;
+    const count = places.length === 0 ? "nothing matches" : `${places.length} places match`;
+    return { ok: true, text: [`${shown}, ${range}: ${count}.`, ...places].join("\n\n") };
+  } catch (error) {
+    if (!(error instanceof TooManySteps)) throw error;
+    return { ok: false, code: "bad_pattern", message: "The pattern takes too long to search with: use a simpler one." };
+  }
+}
+
+interface Search {
+  readonly from: number;
+  readonly length: number;
+  readonly pattern: LinearPattern;
+  readonly limit: StepLimit;
+}
+
+/** Matching pieces, and how far the search has come when there is no room or time for more. */
+async function piecesOf(
+  content: string,
+  { from, length, pattern, limit }: Search,
+  signal: AbortSignal,
+): Promise<{ readonly found: readonly Piece[]; readonly end: number }> {
+  const found: Piece[] = [];
+  let room = length;
+  let steps = 0;
+  let rested = 0;
+  for (const piece of cutUp(content, from)) {
+    if (steps > searchSteps) return { found, end: piece.from };
+    if (steps - rested > stepsAtOnce) {
+      rested = steps;
+      await nextEventLoopTurn();
+      signal.throwIfAborted();
+    }
+    limit.reset();
+    const matches = pattern.test(content.slice(piece.from, piece.to));
+    steps += limit.spent() + 1;
+    if (!matches) continue;
+    const last = found.at(-1);
+    const overlap = last && piece.from < last.to ? last.to - piece.from : 0;
+    const news = piece.to - piece.from - overlap;
+    if (news > room && found.length > 0) return { found, end: piece.from + overlap };
+    room -= news;
+    if (last && overlap > 0) found[found.length - 1] = { from: last.from, to: piece.to };
+    else found.push(piece);
+  }
+  return { found, end: content.length };
+}
+
+function* cutUp(content: string, start: number): Generator<Piece> {
+  for (let line = start; line < content.length; ) {
+    const lineEnd = content.indexOf("\n", line);
+    const end = lineEnd < 0 ? content.length : lineEnd;
+    for (let from = line; from < end; from = pairStart(content, from + pieceLength / 2)) {
+      const to = Math.min(end, endOf(content, from, pieceLength));
+      yield { from, to };
+      if (to === end) break;
+    }
+    line = end + 1;
+  }
+}
