@@ -80,7 +80,7 @@ export function marksContract(subject: () => Stores): void {
     await root.commit({ entries: [note("ended")], closedTurnId: TURN });
     expect(await subject().readAgent(keyOf())).toMatchObject({ abort: null, openTurnId: `${ROOT}#2` });
     // The child belongs to the first turn: the second one's abort does not concern it.
-    await kid.commit({ entries: [note("took the abort")], acknowledged: [`abort:${ROOT}:${TURN}`] });
+    await kid.commit({ entries: [note("took the abort")], acknowledged: [`abort:${ROOT}:${kid.key.agentId}#1`] });
     const second = await subject().abort(keyOf(), { ...abort, turnId: `${ROOT}#2` }, NOW);
     expect(second).toEqual({ type: "marked", posted: [ROOT] });
   });
