@@ -26,15 +26,3 @@ export function restViolations({ agents, accounts, cursors }: TreeEvidence): str
   }
   return violations;
 }
-
-/**
- * A parent that ends tells its children to end too. To one that has ended meanwhile, in a process that ends as well, that is
- * no news: it stays in the inbox until the agent is started again, and does nothing then.
- */
-export function withoutLateAborts(tree: TreeEvidence): TreeEvidence {
-  const agents = tree.agents.map((agent) => {
-    const isOver = agent.record.openTurnId === null && agent.record.parentAgentId !== null;
-    return isOver ? { ...agent, inbox: agent.inbox.filter(({ kind }) => kind !== "abort") } : agent;
-  });
-  return { ...tree, agents };
-}

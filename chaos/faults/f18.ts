@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Entry } from "../../src/index.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
-import { restViolations, withoutLateAborts } from "../checks/rest-checks.ts";
+import { restViolations } from "../checks/rest-checks.ts";
 import { type TreeEvidence, treeIn } from "../evidence.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
@@ -93,7 +93,7 @@ async function runRound(stage: TreeStage, root: string, random: SeededRandom): P
   const violations = [
     ...(endedMs > ENDED_MS ? [`not all turns had ended after ${ENDED_MS} ms, but after ${endedMs}`] : []),
     ...tree.agents.flatMap((agent) => journalViolations(agent)),
-    ...restViolations(withoutLateAborts(tree)),
+    ...restViolations(tree),
     ...lateStarts(stage, tree, acknowledgedAt),
     ...(tree.agents.length > sizeOf(shape) ? [`${tree.agents.length} agents`] : []),
     ...((await first.tell({ type: "again", agentId: root })).status === "stopped" ? [] : ["it takes no other turn"]),
@@ -106,7 +106,7 @@ async function atRest({ runtime }: TreeStage, root: string): Promise<TreeEvidenc
   const end = Date.now() + REST_MS;
   for (;;) {
     const tree = await treeIn(runtime.stores, root);
-    if (restViolations(withoutLateAborts(tree)).length === 0 || Date.now() > end) return tree;
+    if (restViolations(tree).length === 0 || Date.now() > end) return tree;
     await delay(50);
   }
 }

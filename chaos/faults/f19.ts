@@ -1,5 +1,5 @@
 import { createRuntime, type InboxItem } from "../../src/index.ts";
-import { restViolations, withoutLateAborts } from "../checks/rest-checks.ts";
+import { restViolations } from "../checks/rest-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { evidenceOf, type TreeEvidence } from "../evidence.ts";
 import { type FaultPointName, faultPointNames, pointsElsewhere } from "../fault-point-names.ts";
@@ -100,7 +100,7 @@ async function runRound(stage: Stage, { name, point, hit, recovers }: Plan): Pro
     ...endOf(survivor),
     ...auditSurvivor(stage, before, after),
     ...after.flatMap((tree) => [
-      ...restViolations(withoutLateAborts(withoutLateEnds(tree))),
+      ...restViolations(withoutLateEnds(tree)),
       ...tree.agents.flatMap((agent) => journalViolations(agent)),
     ]),
     ...doneSince(stage, before, name),

@@ -6,8 +6,9 @@ import type { RuntimeCore } from "./runtime-core.ts";
 /** Deletes what was said, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
 export async function clearAgent(core: RuntimeCore, key: AgentKey, scope: "conversation" | "all"): Promise<void> {
   core.assertOpen();
-  // Taking an agent up carries its turn on, which is not what was asked for.
-  if (!core.live.get(key)) assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
+  // Taking an agent up carries its turn on, which is not what was asked for; and one that a pause keeps from beginning is
+  // known to the record alone.
+  assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
   if (core.part.role !== "all")
     return await changeElsewhere(core, key, (activation) => activation.clear(scope, "user"));
   const live = await core.live.own(key);

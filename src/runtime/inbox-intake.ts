@@ -28,11 +28,20 @@ export class InboxIntake {
     if (activation.identity.parentAgentId !== null) wakeUp(activation);
     // What comes later may be what an earlier one waits for: the end of a pause lets a turn begin.
     for (let isMoving = true; isMoving; ) {
-      const moved = items.filter((item) => this.take(activation, item)).length;
+      const moved = items.filter(
+        (item) => !this.#isBehind(activation, item, items) && this.take(activation, item),
+      ).length;
       taken += moved;
       isMoving = moved > 0;
     }
     return taken;
+  }
+
+  /** Turns begin in their order: what ends a pause may stand behind the first of them, and before the next one. */
+  #isBehind(activation: Activation, item: InboxItem, items: readonly InboxItem[]): boolean {
+    if (item.kind !== "turn") return false;
+    const taken = this.#taken.get(activation);
+    return items.some((one) => one.kind === "turn" && one.number < item.number && !taken?.has(one.key));
   }
 
   /** Takes one item; false when it was taken already or is not its turn yet. */

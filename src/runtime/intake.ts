@@ -2,6 +2,7 @@ import { turnAccountId } from "../budget/index.ts";
 import { hookCountsOf } from "../hooks/index.ts";
 import {
   type InboxItem,
+  isIntent,
   type Message,
   numberOfTurn,
   type StopSignal,
@@ -61,8 +62,9 @@ export function takeItem(activation: Activation, item: InboxItem): boolean {
 }
 
 function beginTurn(activation: Activation, item: TurnItem): boolean {
-  const { lifecycle, definition, identity, clock, waking } = activation;
-  if (activation.openTurnId !== null || (lifecycle !== "ready" && lifecycle !== "failed")) return false;
+  const { lifecycle, definition, identity, clock, waking, writer } = activation;
+  if (activation.openTurnId !== null || writer.isClosingTurn) return false;
+  if (lifecycle !== "ready" && lifecycle !== "failed") return false;
   const { turnId, number, actorId } = item;
   const message: Message | undefined =
     item.input === null
@@ -185,9 +187,10 @@ export function pauseAgent(activation: Activation, by: string, now = false): voi
   if (now) activation.dropModelCall();
 }
 
+/** Told twice, by whoever took the pause away and by what ended the turn, it goes on once. */
 function takeResume(activation: Activation, by: string): void {
   const { lifecycle, openTurnId } = activation;
-  if (lifecycle !== "paused" && lifecycle !== "busy") return;
+  if ((lifecycle !== "paused" && lifecycle !== "busy") || isGoingOn(activation)) return;
   if (openTurnId === null) {
     activation.append({ type: "agent.resumed", by, to: "ready" });
     return;
@@ -207,8 +210,6 @@ function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null
 
 function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abort" }>): void {
   const turnId = activation.openTurnId;
-  // The turn ended just before, but with it what held the agent: the mark of the abort took that of the pause away.
-  if (turnId === null && item.turnId !== null && activation.lifecycle === "paused") takeResume(activation, item.by);
   if (turnId === null || (item.turnId !== null && item.turnId !== turnId)) return;
   const signal: StopSignal = {
     reason: item.stopReason,
@@ -218,6 +219,19 @@ function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abo
   activation.append({ type: "stop.signalled", turnId, signal });
   // A paused agent takes no step on its own: ending it is what was asked for.
   if (isHeld(activation)) takeResume(activation, item.by);
+}
+
+/** Whether it was told to go on, and nothing was held or asked for since. */
+function isGoingOn(activation: Activation): boolean {
+  const entries = [...activation.turnEntries, ...activation.undelivered()];
+  const last = entries.findLast(
+    (entry) =>
+      isIntent(entry) ||
+      entry.type === "intent.refused" ||
+      entry.type === "agent.pausing" ||
+      entry.type === "agent.resumed",
+  );
+  return last?.type === "agent.resumed";
 }
 
 /** Whether a pause holds the agent, or is about to: its entry may stand behind an intent that is not decided yet. */

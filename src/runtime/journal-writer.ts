@@ -109,6 +109,11 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
+  /** A batch closes one turn: until the one that is being filled is sent, no other turn may begin, which might end in it too. */
+  get isClosingTurn(): boolean {
+    return this.#pending.closedTurnId !== null;
+  }
+
   closeTurn(turnId: string): void {
     this.#pending.closedTurnId = turnId;
     this.#committer.schedule(this);

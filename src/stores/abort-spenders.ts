@@ -1,5 +1,7 @@
 import { turnAccountId } from "../budget/index.ts";
 import type { AgentKey, AgentRecord } from "../state/index.ts";
+import type { MarkAsk } from "./mark-rules.ts";
+import { markTree } from "./mark-tree.ts";
 import type { MarkOutcome } from "./outcomes.ts";
 import type { AbortCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
@@ -16,30 +18,13 @@ export function abortSpenders(
 ): MarkOutcome {
   const holder = tables.agent(key);
   if (!holder) return { type: "notFound" };
-  const { accountId, by, reason, stopReason } = command;
-  const posted: string[] = [];
-  const end = (at: AgentRecord, turnId: string): void => {
-    if (at.abort?.turnId === turnId) return;
-    tables.putAgent({ ...at, pause: null, abort: { by, at: now, turnId, reason } });
-    const item = {
-      kind: "abort",
-      key: `abort:${accountId}:${turnId}`,
-      at: now,
-      turnId,
-      by,
-      reason,
-      stopReason,
-    } as const;
-    if (tables.addToInbox({ tenant: at.tenant, agentId: at.agentId }, item)) posted.push(at.agentId);
+  const { accountId, by } = command;
+  const ask = (at: AgentRecord, isBound: boolean): MarkAsk | null => {
+    if (at === holder) return "none";
+    if (isBound) return null;
+    return at.openTurnId !== null && spendsUnder(tables, at, at.openTurnId, accountId) ? "end" : "none";
   };
-  const visit = (at: AgentRecord): void => {
-    if (at.openTurnId !== null && spendsUnder(tables, at, at.openTurnId, accountId)) end(at, at.openTurnId);
-    for (const child of tables.childrenOf({ tenant: at.tenant, agentId: at.agentId })) visit(child);
-  };
-  for (const child of tables.childrenOf(key)) {
-    const isOfOpenTurn = child.parentTurnId !== null && child.parentTurnId === holder.openTurnId;
-    if (!isOfOpenTurn || child.background) visit(child);
-  }
+  const { posted } = markTree(tables, holder, ask, { by, now, abort: { ...command, source: `abort:${accountId}` } });
   return { type: posted.length > 0 ? "marked" : "unchanged", posted };
 }
 

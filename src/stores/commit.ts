@@ -73,17 +73,15 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
 /** Posts an item and gives those who are to hear of it; an abort reaches all that works below, whoever owns it. */
 function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonly string[] {
   const to = { tenant: batch.key.tenant, agentId };
-  const isAsleep = tables.agent(to)?.status === "shutdown";
-  // One that was shut down finds it at its next start.
-  if (item.kind !== "abort" || isAsleep) {
-    const isAdded = tables.addToInbox(to, item);
-    if (item.kind !== "abort") return isAdded && !isAsleep ? [agentId] : [];
-  }
-  const { turnId, by, reason, stopReason, at } = item;
-  const outcome = abort(tables, to, { turnId, by, reason, stopReason }, at);
+  const at = tables.agent(to);
+  const isAsleep = at?.status === "shutdown";
+  if (item.kind !== "abort") return tables.addToInbox(to, item) && !isAsleep ? [agentId] : [];
+  const { turnId, by, reason, stopReason } = item;
+  const outcome = abort(tables, to, { turnId, by, reason, stopReason }, item.at);
   if (outcome.type === "notFound") return [];
   // One that was told before may have lost its owner since: whoever posts again sees to it.
-  return isAsleep ? outcome.posted : [...new Set([agentId, ...outcome.posted])];
+  const isToBeSeenTo = at?.openTurnId !== null && !isAsleep;
+  return isToBeSeenTo ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
 }
 
 function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | undefined): AgentRecord {

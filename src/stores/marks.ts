@@ -31,3 +31,12 @@ export function standingMark(
   }
   return aborted ?? paused;
 }
+
+/** Whether a pause mark on the agent or above it holds it, whatever else stands there. */
+export function isHeld(tables: Pick<Tables, "agent">, record: AgentRecord | undefined): boolean {
+  for (let at = record; at; ) {
+    if (at.pause) return true;
+    at = at.parentAgentId === null ? undefined : tables.agent({ tenant: at.tenant, agentId: at.parentAgentId });
+  }
+  return false;
+}

@@ -1,6 +1,6 @@
 import type { AgentKey, AgentRecord, InboxItem } from "../state/index.ts";
 import type { LocalTables } from "./local-tables.ts";
-import { standingMark } from "./marks.ts";
+import { isHeld } from "./marks.ts";
 import type { Tables } from "./tables.ts";
 
 /** Whether the agent's inbox holds something that an owner could take in now. */
@@ -11,15 +11,16 @@ export function hasNews(tables: LocalTables, key: AgentKey): boolean {
 
 /**
  * The same for an inbox that was read. Not news: turns in line behind the open one and what ends them, a turn that a pause
- * keeps from beginning, and whatever comes before a root agent was started.
+ * keeps from beginning and what ends it, and whatever comes before a root agent was started.
  */
 export function isAnyNews(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
   const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
   if (status === "shutdown" || (status === "created" && parentAgentId === null)) return false;
+  const isBegun = !inbox.some((item) => item.kind === "turn" && item.turnId === openTurnId);
   return inbox.some((item) => {
-    if (item.kind === "turn") {
-      return item.turnId === openTurnId && standingMark(tables, record, item.turnId)?.reason !== "paused";
-    }
-    return item.kind !== "abort" || item.turnId === null || !queuedTurnIds.includes(item.turnId);
+    if (item.kind === "turn") return item.turnId === openTurnId && !isHeld(tables, record);
+    if (item.kind !== "abort" || item.turnId === null) return true;
+    if (item.turnId === openTurnId && !isBegun) return !isHeld(tables, record);
+    return !queuedTurnIds.includes(item.turnId);
   });
 }

@@ -162,4 +162,17 @@ export function intentsContract(subject: () => Stores): void {
     expect((await other.commit({ entries: [startOf(other)] })).entries).toMatchObject([{ type: "tool.started" }]);
     expect((await subject().inbox(grandchild.key)).map(({ kind }) => kind)).toContain("abort");
   });
+
+  test("an abort that a commit posts to a child whose turn is over tells it nothing", async () => {
+    const owner = await openAgent(subject());
+    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    const [over, open] = [await openChild(owner, "over"), await openChild(owner, "open")];
+    await over.commit({ entries: [note("ended")], closedTurnId: `${over.key.agentId}#1` });
+    const why = { by: ROOT, reason: "the parent's turn ended", stopReason: "user_requested" } as const;
+    const item = { kind: "abort", key: `abort:${ROOT}`, at: NOW, turnId: null, ...why } as const;
+    const posts = [over, open].map(({ key }) => ({ agentId: key.agentId, item }));
+    expect((await owner.commit({ entries: [note("over")], posts })).posted).toEqual([open.key.agentId]);
+    expect(await subject().inbox(over.key)).toEqual([]);
+    expect((await subject().inbox(open.key)).map(({ kind }) => kind)).toEqual(["abort"]);
+  });
 }

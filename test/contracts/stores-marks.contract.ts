@@ -80,7 +80,7 @@ export function marksContract(subject: () => Stores): void {
     await root.commit({ entries: [note("ended")], closedTurnId: TURN });
     expect(await subject().readAgent(keyOf())).toMatchObject({ abort: null, openTurnId: `${ROOT}#2` });
     // The child belongs to the first turn: the second one's abort does not concern it.
-    await kid.commit({ entries: [note("took the abort")], acknowledged: [`abort:${ROOT}:${TURN}`] });
+    await kid.commit({ entries: [note("took the abort")], acknowledged: [`abort:${ROOT}:${kid.key.agentId}#1`] });
     const second = await subject().abort(keyOf(), { ...abort, turnId: `${ROOT}#2` }, NOW);
     expect(second).toEqual({ type: "marked", posted: [ROOT] });
   });
@@ -109,6 +109,52 @@ export function marksContract(subject: () => Stores): void {
     await subject().pause(keyOf(), "ann", NOW);
     await subject().abort(keyOf(), abort, NOW);
     expect(await subject().readAgent(keyOf())).toMatchObject({ pause: null, abort: { turnId: TURN } });
+  });
+
+  test("an abort that takes a pause away tells everybody whom that pause held to go on, whether or not it ends them", async () => {
+    const { root, kid, grand } = await openFamily(subject());
+    const idle = await openChild(root, "idle");
+    const own = await openChild(root, "own");
+    await idle.commit({ entries: [note("ended")], closedTurnId: `${idle.key.agentId}#1` });
+    await own.commit({ entries: [note("ended")], closedTurnId: `${own.key.agentId}#1` });
+    await subject().pause(own.key, "bob", NOW);
+    await subject().pause(keyOf(), "ann", NOW);
+    await subject().abort(keyOf(), { ...abort, turnId: TURN }, NOW);
+    for (const owner of [root, kid, grand])
+      expect(await kindsIn(subject(), owner)).toEqual(["pause", "abort", "resume"]);
+    expect(await kindsIn(subject(), idle)).toEqual(["pause", "resume"]);
+    expect(await kindsIn(subject(), own)).toEqual(["pause", "pause"]);
+    expect(await subject().readAgent(own.key)).toMatchObject({ pause: { by: "bob" } });
+  });
+
+  test("a pause of one's own outlasts that of an agent above, and the other way round", async () => {
+    const { kid, grand } = await openFamily(subject());
+    await subject().pause(keyOf(), "ann", NOW);
+    await subject().pause(kid.key, "bob", NOW);
+    expect(await subject().resume(kid.key, "bob", NOW)).toEqual({ type: "marked", posted: [] });
+    await subject().pause(kid.key, "bob", NOW);
+    expect(await subject().resume(keyOf(), "ann", NOW)).toEqual({ type: "marked", posted: [ROOT] });
+    expect(await subject().resume(kid.key, "bob", NOW)).toEqual({
+      type: "marked",
+      posted: [kid.key.agentId, grand.key.agentId],
+    });
+  });
+
+  test("an agent without an open turn has nothing to end: it is told nothing", async () => {
+    const owner = await openAgent(subject());
+    await subject().pause(keyOf(), "ann", NOW);
+    expect(await subject().abort(keyOf(), abort, NOW)).toEqual({ type: "unchanged", posted: [] });
+    expect(await kindsIn(subject(), owner)).toEqual(["pause"]);
+    expect(await subject().readAgent(keyOf())).toMatchObject({ pause: { by: "ann" } });
+  });
+
+  test("one that was shut down with a turn finds its abort at its next start, and nobody is woken for it", async () => {
+    const owner = await openAgent(subject());
+    await subject().pause(keyOf(), "ann", NOW);
+    await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
+    await owner.commit({ entries: [note("gone")], owned: { ...ready, status: "shutdown" } });
+    expect(await subject().abort(keyOf(), abort, NOW)).toEqual({ type: "marked", posted: [] });
+    expect(await kindsIn(subject(), owner)).toEqual(["pause", "abort"]);
   });
 
   test("a turn that still waits in line is aborted there, and the open one goes on", async () => {

@@ -1,0 +1,42 @@
+import { expect, it } from "vitest";
+import { commands, openMarkScene, situations, stuckIn } from "../support/mark-scenes.ts";
+import { describeRuntimes, type Stage } from "../support/runtimes.ts";
+
+const cases = Object.keys(situations).map((situation) => ({ situation }));
+
+/** Plays the commands one after the other; gives what of the agent is stuck afterwards. */
+async function faultsAfter(stage: Stage, situation: string, given: readonly string[]) {
+  const scene = await openMarkScene(stage, ["m", ...given].join("-").replaceAll(" ", "-"));
+  for (const play of situations[situation] ?? []) await play(scene);
+  for (const command of given) await commands[command]?.(scene);
+  const stuck = await stuckIn(scene);
+  await scene.runtime.shutdown();
+  return stuck;
+}
+
+describeRuntimes("every command in every situation", (stage) => {
+  it.each(cases.flatMap((one) => Object.keys(commands).map((command) => ({ ...one, command }))))(
+    "$situation: $command",
+    async ({ situation, command }) => {
+      expect(await faultsAfter(stage(), situation, [command])).toEqual([]);
+    },
+  );
+});
+
+describeRuntimes(
+  "two commands in every situation",
+  (stage) => {
+    it.each(cases.flatMap((one) => Object.keys(commands).map((first) => ({ ...one, first }))))(
+      "$situation: $first, and another one",
+      async ({ situation, first }) => {
+        const stuck: Record<string, string[]> = {};
+        for (const second of Object.keys(commands)) {
+          const faults = await faultsAfter(stage(), situation, [first, second]);
+          if (faults.length > 0) stuck[second] = faults;
+        }
+        expect(stuck).toEqual({});
+      },
+    );
+  },
+  ["memory"],
+);
