@@ -76,7 +76,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     reject: (requestId, how) => core.desk.decide(requestId, { ...how, verdict: "rejected" }),
     answer: (requestId, result, how) => core.desk.decide(requestId, { ...how, verdict: "answered", result }),
     subscribe: (observer) => subscribe(core, observer),
-    follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow ?? {}),
+    follow: (rootAgentId, follow) => followTree(core, rootAgentId, { ...follow, hold: core.waiting.begin }),
     projected: async (rootAgentId) => {
       core.assertOpen();
       await copies?.projected(rootAgentId);

@@ -1,7 +1,6 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { type EventCursor, parseCursor, type TroupeEvent } from "../state/index.ts";
-import { type FollowSource, TreeStream } from "./tree-stream.ts";
-import type { FollowOptions } from "./types.ts";
+import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 
 export type { FollowSource } from "./tree-stream.ts";
 
@@ -13,9 +12,9 @@ export type { FollowSource } from "./tree-stream.ts";
 export async function* followTree(
   source: FollowSource,
   rootAgentId: string,
-  options: FollowOptions,
+  { after, signal, hold }: Reading,
 ): AsyncGenerator<TroupeEvent, void, undefined> {
-  const stream = new TreeStream(source, rootAgentId, startOf(options.after), options.signal);
+  const stream = new TreeStream(source, rootAgentId, { from: startOf(after), signal, hold });
   try {
     yield* stream.events();
   } catch (error) {
