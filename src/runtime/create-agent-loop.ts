@@ -143,16 +143,21 @@ async function noMessages(): Promise<Message[]> {
 }
 
 class EphemeralTurn extends TurnHandle implements LoopTurn {
-  override readonly result: Promise<LoopResult>;
+  readonly #looped: Promise<LoopResult>;
   readonly #core: RuntimeCore;
 
   constructor(core: RuntimeCore, contextId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
     super(core, contextId, accepted);
     const ended = accepted.then((turnId) => core.end(turnId));
-    this.result = ended.then(async (result) => ({ ...result, messages: await added() }));
+    this.#looped = ended.then(async (result) => ({ ...result, messages: await added() }));
     this.#core = core;
     const shutdown = (): Promise<void> => core.shutdown();
-    this.result.then(shutdown, shutdown).catch(() => undefined);
+    this.#looped.then(shutdown, shutdown).catch(() => undefined);
+  }
+
+  override get result(): Promise<LoopResult> {
+    this.#core.waiting.until(this.#looped);
+    return this.#looped;
   }
 
   decide(requestId: string, decide: Decide): Promise<AgentRequest> {

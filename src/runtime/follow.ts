@@ -1,8 +1,9 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { type EventCursor, parseCursor, type TroupeEvent } from "../state/index.ts";
 import { followOptionsOf, textOfCaller, unknownTree } from "./agent-doors.ts";
-import { type FollowSource, TreeStream } from "./tree-stream.ts";
+import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 import type { FollowOptions } from "./types.ts";
+import type { WaitingHold } from "./waiting-hold.ts";
 
 export type { FollowSource } from "./tree-stream.ts";
 
@@ -14,9 +15,9 @@ export type { FollowSource } from "./tree-stream.ts";
 export async function* followTree(
   source: FollowSource,
   rootAgentId: string,
-  options: FollowOptions,
+  { after, signal, hold }: Reading,
 ): AsyncGenerator<TroupeEvent, void, undefined> {
-  const stream = new TreeStream(source, rootAgentId, startOf(options.after), options.signal);
+  const stream = new TreeStream(source, rootAgentId, { from: startOf(after), signal, hold });
   try {
     yield* stream.events();
   } catch (error) {
@@ -29,7 +30,7 @@ export async function* followTree(
 
 /** As a caller asks for it: the tree has to be there. Throws at the first event that is asked for. */
 export async function* followKnown(
-  source: FollowSource,
+  source: FollowSource & { readonly waiting: WaitingHold },
   rootAgentId: string,
   given?: FollowOptions,
 ): AsyncGenerator<TroupeEvent, void, undefined> {
@@ -47,7 +48,7 @@ export async function* followKnown(
     if (source.closed.aborted) return;
     throw error;
   }
-  yield* followTree(source, agentId, options);
+  yield* followTree(source, agentId, { ...options, hold: source.waiting.begin });
 }
 
 function startOf(after: string | undefined): EventCursor | undefined {

@@ -22,11 +22,13 @@ import { RequestDesk } from "./request-desk.ts";
 import type { Part } from "./roles.ts";
 import { SpawnTrees } from "./spawn-trees.ts";
 import { StoreClock } from "./store-clock.ts";
+import type { Reading } from "./tree-stream.ts";
 import type { TurnSource } from "./turn-handle.ts";
 import { resultAtEnd } from "./turn-results.ts";
 import type { TurnRest, TurnResult } from "./turn-types.ts";
 import { TurnWatch } from "./turn-watch.ts";
 import type { UnsavedTrees } from "./unsaved-trees.ts";
+import { WaitingHold } from "./waiting-hold.ts";
 import { WorkDesk } from "./work-desk.ts";
 
 /**
@@ -46,6 +48,7 @@ export class RuntimeCore implements TurnSource {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly part: Part;
   readonly work: WorkDesk;
+  readonly waiting: WaitingHold;
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
@@ -82,6 +85,7 @@ export class RuntimeCore implements TurnSource {
     });
     this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.processId, clock });
     this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
+    this.waiting = new WaitingHold(stores.kind !== "memory");
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
       stores,
@@ -206,8 +210,8 @@ export class RuntimeCore implements TurnSource {
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
   }
 
-  replay(rootAgentId: string, signal: AbortSignal, after?: string) {
-    return this.#trees.follow(this, rootAgentId, { signal, after });
+  replay(rootAgentId: string, reading: Reading) {
+    return this.#trees.follow(this, rootAgentId, reading);
   }
 
   /** Resolves when the agent has come to rest. */

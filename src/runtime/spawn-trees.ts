@@ -1,5 +1,5 @@
 import { type FollowSource, followTree } from "./follow.ts";
-import type { FollowOptions } from "./types.ts";
+import type { Reading } from "./tree-stream.ts";
 
 /** Who was spawned under which turn, as far as this process has heard of it. */
 export class SpawnTrees {
@@ -15,10 +15,10 @@ export class SpawnTrees {
   }
 
   /** The tree's events from the beginning or after a cursor, learning from them who was spawned by whom. */
-  async *follow(source: FollowSource, rootAgentId: string, options: FollowOptions) {
+  async *follow(source: FollowSource, rootAgentId: string, reading: Reading) {
     const agents = await source.stores.listAgents({ tenant: source.tenant, rootAgentId, limit: 10_000 });
     for (const { agentId, parentTurnId } of agents) this.note(agentId, parentTurnId);
-    for await (const event of followTree(source, rootAgentId, options)) {
+    for await (const event of followTree(source, rootAgentId, reading)) {
       if (event.type === "subagent.spawned" && event.turnId) this.note(event.childId, event.turnId);
       yield event;
     }

@@ -13,6 +13,7 @@ import type { LiveDesk } from "./live-desk.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
 import { eventsOfRow } from "./row-events.ts";
 import { ShownAnswers } from "./shown-answers.ts";
+import type { FollowOptions } from "./types.ts";
 
 const ROWS_AT_A_TIME = 200;
 /** Live parts that wait for a slow reader; past that they are dropped, and the whole text takes their place. */
@@ -31,6 +32,12 @@ export interface FollowSource {
   readonly closed: AbortSignal;
 }
 
+/** What somebody wants to read of a tree. */
+export interface Reading extends FollowOptions {
+  /** Called while the reader waits for what comes next; what it gives is called when it has come. */
+  readonly hold?: (() => () => void) | undefined;
+}
+
 /**
  * One reading of one tree.
  * Owns: how far its reader has come, in the journal and in the answers that are being written.
@@ -44,6 +51,7 @@ export class TreeStream {
   readonly #source: FollowSource;
   readonly #rootAgentId: string;
   readonly #signal: AbortSignal | undefined;
+  readonly #hold: Reading["hold"];
   readonly #shown = new ShownAnswers();
   readonly #records = new Map<string, AgentRecord>();
   readonly #ends: (() => void)[] = [];
@@ -58,10 +66,11 @@ export class TreeStream {
   #lookedFor: LivePart | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(source: FollowSource, rootAgentId: string, from: EventCursor | undefined, signal?: AbortSignal) {
+  constructor(source: FollowSource, rootAgentId: string, { from, signal, hold }: From) {
     this.#source = source;
     this.#rootAgentId = rootAgentId;
     this.#signal = signal;
+    this.#hold = hold;
     this.#position = from ?? { row: 1, seq: 0, index: -1 };
     this.#after = from ? `${from.row}.${from.seq}.${from.index}` : null;
   }
@@ -78,7 +87,10 @@ export class TreeStream {
       } else {
         if (closed.aborted) return;
         this.#arrived = createDeferred();
-        if (this.#queue.length === 0 && !this.#signal?.aborted && !closed.aborted) await this.#arrived.promise;
+        if (this.#queue.length > 0 || this.#signal?.aborted || closed.aborted) continue;
+        const letGo = this.#hold?.();
+        await this.#arrived.promise;
+        letGo?.();
       }
     }
   }
@@ -208,6 +220,8 @@ export class TreeStream {
     return { kind: "whole", ...who, cursor: this.#after ?? "0.0.0", ...all };
   }
 }
+
+type From = Pick<Reading, "signal" | "hold"> & { readonly from: EventCursor | undefined };
 
 /** Whether an event is of this entry, and the reader does not have it yet. */
 function isOf(event: TroupeEvent, entry: Entry, position: EventCursor): boolean {

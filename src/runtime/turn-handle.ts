@@ -4,7 +4,9 @@ import { agentOfTurn, rootOf, type TroupeEvent } from "../state/index.ts";
 import type { EventBus } from "./event-bus.ts";
 import { harmless } from "./harmless.ts";
 import { assertObserver, reasonOf } from "./turn-door.ts";
+import type { Reading } from "./tree-stream.ts";
 import type { EventObserver, Turn, TurnRest, TurnResult } from "./turn-types.ts";
+import type { WaitingHold } from "./waiting-hold.ts";
 
 /** What a turn's handle needs of its runtime. */
 export interface TurnSource {
@@ -20,8 +22,10 @@ export interface TurnSource {
   isLocal(turnId: string): boolean;
   /** Whether agents of one tree may live in several processes: their events are read from the journal. */
   readonly part: { readonly isDistributed: boolean };
+  /** Told of whoever waits here, so that the process does not end under them. */
+  readonly waiting: Pick<WaitingHold, "begin" | "until">;
   /** The tree's events from the journal, for turns that began earlier or run elsewhere; absent `after`: from the start. */
-  replay(rootAgentId: string, signal: AbortSignal, after?: string): AsyncIterable<TroupeEvent>;
+  replay(rootAgentId: string, reading: Reading): AsyncIterable<TroupeEvent>;
   /** Called when another process may have written; the returned function ends it. */
   onForeignWrite(listener: () => void): () => void;
 }
@@ -36,13 +40,15 @@ export interface EarlierTurn {
 /** One turn, as its caller holds it. */
 export class TurnHandle implements Turn {
   readonly id: Promise<string>;
-  readonly result: Promise<TurnResult>;
+  readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
   /** Aborted, with the error that its caller is told, when the stores have lost the turn: it will have no further events. */
   readonly #gone = new AbortController();
   #acceptedId: string | undefined;
   #settled: Promise<TurnRest> | undefined;
+  /** Whether its result was asked for: who only begins a turn waits for nothing. */
+  #isResultAwaited = false;
 
   /** A turn that is just being opened, or one that was opened before; `onEnd` comes before its result is given. */
   constructor(source: TurnSource, agentId: string, turn: Promise<string> | EarlierTurn, onEnd?: () => Promise<void>) {
@@ -54,16 +60,22 @@ export class TurnHandle implements Turn {
       this.#acceptedId = turnId;
       return turnId;
     });
-    this.result = accepted.then(async (turnId) => {
+    this.#result = accepted.then(async (turnId) => {
       const result = await source.end(turnId);
       await onEnd?.();
       return result;
     });
     // Whoever looks at one of them sees the error; the others must not count as unhandled.
     this.id.catch(() => undefined);
-    this.result.catch((error: unknown) => {
+    this.#result.catch((error: unknown) => {
       if (error instanceof StoreRolledBackError) this.#gone.abort(error);
     });
+  }
+
+  get result(): Promise<TurnResult> {
+    if (!this.#isResultAwaited) this.#source.waiting.until(this.#result);
+    this.#isResultAwaited = true;
+    return this.#result;
   }
 
   /** Watched for only when somebody asks: it takes more than waiting for the end. */
@@ -71,6 +83,7 @@ export class TurnHandle implements Turn {
     if (!this.#settled) {
       this.#settled = this.id.then((turnId) => this.#source.rest(turnId));
       this.#settled.catch(() => undefined);
+      this.#source.waiting.until(this.#settled);
     }
     return this.#settled;
   }
@@ -94,11 +107,11 @@ export class TurnHandle implements Turn {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<TroupeEvent> {
-    return this.#events(undefined);
+    return this.#events(undefined, this.#source.waiting.begin);
   }
 
-  /** Listens from now on, and reads from the journal what came before. */
-  #events(signal: AbortSignal | undefined): AsyncGenerator<TroupeEvent, void, undefined> {
+  /** Listens from now on, and reads from the journal what came before. `hold` for a reader that waits for the next one. */
+  #events(signal?: AbortSignal, hold?: () => () => void): AsyncGenerator<TroupeEvent, void, undefined> {
     const late = this.#acceptedId !== undefined;
     const queue: TroupeEvent[] = [];
     let arrived = createDeferred();
@@ -117,7 +130,10 @@ export class TurnHandle implements Turn {
     for (const ending of endings) ending?.addEventListener("abort", onAbort, { once: true });
     const wait = async (): Promise<void> => {
       arrived = createDeferred();
-      if (queue.length === 0 && !endings.some((ending) => ending?.aborted)) await arrived.promise;
+      if (queue.length > 0 || endings.some((ending) => ending?.aborted)) return;
+      const letGo = hold?.();
+      await arrived.promise;
+      letGo?.();
     };
     const hasMoved = (turnId: string): boolean => {
       const moved = mayHaveMoved && !this.#source.isLocal(turnId);
@@ -129,7 +145,7 @@ export class TurnHandle implements Turn {
       stopWatching();
       for (const ending of endings) ending?.removeEventListener("abort", onAbort);
     };
-    return this.#read({ late, queue, wait, hasMoved, close, signal });
+    return this.#read({ late, queue, wait, hasMoved, close, signal, hold });
   }
 
   async *#read(feed: Feed): AsyncGenerator<TroupeEvent, void, undefined> {
@@ -137,7 +153,7 @@ export class TurnHandle implements Turn {
       const turnId = await this.id;
       if (feed.late || this.#source.part.isDistributed || !this.#source.isLocal(turnId)) {
         feed.close();
-        yield* this.#replay(turnId, feed.signal);
+        yield* this.#replay(turnId, feed);
         return;
       }
       let last: string | undefined;
@@ -147,7 +163,7 @@ export class TurnHandle implements Turn {
         if (!event) {
           this.#throwIfOver();
           if (feed.hasMoved(turnId)) {
-            yield* this.#replay(turnId, feed.signal, last);
+            yield* this.#replay(turnId, feed, last);
             return;
           }
           await feed.wait();
@@ -163,7 +179,7 @@ export class TurnHandle implements Turn {
 
   async *#replay(
     turnId: string,
-    signal: AbortSignal | undefined,
+    { signal, hold }: Pick<Feed, "signal" | "hold">,
     after?: string,
   ): AsyncGenerator<TroupeEvent, void, undefined> {
     const controller = new AbortController();
@@ -173,7 +189,8 @@ export class TurnHandle implements Turn {
     if (signal?.aborted) return;
     this.#gone.signal.throwIfAborted();
     try {
-      for await (const event of this.#source.replay(this.#rootAgentId, controller.signal, after)) {
+      const reading = { signal: controller.signal, after, hold };
+      for await (const event of this.#source.replay(this.#rootAgentId, reading)) {
         if (this.#belongs(event, turnId)) yield event;
         if (endsTurn(event, turnId)) return;
       }
@@ -209,6 +226,7 @@ interface Feed {
   hasMoved(turnId: string): boolean;
   close(): void;
   readonly signal: AbortSignal | undefined;
+  readonly hold: (() => () => void) | undefined;
 }
 
 function endsTurn(event: TroupeEvent, turnId: string): boolean {
