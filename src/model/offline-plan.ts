@@ -46,7 +46,7 @@ export function planNext(request: ModelRequest): Plan {
     situation,
     choice.incomplete.length > 0
       ? missingText(choice)
-      : answerFromConversation(assignment, keywords, request.tools ?? []),
+      : answerFromConversation(assignment, request.tools ?? []),
   );
 }
 
@@ -92,7 +92,7 @@ function textsOf(results: readonly ToolResult[]): string[] {
 /** The last word when no tool may be called: from whatever was gathered before. */
 function answerWithoutTools(situation: Situation): Plan {
   if (situation.read.length + situation.searched.length > 0) return answerReading(situation);
-  return answer(situation, answerFromConversation(situation.assignment, situation.keywords, []));
+  return answer(situation, answerFromConversation(situation.assignment, []));
 }
 
 /** A lead: look around, hand each relevant file to a delegate, all at once. */
