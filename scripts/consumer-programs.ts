@@ -38,15 +38,16 @@ if (told.join() !== "tool.failed,tool.completed") throw new Error("the calls of 
 
 /** What is only needed for Redis is asked for by name. */
 export const optionalPackagesProgram = `
+import { createRuntime } from "troupe";
 import { bullmqQueues } from "troupe/queues/bullmq";
 import { redisStores } from "troupe/stores/redis";
-import { createRuntime } from "troupe";
+import { sqliteStores } from "troupe/stores/sqlite";
 
 const url = "redis://127.0.0.1:1";
 const messages = [];
 for (const options of [
   { stores: redisStores({ url }) },
-  { queues: bullmqQueues({ url }), role: "client" },
+  { stores: sqliteStores("./agents.db"), queues: bullmqQueues({ url }) },
 ]) {
   await createRuntime({ agents: [], ...options }).catch((error) => messages.push(error.message));
 }

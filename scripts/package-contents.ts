@@ -27,7 +27,9 @@ function strayFiles(files: readonly string[]): string[] {
   const places =
     /^(?:dist\/.+|docs\/.+\.md|examples\/[^/]+\.ts|bench\/README\.md|CONTRIBUTING\.md|README\.md|LICENSE|package\.json)$/;
   return files
-    .filter((path) => !places.test(path) || (/^dist\/.+\.ts$/.test(path) && !path.endsWith(".d.ts")) || path.endsWith(".map"))
+    .filter(
+      (path) => !places.test(path) || (/^dist\/.+\.ts$/.test(path) && !path.endsWith(".d.ts")) || path.endsWith(".map"),
+    )
     .map((path) => `${path} does not belong into the package`);
 }
 

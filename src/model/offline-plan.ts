@@ -44,9 +44,7 @@ export function planNext(request: ModelRequest): Plan {
   if (hasSubject && (tools.search !== undefined || tools.read !== undefined)) return planReading(situation);
   return answer(
     situation,
-    choice.incomplete.length > 0
-      ? missingText(choice)
-      : answerFromConversation(assignment, request.tools ?? []),
+    choice.incomplete.length > 0 ? missingText(choice) : answerFromConversation(assignment, request.tools ?? []),
   );
 }
 

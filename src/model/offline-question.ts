@@ -36,7 +36,17 @@ const verbForms: ReadonlyMap<string, string> = new Map(
     return forms.split(" ").map((form): [string, string] => [form, base]);
   }),
 );
-const auxiliaries: ReadonlySet<string> = new Set(["have", "be", "do", "can", "could", "will", "would", "should", "may"]);
+const auxiliaries: ReadonlySet<string> = new Set([
+  "have",
+  "be",
+  "do",
+  "can",
+  "could",
+  "will",
+  "would",
+  "should",
+  "may",
+]);
 const questionWords: ReadonlySet<string> = new Set("who whom whose what which where when why how".split(" "));
 const mostWords = 30;
 
