@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { type DeepReadonly, deepFreeze, describeValue, type JsonBounds, renderPath, toJson } from "../base/index.ts";
+import { type DeepReadonly, deepFreeze, describeValue, type Json, type JsonBounds, renderPath, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** A foreign value as our own, or what is wrong with it and where, as one sentence. */
@@ -39,6 +39,16 @@ export function take<Schema extends z.ZodType>(
   const result = taken(schema, value, bounds);
   if (result.ok) return result.value;
   throw new InvalidInputError(`${what} cannot be taken: ${result.problem}`);
+}
+
+/**
+ * Any JSON that code of others gave, as a copy that is bounded.
+ * @throws InvalidInputError
+ */
+export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}): Json {
+  const copied = toJson(value, bounds);
+  if (copied.ok) return copied.json;
+  throw new InvalidInputError(`${what} cannot be taken: ${renderPath(copied.issue.path)}: ${copied.issue.message}`);
 }
 
 /** Longest text that code of others may give, in UTF-16 units. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { contentSchema, jsonSchema, type Json, take, takeText } from "../state/index.ts";
+import { contentSchema, type Json, take, takeJson, takeText } from "../state/index.ts";
 import type { ArtifactInput, AwaitOptions, GenerateInput } from "./run-context.ts";
 
 /** Longest content of an artifact, in UTF-16 units: what is longer no store can be trusted with. */
@@ -35,7 +35,7 @@ export function takeGenerateInput(given: unknown): GenerateInput {
 }
 
 export function takeUpdate(given: unknown): Json {
-  return take(jsonSchema, given, "the update that run.progress() was given", { maxSize: LARGEST_UPDATE }) as Json;
+  return takeJson(given, "the update that run.progress() was given", { maxSize: LARGEST_UPDATE });
 }
 
 export function takeSpawnInput(given: unknown): string {
