@@ -1,4 +1,4 @@
-import { abortable, faultPoint } from "../base/index.ts";
+import { abortable, deepFreeze, faultPoint } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
@@ -64,6 +64,8 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
     const asking = callModel(model, boundedRequest(request, asked, reservation), { signal });
     // An adapter that does not hear its signal must not keep the code that called.
     const { response, warnings } = await abortable(asking, signal);
+    // It is journalled, and it is the calling code's as well.
+    deepFreeze<unknown>(response);
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, ask.price);
     const costMicros = costOf(response.usage, ask.price);
@@ -117,12 +119,7 @@ type Outcome =
   | Pick<EntryOf<"generate.failed">, "type" | "error" | "usage" | "settlement">;
 
 /** Appends the outcome, unless whoever ended the turn has settled the call already. */
-function settle(
-  owner: Host,
-  side: SideCall,
-  outcome: Outcome,
-  warnings: ModelAnswer["warnings"] = [],
-): Promise<void> {
+function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAnswer["warnings"] = []): Promise<void> {
   const { turnId, step, run, index } = side;
   return onLive(owner, async (host) => {
     await host.delivered();

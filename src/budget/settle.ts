@@ -24,11 +24,16 @@ export type Settlement = z.infer<typeof settlementSchema>;
  * @throws InvariantError for amounts that are no whole numbers from 0.
  */
 export function assertSettlement({ tokens, costMicros, usage }: Settlement): void {
-  const { inputTokens = 0, outputTokens = 0 } = usage ?? {};
-  for (const [what, amount] of Object.entries({ tokens, costMicros, inputTokens, outputTokens })) {
-    if (Number.isSafeInteger(amount) && amount >= 0) continue;
-    throw new InvariantError(`a call was to be settled at ${describeValue(amount)} ${what}; nothing was settled`);
-  }
+  assertAmount("tokens", tokens);
+  assertAmount("costMicros", costMicros);
+  if (usage === null) return;
+  assertAmount("inputTokens", usage.inputTokens);
+  assertAmount("outputTokens", usage.outputTokens);
+}
+
+function assertAmount(what: string, amount: number): void {
+  if (Number.isSafeInteger(amount) && amount >= 0) return;
+  throw new InvariantError(`a call was to be settled at ${describeValue(amount)} ${what}; nothing was settled`);
 }
 
 /** Settles on every account of the chain; what the provider reports counts, also when it is more than was reserved (F16). */

@@ -1,4 +1,4 @@
-import { deepFreeze, readableThrown } from "../base/index.ts";
+import { readableThrown } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelRequest, ModelResponse, Usage } from "../state/index.ts";
 import { completeUsage } from "./complete-usage.ts";
@@ -38,9 +38,7 @@ export async function callModel(
   }
   const taken = takeAnswer(given, model.name);
   const usage = taken.usage.usage ?? (await counted(request, taken));
-  const response: ModelResponse = { ...taken.answer, usage };
-  deepFreeze<unknown>(response);
-  return { response, warnings: warningsOf(taken, usage) };
+  return { response: { ...taken.answer, usage }, warnings: warningsOf(taken, usage) };
 }
 
 /** Pieces of an answer are shown and not kept: what is none is not shown. */

@@ -46,7 +46,8 @@ const sides = ["prompt_tokens", "input_tokens", "completion_tokens", "output_tok
 function nonsenseIn(usage: WireObject): string | undefined {
   for (const side of sides) {
     const value = usage[side];
-    if (value === undefined || value === null || (usedCount(value) ?? Number.POSITIVE_INFINITY) <= MOST_TOKENS) continue;
+    if (value === undefined || value === null || (usedCount(value) ?? Number.POSITIVE_INFINITY) <= MOST_TOKENS)
+      continue;
     return `${side}: ${JSON.stringify(value).slice(0, 40)}`;
   }
   return undefined;

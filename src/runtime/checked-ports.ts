@@ -22,7 +22,9 @@ function checkedClock(clock: Clock): Clock {
   for (const method of ["now", "elapsed", "setTimer", "setDelay"] as const) {
     const given: unknown = (clock as Partial<Clock> | null)?.[method];
     if (typeof given === "function") continue;
-    throw new InvalidInputError(`createRuntime({ clock }): ${method} is ${describeValue(given)}; it must be a function`);
+    throw new InvalidInputError(
+      `createRuntime({ clock }): ${method} is ${describeValue(given)}; it must be a function`,
+    );
   }
   const now = steadily("now", clock.now(), () => clock.now());
   const elapsed = steadily("elapsed", clock.elapsed(), () => clock.elapsed());

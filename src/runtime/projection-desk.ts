@@ -87,7 +87,9 @@ export class ProjectionDesk implements ProjectionPlace {
     const failing = this.#failing.get(projection) ?? new Set();
     this.#failing.set(projection, failing);
     if (failing.size === 0) {
-      process.emitWarning(`the ${projection.words} could not be written, and will be tried again: ${wordsOfThrown(error)}`);
+      process.emitWarning(
+        `the ${projection.words} could not be written, and will be tried again: ${wordsOfThrown(error)}`,
+      );
     }
     failing.add(rootAgentId);
   }

@@ -1,5 +1,13 @@
 import type { z } from "zod";
-import { type DeepReadonly, deepFreeze, describeValue, type Json, type JsonBounds, renderPath, toJson } from "../base/index.ts";
+import {
+  type DeepReadonly,
+  deepFreeze,
+  describeValue,
+  type Json,
+  type JsonBounds,
+  renderPath,
+  toJson,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** A foreign value as our own, or what is wrong with it and where, as one sentence. */
@@ -50,6 +58,9 @@ export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}):
   if (copied.ok) return copied.json;
   throw new InvalidInputError(`${what} cannot be taken: ${renderPath(copied.issue.path)}: ${copied.issue.message}`);
 }
+
+/** What a message's content may have in all, in characters: images by `data:` URL among it. */
+export const LONGEST_CONTENT = 2 ** 26;
 
 /** Longest text that code of others may give, in UTF-16 units. */
 export const LONGEST_TEXT = 2 ** 24;

@@ -89,7 +89,9 @@ describeRuntimes(
       expect(account?.used.tokens).toBe(inputTokens + outputTokens);
       expect(account?.models["foreign"]).toMatchObject({ calls: 1, estimatedCalls: 1, unconfirmedCalls: 0 });
       expect(warnings).toMatchObject([{ code: "usage_not_true" }]);
-      expect(warnings[0]?.message).toMatch(/the model's adapter reported .*which no call can have; it was counted here/);
+      expect(warnings[0]?.message).toMatch(
+        /the model's adapter reported .*which no call can have; it was counted here/,
+      );
     });
 
     it("a part of the usage that cannot be true is billed as the rest, and told", async () => {

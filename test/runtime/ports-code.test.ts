@@ -185,7 +185,9 @@ describeRuntimes(
       const agent = await runtime.agent("worker", { agentId: "worker-1" });
       await agent.start();
       const result = await agent.executeTurn("go", { auth: { actorId: "anna" } }).result;
-      expect(result.error?.message).toMatch(/resolveAuth gave an object with actorId 7; it must give \{ actorId: string/);
+      expect(result.error?.message).toMatch(
+        /resolveAuth gave an object with actorId 7; it must give \{ actorId: string/,
+      );
     });
 
     it("a rule that gives neither true nor false lets nobody decide", async () => {

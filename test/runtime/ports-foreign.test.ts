@@ -17,7 +17,9 @@ const cases = Number(process.env["TROUPE_CASES"] ?? 40);
 /** So many of the named values, others for each seam, so that all of them come by; `TROUPE_FULL=1` takes all for each. */
 function valuesFor(seam: Seam, count: number): readonly (() => unknown)[] {
   const start = seams.indexOf(seam) * count;
-  return isFull ? named : Array.from({ length: count }, (_, index) => named[(start + index) % named.length] ?? (() => null));
+  return isFull
+    ? named
+    : Array.from({ length: count }, (_, index) => named[(start + index) % named.length] ?? (() => null));
 }
 
 /**

@@ -30,7 +30,11 @@ function tool(name: string, code: ToolCode, more: (foreign: Foreign) => object =
 }
 
 /** A hook that does something with its draft or its run; every place of a turn is come to. */
-function hook<Name extends HookName>(name: string, at: Name, code: (draft: never, run: never, foreign: Foreign) => unknown): Seam {
+function hook<Name extends HookName>(
+  name: string,
+  at: Name,
+  code: (draft: never, run: never, foreign: Foreign) => unknown,
+): Seam {
   const failing = defineTool({
     name: "probe",
     description: "Fails.",
@@ -114,7 +118,9 @@ export const codeSeams: readonly Seam[] = [
   },
   ...hookNames.map((at) => hook("throws", at, (_draft, _run, foreign) => foreign.thrown())),
   draftHook("add()", "afterUserInput", (draft, foreign) => draft["add"]?.(foreign.or({}))),
-  draftHook("add({ role })", "afterLlm", (draft, foreign) => draft["add"]?.({ role: foreign.or("user"), content: "x" })),
+  draftHook("add({ role })", "afterLlm", (draft, foreign) =>
+    draft["add"]?.({ role: foreign.or("user"), content: "x" }),
+  ),
   draftHook("add({ content })", "afterLlm", (draft, foreign) =>
     draft["add"]?.({ role: "user", content: foreign.or("x") }),
   ),
@@ -189,9 +195,21 @@ export const codeSeams: readonly Seam[] = [
     return run.await(await run.spawn(childDefinition, "x", { key: "one" }), { prefix: foreign.or("x") });
   }),
   tool("await(), its child", (run, foreign) => run.await(foreign.or({ agentId: "x" }))),
-  tool("needsApproval()", () => "x", (foreign) => ({ needsApproval: () => foreign.or(false) })),
-  tool("describeCall()", () => "x", (foreign) => ({ needsApproval: () => foreign.isOn, describeCall: () => foreign.or("x") })),
-  tool("a secret", () => "x", (foreign) => ({ secrets: { key: () => foreign.or("xxxxxxxx") } })),
+  tool(
+    "needsApproval()",
+    () => "x",
+    (foreign) => ({ needsApproval: () => foreign.or(false) }),
+  ),
+  tool(
+    "describeCall()",
+    () => "x",
+    (foreign) => ({ needsApproval: () => foreign.isOn, describeCall: () => foreign.or("x") }),
+  ),
+  tool(
+    "a secret",
+    () => "x",
+    (foreign) => ({ secrets: { key: () => foreign.or("xxxxxxxx") } }),
+  ),
   tool(
     "reconcile()",
     () => {

@@ -61,8 +61,7 @@ export function adapter(first: () => unknown, more: Partial<LanguageModel> = {})
     name: "foreign",
     provider: "nobody",
     countPromptTokens: () => 10,
-    generate: async ({ messages }) =>
-      (messages.at(-1)?.role === "user" ? await first() : rightAnswer) as ModelResponse,
+    generate: async ({ messages }) => (messages.at(-1)?.role === "user" ? await first() : rightAnswer) as ModelResponse,
     ...more,
   };
 }
