@@ -94,8 +94,8 @@ function adapterError(thrown: unknown): unknown {
   const { message, retryable, status, retryAfterMs, mayHaveBeenSent } = error;
   const { partialInputTokens, partialOutputTokens } = error;
   return new ModelError(message, {
-    retryable: retryable === true,
-    mayHaveBeenSent: mayHaveBeenSent !== false,
+    retryable: flag(retryable, false),
+    mayHaveBeenSent: flag(mayHaveBeenSent, true),
     cause: error,
     ...(Number.isSafeInteger(status) ? { status } : {}),
     ...(typeof retryAfterMs === "number" && retryAfterMs >= 0
@@ -105,6 +105,10 @@ function adapterError(thrown: unknown): unknown {
     ...(isTokenCount(partialOutputTokens) ? { partialOutputTokens } : {}),
     ...(error.details?.["kind"] === "context_length" ? { details: { kind: "context_length" } } : {}),
   });
+}
+
+function flag(value: unknown, otherwise: boolean): boolean {
+  return typeof value === "boolean" ? value : otherwise;
 }
 
 function isPlain(error: ModelError): boolean {

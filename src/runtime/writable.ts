@@ -87,7 +87,7 @@ function assertMessage(message: Message): void {
   const isRight = isText && typeof id === "string" && typeof origin === "string" && Number.isSafeInteger(createdAt);
   const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
   if (isRight && calls.every(isCall)) return;
-  throw unreadable(`message ${String(id)}`, `its content is ${describeValue(content)}`);
+  throw unreadable(`message ${describeValue(id)}`, `its content is ${describeValue(content)}`);
 }
 
 function isCall({ providerId, name, arguments: args }: ToolCallRequest): boolean {

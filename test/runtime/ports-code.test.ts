@@ -2,9 +2,8 @@ import { expect, it, vi } from "vitest";
 import { z } from "zod";
 import {
   type AgentOptions,
-  type Artifact,
   type Auth,
-  type Compaction,
+  createRuntime,
   defineAgent,
   defineTool,
   InvalidInputError,
@@ -12,15 +11,27 @@ import {
   subagent,
 } from "../../src/index.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
-import { createRuntime } from "../../src/index.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { adapter, callOf, childDefinition, rightAnswer, worker } from "../support/seam-play.ts";
 
 /** As somebody gives it whose compiler does not look. */
-function wrong<Type>(value: unknown): Type {
-  return value as Type;
+function wrong(value: unknown): never {
+  return value as never;
 }
+
+const withTool = (execute: (run: RunContext) => unknown): Partial<AgentOptions> => {
+  const probe = { name: "probe", description: "Probes.", parameters: z.object({}), effect: "none" as const };
+  const tool = defineTool({ ...probe, execute: async (_args, run) => await execute(run) });
+  return { model: adapter(() => callOf("probe")), tools: [tool] };
+};
+
+function brokenInspector(): void {
+  throw new Error("broken inspector");
+}
+
+const resolveAuth = (): Auth => wrong({ actorId: 7, credentials: "x" });
+const mayDecide = (): boolean => wrong("no");
 
 describeRuntimes(
   "wrong values of user code",
@@ -30,11 +41,6 @@ describeRuntimes(
       const agent = await runtime.agent("worker", { agentId: "worker-1" });
       await agent.start();
       return { result: await agent.executeTurn("go").result, agent };
-    };
-    const withTool = (execute: (run: RunContext) => unknown): Partial<AgentOptions> => {
-      const probe = { name: "probe", description: "Probes.", parameters: z.object({}), effect: "none" as const };
-      const tool = defineTool({ ...probe, execute: async (_args, run) => await execute(run) });
-      return { model: adapter(() => callOf("probe")), tools: [tool] };
     };
 
     it.each<[string, Partial<AgentOptions>, RegExp]>([
@@ -56,12 +62,12 @@ describeRuntimes(
       [
         "a compaction",
         {
-          maxMessages: 0 + 1,
+          maxMessages: 1,
           hooks: { afterUserInput: (draft) => draft.add({ role: "user", content: "one more" }) },
           autoCompact: {
             strategy: {
               name: "mine",
-              compact: async ({ messages }) => wrong<Compaction>({ through: messages[0]?.id, summary: 5 }),
+              compact: async ({ messages }) => wrong({ through: messages[0]?.id, summary: 5 }),
             },
           },
         },
@@ -128,7 +134,7 @@ describeRuntimes(
     });
 
     it("what nobody awaits ends no process when it fails", async () => {
-      const { result } = await played(withTool((run) => void run.saveArtifact(wrong<Artifact>(null))));
+      const { result } = await played(withTool((run) => void run.saveArtifact(wrong(null))));
       expect(result.status).toBe("completed");
     });
   },
@@ -159,10 +165,11 @@ describeRuntimes(
     it("a random number that is none, and whoever looks on and throws, change nothing", async () => {
       const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
       const definition = defineAgent(worker());
-      const onInspect = (): void => {
-        throw new Error("broken inspector");
-      };
-      const runtime = await stage().open({ agents: [definition], random: () => Number.NaN, onInspect });
+      const runtime = await stage().open({
+        agents: [definition],
+        random: () => Number.NaN,
+        onInspect: brokenInspector,
+      });
       const agent = await runtime.agent("worker", { agentId: "worker-1" });
       await agent.start();
       expect((await agent.executeTurn("go").result).status).toBe("completed");
@@ -179,8 +186,6 @@ describeRuntimes(
         execute: () => "x",
       });
       const definition = defineAgent(worker({ model: adapter(() => callOf("probe")), tools: [needs] }));
-      const resolveAuth = (): Auth => wrong({ actorId: 7, credentials: "x" });
-      const mayDecide = (): boolean => wrong("no");
       const runtime = await stage().open({ agents: [definition], resolveAuth, mayDecide });
       const agent = await runtime.agent("worker", { agentId: "worker-1" });
       await agent.start();
@@ -200,7 +205,7 @@ describeRuntimes(
         execute: () => "x",
       });
       const definition = defineAgent(worker({ model: adapter(() => callOf("probe")), tools: [asks] }));
-      const runtime = await stage().open({ agents: [definition], mayDecide: () => wrong("no") });
+      const runtime = await stage().open({ agents: [definition], mayDecide });
       const agent = await runtime.agent("worker", { agentId: "worker-1" });
       await agent.start();
       const turn = agent.executeTurn("go");

@@ -34,7 +34,7 @@ it.each<[string, object]>([
 it("so does a message without a content, and a refund", () => {
   const warning = body({ type: "hooks.settled", turnId, step: 1, phase: "end" });
   const empty = { ...message, content: undefined } as unknown as Message;
-  expect(() => assertWritable(warning, { messages: [empty] })).toThrow("message m could not be read again");
+  expect(() => assertWritable(warning, { messages: [empty] })).toThrow('message the text "m" could not be read again');
   const reservation = { accountId: "a", tokens: 5, costMicros: 0, outputTokens: 5, model: "m" };
   const settlement = { reservation, tokens: -2_000, costMicros: 0, usage: null, unconfirmed: false };
   expect(() => assertWritable(warning, { moves: [{ type: "settle", settlement }] })).toThrow(

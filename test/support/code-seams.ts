@@ -9,7 +9,6 @@ import {
   type Hooks,
   hookNames,
   type LanguageModel,
-  type RunContext,
   subagent,
 } from "../../src/index.ts";
 import { adapter, callOf, childDefinition, type Foreign, rightAnswer, type Seam, worker } from "./seam-play.ts";
@@ -17,24 +16,8 @@ import { adapter, callOf, childDefinition, type Foreign, rightAnswer, type Seam,
 const nothing = z.object({});
 const callsTool = (): LanguageModel => adapter(() => callOf("probe"));
 
-type ToolCode = (run: RunContext, foreign: Foreign) => unknown;
-
-function tool(name: string, code: ToolCode, more: (foreign: Foreign) => object = () => ({})): Seam {
-  const define = (foreign: Foreign): AgentOptions => {
-    const execute = async (_args: object, run: RunContext): Promise<unknown> =>
-      foreign.isOn ? await code(run, foreign) : "right";
-    const base = { name: "probe", description: "Probes.", parameters: nothing, effect: "none" as const, execute };
-    return worker({ model: callsTool(), tools: [defineTool({ ...base, ...more(foreign) })] });
-  };
-  return { name, define };
-}
-
 /** A hook that does something with its draft or its run; every place of a turn is come to. */
-function hook<Name extends HookName>(
-  name: string,
-  at: Name,
-  code: (draft: never, run: never, foreign: Foreign) => unknown,
-): Seam {
+function hook(name: string, at: HookName, code: (draft: never, run: never, foreign: Foreign) => unknown): Seam {
   const failing = defineTool({
     name: "probe",
     description: "Fails.",
@@ -100,7 +83,6 @@ function history(name: string, compile: (foreign: Foreign, right: readonly unkno
   };
 }
 
-const artifact = { name: "a", contentType: "text/plain", content: "b" };
 const question = { role: "user", content: "what?" };
 
 /** Everything that an agent's own code can give: hooks, tools, plugins, strategies. */
@@ -176,47 +158,6 @@ export const codeSeams: readonly Seam[] = [
   history("its result", (foreign) => foreign.or([])),
   history("a message", (foreign, right) => [...right, foreign.or({})]),
   history("throws", (foreign) => foreign.thrown()),
-  tool("a tool's result", (_run, foreign) => foreign.or("x")),
-  tool("within a tool's result", (_run, foreign) => ({ inner: [foreign.or("x")] })),
-  tool("a tool that throws", (_run, foreign) => foreign.thrown()),
-  tool("saveArtifact()", (run, foreign) => run.saveArtifact(foreign.or(artifact))),
-  ...(["name", "contentType", "content"] as const).map((field) =>
-    tool(`saveArtifact({ ${field} })`, (run, foreign) => run.saveArtifact({ ...artifact, [field]: foreign.or("x") })),
-  ),
-  tool("saveArtifact() that nobody awaits", (run, foreign) => void run.saveArtifact(foreign.or(artifact))),
-  tool("progress()", (run, foreign) => run.progress(foreign.or("x"))),
-  tool("spawn(), its input", async (run, foreign) => {
-    return run.await(await run.spawn(childDefinition, foreign.or("x"), { key: "one" }));
-  }),
-  tool("await(), its options", async (run, foreign) => {
-    return run.await(await run.spawn(childDefinition, "x", { key: "one" }), foreign.or({}));
-  }),
-  tool("await(), its prefix", async (run, foreign) => {
-    return run.await(await run.spawn(childDefinition, "x", { key: "one" }), { prefix: foreign.or("x") });
-  }),
-  tool("await(), its child", (run, foreign) => run.await(foreign.or({ agentId: "x" }))),
-  tool(
-    "needsApproval()",
-    () => "x",
-    (foreign) => ({ needsApproval: () => foreign.or(false) }),
-  ),
-  tool(
-    "describeCall()",
-    () => "x",
-    (foreign) => ({ needsApproval: () => foreign.isOn, describeCall: () => foreign.or("x") }),
-  ),
-  tool(
-    "a secret",
-    () => "x",
-    (foreign) => ({ secrets: { key: () => foreign.or("xxxxxxxx") } }),
-  ),
-  tool(
-    "reconcile()",
-    () => {
-      throw new Error("it may have taken effect");
-    },
-    (foreign) => ({ effect: "once", reconcile: () => foreign.or({ done: true, result: "x" }) }),
-  ),
   {
     name: "subagent({ input })",
     define: (foreign) =>
@@ -224,7 +165,6 @@ export const codeSeams: readonly Seam[] = [
         model: adapter(() => callOf("child", { input: "x" })),
         tools: [subagent(childDefinition, { input: () => foreign.or("x") })],
       }),
-    others: [childDefinition],
   },
   {
     name: "an output's transform",

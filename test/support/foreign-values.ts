@@ -20,11 +20,12 @@ function revoked(): unknown {
   return proxy;
 }
 
+function refuse(): never {
+  throw new RangeError("not to be read");
+}
+
 /** Throws whatever it is asked. */
 function unruly(target: object): unknown {
-  const refuse = (): never => {
-    throw new RangeError("not to be read");
-  };
   return new Proxy(target, { get: refuse, has: refuse, ownKeys: refuse, getPrototypeOf: refuse });
 }
 
@@ -55,7 +56,7 @@ export const foreignValues: Readonly<Record<string, () => unknown>> = {
   "a promise": () => Promise.resolve("later"),
   "an empty list": () => [],
   "a list of everything": () => [undefined, null, {}, [], 1n, "text", Number.NaN],
-  "a list of a billion": () => new Array<unknown>(1_000_000_000),
+  "a list of a billion": () => Object.assign([], { length: 1_000_000_000 }),
   "an empty object": () => ({}),
   "3,000 levels": () => nested(3_000),
   "a cycle": cycle,

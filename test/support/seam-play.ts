@@ -1,4 +1,4 @@
-import type { AgentDefinition, AgentOptions, LanguageModel, ModelResponse, Runtime } from "../../src/index.ts";
+import type { AgentOptions, LanguageModel, ModelResponse, Runtime, RuntimeOptions } from "../../src/index.ts";
 import { defineAgent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 
@@ -35,8 +35,8 @@ export class Foreign {
 export interface Seam {
   readonly name: string;
   define(foreign: Foreign): AgentOptions;
-  /** Other definitions that the runtime has to know. */
-  readonly others?: readonly AgentDefinition[];
+  /** What else its runtime is made with. */
+  readonly runtime?: Pick<RuntimeOptions, "work">;
 }
 
 /** Whatever calls it makes, the second answer is the last. */
