@@ -18,7 +18,7 @@ export function awaitedChildOf(
   );
   if (spawned) return new AwaitedChild(child.agentId, prefix);
   throw new InvalidInputError(
-    `run.await() takes a child that this turn has started with run.spawn(); ${describeValue(child?.agentId)} is none`,
+    `run.await() takes a child that this turn has started with run.spawn(); ${JSON.stringify(child?.agentId)} is none`,
   );
 }
 
