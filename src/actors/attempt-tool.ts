@@ -164,8 +164,16 @@ function hiding({ redact: known }: AttemptPlace, redact: Redact): Redact {
 async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput | AwaitedChild> {
   try {
     const value = await work();
-    return value instanceof AwaitedChild ? value : renderOutput(value, redact);
+    return value instanceof AwaitedChild ? awaitedOf(value) : renderOutput(value, redact);
   } catch (error) {
     throw redactError(error, redact);
   }
+}
+
+/** The class is public: what was not made by `run.await()` may hold anything. */
+function awaitedOf({ childId, prefix }: AwaitedChild): AwaitedChild {
+  const isText = typeof childId === "string" && (prefix === undefined || typeof prefix === "string");
+  if (isText) return new AwaitedChild(childId, prefix);
+  const given = `{ childId: ${describeValue(childId)}, prefix: ${describeValue(prefix)} }`;
+  throw new InvalidInputError(`the tool returned an AwaitedChild of ${given}; return what run.await(child) gives`);
 }

@@ -112,9 +112,13 @@ export function storedErrorOf(thrown: unknown): StoredError {
   if (error instanceof TroupeError) {
     // What a model refused as too long is told apart: it is what compaction is for.
     const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
-    return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: error.retryable === true };
+    return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
   }
   return { code: error instanceof Error ? codeOf(error.name) : "thrown", message, retryable: false };
+}
+
+function isTrue(value: unknown): boolean {
+  return value === true;
 }
 
 /** A class of a user's own may have set anything. */

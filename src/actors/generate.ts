@@ -1,4 +1,4 @@
-import { abortable, faultPoint } from "../base/index.ts";
+import { abortable, deepFreeze, faultPoint } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import { callModel, type ModelAnswer } from "../model/index.ts";
@@ -64,6 +64,8 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
     const asking = callModel(model, lent(boundedRequest(request, asked, reservation)), { signal });
     // An adapter that does not hear its signal must not keep the code that called.
     const { response, warnings } = await abortable(asking, signal);
+    // It is journalled, and it is the calling code's as well.
+    deepFreeze<unknown>(response);
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, ask.price);
     const costMicros = costOf(response.usage, ask.price);

@@ -4,6 +4,7 @@ import {
   type Door,
   flagRule,
   hasMethods,
+  isPortName,
   listRule,
   type OptionRule,
   optionsRule,
@@ -46,13 +47,25 @@ export const toolRule: OptionRule = (value, where) => {
 
 const historyRule = ruleOf(
   "a history compiler, for instance fullHistory() or windowHistory(20)",
-  (value) => hasMethods(value, ["compile"]) && "name" in value && typeof value.name === "string",
+  (value) => hasMethods(value, ["compile"]) && isNamed(value) && hasSizes(value, ["contextWindowSize", "expandBy"]),
 );
 
 const strategyRule = ruleOf(
   "a compaction strategy, for instance summarize() or dropOldest()",
-  (value) => hasMethods(value, ["compact"]) && "name" in value && typeof value.name === "string",
+  (value) => hasMethods(value, ["compact"]) && isNamed(value),
 );
+
+/** Names of ports are journalled. */
+function isNamed(value: object): boolean {
+  return "name" in value && isPortName(value.name);
+}
+
+function hasSizes(value: object, names: readonly string[]): boolean {
+  return names.every((name) => {
+    const size: unknown = Reflect.get(value, name);
+    return size === undefined || (Number.isSafeInteger(size) && Number(size) >= 1);
+  });
+}
 
 const autoCompactOptions = optionsRule<AutoCompactOptions>({
   rules: {

@@ -1,4 +1,4 @@
-import { hasMethods } from "../base/index.ts";
+import { hasMethods, isPortName } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
 
@@ -18,5 +18,5 @@ function isModel(model: unknown): model is LanguageModel {
   if (!hasMethods(model, ["generate", "countPromptTokens"])) return false;
   const { name, provider, contextWindow = 1 } = model as Partial<Record<keyof LanguageModel, unknown>>;
   const isWindow = typeof contextWindow === "number" && Number.isFinite(contextWindow) && contextWindow > 0;
-  return isWindow && [name, provider].every((text) => typeof text === "string" && text.trim() !== "");
+  return isWindow && [name, provider].every(isPortName);
 }

@@ -31,8 +31,7 @@ export function wordsOfThrown(thrown: unknown): string {
     if (thrown instanceof Error) return textOr(thrown.message, withoutWords);
     if (typeof thrown === "string") return thrown;
     if (typeof thrown !== "object" || thrown === null) return describeValue(thrown);
-    const text = String(thrown);
-    return text === "[object Object]" ? `${describeValue(thrown)} was thrown, not an error` : text;
+    return `${describeValue(thrown)} was thrown, not an error`;
   } catch {
     return unreadable;
   }

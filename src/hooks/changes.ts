@@ -7,6 +7,7 @@ import {
   type HookPatch,
   type Json,
   type Message,
+  LONGEST_CONTENT,
   taken,
   takeText,
 } from "../state/index.ts";
@@ -132,7 +133,7 @@ export class DraftChanges {
 
 /** A copy: what the hook does to its own object afterwards changes nothing. */
 function checkedContent(content: Content): Content {
-  const checked = taken(contentSchema, content);
+  const checked = taken(contentSchema, content, { maxSize: LONGEST_CONTENT });
   if (checked.ok) return checked.value as Content;
   const right = "a text, or a list of text and image parts";
   throw new InvalidInputError(

@@ -1,4 +1,4 @@
-import { deepFreeze, readableThrown } from "../base/index.ts";
+import { readableThrown } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelRequest, ModelResponse, Usage } from "../state/index.ts";
 import { completeUsage } from "./complete-usage.ts";
@@ -38,9 +38,7 @@ export async function callModel(
   }
   const taken = takeAnswer(given, model.name);
   const usage = taken.usage.usage ?? (await counted(request, taken));
-  const response: ModelResponse = { ...taken.answer, usage };
-  deepFreeze<unknown>(response);
-  return { response, warnings: warningsOf(taken, usage) };
+  return { response: { ...taken.answer, usage }, warnings: warningsOf(taken, usage) };
 }
 
 /** Pieces of an answer are shown and not kept: what is none is not shown. */
@@ -96,8 +94,8 @@ function adapterError(thrown: unknown): unknown {
   const { message, retryable, status, retryAfterMs, mayHaveBeenSent } = error;
   const { partialInputTokens, partialOutputTokens } = error;
   return new ModelError(message, {
-    retryable: retryable === true,
-    mayHaveBeenSent: mayHaveBeenSent !== false,
+    retryable: flag(retryable, false),
+    mayHaveBeenSent: flag(mayHaveBeenSent, true),
     cause: error,
     ...(Number.isSafeInteger(status) ? { status } : {}),
     ...(typeof retryAfterMs === "number" && retryAfterMs >= 0
@@ -107,6 +105,10 @@ function adapterError(thrown: unknown): unknown {
     ...(isTokenCount(partialOutputTokens) ? { partialOutputTokens } : {}),
     ...(error.details?.["kind"] === "context_length" ? { details: { kind: "context_length" } } : {}),
   });
+}
+
+function flag(value: unknown, otherwise: boolean): boolean {
+  return typeof value === "boolean" ? value : otherwise;
 }
 
 function isPlain(error: ModelError): boolean {

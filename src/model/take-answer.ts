@@ -2,6 +2,7 @@ import { createId, describeValue, type Json, renderPath, toJson, wordsOfThrown }
 import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   contentSchema,
+  type FinishReason,
   finishReasonSchema,
   type JsonObject,
   type ModelResponse,
@@ -54,19 +55,25 @@ function read(fields: Fields, requested: string): Omit<TakenAnswer, "usage"> {
   const toolCalls = callsOf(fields.toolCalls);
   const content = contentOf(fields.content, toolCalls.length > 0);
   const { reasoning, lost } = reasoningOf(fields.reasoning);
-  const size = toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, content.length);
+  let size = content.length;
+  for (const call of toolCalls) size += call.name.length + call.arguments.length;
   if (size > MOST_CHARACTERS)
     throw new InvalidInputError(`it is longer than the permitted ${MOST_CHARACTERS} characters`);
-  const finished = finishReasonSchema.safeParse(fields.finishReason);
-  const { model } = fields;
+  const { model, finishReason } = fields;
   const answer: TakenAnswer["answer"] = {
     content,
     toolCalls,
     ...(reasoning === undefined ? {} : { reasoning }),
-    finishReason: finished.data ?? (toolCalls.length > 0 ? "tool_calls" : "unknown"),
+    finishReason: isFinishReason(finishReason) ? finishReason : toolCalls.length > 0 ? "tool_calls" : "unknown",
     model: isName(model) && model !== "" ? model : requested,
   };
   return { answer, lost };
+}
+
+const finishReasons: ReadonlySet<unknown> = new Set(finishReasonSchema.options);
+
+function isFinishReason(value: unknown): value is FinishReason {
+  return finishReasons.has(value);
 }
 
 function contentOf(given: unknown, hasCalls: boolean): string {
@@ -86,23 +93,25 @@ function callsOf(given: unknown): Call[] {
   if (!Array.isArray(given))
     throw new InvalidInputError(`its toolCalls are ${describeValue(given)}; they must be a list`);
   if (given.length > MOST_CALLS) throw new InvalidInputError(`it has more than the permitted ${MOST_CALLS} tool calls`);
-  const used = new Set<string>();
-  return Array.from(given as readonly unknown[], (call, index) => {
-    if (typeof call !== "object" || call === null) {
-      throw new InvalidInputError(
-        `its toolCalls[${index}] is ${describeValue(call)}; it must be { id, name, arguments }`,
-      );
-    }
-    const { id, name, arguments: args } = call as Readonly<Record<keyof Call, unknown>>;
-    if (!isName(name)) {
-      const what = typeof name === "string" ? `a name of ${name.length} characters` : describeValue(name);
-      throw new InvalidInputError(`its toolCalls[${index}].name is ${what}; it must be the name of a tool`);
-    }
-    // Results are sent back under these ids: two calls may not have the same one.
-    const own = isName(id) && id !== "" && !used.has(id) ? id : createId("call");
-    used.add(own);
-    return { id: own, name, arguments: argumentsOf(args, index) };
-  });
+  const calls: Call[] = [];
+  for (let index = 0; index < given.length; index += 1) calls.push(callOf(given[index], index, calls));
+  return calls;
+}
+
+function callOf(given: unknown, index: number, before: readonly Call[]): Call {
+  if (typeof given !== "object" || given === null) {
+    throw new InvalidInputError(
+      `its toolCalls[${index}] is ${describeValue(given)}; it must be { id, name, arguments }`,
+    );
+  }
+  const { id, name, arguments: args } = given as Readonly<Record<keyof Call, unknown>>;
+  if (!isName(name)) {
+    const what = typeof name === "string" ? `a name of ${name.length} characters` : describeValue(name);
+    throw new InvalidInputError(`its toolCalls[${index}].name is ${what}; it must be the name of a tool`);
+  }
+  // Results are sent back under these ids: two calls may not have the same one.
+  const isOwn = isName(id) && id !== "" && !before.some((call) => call.id === id);
+  return { id: isOwn ? id : createId("call"), name, arguments: argumentsOf(args, index) };
 }
 
 function argumentsOf(given: unknown, index: number): string {

@@ -12,8 +12,6 @@ export interface GivenUsage {
   readonly wrong: string | undefined;
 }
 
-const sides = ["inputTokens", "outputTokens"] as const;
-const parts = ["cachedInputTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 const longestNote = 500;
 
 /** A count that a call can have: a whole number from 0 to a billion. */
@@ -28,31 +26,34 @@ export function isTokenCount(value: unknown): value is number {
 export function readUsage(given: unknown): GivenUsage {
   if (typeof given !== "object" || given === null) return { usage: undefined, wrong: `usage: ${describeValue(given)}` };
   const told = given as Readonly<Record<keyof Usage, unknown>>;
-  let wrong: string | undefined;
-  const counts: { -readonly [Field in (typeof sides | typeof parts)[number]]?: number } = {};
-  for (const field of sides) {
-    const value = told[field];
-    if (isTokenCount(value)) counts[field] = value;
-    else wrong ??= `${field}: ${describeValue(value)}`;
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, estimated, note } = told;
+  const wrong =
+    wrongSide("inputTokens", inputTokens) ??
+    wrongSide("outputTokens", outputTokens) ??
+    wrongPart("cachedInputTokens", cachedInputTokens) ??
+    wrongPart("cacheWriteTokens", cacheWriteTokens) ??
+    wrongPart("reasoningTokens", reasoningTokens);
+  if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) {
+    const sides = { inputTokens: known(inputTokens), outputTokens: known(outputTokens) };
+    return { usage: undefined, ...sides, wrong };
   }
-  for (const field of parts) {
-    const value = told[field];
-    if (isTokenCount(value)) counts[field] = value;
-    else if (value !== undefined && value !== null) wrong ??= `${field}: ${describeValue(value)}`;
-  }
-  const { inputTokens, outputTokens } = counts;
-  if (inputTokens === undefined || outputTokens === undefined) {
-    return { usage: undefined, inputTokens, outputTokens, wrong };
-  }
-  const { estimated, note } = told;
-  return {
-    usage: {
-      ...counts,
-      inputTokens,
-      outputTokens,
-      ...(estimated === true ? { estimated } : {}),
-      ...(typeof note === "string" ? { note: note.slice(0, longestNote) } : {}),
-    },
-    wrong,
-  };
+  const usage: { -readonly [Part in keyof Usage]: Usage[Part] } = { inputTokens, outputTokens };
+  if (isTokenCount(cachedInputTokens)) usage.cachedInputTokens = cachedInputTokens;
+  if (isTokenCount(cacheWriteTokens)) usage.cacheWriteTokens = cacheWriteTokens;
+  if (isTokenCount(reasoningTokens)) usage.reasoningTokens = reasoningTokens;
+  if (estimated === true) usage.estimated = true;
+  if (typeof note === "string") usage.note = note.slice(0, longestNote);
+  return { usage, wrong };
+}
+
+function known(value: unknown): number | undefined {
+  return isTokenCount(value) ? value : undefined;
+}
+
+function wrongSide(field: string, value: unknown): string | undefined {
+  return isTokenCount(value) ? undefined : `${field}: ${describeValue(value)}`;
+}
+
+function wrongPart(field: string, value: unknown): string | undefined {
+  return value === undefined || value === null ? undefined : wrongSide(field, value);
 }

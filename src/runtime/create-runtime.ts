@@ -1,5 +1,5 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
-import { createId, reading, systemClock } from "../base/index.ts";
+import { createId, reading } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
@@ -11,6 +11,7 @@ import { followKnown } from "./follow.ts";
 import { healthOptionsOf, runtimeOptionsOf } from "./runtime-doors.ts";
 import { assertObserver } from "./turn-door.ts";
 import { refuseBackground } from "./refuse-background.ts";
+import { checkedPorts } from "./checked-ports.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { drainMsOf } from "./drain-options.ts";
 import { harmless } from "./harmless.ts";
@@ -33,7 +34,9 @@ export const DEFAULT_LEASE_MS = 10_000;
  */
 export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   const options = runtimeOptionsOf(given);
-  const { tenant = DEFAULT_TENANT, clock = systemClock, leaseMs = DEFAULT_LEASE_MS } = options;
+  const { tenant = DEFAULT_TENANT, leaseMs = DEFAULT_LEASE_MS } = options;
+  const ports = checkedPorts(options);
+  const { clock } = ports;
   const definitions = collectDefinitions(options.agents);
   const part = partOf({ ...options, clock, definitions });
   const prices = reading(
@@ -41,7 +44,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     () => new PriceBook(options.prices, { searchesAlways: options.showCosts === true }),
   );
   const durable = options.stores ?? memoryStores();
-  const copies = projectionDesk(options, { stores: durable, tenant, clock });
+  const copies = projectionDesk({ ...options, ...ports }, { stores: durable, tenant, clock });
   const stores = unsavedTrees(durable, {
     clock,
     leaseMs,
@@ -49,7 +52,16 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
     onClose: copies && (() => copies.close()),
   });
-  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, part, priceBook: prices });
+  const core = new RuntimeCore({
+    ...options,
+    ...ports,
+    stores,
+    tenant,
+    leaseMs,
+    definitions,
+    part,
+    priceBook: prices,
+  });
   await started(core);
   watchSetBacks(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));

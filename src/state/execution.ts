@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
+import { addAmounts } from "../budget/index.ts";
 import { addUsage, finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
 import { continuationSchema, noContinuation, type StopReason, strongestSignal } from "./stop.ts";
 
@@ -147,7 +148,7 @@ export function costOfExecution(execution: ExecutionState): number | null {
   for (const step of stepsOf(execution)) {
     if (!step.inference) continue;
     if (step.inference.costMicros === null) return null;
-    total += step.inference.costMicros;
+    total = addAmounts(total, step.inference.costMicros);
   }
   return total;
 }

@@ -1,5 +1,12 @@
 import type { z } from "zod";
-import { type DeepReadonly, deepFreeze, describeValue, type JsonBounds, renderPath, toJson } from "../base/index.ts";
+import {
+  type DeepReadonly,
+  deepFreeze,
+  describeValue,
+  type JsonBounds,
+  renderPath,
+  toJson,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "./json.ts";
 
@@ -42,6 +49,9 @@ export function take<Schema extends z.ZodType>(
   throw new InvalidInputError(`${what} cannot be taken: ${result.problem}`);
 }
 
+/** What a message's content may have in all, in characters: images by `data:` URL among it. */
+export const LONGEST_CONTENT = 2 ** 26;
+
 /** Longest text that code of others may give, in UTF-16 units. */
 export const LONGEST_TEXT = 2 ** 24;
 
@@ -57,7 +67,7 @@ export function takeText(value: unknown, what: string): string {
 }
 
 /**
- * Plain JSON of the caller's own making, whatever it says, as a frozen copy.
+ * Plain JSON that somebody else made, whatever it says, as a frozen copy that is bounded.
  * @throws InvalidInputError
  */
 export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}): Json {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { contentSchema, jsonSchema, type Json, take, takeText } from "../state/index.ts";
+import { contentSchema, type Json, LONGEST_CONTENT, take, takeJson, takeText } from "../state/index.ts";
 import type { ArtifactInput, AwaitOptions, GenerateInput } from "./run-context.ts";
 
 /** Longest content of an artifact, in UTF-16 units: what is longer no store can be trusted with. */
@@ -31,11 +31,12 @@ export function takeArtifact(given: unknown): ArtifactInput {
 }
 
 export function takeGenerateInput(given: unknown): GenerateInput {
-  return take(generateInputSchema, given, "the request that run.generate() was given") as GenerateInput;
+  const maxSize = LONGEST_CONTENT;
+  return take(generateInputSchema, given, "the request that run.generate() was given", { maxSize }) as GenerateInput;
 }
 
 export function takeUpdate(given: unknown): Json {
-  return take(jsonSchema, given, "the update that run.progress() was given", { maxSize: LARGEST_UPDATE }) as Json;
+  return takeJson(given, "the update that run.progress() was given", { maxSize: LARGEST_UPDATE });
 }
 
 export function takeSpawnInput(given: unknown): string {
