@@ -1,7 +1,7 @@
-import { abortable, faultPoint } from "../base/index.ts";
+import { abortable, copyOfJson, deepFreeze, faultPoint } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
-import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
+import type { Content, EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
 import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { storedErrorOf } from "./effect.ts";
@@ -136,12 +136,16 @@ function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): vo
 }
 
 function requestOf(input: GenerateInput, prefix: string): ModelRequest {
-  const messages: Message[] = input.messages.map(({ role, content }, index) => ({
-    id: `${prefix}:${index}`,
-    role,
-    content,
-    createdAt: 0,
-    origin: "runtime",
-  }));
+  const messages = input.messages.map(
+    ({ role, content }, index): Message =>
+      deepFreeze({
+        id: `${prefix}:${index}`,
+        role,
+        // The model's adapter must not get what the caller may still change.
+        content: copyOfJson(content) as Content,
+        createdAt: 0,
+        origin: "runtime",
+      }),
+  );
   return { messages, ...(input.maxOutputTokens === undefined ? {} : { maxOutputTokens: input.maxOutputTokens }) };
 }

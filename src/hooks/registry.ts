@@ -1,3 +1,4 @@
+import { deepFreeze } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
 import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";
@@ -59,7 +60,7 @@ function registered<Name extends HookName>(
   bundles: readonly Bundle[],
   name: Name,
 ): readonly RegisteredHook<Hook<Name>>[] {
-  return Object.freeze(
+  return deepFreeze(
     bundles.flatMap(({ name: plugin, hooks }) =>
       listOf(hooks[name] as OneOrMore<Name> | undefined).map((hook) => ({ plugin, hook })),
     ),

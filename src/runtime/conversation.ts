@@ -39,7 +39,7 @@ export class Conversation {
       this.#byId.set(message.id, deepFreeze(message));
       this.#history.push(message);
     }
-    this.#forgetLists();
+    if (messages.length > 0) this.#forgetLists();
   }
 
   note(entry: Entry): void {

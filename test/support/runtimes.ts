@@ -37,6 +37,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "an agent that several processes want, with autoSave: false",
   "an owner that was silent for longer than its lease",
   "shutdown",
+  "what all user code is given at once",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
