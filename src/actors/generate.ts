@@ -144,12 +144,15 @@ function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): vo
 }
 
 function requestOf(input: GenerateInput, prefix: string): ModelRequest {
-  const messages: Message[] = input.messages.map(({ role, content }, index) => ({
-    id: `${prefix}:${index}`,
-    role,
-    content,
-    createdAt: 0,
-    origin: "runtime",
-  }));
+  const messages = input.messages.map(
+    ({ role, content }, index): Message =>
+      deepFreeze({
+        id: `${prefix}:${index}`,
+        role,
+        content,
+        createdAt: 0,
+        origin: "runtime",
+      }),
+  );
   return { messages, ...(input.maxOutputTokens === undefined ? {} : { maxOutputTokens: input.maxOutputTokens }) };
 }

@@ -12,7 +12,8 @@ type ReadonlyMembers<T> = T extends (...args: never[]) => unknown
 
 /**
  * Freezes a plain value and all that it holds, in place, and gives it back. What is frozen already is not looked into again,
- * so that freezing a thing twice costs nothing: only hand in what was made here, never what somebody else may still change.
+ * so that freezing a thing twice costs nothing: only hand in what was made here, never what somebody else may still change, and
+ * freeze nothing but the outside of what holds more (`Object.freeze`).
  */
 export function deepFreeze<T>(value: T): DeepReadonly<T> {
   if (typeof value === "object" && value !== null) freezeAll(value);

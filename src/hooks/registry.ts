@@ -1,4 +1,13 @@
-import { anyRule, describeValue, type Door, listRule, nearestName, optionsOf, reading } from "../base/index.ts";
+import {
+  anyRule,
+  deepFreeze,
+  describeValue,
+  type Door,
+  listRule,
+  nearestName,
+  optionsOf,
+  reading,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
 import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";
@@ -86,7 +95,7 @@ function registered<Name extends HookName>(
   bundles: readonly Bundle[],
   name: Name,
 ): readonly RegisteredHook<Hook<Name>>[] {
-  return Object.freeze(
+  return deepFreeze(
     bundles.flatMap(({ name: plugin, hooks }) =>
       listOf(hooks[name] as OneOrMore<Name> | undefined).map((hook) => ({ plugin, hook })),
     ),

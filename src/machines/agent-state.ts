@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
+import { type DeepReadonly, deepFreeze } from "../base/index.ts";
 import { type Entry, type Lifecycle, wakingReportSchema } from "../state/index.ts";
 
 /** What the agent machine keeps: ids and counters only. */
@@ -22,7 +22,7 @@ export const agentContextSchema = z.object({
 });
 export type AgentContext = DeepReadonly<z.infer<typeof agentContextSchema>>;
 
-export const newAgentContext: AgentContext = Object.freeze({
+export const newAgentContext: AgentContext = deepFreeze({
   turnCount: 0,
   openTurnId: null,
   lastTurnId: null,

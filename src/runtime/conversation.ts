@@ -42,7 +42,7 @@ export class Conversation {
       this.#history.push(message);
       if (isExcerpt(message)) this.#hasExcerpts = true;
     }
-    this.#forgetLists();
+    if (messages.length > 0) this.#forgetLists();
   }
 
   note(entry: Entry): void {

@@ -76,9 +76,9 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     get overview() {
       if (!overview) {
         const store = createOverview();
-        const what = "an observer of runtime.overview";
-        core.bus.listen(harmless(what, (event) => store.trigger.noted({ event })));
-        core.bus.listenToAccounts(harmless(what, (accounts) => store.trigger.accounted({ accounts })));
+        const tell = harmless("an observer of runtime.overview", (change: () => void) => change());
+        core.bus.listen((event) => tell(() => store.trigger.noted({ event })));
+        core.bus.listenToAccounts((accounts) => tell(() => store.trigger.accounted({ accounts })));
         overview = store;
       }
       return overview;

@@ -1,4 +1,5 @@
 import type { Host } from "../actors/index.ts";
+import { deepFreeze } from "../base/index.ts";
 import type { AgentKey } from "../state/index.ts";
 import type { Committed } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
@@ -38,7 +39,7 @@ export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Su
     notify: (agentIds) => here.notify(agentIds),
     committer,
     random,
-    inspect: options.onInspect && harmless("onInspect", options.onInspect),
+    inspect: options.onInspect && inspection(options.onInspect),
     world,
     slots: (name, limit) => slots.of(name, limit),
     auth: (turnId) => auth.of(turnId),
@@ -54,4 +55,12 @@ export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Su
       return await here.activate(activation.key).catch(lostToOthers);
     },
   };
+}
+
+/** Whoever inspects sees the very contexts that the machines go on from. */
+function inspection(onInspect: NonNullable<LiveAgentsOptions["onInspect"]>): typeof onInspect {
+  return harmless("onInspect", (agentId, event) => {
+    if ("snapshot" in event && "context" in event.snapshot) deepFreeze(event.snapshot.context);
+    onInspect(agentId, event);
+  });
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
+import { type DeepReadonly, deepFreeze } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 
 /** Reasons to stop, highest priority first (row S6). */
@@ -58,7 +58,7 @@ export const continuationSchema = z.object({
 });
 export type Continuation = DeepReadonly<z.infer<typeof continuationSchema>>;
 
-export const noContinuation: Continuation = Object.freeze({ stopSignals: [], isContinuationRequested: false });
+export const noContinuation: Continuation = deepFreeze({ stopSignals: [], isContinuationRequested: false });
 
 /** What `shouldStop` decided and why, in the order of row S5. */
 export function shouldStop(continuation: Continuation, hasToolCalls: boolean): boolean {

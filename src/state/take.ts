@@ -1,12 +1,5 @@
 import type { z } from "zod";
-import {
-  type DeepReadonly,
-  deepFreeze,
-  describeValue,
-  type JsonBounds,
-  renderPath,
-  toJson,
-} from "../base/index.ts";
+import { type DeepReadonly, deepFreeze, describeValue, type JsonBounds, renderPath, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "./json.ts";
 

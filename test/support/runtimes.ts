@@ -38,6 +38,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "an owner that was silent for longer than its lease",
   "shutdown",
   "every command in every situation",
+  "what all user code is given at once",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
