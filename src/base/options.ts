@@ -15,8 +15,11 @@ export interface Door<Options extends object> {
   readonly needed?: readonly (keyof Options & string)[] | undefined;
   /** What is right in the place of names that people bring from elsewhere: `{ systemPrompt: "instructions" }`. */
   readonly instead?: Readonly<Record<string, string>> | undefined;
-  /** An object of the caller's own class will do, which may have fields of its own. Default false. */
-  readonly takesInstances?: boolean | undefined;
+  /**
+   * What is given may be an object of the caller's own class, on which its functions are called: fields of its own are left
+   * alone, unless their names are misspelt options. Default false.
+   */
+  readonly takesOwnFields?: boolean | undefined;
 }
 
 /**
@@ -49,12 +52,12 @@ function readOptions<Options extends object>(
   given: unknown,
   prefix: string,
   of: string,
-  { rules, needed = [], instead, takesInstances = false }: Door<Options>,
+  { rules, needed = [], instead, takesOwnFields = false }: Door<Options>,
 ): Options {
   const names = Object.keys(rules) as (keyof Options & string)[];
   reading(`${of}: what it was given`, () => {
-    if (takesInstances && isInstance(given)) return;
-    assertKnownOptions(given, { of, names, instead });
+    if (takesOwnFields && isInstance(given)) return;
+    assertKnownOptions(given, { of, names, instead, takesOwnFields });
     if (isInstance(given)) throw noOptions(of, names, given);
   });
   const source = (given ?? {}) as Readonly<Record<string, unknown>>;

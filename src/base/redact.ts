@@ -1,4 +1,6 @@
 import { InvalidInputError } from "../errors/index.ts";
+import { anyRule, flagRule, listRule, ruleOf } from "./option-rules.ts";
+import { type Door, optionsOf } from "./options.ts";
 import { maxJsonDepth } from "./safe-json.ts";
 import { isSecretName, secretPatterns } from "./secret-patterns.ts";
 
@@ -39,12 +41,26 @@ const shortestSecret = 4;
 const shortestVariable = 8;
 const secretVariable = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
 
+/** A secret is never shown, whatever is wrong with it. */
+const redactorDoor: Door<RedactorOptions> = {
+  rules: {
+    secrets: listRule("a list of texts", anyRule),
+    patterns: listRule(
+      "a list of regular expressions",
+      ruleOf("a regular expression", (value) => value instanceof RegExp),
+    ),
+    environment: ruleOf("an object of texts", (value) => typeof value === "object" && value !== null),
+    shapes: flagRule,
+  },
+};
+
 /**
  * Makes a redactor. Known secrets are found wherever they stand; shapes (bearer tokens, `sk-` and other provider keys,
  * JWTs, passwords in URLs, `password=`, authorization headers, private keys) are found in time linear in the text.
  * @throws InvalidInputError for a secret of less than 4 characters: ordinary words would vanish with it.
  */
-export function createRedactor(options: RedactorOptions = {}): Redactor {
+export function createRedactor(given?: RedactorOptions): Redactor {
+  const options = optionsOf<RedactorOptions>(given, "createRedactor()", redactorDoor);
   const { secrets = [], patterns = [], environment = process.env, shapes: builtIn = true } = options;
   for (const [place, secret] of secrets.entries()) {
     if (typeof secret === "string" && secret.length >= shortestSecret) continue;

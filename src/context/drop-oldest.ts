@@ -1,4 +1,4 @@
-import { atLeastOne } from "./at-least-one.ts";
+import { optionsOf, wholeNumberRule } from "../base/index.ts";
 import type { CompactionStrategy } from "./compaction.ts";
 import { planCompaction } from "./compaction-plan.ts";
 
@@ -8,8 +8,8 @@ export interface DropOldestOptions {
 }
 
 /** Leaves the oldest messages out, an earlier summary among them; nothing stands for them. It costs nothing. */
-export function dropOldest({ keep = 20 }: DropOldestOptions = {}): CompactionStrategy {
-  atLeastOne("keep of dropOldest()", keep);
+export function dropOldest(options?: DropOldestOptions): CompactionStrategy {
+  const { keep = 20 } = optionsOf<DropOldestOptions>(options, "dropOldest()", { rules: { keep: wholeNumberRule(1) } });
   return Object.freeze({
     name: "dropOldest",
     compact: async (input: Parameters<CompactionStrategy["compact"]>[0]) => {

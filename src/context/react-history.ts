@@ -1,5 +1,5 @@
+import { optionsOf, wholeNumberRule } from "../base/index.ts";
 import type { AssistantMessage, Content, Message } from "../state/index.ts";
-import { atLeastOne } from "./at-least-one.ts";
 import type { CompileInput, HistoryCompiler } from "./history-compiler.ts";
 import { legalMessages } from "./legal-messages.ts";
 import { loadedRounds } from "./loaded-rounds.ts";
@@ -18,10 +18,11 @@ export interface ReactHistoryOptions {
  * said, the open turn's input included and its rounds not, so it does not move while the turn works. A summary is always
  * shown and never counted. The model widens its own window by internal tools (row R6).
  */
-export function reactHistory(options: ReactHistoryOptions = {}): HistoryCompiler {
-  const { contextWindowSize = 10, expandBy = 10 } = options;
-  atLeastOne("contextWindowSize of reactHistory()", contextWindowSize);
-  atLeastOne("expandBy of reactHistory()", expandBy);
+export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
+  const { contextWindowSize = 10, expandBy = 10 } = optionsOf<ReactHistoryOptions>(options, "reactHistory()", {
+    rules: { contextWindowSize: wholeNumberRule(1), expandBy: wholeNumberRule(1) },
+    instead: { size: "contextWindowSize", windowSize: "contextWindowSize" },
+  });
   return Object.freeze({
     name: `reactHistory(${contextWindowSize}, ${expandBy})`,
     contextWindowSize,

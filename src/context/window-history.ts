@@ -1,5 +1,5 @@
+import { wholeNumberRule } from "../base/index.ts";
 import type { Message } from "../state/index.ts";
-import { atLeastOne } from "./at-least-one.ts";
 import type { CompileInput, HistoryCompiler } from "./history-compiler.ts";
 import { isLegal, legalMessages } from "./legal-messages.ts";
 import { isSummary, openTurnStart } from "./open-turn.ts";
@@ -10,7 +10,7 @@ import { isSummary, openTurnStart } from "./open-turn.ts";
  * Throws `InvalidInputError` for a size that is no whole number of at least 1.
  */
 export function windowHistory(size: number): HistoryCompiler {
-  atLeastOne("size of windowHistory()", size);
+  wholeNumberRule(1)(size, "windowHistory(): its size");
   return Object.freeze({
     name: `windowHistory(${size})`,
     internalTools: false,

@@ -79,7 +79,7 @@ const pluginDoor: Door<Plugin> = {
   rules: { name: pluginName, hooks: anyRule, tools: listRule("a list of tools", anyRule) },
   needed: ["name"],
   instead: Object.fromEntries(hookNames.map((name) => [name, `hooks: { ${name} }`])),
-  takesInstances: true,
+  takesOwnFields: true,
 };
 
 function pluginName(name: unknown): string {

@@ -1,5 +1,5 @@
 import type { AnyActorRef, InspectionEvent } from "xstate";
-import { systemClock } from "../base/index.ts";
+import { functionRule, optionsOf, systemClock, wholeNumberRule } from "../base/index.ts";
 import type { Overview } from "../runtime/index.ts";
 import { rootOf } from "../state/index.ts";
 import { type BudgetListener, BudgetWatch } from "./budgets.ts";
@@ -40,9 +40,11 @@ export interface Inspector {
   };
 }
 
-export function createInspector(options: InspectorOptions = {}): Inspector {
-  return new InspectionHub(options);
+export function createInspector(options?: InspectorOptions): Inspector {
+  return new InspectionHub(optionsOf<InspectorOptions>(options, "createInspector()", { rules: inspectorRules }));
 }
+
+export const inspectorRules = { now: functionRule, keptEnded: wholeNumberRule(0) } as const;
 
 /** Children that were told of and may be run by another process. */
 const mostParents = 10_000;

@@ -3,11 +3,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
+import { flagRule, optionsOf, portRule, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type Gate, isAdmitted } from "./admission.ts";
 import { FrameClient, mostWaitingBytes } from "./client.ts";
 import type { BudgetFrame, InspectionFrame } from "./frames.ts";
-import { createInspector, type Inspector, type InspectorOptions } from "./hub.ts";
+import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./hub.ts";
 import { type Page, statelyPage, treePage } from "./page.ts";
 
 export interface InspectorServerOptions {
@@ -31,14 +32,20 @@ export interface InspectorServer {
 
 const mostClients = 8;
 
+const serverRules = {
+  port: wholeNumberRule(0, 65_535),
+  allowStately: flagRule,
+  mostWaitingBytes: wholeNumberRule(1),
+} as const;
+const instead = { stately: "allowStately", host: "nothing: it is bound to 127.0.0.1" } as const;
+
 /**
  * Serves an inspector's frames to browsers and programs of this machine: over WebSocket, one JSON text each.
  * Throws `InvalidInputError` when the port is taken or no port.
  */
-export async function serveInspector(
-  inspector: Inspector,
-  options: InspectorServerOptions = {},
-): Promise<InspectorServer> {
+export async function serveInspector(inspector: Inspector, given?: InspectorServerOptions): Promise<InspectorServer> {
+  portRule("an inspector, as createInspector() makes it", ["frames", "subscribe"])(inspector, "serveInspector()");
+  const options = optionsOf<InspectorServerOptions>(given, "serveInspector()", { rules: serverRules, instead });
   const { port: wanted = 0, allowStately = false, mostWaitingBytes: mostWaiting = mostWaitingBytes } = options;
   const token = randomBytes(24).toString("base64url");
   const server = createServer({ maxHeaderSize: 8_192, headersTimeout: 5_000, requestTimeout: 5_000 });
@@ -83,17 +90,17 @@ export async function serveInspector(
 
 /** An inspector and its server in one: hand `onInspect` to `createRuntime`, and what that gives to `watch`. */
 export async function startInspector(
-  options: InspectorServerOptions & InspectorOptions = {},
+  given?: InspectorServerOptions & InspectorOptions,
 ): Promise<InspectorServer & Pick<Inspector, "onInspect" | "watch">> {
-  const inspector = createInspector(options);
-  const server = await serveInspector(inspector, options);
+  const rules = { ...serverRules, ...inspectorRules };
+  const options = optionsOf<InspectorServerOptions & InspectorOptions>(given, "startInspector()", { rules, instead });
+  const { now, keptEnded, ...serving } = options;
+  const inspector = createInspector({ now, keptEnded });
+  const server = await serveInspector(inspector, serving);
   return { ...server, onInspect: inspector.onInspect, watch: (runtime) => inspector.watch(runtime) };
 }
 
 async function listen(server: ReturnType<typeof createServer>, port: number): Promise<number> {
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-    throw new InvalidInputError(`the inspector's port is ${port}; it takes 1 to 65535, or 0 for any that is free`);
-  }
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause: NodeJS.ErrnoException) => {
       const why = cause.code === "EADDRINUSE" ? "is taken" : `cannot be used (${cause.code ?? cause.message})`;

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { InvalidInputError, ModelError } from "../errors/index.ts";
+import { type Door, nameRule, optionsOf, ruleOf, textRule } from "../base/index.ts";
+import { ModelError } from "../errors/index.ts";
 import type { ModelRequest, ModelResponse } from "../state/index.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
 import { type Plan, planNext } from "./offline-plan.ts";
@@ -23,13 +24,9 @@ export const defaultClosingLine =
  * and the same request always gets the same answer. Errors: `ModelError` when it is aborted in the middle of an answer,
  * or asked for an answer in a JSON schema, which it cannot fill.
  */
-export function offlineModel(options: OfflineModelOptions = {}): LanguageModel {
+export function offlineModel(given?: OfflineModelOptions): LanguageModel {
+  const options = optionsOf<OfflineModelOptions>(given, "offlineModel()", offlineDoor);
   const { name = "offline", tokensPerSecond, closingLine = defaultClosingLine } = options;
-  if (tokensPerSecond !== undefined && !(tokensPerSecond > 0)) {
-    throw new InvalidInputError(
-      `offlineModel: tokensPerSecond is ${tokensPerSecond}; give a number above 0, or leave it out.`,
-    );
-  }
   return {
     name,
     provider: "offline",
@@ -48,6 +45,14 @@ export function offlineModel(options: OfflineModelOptions = {}): LanguageModel {
     },
   };
 }
+
+const offlineDoor: Door<OfflineModelOptions> = {
+  rules: {
+    name: nameRule,
+    tokensPerSecond: ruleOf("a number above 0", (value) => typeof value === "number" && value > 0),
+    closingLine: textRule,
+  },
+};
 
 /** Its own closing line in an earlier answer, or in another agent's, is no statement to build on. */
 function withoutLine(request: ModelRequest, closingLine: string): ModelRequest {

@@ -1,5 +1,15 @@
+import {
+  type Door,
+  functionRule,
+  nameRule,
+  oneOfRule,
+  optionsOf,
+  recordRule,
+  textRule,
+  wholeNumberRule,
+} from "../base/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
-import type { JsonObject, ModelRequest, ModelResponse } from "../state/index.ts";
+import { type JsonObject, type ModelRequest, type ModelResponse, takeObject } from "../state/index.ts";
 import { AnswerAccumulator } from "./accumulator.ts";
 import { callFailure } from "./call-failure.ts";
 import { CallGuard } from "./call-guard.ts";
@@ -50,11 +60,47 @@ const longestDelayMs = 2_147_483_647;
  * A model behind a Chat Completions server: OpenAI, or any that speaks its wire. The `openai` package is loaded on
  * first use. Throws `InvalidInputError` for bad options at once, and on first use when there is no key.
  */
-export function openaiModel(name: string, options: OpenaiModelOptions = {}): LanguageModel {
+export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
   if (typeof name !== "string" || name.trim() === "") {
     throw new InvalidInputError('openaiModel takes a model\'s name as its first argument, for instance "gpt-5-mini".');
   }
-  return new OpenaiModel(name, options);
+  return new OpenaiModel(name, optionsOf<OpenaiModelOptions>(given, "openaiModel()", modelDoor));
+}
+
+const delayRule = wholeNumberRule(1, longestDelayMs);
+
+const modelDoor: Door<OpenaiModelOptions> = {
+  rules: {
+    provider: nameRule,
+    // A key is never shown, whatever it is.
+    apiKey: secretRule,
+    baseURL: textRule,
+    organization: textRule,
+    headers: recordRule("an object of texts by the names of headers", secretRule),
+    contextWindow: wholeNumberRule(1),
+    stallTimeoutMs: delayRule,
+    headersTimeoutMs: delayRule,
+    requestTimeoutMs: delayRule,
+    fetch: functionRule,
+    extraBody: (value, where) => takeObject(value, where),
+    outputLimitField: oneOfRule("max_completion_tokens", "max_tokens"),
+    imageTokens: wholeNumberRule(1),
+  },
+  instead: {
+    key: "apiKey",
+    token: "apiKey",
+    baseUrl: "baseURL",
+    url: "baseURL",
+    timeout: "requestTimeoutMs",
+    timeoutMs: "requestTimeoutMs",
+    maxTokens: "maxOutputTokens of defineAgent()",
+    temperature: "temperature of defineAgent()",
+  },
+};
+
+function secretRule(value: unknown, where: string): string {
+  if (typeof value === "string") return value;
+  throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; it takes a text`);
 }
 
 class OpenaiModel implements LanguageModel {
@@ -71,15 +117,12 @@ class OpenaiModel implements LanguageModel {
   constructor(name: string, options: OpenaiModelOptions) {
     this.name = name;
     this.provider = options.provider ?? "openai";
-    if (typeof this.provider !== "string" || this.provider.trim() === "") {
-      throw new InvalidInputError('provider must be a name, for instance "openai", "azure" or "groq".');
-    }
-    this.contextWindow = wholeNumber(options, "contextWindow");
+    this.contextWindow = options.contextWindow;
     this.#options = options;
-    this.#stallTimeoutMs = wholeNumber(options, "stallTimeoutMs", longestDelayMs) ?? 60_000;
-    this.#headersTimeoutMs = wholeNumber(options, "headersTimeoutMs", longestDelayMs) ?? 60_000;
-    this.#requestTimeoutMs = wholeNumber(options, "requestTimeoutMs", longestDelayMs) ?? 600_000;
-    this.#imageTokens = wholeNumber(options, "imageTokens") ?? imageTokenBound;
+    this.#stallTimeoutMs = options.stallTimeoutMs ?? 60_000;
+    this.#headersTimeoutMs = options.headersTimeoutMs ?? 60_000;
+    this.#requestTimeoutMs = options.requestTimeoutMs ?? 600_000;
+    this.#imageTokens = options.imageTokens ?? imageTokenBound;
   }
 
   countPromptTokens(request: ModelRequest): number | Promise<number> {
@@ -176,12 +219,4 @@ function notSent(signal: AbortSignal): ModelError {
     cause: signal.reason,
     details: { kind: "aborted" },
   });
-}
-
-type NumberOption = "contextWindow" | "stallTimeoutMs" | "headersTimeoutMs" | "requestTimeoutMs" | "imageTokens";
-
-function wholeNumber(options: OpenaiModelOptions, field: NumberOption, largest = Number.MAX_SAFE_INTEGER) {
-  const value = options[field];
-  if (value === undefined || (Number.isSafeInteger(value) && value > 0 && value <= largest)) return value;
-  throw new InvalidInputError(`${field} is ${String(value)}; it must be a whole number from 1 to ${largest}.`);
 }

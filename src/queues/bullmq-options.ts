@@ -1,8 +1,18 @@
-import { type Clock, systemClock } from "../base/index.ts";
+import {
+  anyRule,
+  type Clock,
+  clockRule,
+  type Door,
+  functionRule,
+  listRule,
+  optionsOf,
+  systemClock,
+  textRule,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { checkedPlace, type RedisPlace, type RedisPlaceOptions } from "../redis/index.ts";
+import { checkedPlace, type RedisPlace, type RedisPlaceOptions, redisPlaceRules } from "../redis/index.ts";
 import { checkWhole, DEFAULT_DEAD_LETTERS_KEPT, DEFAULT_GRACE_MS, redactKnown } from "./checks.ts";
-import { createSigner, type Signer, type SigningKey } from "./signature.ts";
+import { createSigner, type Signer, type SigningKey, signingKeyRule } from "./signature.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, which may be that of the stores or another; and how it is used. */
 export interface BullmqQueuesOptions extends RedisPlaceOptions {
@@ -53,8 +63,27 @@ export interface CheckedOptions {
 
 const LONGEST_MS = 2 ** 31 - 1;
 
+/** Numbers are looked at where their defaults are known. */
+const bullmqDoor: Door<BullmqQueuesOptions> = {
+  rules: {
+    ...redisPlaceRules,
+    prefix: textRule,
+    timeoutMs: anyRule,
+    secrets: listRule("a list of keys { id, secret }", signingKeyRule),
+    lockMs: anyRule,
+    deathCheckMs: anyRule,
+    cancelCheckMs: anyRule,
+    graceMs: anyRule,
+    deadLettersKept: anyRule,
+    redact: functionRule,
+    clock: clockRule,
+  },
+  instead: { connection: "client", redis: "client", nodes: "cluster: { nodes }" },
+};
+
 /** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL or a secret holds. */
-export function checkedOptions(options: BullmqQueuesOptions): CheckedOptions {
+export function checkedOptions(given: BullmqQueuesOptions): CheckedOptions {
+  const options = optionsOf<BullmqQueuesOptions>(given, "bullmqQueues()", bullmqDoor);
   const { prefix = "troupe:queue:", secrets, clock = systemClock } = options;
   const place = checkedPlace("bullmqQueues", options);
   if (/[{}]/.test(prefix)) {

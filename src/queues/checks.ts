@@ -1,4 +1,4 @@
-import { assertId, createRedactor } from "../base/index.ts";
+import { assertId, createRedactor, describeValue } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Job } from "./jobs.ts";
 import {
@@ -90,5 +90,5 @@ function expected<Kind extends Job["kind"]>(job: Job, kind: Kind): Extract<Job, 
 
 export function checkWhole(name: string, value: number, least: number, most: number): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
-  throw new InvalidInputError(`${name} is ${String(value)}; it takes a whole number from ${least} to ${most}`);
+  throw new InvalidInputError(`${name} is ${describeValue(value)}; it takes a whole number from ${least} to ${most}`);
 }

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../base/index.ts";
+import { anyRule, type Clock, clockRule, type Door, functionRule, optionsOf, systemClock } from "../base/index.ts";
 import { InvariantError } from "../errors/index.ts";
 import {
   checkAnyQueueName,
@@ -31,7 +31,8 @@ export interface LocalQueuesOptions {
 }
 
 /** Queues within this process: nothing of them outlives it, and no worker of theirs dies alone. */
-export function localQueues(options: LocalQueuesOptions = {}): Queues {
+export function localQueues(given?: LocalQueuesOptions): Queues {
+  const options = optionsOf<LocalQueuesOptions>(given, "localQueues()", localDoor);
   const { clock = systemClock, random = Math.random, deadLettersKept = DEFAULT_DEAD_LETTERS_KEPT } = options;
   const { graceMs = DEFAULT_GRACE_MS, redact = redactKnown() } = options;
   checkWhole("deadLettersKept", deadLettersKept, 1, 1_000_000);
@@ -122,6 +123,11 @@ export function localQueues(options: LocalQueuesOptions = {}): Queues {
     },
   };
 }
+
+/** Numbers are looked at where their defaults are known. */
+const localDoor: Door<LocalQueuesOptions> = {
+  rules: { clock: clockRule, random: functionRule, graceMs: anyRule, deadLettersKept: anyRule, redact: functionRule },
+};
 
 /** What stops local jobs is an event loop that does not turn. */
 async function health(timeoutMs: number, running: RunningJobs, isClosed: boolean): Promise<QueueHealth> {

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { assertId, stableStringify } from "../base/index.ts";
+import { anyRule, assertId, optionsRule, stableStringify } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** A secret that all processes of a deployment share. */
@@ -22,6 +22,12 @@ export interface Signer {
   /** Why the signature is not to be trusted; undefined when it is good. */
   fault(value: unknown, signature: Signature | undefined): string | undefined;
 }
+
+/** What a key says is looked at where it is used; it is never shown. */
+export const signingKeyRule = optionsRule<SigningKey>({
+  rules: { id: anyRule, secret: anyRule },
+  needed: ["id", "secret"],
+});
 
 const SHORTEST_SECRET = 16;
 const MAC_BYTES = 32;

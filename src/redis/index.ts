@@ -1,4 +1,10 @@
-export { type RedisClient, type RedisPlace, type RedisPlaceOptions, checkedPlace } from "./redis-place.ts";
+export {
+  type RedisClient,
+  type RedisPlace,
+  type RedisPlaceOptions,
+  checkedPlace,
+  redisPlaceRules,
+} from "./redis-place.ts";
 export { checkServers, type ServerFacts, unlessRefused } from "./redis-check.ts";
 export { letGo } from "./redis-connect.ts";
 export { RedisLink, type RedisUser, within } from "./redis-link.ts";

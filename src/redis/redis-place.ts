@@ -1,4 +1,5 @@
 import type { Cluster, ClusterNode, ClusterOptions, Redis } from "ioredis";
+import { anyRule, listRule, optionsRule, portRule, ruleOf } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 export type RedisClient = Redis | Cluster;
@@ -19,6 +20,22 @@ export type RedisPlace =
   | { readonly url: string }
   | { readonly client: RedisClient }
   | { readonly nodes: readonly ClusterNode[]; readonly options: ClusterOptions };
+
+/** What is the same wherever a Redis is named. A URL may hold a password: it is never shown. */
+export const redisPlaceRules = {
+  url: (value: unknown, where: string): string => {
+    if (typeof value === "string") return value;
+    throw new InvalidInputError(`${where} is of type ${value === null ? "null" : typeof value}; it takes a text`);
+  },
+  client: portRule("a client of ioredis", ["duplicate", "disconnect"]),
+  cluster: optionsRule<NonNullable<RedisPlaceOptions["cluster"]>>({
+    rules: {
+      nodes: listRule("a list of nodes", anyRule),
+      options: ruleOf("an object", (value) => typeof value === "object" && value !== null && !Array.isArray(value)),
+    },
+    needed: ["nodes"],
+  }),
+} as const;
 
 /**
  * Throws `InvalidInputError`, in words that do not show what a URL holds, for what leads nowhere or to two places. `taker` is

@@ -1,22 +1,16 @@
 import { percentOfWindow } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import { wholeNumberRule } from "../base/index.ts";
-import { limitsOf } from "../budget/index.ts";
-import {
-  AgentBusyError,
-  AgentNotStartedError,
-  AlreadyOwnedError,
-  LeaseLostError,
-  NotFoundError,
-} from "../errors/index.ts";
+import { NotFoundError } from "../errors/index.ts";
 import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../state/index.ts";
 import { abortAgent } from "./abort-agent.ts";
-import { abortWithSignal, type HeardSignal, hearSignal } from "./abort-with-signal.ts";
 import type { Activation } from "./activation.ts";
 import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "./agent-doors.ts";
 import { startElsewhere } from "./agent-elsewhere.ts";
-import { agentStatusOf, busyText, notStartedText } from "./agent-status.ts";
+import { AgentPresence } from "./agent-presence.ts";
+import { agentStatusOf } from "./agent-status.ts";
 import { clearAgent } from "./clear-agent.ts";
+import { openTurn, type TurnAsked } from "./open-turn.ts";
 import { provideAuth } from "./provide-auth.ts";
 import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
 import type { Decide } from "./request-types.ts";
@@ -24,7 +18,7 @@ import { requestsBelow } from "./rest-watch.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 import { createChild } from "./spawn-by-code.ts";
 import { TurnHandle } from "./turn-handle.ts";
-import { inputOf, reasonOf, traceOfTurn, turnOptionsOf } from "./turn-door.ts";
+import { reasonOf } from "./turn-door.ts";
 import { assertTurnOf, givenTurn } from "./turn-ids.ts";
 import type { Turn, TurnOptions } from "./turn-types.ts";
 import type {
@@ -39,21 +33,12 @@ import type {
 import { pauseAndSave, saveState, shutDownAndSave } from "./unsaved-agent.ts";
 import { wakeUp } from "./wake-up.ts";
 
-interface OpeningOptions {
-  /** It is the agent's first turn, or none. */
-  readonly isFirst?: boolean | undefined;
-  readonly inputMessageIds?: readonly string[] | undefined;
-}
-
-interface AcceptOptions extends OpeningOptions {
-  readonly heard: HeardSignal | undefined;
-}
-
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
 export class AgentHandle implements Agent {
   readonly agentId: string;
   readonly contextId: string;
   readonly #core: RuntimeCore;
+  readonly #presence: AgentPresence;
   #record: AgentRecord;
   /** As this handle last saw it live. */
   #seen: Activation | undefined;
@@ -62,6 +47,7 @@ export class AgentHandle implements Agent {
     this.#core = core;
     this.#record = record;
     this.agentId = this.contextId = record.agentId;
+    this.#presence = new AgentPresence(core, record.agentId);
     this.#seen = this.#live;
   }
 
@@ -72,7 +58,7 @@ export class AgentHandle implements Agent {
 
   async start(): Promise<void> {
     this.#core.assertOpen();
-    if (!this.#runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
+    if (!this.#presence.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
     const live = await this.#core.live.own(this.#key);
     this.#record = live.identity;
     wakeUp(live);
@@ -83,79 +69,19 @@ export class AgentHandle implements Agent {
   }
 
   executeTurn(input: Content | null, options?: TurnOptions): Turn {
-    return this.executeTurnOver(input, options);
+    return this.execute({ input, options });
   }
 
-  /** As `executeTurn`; without an input of its own, its input is what these messages of the conversation say. */
-  executeTurnOver(input: Content | null, options?: TurnOptions, inputMessageIds?: readonly string[]): Turn {
-    return new TurnHandle(
-      this.#core,
-      this.agentId,
-      this.#openTurn(input, options, { inputMessageIds }),
-      this.#lookAgain,
-    );
+  /** As `executeTurn`, for those within. */
+  execute(asked: TurnAsked): Turn {
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), this.#lookAgain);
   }
 
-  async #openTurn(given: Content | null, options: TurnOptions | undefined, how: OpeningOptions): Promise<string> {
-    const input = inputOf(given);
-    const checked = turnOptionsOf(options);
-    const { signal } = checked;
-    const heard = signal && hearSignal(signal);
-    try {
-      return await this.#acceptTurn(input, checked, { ...how, heard });
-    } catch (error) {
-      heard?.letGo();
-      throw error;
-    }
-  }
-
-  async #acceptTurn(input: Content | null, options: TurnOptions, { heard, ...how }: AcceptOptions): Promise<string> {
-    const { auth, budget, ifBusy = "refuse" } = options;
-    const trace = traceOfTurn(options);
-    const limits = budget === undefined ? null : limitsOf(budget, this.#core.clock.now());
-    this.#core.assertOpen();
-    const isAsleep = this.#live?.lifecycle === "created" || this.#core.live.isShutDown(this.#key);
-    if (isAsleep) throw this.#notStarted();
-    const command = { input, actorId: auth?.actorId ?? null, limits, ifBusy, trace, ...how } as const;
-    const outcome = await this.#core.stores.openTurn(this.#key, command, this.#core.clock.now());
-    if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
-    if (outcome.type === "refused") throw this.#notStarted();
-    if (outcome.type === "given") return outcome.turnId;
-    if (outcome.type === "busy") {
-      const { openTurnId } = outcome;
-      throw new AgentBusyError(busyText(this.agentId, openTurnId), { details: { openTurnId } });
-    }
-    // Where nobody runs turns nobody would use them.
-    if (auth && this.#runsHere) this.#core.auth.keep(outcome.turnId, auth);
-    if (heard) await abortWithSignal(this.#core, outcome.turnId, heard);
-    const owner = this.#live ?? (await this.#own());
-    if (owner && outcome.type === "opened") this.#core.live.take(owner, outcome.item);
-    else if (owner) await this.#core.live.intake(owner);
-    this.#tell(outcome.posted, owner);
-    if (!owner) [this.#record, this.#seen] = [outcome.record, undefined];
-    return outcome.turnId;
-  }
-
-  /** Whoever was posted to is told; this agent too, where it does not live here and any process may take it up. */
-  #tell(posted: readonly string[], here: Activation | undefined): void {
-    const others = posted.filter((agentId) => agentId !== this.agentId);
-    const isToBeWoken = !here && this.#core.live.isOthers(this.#key);
-    this.#core.live.notify(isToBeWoken ? [this.agentId, ...others] : others);
-  }
-
-  /** Takes the agent up here; undefined where others run it: whoever does hears of what came. */
-  async #own(): Promise<Activation | undefined> {
-    if (!this.#runsHere) return undefined;
-    try {
-      return await this.#core.live.own(this.#key);
-    } catch (error) {
-      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return undefined;
-      throw error;
-    }
-  }
-
-  #notStarted(): AgentNotStartedError {
-    return new AgentNotStartedError(notStartedText(this.agentId, this.state.status));
+  async #openTurn(asked: TurnAsked): Promise<string> {
+    const place = { core: this.#core, presence: this.#presence, status: () => this.state.status };
+    const { turnId, record } = await openTurn(place, asked);
+    if (record) [this.#record, this.#seen] = [record, undefined];
+    return turnId;
   }
 
   openTurn(): Turn | undefined {
@@ -185,12 +111,12 @@ export class AgentHandle implements Agent {
     const outcome = await stores.resume(this.#key, "user", clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
     const comesBack = outcome.posted.includes(this.agentId) && !live.isShutDown(this.#key);
-    const activation = (await live.present(this.#key)) ?? (comesBack ? await this.#own() : undefined);
+    const activation = (await live.present(this.#key)) ?? (comesBack ? await this.#presence.own() : undefined);
     if (activation) {
       await live.intake(activation);
       if (!activation.isLost) await activation.committed();
     }
-    this.#tell(outcome.posted, activation);
+    this.#presence.tell(outcome.posted, activation);
     if (!activation) await this.#lookAgain();
   }
 
@@ -274,22 +200,17 @@ export class AgentHandle implements Agent {
     const record = await createChild(this.#core, this.#record, definition, spawnOptionsOf(options));
     const agent = new AgentHandle(this.#core, record);
     await agent.start();
-    const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn(prompt, {}, { isFirst: true }));
+    const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn({ input: prompt, isFirst: true }));
     await turn.id;
     return { agent, turn };
   }
 
-  /** Whether its handle has the agent run by this process. */
-  get #runsHere(): boolean {
-    return this.#core.part.role === "all";
-  }
-
   get #key() {
-    return this.#core.keyOf(this.agentId);
+    return this.#presence.key;
   }
 
   get #live(): Activation | undefined {
-    const live = this.#core.live.get(this.#key);
+    const { live } = this.#presence;
     if (live) this.#seen = live;
     return live;
   }

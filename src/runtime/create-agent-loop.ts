@@ -106,7 +106,7 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
         await live.committed();
         const agent = new AgentHandle(core, record);
         added = async () => (await agent.getMessages()).slice(history.length);
-        return await agent.executeTurnOver(null, turnOptions, promptIdsOf(history)).id;
+        return await agent.execute({ input: null, options: turnOptions, inputMessageIds: promptIdsOf(history) }).id;
       };
       return new EphemeralTurn(core, contextId, open(), () => added());
     },

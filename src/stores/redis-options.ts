@@ -1,5 +1,5 @@
-import { InvalidInputError } from "../errors/index.ts";
-import { checkedPlace, type RedisPlace, type RedisPlaceOptions } from "../redis/index.ts";
+import { type Door, optionsOf, textRule, wholeNumberRule } from "../base/index.ts";
+import { checkedPlace, type RedisPlace, type RedisPlaceOptions, redisPlaceRules } from "../redis/index.ts";
 
 /** Where Redis is, one of `url`, `client` and `cluster`, and what is kept there how. */
 export interface RedisStoresOptions extends RedisPlaceOptions {
@@ -24,15 +24,15 @@ export interface CheckedOptions {
 export const DEFAULT_PREFIX = "troupe:";
 const DEFAULT_TIMEOUT_MS = 5000;
 
+const redisDoor: Door<RedisStoresOptions> = {
+  rules: { ...redisPlaceRules, prefix: textRule, timeoutMs: wholeNumberRule(1), ttl: wholeNumberRule(1) },
+  instead: { redis: "client", connection: "client", nodes: "cluster: { nodes }", ttlMs: "ttl" },
+};
+
 /** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL holds. */
-export function checkedOptions(options: RedisStoresOptions): CheckedOptions {
+export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
+  const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisDoor);
   const { prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS, ttl } = options;
   const place = checkedPlace("redisStores", options);
-  if (!(Number.isSafeInteger(timeoutMs) && timeoutMs > 0)) {
-    throw new InvalidInputError(`timeoutMs is ${String(timeoutMs)}; it takes whole milliseconds above 0`);
-  }
-  if (ttl !== undefined && !(Number.isSafeInteger(ttl) && ttl > 0)) {
-    throw new InvalidInputError(`ttl is ${String(ttl)}; it takes whole seconds above 0`);
-  }
   return { place, prefix, timeoutMs, ttl };
 }

@@ -1,5 +1,6 @@
 import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { describeValue } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** A database that lives in this process' memory and ends with it. */
@@ -11,7 +12,12 @@ export const IN_MEMORY = ":memory:";
  */
 export function prepareFile(path: string): void {
   if (path === IN_MEMORY) return;
-  if (typeof path !== "string" || path.trim() === "" || path.includes("\0")) {
+  if (typeof path !== "string") {
+    throw new InvalidInputError(
+      `the database path ${describeValue(path)} is not a path; give that of a file, or :memory:`,
+    );
+  }
+  if (path.trim() === "" || path.includes("\0")) {
     throw refused(path, "is not a path; give that of a file, or :memory:");
   }
   const folder = dirname(resolve(path));

@@ -1,9 +1,21 @@
-import { InvalidInputError } from "../errors/index.ts";
+import { type Door, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
 import { localStores } from "./local-stores.ts";
 import type { Stores } from "./ports.ts";
 import { SqliteDatabase, type SqliteOptions } from "./sqlite-database.ts";
 
 export type { SqliteOptions } from "./sqlite-database.ts";
+
+const sqliteDoor: Door<SqliteOptions> = {
+  rules: {
+    durability: oneOfRule("process", "full"),
+    busyLimitMs: ruleOf(
+      "milliseconds of at least 0",
+      (value) => typeof value === "number" && Number.isFinite(value) && value >= 0,
+    ),
+    maxBytes: wholeNumberRule(1),
+  },
+  instead: { timeoutMs: "busyLimitMs", busyTimeoutMs: "busyLimitMs", maxSize: "maxBytes" },
+};
 
 /**
  * Stores in one SQLite file, which several processes of one machine may share. `:memory:` gives one that ends with the
@@ -13,16 +25,7 @@ export type { SqliteOptions } from "./sqlite-database.ts";
  * file of a newer version of this package, `CorruptRecordError` for a file that is damaged or no database, and
  * `StoreUnavailableError` when the file stays locked while it is opened.
  */
-export function sqliteStores(path: string, options: SqliteOptions = {}): Stores {
-  const { durability, busyLimitMs, maxBytes } = options;
-  if (durability !== undefined && durability !== "process" && durability !== "full") {
-    throw new InvalidInputError(`durability is ${JSON.stringify(durability)}; it takes "process" or "full"`);
-  }
-  if (busyLimitMs !== undefined && !(Number.isFinite(busyLimitMs) && busyLimitMs >= 0)) {
-    throw new InvalidInputError(`busyLimitMs is ${String(busyLimitMs)}; it takes milliseconds of at least 0`);
-  }
-  if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0)) {
-    throw new InvalidInputError(`maxBytes is ${String(maxBytes)}; it takes a whole number of bytes above 0`);
-  }
+export function sqliteStores(path: string, given?: SqliteOptions): Stores {
+  const options = optionsOf<SqliteOptions>(given, "sqliteStores()", sqliteDoor);
   return localStores("sqlite", new SqliteDatabase(path, options));
 }

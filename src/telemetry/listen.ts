@@ -1,8 +1,17 @@
+import { portRule, reading } from "../base/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import type { TroupeEvent } from "../state/index.ts";
 
 /** What logs and traces need of a runtime. */
 export type EventFeed = Pick<Runtime, "subscribe">;
+
+/** Throws `InvalidInputError` for what nothing can be heard of. */
+export function assertRuntime(runtime: unknown, of: string, methods: readonly string[] = ["subscribe"]): void {
+  reading(of, () => portRule("a runtime, as createRuntime() makes it", methods)(runtime, `${of}: its runtime`));
+}
+
+/** The rule of an option that takes a redactor. */
+export const redactorRule = portRule("a redactor, for instance createRedactor()", ["text", "value", "message"]);
 
 /** Something that listens to a runtime until it is closed. */
 export interface Telemetry {

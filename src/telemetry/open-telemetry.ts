@@ -1,8 +1,18 @@
 import { context, trace, type TracerProvider } from "@opentelemetry/api";
-import { carryTraces, createRedactor, type Redactor, type TraceCarrier, type TraceHeaders } from "../base/index.ts";
-import { InvalidInputError } from "../errors/index.ts";
+import {
+  carryTraces,
+  createRedactor,
+  type Door,
+  flagRule,
+  nameRule,
+  optionsOf,
+  portRule,
+  type Redactor,
+  type TraceCarrier,
+  type TraceHeaders,
+} from "../base/index.ts";
 import type { TroupeEvent } from "../state/index.ts";
-import { type EventFeed, type Telemetry, warnOnce } from "./listen.ts";
+import { assertRuntime, type EventFeed, redactorRule, type Telemetry, warnOnce } from "./listen.ts";
 import type { JournalSource } from "./read-events.ts";
 import type { SpanOptions } from "./span-attributes.ts";
 import { contentAttributes, hasContent } from "./span-content.ts";
@@ -30,12 +40,10 @@ export interface OpenTelemetryOptions {
  * the journal: its span begins when the turn did; what was over by then is not told again.
  * @throws InvalidInputError without a tracer provider.
  */
-export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, options: OpenTelemetryOptions): Telemetry {
-  if (typeof options?.tracerProvider?.getTracer !== "function") {
-    throw new InvalidInputError(
-      "traceToOpenTelemetry() needs { tracerProvider }, for instance trace.getTracerProvider()",
-    );
-  }
+export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, given: OpenTelemetryOptions): Telemetry {
+  const of = "traceToOpenTelemetry()";
+  assertRuntime(runtime, of);
+  const options = optionsOf<OpenTelemetryOptions>(given, of, openTelemetryDoor);
   const spans = new TreeSpans(runtime, options);
   const endCarrying = carryTraces(spans);
   return {
@@ -47,6 +55,17 @@ export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, options
     },
   };
 }
+
+const openTelemetryDoor: Door<OpenTelemetryOptions> = {
+  rules: {
+    tracerProvider: portRule("{ tracerProvider }, for instance trace.getTracerProvider()", ["getTracer"]),
+    captureContent: flagRule,
+    providerName: nameRule,
+    redactor: redactorRule,
+  },
+  needed: ["tracerProvider"],
+  instead: { tracer: "tracerProvider", provider: "tracerProvider", content: "captureContent" },
+};
 
 interface TreeTrace {
   readonly plan: SpanPlan;

@@ -1,5 +1,6 @@
-import { createRedactor, type Redactor } from "../base/index.ts";
+import { createRedactor, flagRule, optionsOf, type Redactor } from "../base/index.ts";
 import type { TraceEntry } from "../state/index.ts";
+import { redactorRule } from "./listen.ts";
 import { costText, countText, durationText, oneLine } from "./plain-text.ts";
 
 export interface RenderTraceOptions {
@@ -16,7 +17,10 @@ const isNumber = [true, false, false, false, true, true, true, false] as const;
  * A turn's trace (row H5, `agent.getTrace()`) as a table for a terminal: a line for each entry, in order, and one with
  * the sums of the model calls.
  */
-export function renderTrace(entries: readonly TraceEntry[], options: RenderTraceOptions = {}): string {
+export function renderTrace(entries: readonly TraceEntry[], given?: RenderTraceOptions): string {
+  const options = optionsOf<RenderTraceOptions>(given, "renderTrace()", {
+    rules: { content: flagRule, redactor: redactorRule },
+  });
   const { content = true, redactor = createRedactor() } = options;
   const rows = entries.map((entry) => rowOf(redactor.value(entry) as TraceEntry));
   const table = [titles, ...rows, totalsOf(entries)].map((row) => (content ? row : row.slice(0, -1)));

@@ -1,6 +1,7 @@
-import { createRedactor, type Redactor } from "../base/index.ts";
+import { createRedactor, flagRule, optionsOf, reading, type Redactor, textRule } from "../base/index.ts";
 import { NotFoundError } from "../errors/index.ts";
 import { rootOf } from "../state/index.ts";
+import { redactorRule } from "./listen.ts";
 import { eventsInJournal, type JournalSource } from "./read-events.ts";
 import { SessionFold, type SessionRecord, type SessionTurn } from "./session-fold.ts";
 import { messagesOfTurn } from "./session-messages.ts";
@@ -19,8 +20,13 @@ export interface SessionRecordOptions {
 export async function sessionRecord(
   source: JournalSource,
   agentId: string,
-  options: SessionRecordOptions = {},
+  given?: SessionRecordOptions,
 ): Promise<SessionRecord> {
+  reading("sessionRecord()", () => textRule(agentId, "sessionRecord(): the agent's id"));
+  const options = optionsOf<SessionRecordOptions>(given, "sessionRecord()", {
+    rules: { messages: flagRule, redactor: redactorRule },
+    instead: { content: "messages" },
+  });
   const fold = new SessionFold(agentId);
   for await (const event of eventsInJournal(source, rootOf(agentId))) fold.note(event);
   const { record } = fold;

@@ -1,6 +1,6 @@
-import { createRedactor, type Redactor } from "../base/index.ts";
+import { createRedactor, flagRule, functionRule, optionsOf, type Redactor } from "../base/index.ts";
 import { EventNarrator } from "./event-narrator.ts";
-import { type EventFeed, listen } from "./listen.ts";
+import { assertRuntime, type EventFeed, listen, redactorRule } from "./listen.ts";
 
 export interface LogOptions {
   /** Default: `createRedactor()`, which knows the secrets of the environment. */
@@ -16,8 +16,14 @@ export interface TerminalLogOptions extends LogOptions {
   readonly quiet?: boolean | undefined;
 }
 
+export const logRules = { redactor: redactorRule, content: flagRule } as const;
+
 /** Shows what all live agents of a runtime do, a line for each event that says something new (row H8). */
-export function terminalLog(runtime: EventFeed, options: TerminalLogOptions = {}): { close(): void } {
+export function terminalLog(runtime: EventFeed, given?: TerminalLogOptions): { close(): void } {
+  assertRuntime(runtime, "terminalLog()");
+  const options = optionsOf<TerminalLogOptions>(given, "terminalLog()", {
+    rules: { ...logRules, write: functionRule, quiet: flagRule },
+  });
   const { write = writeToStandardError, quiet = false, redactor = createRedactor(), content = false } = options;
   if (quiet) return { close: () => undefined };
   const narrator = new EventNarrator(redactor, content);

@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { createRedactor } from "../base/index.ts";
+import { createRedactor, optionsOf, reading, textRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { EventNarrator } from "./event-narrator.ts";
 import { FileAppender } from "./file-appender.ts";
 import { fileNameOf } from "./file-name.ts";
-import { type EventFeed, listen, type Telemetry } from "./listen.ts";
-import type { LogOptions } from "./terminal-log.ts";
+import { assertRuntime, type EventFeed, listen, type Telemetry } from "./listen.ts";
+import { type LogOptions, logRules } from "./terminal-log.ts";
 
 /** One file for all agents, or a folder with a file `<root agent's id>.log` for each tree (see `fileNameOf`). */
 export type TextLogPlace = string | { readonly directory: string };
@@ -16,8 +16,10 @@ export type TextLogPlace = string | { readonly directory: string };
  * `process.emitWarning`, and never ends a turn.
  * @throws InvalidInputError when no place is given.
  */
-export function textLog(runtime: EventFeed, place: TextLogPlace, options: LogOptions = {}): Telemetry {
-  const { redactor = createRedactor(), content = false } = options;
+export function textLog(runtime: EventFeed, place: TextLogPlace, options?: LogOptions): Telemetry {
+  assertRuntime(runtime, "textLog()");
+  const checked = optionsOf<LogOptions>(options, "textLog()", { rules: logRules });
+  const { redactor = createRedactor(), content = false } = checked;
   const pathOf = pathsIn(place);
   const appender = new FileAppender({ refusesLinks: typeof place !== "string" });
   const narrator = new EventNarrator(redactor, content);
@@ -36,8 +38,14 @@ export function textLog(runtime: EventFeed, place: TextLogPlace, options: LogOpt
 
 function pathsIn(place: TextLogPlace): (rootAgentId: string) => string {
   if (typeof place === "string" && place !== "") return () => place;
-  if (typeof place === "object" && typeof place.directory === "string" && place.directory !== "") {
-    return (rootAgentId) => join(place.directory, `${fileNameOf(rootAgentId)}.log`);
-  }
+  const directory = reading("textLog()", () => folderOf(place));
+  if (directory !== undefined) return (rootAgentId) => join(directory, `${fileNameOf(rootAgentId)}.log`);
   throw new InvalidInputError('a text log needs a place: a path, or { directory: "logs" }');
+}
+
+function folderOf(place: unknown): string | undefined {
+  if (typeof place !== "object" || place === null) return undefined;
+  const rules = { directory: textRule };
+  const { directory } = optionsOf<{ readonly directory: string }>(place, "textLog(): its place", { rules });
+  return directory === "" ? undefined : directory;
 }

@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { createRedactor, type Redactor } from "../base/index.ts";
-import { InvalidInputError } from "../errors/index.ts";
+import { createRedactor, type Door, flagRule, optionsOf, type Redactor, ruleOf } from "../base/index.ts";
 import type { TroupeEvent } from "../state/index.ts";
 import { fileNameOf } from "./file-name.ts";
-import { type EventFeed, type Telemetry, warnOnce } from "./listen.ts";
+import { assertRuntime, type EventFeed, redactorRule, type Telemetry, warnOnce } from "./listen.ts";
 import type { JournalSource } from "./read-events.ts";
 import { SessionFold, type SessionRecord } from "./session-fold.ts";
 import { messagesOfTurn, type SessionMessage } from "./session-messages.ts";
@@ -28,10 +27,9 @@ const mostSessions = 200;
  * (row H8). A turn that an agent has in another process, or had before, is in it too: it is taken from the journal.
  * @throws InvalidInputError without a directory.
  */
-export function yamlSession(runtime: JournalSource & EventFeed, options: YamlSessionOptions): Telemetry {
-  if (typeof options?.directory !== "string" || options.directory === "") {
-    throw new InvalidInputError('yamlSession() needs a folder for its files: { directory: "sessions" }');
-  }
+export function yamlSession(runtime: JournalSource & EventFeed, given: YamlSessionOptions): Telemetry {
+  assertRuntime(runtime, "yamlSession()");
+  const options = optionsOf<YamlSessionOptions>(given, "yamlSession()", yamlDoor);
   const sessions = new SessionFiles(runtime, options);
   return {
     flush: () => sessions.flush(),
@@ -41,6 +39,16 @@ export function yamlSession(runtime: JournalSource & EventFeed, options: YamlSes
     },
   };
 }
+
+const yamlDoor: Door<YamlSessionOptions> = {
+  rules: {
+    directory: ruleOf('a folder for its files: "sessions"', (value) => typeof value === "string" && value !== ""),
+    messages: flagRule,
+    redactor: redactorRule,
+  },
+  needed: ["directory"],
+  instead: { path: "directory", folder: "directory", dir: "directory", content: "messages" },
+};
 
 /** The text of a session's file. */
 export function sessionYaml(record: SessionRecord): string {

@@ -1,4 +1,4 @@
-import { assertTimerDelay, assertTimerTime, type Clock, createTimerQueue } from "../base/index.ts";
+import { assertTimerDelay, assertTimerTime, type Clock, createTimerQueue, describeValue } from "../base/index.ts";
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
 
 /** A clock that moves only when it is told to. Timers run inside the call that moves it. */
@@ -24,6 +24,11 @@ const maxTimersPerCall = 100_000;
 
 /** @param start Milliseconds since the epoch. Default: the beginning of 2026, UTC. */
 export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock {
+  if (typeof start !== "number" || !Number.isFinite(start)) {
+    throw new InvalidInputError(
+      `createFakeClock() starts at ${describeValue(start)}; it takes milliseconds since the epoch`,
+    );
+  }
   const timers = createTimerQueue();
   const delays = createTimerQueue();
   let time = start;
@@ -74,7 +79,7 @@ export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock
     advance(ms) {
       if (!(ms >= 0) || !Number.isFinite(ms)) {
         throw new InvalidInputError(
-          `advance(${ms}): time passes by a finite number of milliseconds from 0; use jump()`,
+          `advance(${describeValue(ms)}): time passes by a finite number of milliseconds from 0; use jump()`,
         );
       }
       const left = runDue(ms);
@@ -82,7 +87,8 @@ export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock
       passed += left;
     },
     jump(ms) {
-      if (!Number.isFinite(ms)) throw new InvalidInputError(`jump(${ms}): a finite number of milliseconds is needed`);
+      if (!Number.isFinite(ms))
+        throw new InvalidInputError(`jump(${describeValue(ms)}): a finite number of milliseconds is needed`);
       time += ms;
       runDue(0);
     },

@@ -1,3 +1,4 @@
+import { describeValue, type Door, nameRule, optionsOf, reading, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { GenerateOptions, LanguageModel } from "../model/index.ts";
 import {
@@ -62,7 +63,13 @@ export interface ScriptedModel extends LanguageModel {
 }
 
 /** A model for tests that says what its script says: no network, no time, the same answers each time. */
-export function scriptedModel(script: ModelScript, options: ScriptedModelOptions = {}): ScriptedModel {
+export function scriptedModel(script: ModelScript, given?: ScriptedModelOptions): ScriptedModel {
+  const options = optionsOf<ScriptedModelOptions>(given, "scriptedModel()", scriptedDoor);
+  if (!reading("scriptedModel()", () => isScript(script))) {
+    throw new InvalidInputError(
+      `scriptedModel() takes an answer, a list of answers or a function that gives them, not ${describeValue(script)}`,
+    );
+  }
   const name = options.name ?? "scripted";
   const calls: ModelRequest[] = [];
   return {
@@ -83,6 +90,19 @@ export function scriptedModel(script: ModelScript, options: ScriptedModelOptions
       return respond(reply, request, { index, name });
     },
   };
+}
+
+const scriptedDoor: Door<ScriptedModelOptions> = {
+  rules: { name: nameRule, provider: nameRule, contextWindow: wholeNumberRule(1) },
+};
+
+function isScript(script: unknown): boolean {
+  if (Array.isArray(script)) return script.every((answer) => isAnswer(answer));
+  return typeof script === "function" || isAnswer(script);
+}
+
+function isAnswer(answer: unknown): boolean {
+  return typeof answer === "string" || (typeof answer === "object" && answer !== null && !Array.isArray(answer));
 }
 
 function answerOf(

@@ -62,8 +62,8 @@ const clientToolDoor: Door<ClientToolDefinition<ToolParameters>> = {
     describeCall: anyRule,
     expiresAfterMs: anyRule,
   },
-  instead: { inputSchema: "parameters", schema: "parameters", timeoutMs: "expiresAfterMs", timeout: "expiresAfterMs" },
-  takesInstances: true,
+  instead: { inputSchema: "parameters", timeoutMs: "expiresAfterMs", timeout: "expiresAfterMs" },
+  takesOwnFields: true,
 };
 
 export function waitingTool<const Schema extends ToolParameters>(

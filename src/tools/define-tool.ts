@@ -108,12 +108,6 @@ const toolDoor: Door<ToolDefinition<ToolParameters>> = {
   instead: {
     inputSchema: "parameters",
     input_schema: "parameters",
-    schema: "parameters",
-    input: "parameters",
-    handler: "execute",
-    run: "execute",
-    call: "execute",
-    func: "execute",
     timeout: "timeoutMs",
     retries: "maxAttempts",
     maxRetries: "maxAttempts",
@@ -121,7 +115,7 @@ const toolDoor: Door<ToolDefinition<ToolParameters>> = {
     requiresApproval: "needsApproval",
     maxConcurrent: "concurrency",
   },
-  takesInstances: true,
+  takesOwnFields: true,
 };
 
 /** `self` is the author's own object, on which its functions are called. */

@@ -159,7 +159,7 @@ describeRuntimes("what a queued tool knows of its run", (stage) => {
         const stranger = defineAgent({ name: "stranger", model: scriptedModel([]) });
         return run.await(await run.spawn(stranger, "read it", { key: "read" }));
       },
-      told: /definition "stranger", which this runtime does not know; give it to createRuntime/,
+      told: /definition "stranger" was not given to this runtime; name it in \{ agents: \[\.\.\.\] \} of createRuntime/,
     },
     {
       it: "leaves its result to somebody else's child",

@@ -236,9 +236,11 @@ it("what is wrong is refused with what would be right", async () => {
   expect(() => subagent(child, { onEnd: "wake" })).toThrow(
     /onEnd is for children in the background; add mode: "background"/,
   );
-  expect(() => subagent(child, { mode: "later" as "await" })).toThrow(/mode is "later"; use "await" or "background"/);
+  expect(() => subagent(child, { mode: "later" as "await" })).toThrow(
+    /mode is the text "later"; it takes "await" or "background"/,
+  );
   expect(() => subagent(child, { mode: "background", onEnd: "x" as "keep" })).toThrow(
-    /onEnd is "x"; use "keep" or "wake"/,
+    /onEnd is the text "x"; it takes "keep" or "wake"/,
   );
   const mine = defineTool({ name: "subagent_wait", description: "Mine.", parameters: z.object({}), execute: () => "" });
   expect(() => leadOf(child, () => "", { tools: [mine] })).toThrow(

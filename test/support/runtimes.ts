@@ -22,6 +22,8 @@ export function variantsOf(usual: readonly VariantName[], full: readonly Variant
 
 /** Suites that always run on Redis too: what several processes and restarts have to do with the stores. */
 const onRedisToo: ReadonlySet<string> = new Set([
+  "what callers give",
+  "ids of turns and trees",
   "follow",
   "two processes on the same stores",
   "a crash between commits",

@@ -77,7 +77,7 @@ describe("what is refused", () => {
     ["an empty name", { name: "" }, /letters, digits/],
     ["a name of 65 characters", { name: "a".repeat(65) }, /1 to 64/],
     ["an empty description", { description: "  " }, /Tool "search": description is empty/],
-    ["an unknown effect", { effect: "twice" }, /effect is "twice"; use "none", "keyed" or "once"/],
+    ["an unknown effect", { effect: "twice" }, /effect is the text "twice"; use "none", "keyed" or "once"/],
     ["more attempts of a once tool", { maxAttempts: 2 }, /maxAttempts is 2.*"once" is never repeated/],
     ["half an attempt", { effect: "none", maxAttempts: 1.5 }, /maxAttempts is 1.5; use a whole number/],
     ["no concurrency at all", { concurrency: 0 }, /concurrency is 0/],

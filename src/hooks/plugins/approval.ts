@@ -1,4 +1,4 @@
-import { InvalidInputError } from "../../errors/index.ts";
+import { functionRule, optionsOf } from "../../base/index.ts";
 import type { HookContext } from "../hook-context.ts";
 import type { Plugin } from "../hooks.ts";
 import type { CheckedCall } from "../views.ts";
@@ -9,8 +9,11 @@ export interface ApprovalOptions {
 }
 
 /** Lets code decide which tool calls may run. For people to decide, give the tool `needsApproval`. */
-export function approval({ decide }: ApprovalOptions): Plugin {
-  if (typeof decide !== "function") throw new InvalidInputError("approval: decide must be a function");
+export function approval(options: ApprovalOptions): Plugin {
+  const { decide } = optionsOf<ApprovalOptions>(options, "approval()", {
+    rules: { decide: functionRule },
+    needed: ["decide"],
+  });
   return {
     name: "approval",
     hooks: {

@@ -1,4 +1,4 @@
-import { InvalidInputError } from "../../errors/index.ts";
+import { functionRule, optionsOf, ruleOf } from "../../base/index.ts";
 import type { HookContext } from "../hook-context.ts";
 import type { Plugin } from "../hooks.ts";
 
@@ -9,14 +9,20 @@ export interface ContextWarningOptions {
   readonly warn?: ((message: string, run: HookContext) => void | Promise<void>) | undefined;
 }
 
+const percentRule = ruleOf(
+  "a number above 0 and at most 100",
+  (value) => typeof value === "number" && value > 0 && value <= 100,
+);
+
 /**
  * A `warning` event with code `context_percent`, once per turn, when the model's context window is filling up. The model
  * must know its `contextWindow`.
  */
-export function contextWarning({ atPercent = 80, warn }: ContextWarningOptions = {}): Plugin {
-  if (!(atPercent > 0 && atPercent <= 100)) {
-    throw new InvalidInputError(`contextWarning: atPercent is ${atPercent}; use a number above 0 and at most 100`);
-  }
+export function contextWarning(options?: ContextWarningOptions): Plugin {
+  const { atPercent = 80, warn } = optionsOf<ContextWarningOptions>(options, "contextWarning()", {
+    rules: { atPercent: percentRule, warn: functionRule },
+    instead: { percent: "atPercent" },
+  });
   return {
     name: "context-warning",
     hooks: {

@@ -1,7 +1,6 @@
-import { stableStringify } from "../../base/index.ts";
+import { optionsOf, stableStringify, wholeNumberRule } from "../../base/index.ts";
 import type { ToolExecutionTrace, TraceEntry } from "../../state/index.ts";
 import type { Plugin } from "../hooks.ts";
-import { wholeNumber } from "./options.ts";
 
 export interface NoProgressGuardOptions {
   /** How often the same rounds may come in a row before the turn is stopped, at least 2. Default 3. */
@@ -12,8 +11,10 @@ export interface NoProgressGuardOptions {
  * Stops a turn that goes round in circles: the same calls with the same arguments and the same results again and again,
  * in each round or in a cycle of several. All it knows is the turn's trace, so a restart changes nothing.
  */
-export function noProgressGuard({ repeats = 3 }: NoProgressGuardOptions = {}): Plugin {
-  wholeNumber("noProgressGuard: repeats", repeats, 2);
+export function noProgressGuard(options?: NoProgressGuardOptions): Plugin {
+  const { repeats = 3 } = optionsOf<NoProgressGuardOptions>(options, "noProgressGuard()", {
+    rules: { repeats: wholeNumberRule(2) },
+  });
   return {
     name: "no-progress-guard",
     hooks: {

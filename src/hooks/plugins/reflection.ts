@@ -1,6 +1,6 @@
+import { nameRule, optionsOf, wholeNumberRule } from "../../base/index.ts";
 import type { Plugin } from "../hooks.ts";
 import { oneLine } from "./one-line.ts";
-import { wholeNumber } from "./options.ts";
 
 export interface ReflectionOptions {
   /** What the model is asked about the round. */
@@ -16,8 +16,10 @@ const defaultPrompt =
 const shownCharacters = 2_000;
 
 /** After a round of tool calls, asks the model what it shows and adds the answer as a message; on the agent's budget. */
-export function reflection({ prompt = defaultPrompt, every = 1 }: ReflectionOptions = {}): Plugin {
-  wholeNumber("reflection: every", every, 1);
+export function reflection(options?: ReflectionOptions): Plugin {
+  const { prompt = defaultPrompt, every = 1 } = optionsOf<ReflectionOptions>(options, "reflection()", {
+    rules: { prompt: nameRule, every: wholeNumberRule(1) },
+  });
   return {
     name: "reflection",
     hooks: {

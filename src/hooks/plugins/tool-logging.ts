@@ -1,4 +1,4 @@
-import { InvalidInputError } from "../../errors/index.ts";
+import { functionRule, optionsOf } from "../../base/index.ts";
 import type { Plugin } from "../hooks.ts";
 import { oneLine } from "./one-line.ts";
 
@@ -11,8 +11,11 @@ export interface ToolLoggingOptions {
 const shownCharacters = 200;
 
 /** A line when a tool call begins, when it fails, and when it has ended, with its duration. Results are not shown. */
-export function toolLogging({ write }: ToolLoggingOptions): Plugin {
-  if (typeof write !== "function") throw new InvalidInputError("toolLogging: write must be a function");
+export function toolLogging(options: ToolLoggingOptions): Plugin {
+  const { write } = optionsOf<ToolLoggingOptions>(options, "toolLogging()", {
+    rules: { write: functionRule },
+    needed: ["write"],
+  });
   return {
     name: "tool-logging",
     hooks: {

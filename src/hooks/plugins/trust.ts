@@ -1,4 +1,4 @@
-import { InvalidInputError } from "../../errors/index.ts";
+import { listRule, optionsOf, textRule } from "../../base/index.ts";
 import type { Plugin } from "../hooks.ts";
 
 export interface TrustOptions {
@@ -6,14 +6,17 @@ export interface TrustOptions {
   readonly allow: readonly string[] | ((actorId: string | null, agentId: string) => boolean | Promise<boolean>);
 }
 
+const actorsRule = listRule("a list of actor ids, or a function", textRule);
+
 /**
  * Ends a turn before its first model call unless the actor who started it may talk to this agent. What such an actor said
  * stays in history, but no later model call is shown it.
  */
-export function trust({ allow }: TrustOptions): Plugin {
-  if (typeof allow !== "function" && !Array.isArray(allow)) {
-    throw new InvalidInputError("trust: allow must be a list of actor ids, or a function");
-  }
+export function trust(options: TrustOptions): Plugin {
+  const { allow } = optionsOf<TrustOptions>(options, "trust()", {
+    rules: { allow: (value, where) => (typeof value === "function" ? value : actorsRule(value, where)) },
+    needed: ["allow"],
+  });
   const isTrusted = async (actorId: string | null, agentId: string): Promise<boolean> => {
     if (typeof allow !== "function") return actorId !== null && allow.includes(actorId);
     const verdict: unknown = await allow(actorId, agentId);

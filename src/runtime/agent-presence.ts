@@ -1,0 +1,43 @@
+import { AlreadyOwnedError, LeaseLostError } from "../errors/index.ts";
+import type { AgentKey } from "../state/index.ts";
+import type { Activation } from "./activation.ts";
+import type { RuntimeCore } from "./runtime-core.ts";
+
+/** Where an agent lives, as its handle in this process has to know it. */
+export class AgentPresence {
+  readonly key: AgentKey;
+  readonly #core: RuntimeCore;
+
+  constructor(core: RuntimeCore, agentId: string) {
+    this.#core = core;
+    this.key = core.keyOf(agentId);
+  }
+
+  get live(): Activation | undefined {
+    return this.#core.live.get(this.key);
+  }
+
+  /** Whether its handle has the agent run by this process. */
+  get runsHere(): boolean {
+    return this.#core.part.role === "all";
+  }
+
+  /** Takes the agent up here; undefined where others run it: whoever does hears of what came. */
+  async own(): Promise<Activation | undefined> {
+    if (!this.runsHere) return undefined;
+    try {
+      return await this.#core.live.own(this.key);
+    } catch (error) {
+      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whoever was posted to is told; this agent too, where it does not live here and any process may take it up. */
+  tell(posted: readonly string[], here: Activation | undefined): void {
+    const { agentId } = this.key;
+    const others = posted.filter((one) => one !== agentId);
+    const isToBeWoken = !here && this.#core.live.isOthers(this.key);
+    this.#core.live.notify(isToBeWoken ? [agentId, ...others] : others);
+  }
+}

@@ -1,0 +1,189 @@
+import { expect, it } from "vitest";
+import { type Agent, defineAgent, InvalidInputError, NotFoundError, type Runtime } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { anyValues, classicValues, hostile, isTaken } from "../support/wrong-values.ts";
+
+describeRuntimes(
+  "what callers give",
+  (stage) => {
+    const child = defineAgent({ name: "child", model: scriptedModel("done") });
+    const desk = (): Promise<Runtime> =>
+      stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") }), child] });
+
+    async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
+      const agent = await runtime.agent("desk", { agentId });
+      await agent.start();
+      return agent;
+    }
+
+    /** Everything that is stored of the agent's tree. */
+    async function stored(agentId = "a"): Promise<unknown> {
+      return await stage().look().exportTree("default", agentId);
+    }
+
+    /** Calls with every wrong value; whoever takes none of them leaves the stores as they were. */
+    async function walk(names: readonly string[], call: (options: object) => unknown): Promise<string[]> {
+      const taken: string[] = [];
+      for (const name of names) {
+        for (const value of [...classicValues(), ...anyValues(20)]) {
+          const before = await stored();
+          if (await isTaken(name, () => call({ [name]: value }))) taken.push(name);
+          else expect(await stored()).toEqual(before);
+        }
+      }
+      return [...new Set(taken)];
+    }
+
+    it("no wrong option of a turn is accepted with the turn", async () => {
+      const runtime = await desk();
+      const agent = await started(runtime);
+      const names = ["auth", "signal", "budget", "ifBusy", "trace"];
+      // An empty budget is one.
+      expect(await walk(names, (options) => agent.executeTurn("x", options).result)).toEqual(["budget"]);
+      const wrong = { signal: new AbortController() as unknown as AbortSignal };
+      await expect(agent.executeTurn("x", wrong).result).rejects.toThrow(
+        "executeTurn(): signal is an object of class AbortController; it takes an AbortSignal",
+      );
+      for (const options of [null, 5, "x", [], new Date(0), hostile()] as unknown as object[]) {
+        await expect(agent.executeTurn("x", options).id).rejects.toThrow(InvalidInputError);
+      }
+      expect((await agent.executeTurn("and now?").result).status).toBe("completed");
+    });
+
+    it.each([
+      [{ ifBuzy: "queue" }, 'executeTurn() has no option "ifBuzy": did you mean ifBusy?'],
+      [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
+      [{ ifBusy: "never" }, 'ifBusy is the text "never"; it takes "refuse", "queue" or "supersede"'],
+      [{ auth: "me" }, "auth takes its options as an object { actorId, credentials }, not a text"],
+      [{ auth: { actorId: 7 } }, "auth.actorId is 7; it takes a text that is not empty"],
+      [{ auth: { userId: "anna", actorId: "anna" } }, "did you mean actorId?"],
+    ])("a turn with %j is refused", async (options, told) => {
+      const runtime = await desk();
+      const agent = await started(runtime);
+      const before = await stored();
+      await expect(agent.executeTurn("x", options as object).result).rejects.toThrow(told);
+      expect(await stored()).toEqual(before);
+    });
+
+    it("a signal that cannot be listened to is refused before the turn is there", async () => {
+      const agent = await started(await desk());
+      const broken = {
+        aborted: false,
+        addEventListener: () => {
+          throw new Error("not today");
+        },
+        removeEventListener: () => undefined,
+      } as unknown as AbortSignal;
+      await expect(agent.executeTurn("x", { signal: broken }).result).rejects.toThrow("not today");
+      expect((await agent.executeTurn("x").result).turnId).toBe("a#1");
+      for (const reason of [Object.create(null) as object, hostile(), Symbol("s"), 5]) {
+        const stopped = await agent.executeTurn("x", { signal: AbortSignal.abort(reason) }).result;
+        expect(stopped.status).toBe("stopped");
+      }
+    });
+
+    it("parts of an input are those that were given, whatever becomes of them", async () => {
+      const model = scriptedModel("seen");
+      const runtime = await stage().open({ agents: [defineAgent({ name: "desk", model })] });
+      const agent = await started(runtime);
+      const input = [{ type: "text" as const, text: "as it was" }];
+      const turn = agent.executeTurn(input);
+      (input[0] as { text: string }).text = "something else";
+      input.push({ type: "text", text: "more" });
+      await turn.result;
+      expect(model.calls[0]?.messages[0]?.content).toEqual([{ type: "text", text: "as it was" }]);
+    });
+
+    it("no agent is made with a wrong option", async () => {
+      const runtime = await desk();
+      await started(runtime);
+      const names = ["agentId", "sessionId", "ownerId", "metadata", "budget", "autoSave"];
+      for (const name of names) {
+        for (const value of [...classicValues(), ...anyValues(20)]) {
+          const before = await runtime.list();
+          const agent = await runtime.agent("desk", { [name]: value }).catch((error: unknown) => error);
+          if (agent instanceof Error) {
+            expect(agent).toBeInstanceOf(InvalidInputError);
+            expect(agent.message).toContain(name);
+            expect(await runtime.list()).toEqual(before);
+          }
+        }
+      }
+      // What was taken reads, and goes on.
+      for (const { agentId } of await runtime.list({ limit: 1_000 })) {
+        const agent = await runtime.find(agentId);
+        await agent.start();
+        expect((await agent.executeTurn("hello").result).status).toBe("completed");
+      }
+    });
+
+    it.each([
+      ["null", null],
+      ["a list", []],
+      ["a text", "x"],
+      ["a bigint", { a: 1n }],
+      ["a date", { a: new Date(0) }],
+      ["3,000 levels", JSON.parse(`${'{"a":'.repeat(3_000)}1${"}".repeat(3_000)}`)],
+    ])("metadata that is %s is refused with its place", async (_what, metadata) => {
+      const runtime = await desk();
+      const making = runtime.agent("desk", { agentId: "m", metadata: metadata as never });
+      await expect(making).rejects.toThrow(/runtime\.agent\(\): metadata/);
+      await expect(runtime.find("m")).rejects.toThrow(NotFoundError);
+    });
+
+    it("metadata is the agent's own: what its caller does to it later changes nothing", async () => {
+      const runtime = await desk();
+      const metadata = { project: { name: "one" } };
+      const agent = await runtime.agent("desk", { agentId: "m", metadata });
+      metadata.project.name = "two";
+      expect(agent.state.metadata).toEqual({ project: { name: "one" } });
+      expect((await runtime.find("m")).state.metadata).toEqual({ project: { name: "one" } });
+    });
+
+    it("whatever else is called with what it cannot take says so, and changes nothing", async () => {
+      const runtime = await desk();
+      const agent = await started(runtime);
+      await agent.executeTurn("hello").result;
+      const before = await stored();
+      const given = [...classicValues(), ...anyValues(20)].filter(
+        (value) => typeof value !== "string" && typeof value !== "function",
+      ) as never[];
+      for (const value of given) {
+        await expect(agent.abort(value), "abort").rejects.toThrow(InvalidInputError);
+        await expect(runtime.find(value), "find").rejects.toThrow(InvalidInputError);
+        await expect(runtime.agent(value), "agent").rejects.toThrow(InvalidInputError);
+        await expect(runtime.decide(value, { verdict: "approved" }), "decide").rejects.toThrow(InvalidInputError);
+        await expect(runtime.accounts(value), "accounts").rejects.toThrow(InvalidInputError);
+        await expect(runtime.projected(value), "projected").rejects.toThrow(InvalidInputError);
+        await expect(agent.getArtifact(value), "getArtifact").rejects.toThrow(InvalidInputError);
+        await expect(agent.spawn(value, "x", { key: "k" }), "spawn").rejects.toThrow(InvalidInputError);
+        await expect(agent.spawn(child, value, { key: "k" }), "its input").rejects.toThrow(InvalidInputError);
+        await expect(agent.getTrace(value === undefined ? (null as never) : value)).rejects.toThrow(InvalidInputError);
+      }
+      const names = ["limit", "order", "after", "rootAgentId", "sessionId", "ownerId", "rootsOnly", "status", "turnId"];
+      await walk(names.slice(0, 7), (options) => runtime.list(options));
+      await walk([...names.slice(0, 1), ...names.slice(2, 4), "status", "turnId"], (options) =>
+        runtime.requests(options),
+      );
+      await walk(["maxMessages", "withoutTrace"], (options) => agent.getMessages(options));
+      await walk(["key", "budget"], (options) => agent.spawn(child, "x", options as never));
+      await walk(["now"], (options) => agent.pause(options).then(() => agent.resume()));
+      await walk(["auth"], (options) => agent.resume(options));
+      await walk(["by", "reason", "argumentsHash"], (options) =>
+        runtime.reject("a#1:1:0:1", options).catch((error: unknown) => {
+          if (!(error instanceof NotFoundError)) throw error;
+        }),
+      );
+      await walk(["timeoutMs"], (options) => runtime.health(options));
+      await expect(runtime.list({ tenant: "other" } as object)).rejects.toThrow(
+        'runtime.list() has no option "tenant"',
+      );
+      expect(() => runtime.subscribe(5 as never)).toThrow(InvalidInputError);
+      expect(() => runtime.subscribe({ next: 5 } as never)).toThrow(InvalidInputError);
+      expect(JSON.stringify(await stored())).toContain(JSON.stringify(before).slice(0, 20));
+      expect((await agent.executeTurn("again").result).status).toBe("completed");
+    });
+  },
+  ["memory", "sqlite"],
+);

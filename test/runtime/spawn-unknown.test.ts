@@ -1,0 +1,79 @@
+import { expect, it } from "vitest";
+import { z } from "zod";
+import {
+  type AgentDefinition,
+  createAgent,
+  createAgentLoop,
+  defineAgent,
+  defineTool,
+  InvalidInputError,
+  NotFoundError,
+} from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { calling } from "../support/turn-probes.ts";
+
+function worker(text = "worked"): AgentDefinition {
+  return defineAgent({ name: "worker", model: scriptedModel(text) });
+}
+
+/** An agent whose tool has the child work, and gives what it said. */
+function options(child: unknown, ends: "await" | "result" = "await") {
+  const delegate = defineTool({
+    name: "delegate",
+    description: "Has a worker do it.",
+    parameters: z.object({}),
+    execute: async (_args, run) => {
+      const spawned = await run.spawn(child, "do it", { key: "one" });
+      return ends === "await" ? run.await(spawned) : (await spawned.result).text;
+    },
+  });
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1);
+    return last?.role === "tool" ? String(last.content) : calling("delegate");
+  });
+  return { model, tools: [delegate] };
+}
+
+describeRuntimes(
+  "definitions that code spawns",
+  (stage) => {
+    it.each(["await", "result"] as const)("one that the runtime was not given is refused (%s)", async (ends) => {
+      const runtime = await stage().open({ agents: [defineAgent({ name: "lead", ...options(worker(), ends) })] });
+      const agent = await runtime.agent("lead", { agentId: "l" });
+      await agent.start();
+      const { text, status } = await agent.executeTurn("go").result;
+      expect(status).toBe("completed");
+      expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
+      expect(await runtime.list()).toHaveLength(1);
+      await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(NotFoundError);
+      expect(await runtime.list()).toHaveLength(1);
+    });
+
+    it("another one of a known name is refused, and so is what is none", async () => {
+      const runtime = await stage().open({ agents: [defineAgent({ name: "lead", ...options(worker()) }), worker()] });
+      const agent = await runtime.agent("lead", { agentId: "l" });
+      await agent.start();
+      expect((await agent.executeTurn("go").result).text).toContain(
+        'another definition "worker" than this runtime has',
+      );
+      await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(InvalidInputError);
+      await expect(agent.spawn({ name: "worker" } as never, "go", { key: "k" })).rejects.toThrow(InvalidInputError);
+      expect(await runtime.list()).toHaveLength(1);
+    });
+  },
+  ["memory", "sqlite"],
+);
+
+it("the short forms know further definitions", async () => {
+  const child = worker();
+  const agent = await createAgent({ ...options(child), agents: [child] });
+  await agent.start();
+  expect((await agent.executeTurn("go").result).text).toBe("worked");
+  expect((await (await agent.spawn(child, "go", { key: "k" })).turn.result).text).toBe("worked");
+  await agent.dispose();
+  const loop = createAgentLoop(defineAgent({ name: "lead", ...options(child) }), { agents: [child] });
+  expect((await loop.executeTurn([{ role: "user", content: "go" }]).result).text).toBe("worked");
+  expect(() => createAgentLoop(child, { agents: [worker()] })).toThrow('two agents are named "worker"');
+  expect(() => createAgentLoop({} as AgentDefinition)).toThrow(InvalidInputError);
+});
