@@ -8,6 +8,7 @@ import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index
 import { AgentHandle } from "./agent-handle.ts";
 import { followTree } from "./follow.ts";
 import { refuseBackground } from "./refuse-background.ts";
+import { leavingMsOf } from "./leaving.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { drainMsOf } from "./drain-options.ts";
 import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
@@ -85,7 +86,9 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     health: (how) => healthOf(core, how),
     metrics: () => metricsOf(core),
     drain: (how) => core.drain(drainMsOf(how)),
-    shutdown: () => core.shutdown(),
+    shutdown: async ({ timeoutMs } = {}) => {
+      await core.shutdown(timeoutMs === undefined ? undefined : leavingMsOf("shutdown", timeoutMs));
+    },
   };
 }
 

@@ -1,4 +1,4 @@
-import { InvalidInputError } from "../errors/index.ts";
+import { type LeftBehind, leavingMsOf } from "./leaving.ts";
 
 export const DEFAULT_DRAIN_MS = 25_000;
 
@@ -10,12 +10,11 @@ export interface RuntimeDrainOptions {
 export interface DrainReport {
   /** Jobs that had not ended when the time was over, and agents of which a model call or a tool was cut off. */
   readonly left: number;
+  /** Agents that could not be given back, or whose last steps could not be stored. */
+  readonly leftBehind: readonly LeftBehind[];
 }
 
 /** Throws `InvalidInputError` for what is no time. */
 export function drainMsOf({ timeoutMs = DEFAULT_DRAIN_MS }: RuntimeDrainOptions = {}): number {
-  if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 0 && timeoutMs < 2 ** 31) return timeoutMs;
-  throw new InvalidInputError(
-    `drain({ timeoutMs }): ${String(timeoutMs)} is no whole number of milliseconds from 0 to 2147483647`,
-  );
+  return leavingMsOf("drain", timeoutMs);
 }

@@ -31,7 +31,8 @@ const waits = {
   "turn.result": "console.log((await turn.result).text);",
   // Of the turn behind it, which comes to its own request when this one has ended.
   "turn.settled": "await (await runtime.find('payer-1')).turn('payer-1#2').settled; console.log('paid');",
-  "for await over the turn": "for await (const event of turn) if (event.type === 'turn.completed') console.log(event.text);",
+  "for await over the turn":
+    "for await (const event of turn) if (event.type === 'turn.completed') console.log(event.text);",
   "runtime.follow":
     "for await (const event of runtime.follow('payer-1')) if (event.type === 'turn.completed') { console.log(event.text); break; }",
 } as const;
@@ -139,8 +140,7 @@ describe.skipIf(!redisProgram)("with a Redis", () => {
 });
 
 describe("a process with a paused agent of its own", () => {
-  const onFile = (): string =>
-    `, stores: sqliteStores(${JSON.stringify(join(folder, `own-${(count += 1)}.db`))})`;
+  const onFile = (): string => `, stores: sqliteStores(${JSON.stringify(join(folder, `own-${(count += 1)}.db`))})`;
 
   it(
     "is told by Node, in memory alone, that nobody can bring what it waits for",
