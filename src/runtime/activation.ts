@@ -8,7 +8,7 @@ import {
 } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
-import { LeaseLostError } from "../errors/index.ts";
+import { LeaseLostError, type StoreUnavailableError } from "../errors/index.ts";
 import type {
   AgentKey,
   AgentRecord,
@@ -27,7 +27,7 @@ import { ActorTree } from "./actor-tree.ts";
 import { backgroundDesk } from "./background-desk.ts";
 import { Conversation } from "./conversation.ts";
 import { EffectNotes } from "./effect-notes.ts";
-import { IntentGate } from "./intent-gate.ts";
+import { IntentGate, proposedOf } from "./intent-gate.ts";
 import { JournalWriter } from "./journal-writer.ts";
 import { LiveView } from "./live-view.ts";
 import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
@@ -88,7 +88,8 @@ export class Activation extends LiveView implements Host {
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
       onStale: (found, seq) => this.discard(staleError(key, { epoch, seq }, found)),
-      onFailure: (cause) => this.discard(new LeaseLostError(`agent ${key.agentId} could not commit`, { cause })),
+      onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
+      onFailure: (cause) => this.#onFailure(cause),
     });
     this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
   }
@@ -124,9 +125,8 @@ export class Activation extends LiveView implements Host {
   dropModelCall(): void {
     const request = this.openTurnId === null ? null : this.turn(this.openTurnId)?.openRequest;
     if (!request) return;
-    const key = requestKeyOf(request);
-    this.notes.drop(key);
-    this.#around.world.cut(key);
+    this.notes.drop(requestKeyOf(request));
+    this.#around.world.cut(requestKeyOf(request));
   }
 
   append(body: FactBody, parts?: FactParts): Entry {
@@ -186,9 +186,7 @@ export class Activation extends LiveView implements Host {
   }
 
   confirmPause(): void {
-    const turnId = this.openTurnId;
-    if (turnId === null) return;
-    this.append({ type: "agent.paused", turnId });
+    if (this.openTurnId !== null) this.append({ type: "agent.paused", turnId: this.openTurnId });
   }
 
   resolveAuth(turnId: string): Promise<Auth | undefined> {
@@ -207,6 +205,20 @@ export class Activation extends LiveView implements Host {
     this.writer.close(error);
     this.#watch.close(error);
     this.#around.onLost(this);
+  }
+
+  /** One that gave up what was refused goes on from what is stored. */
+  #onRefused(cause: StoreUnavailableError, isGivenUp: boolean): void {
+    const { agentId } = this.key;
+    if (!isGivenUp) return this.#around.onRefused(this, cause);
+    this.discard(new LeaseLostError(`agent ${agentId} gave up what the stores did not take`, { cause }));
+    this.#around.notify([agentId]);
+  }
+
+  /** It is not taken up again by itself: what its state calls for would be paid for once more, and come to the same. */
+  #onFailure(cause: unknown): void {
+    this.discard(new LeaseLostError(`agent ${this.key.agentId} could not commit`, { cause }));
+    this.#around.onFailed(this.key.agentId, cause);
   }
 
   #deliver(entry: Entry): void {
@@ -236,8 +248,4 @@ export class Activation extends LiveView implements Host {
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#around.onCommitted(this, outcome);
   }
-}
-
-function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
-  return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
 }

@@ -28,6 +28,8 @@ export interface AttendanceOptions {
   readonly process: ProcessIdentity;
   readonly clock: Clock;
   readonly random: () => number;
+  /** An agent cannot be carried on here. */
+  onFailed(agentId: string, cause: unknown): void;
 }
 
 /**
@@ -130,6 +132,8 @@ export class Attendance {
     // One whose definition is not known here is for a runtime that knows it.
     const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
     const isExpected = isOthers || error instanceof LeaseLostError || this.#agents.isClosing;
-    if (!isExpected) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+    if (isExpected) return;
+    process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+    this.#options.onFailed(agentId, error);
   }
 }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } from "../base/index.ts";
 import { StoreUnavailableError } from "../errors/index.ts";
 import type { Batch, CommitOutcome, Stores } from "../stores/index.ts";
@@ -7,8 +8,13 @@ export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or one is under way. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
+  /** The stores do not take it now. False: it is not to be sent again. */
+  onRefused(error: StoreUnavailableError): boolean;
   onFailure(error: unknown): void;
 }
+
+/** Between two times that something refused is sent. */
+const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 interface Order {
   readonly source: CommitSource;
@@ -21,7 +27,9 @@ interface Order {
  *
  * Invariants
  * 1. A source is asked once per event-loop turn at the most, whether or not anybody awaits the result.
- * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered.
+ * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered. Whoever
+ *    they are of is told each time.
+ * 3. A batch that is refused, or breaks its transaction, takes no other with it: each is sent again alone.
  */
 export class Committer {
   readonly #stores: Stores;
@@ -30,7 +38,7 @@ export class Committer {
   readonly #due = new Set<CommitSource>();
   #scheduled = false;
   #underWay = 0;
-  #closed = false;
+  readonly #closing = new AbortController();
   #idle = createDeferred();
 
   constructor(stores: Stores, clock: Clock, random: () => number) {
@@ -38,6 +46,8 @@ export class Committer {
     this.#clock = clock;
     this.#random = random;
     this.#idle.resolve();
+    // Each batch that waits to be sent again listens to it.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   schedule(source: CommitSource): void {
@@ -53,8 +63,9 @@ export class Committer {
     await this.#idle.promise;
   }
 
+  /** What is refused from now on is not sent again. */
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
   }
 
   #flush(): void {
@@ -74,16 +85,13 @@ export class Committer {
     });
   }
 
-  /** One transaction for all; when one batch breaks it, each is sent again alone, so that it takes nobody with it. */
-  async #send(orders: readonly Order[]): Promise<void> {
+  async #send(orders: readonly Order[], attempt = 1): Promise<void> {
     let outcomes: readonly CommitOutcome[];
     try {
-      outcomes = await this.#commit(orders.map(({ batch }) => batch));
+      const batches = orders.map(({ batch }) => batch);
+      outcomes = await this.#stores.commit(batches, this.#clock.now(), this.#clock.elapsed());
     } catch (error) {
-      const [only, ...others] = orders;
-      if (only && others.length === 0) return only.source.onFailure(error);
-      await Promise.all(orders.map((order) => this.#send([order])));
-      return;
+      return await this.#sendAgain(orders, attempt, error);
     }
     faultPoint("commit.after");
     for (const [index, { source, batch }] of orders.entries()) {
@@ -97,22 +105,28 @@ export class Committer {
     }
   }
 
-  async #commit(batches: readonly Batch[]): Promise<CommitOutcome[]> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#stores.commit(batches, this.#clock.now(), this.#clock.elapsed());
-      } catch (error) {
-        if (!(error instanceof StoreUnavailableError) || this.#closed) throw error;
-        await this.#pause(backoffDelay(attempt, this.#random(), { baseMs: 50, capMs: 2_000 }));
-      }
+  async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
+    if (error instanceof StoreUnavailableError && !this.#closing.signal.aborted) {
+      // One of them may be all that there is no room for.
+      const left = orders.filter(({ source }) => source.onRefused(error));
+      if (left.length > 0) await this.#pause(backoffDelay(attempt, this.#random(), PAUSES));
+      await Promise.all(left.map((order) => this.#send([order], attempt + 1)));
+      return;
     }
+    const [only, ...others] = orders;
+    if (only && others.length === 0) return only.source.onFailure(error);
+    await Promise.all(orders.map((order) => this.#send([order])));
   }
 
   async #pause(ms: number): Promise<void> {
     const over = createDeferred();
     const letGo = holdProcess();
-    this.#clock.setDelay(ms, () => over.resolve());
+    const stop = (): void => over.resolve();
+    const cancel = this.#clock.setDelay(ms, stop);
+    this.#closing.signal.addEventListener("abort", stop, { once: true });
     await over.promise;
+    this.#closing.signal.removeEventListener("abort", stop);
+    cancel();
     letGo();
   }
 

@@ -151,7 +151,7 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
     const ended = accepted.then((turnId) => core.end(turnId));
     this.#looped = ended.then(async (result) => ({ ...result, messages: await added() }));
     this.#core = core;
-    const shutdown = (): Promise<void> => core.shutdown();
+    const shutdown = (): Promise<unknown> => core.shutdown();
     this.#looped.then(shutdown, shutdown).catch(() => undefined);
   }
 

@@ -12,6 +12,7 @@ import { healthOptionsOf, runtimeOptionsOf } from "./runtime-doors.ts";
 import { assertObserver } from "./turn-door.ts";
 import { refuseBackground } from "./refuse-background.ts";
 import { checkedPorts } from "./checked-ports.ts";
+import { shutdownMsOf } from "./leaving.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { drainMsOf } from "./drain-options.ts";
 import { harmless } from "./harmless.ts";
@@ -107,7 +108,9 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     health: async (how) => await healthOf(core, healthOptionsOf(how)),
     metrics: () => metricsOf(core),
     drain: (how) => core.drain(drainMsOf(how)),
-    shutdown: () => core.shutdown(),
+    shutdown: async (how) => {
+      await core.shutdown(shutdownMsOf(how));
+    },
   };
 }
 

@@ -3,6 +3,7 @@ import { LeaseLostError } from "../errors/index.ts";
 import type { ReleaseOptions, Stores } from "../stores/index.ts";
 import type { Activation } from "./activation.ts";
 import type { Committer } from "./committer.ts";
+import type { LeftBehind } from "./leaving.ts";
 import type { Succession } from "./succession.ts";
 import type { World } from "./world.ts";
 
@@ -23,6 +24,8 @@ export class Departures {
   readonly #options: DeparturesOptions;
   readonly #leaving = new Map<Activation, Promise<void>>();
   readonly #onTheWay = new Map<Activation, Deferred<void>>();
+  /** Those that were stopped here and are not known to be given back, and those that were stopped too early, by agent. */
+  readonly #leftBehind = new Map<string, LeftBehind>();
 
   constructor(options: DeparturesOptions) {
     this.#options = options;
@@ -51,10 +54,10 @@ export class Departures {
   }
 
   /** Whatever is left to do; what the inbox holds waits for the next owner. */
-  async leave(activation: Activation, as: ReleaseOptions["as"] = "leaving"): Promise<void> {
+  async leave(activation: Activation, as: ReleaseOptions["as"] = "leaving", isLate = false): Promise<void> {
     await this.#leave(activation, async () => {
       this.#stop(activation);
-      return await this.giveBack(activation, as);
+      return await this.#giveBack(activation, as, isLate);
     });
   }
 
@@ -83,7 +86,7 @@ export class Departures {
     const isIdle = !isCut && activation.openTurnId !== null && activation.effects.length === 0;
     // One that only waits is not left at work.
     if (isIdle && (await this.release(activation, "parked"))) return false;
-    if (!activation.isLost) await this.leave(activation);
+    if (!activation.isLost) await this.leave(activation, "leaving", over.isSettled);
     return isCut;
   }
 
@@ -93,8 +96,35 @@ export class Departures {
     if (waiting && (activation.isLost || isBetweenSteps(activation))) waiting.resolve();
   }
 
-  giveBack({ key, epoch, clock }: Activation, as: ReleaseOptions["as"] = "leaving"): Promise<boolean> {
-    return this.#options.stores.release(key, epoch, { as, steady: clock.elapsed() });
+  /** Whoever could not be left as it should, up to now. */
+  get leftBehind(): LeftBehind[] {
+    return [...this.#leftBehind.values()];
+  }
+
+  /**
+   * Stops all that live here at once, then gives them back. `isLate`: what they have done could not be stored in time. What
+   * goes wrong is told by `leftBehind`.
+   */
+  async leaveAll(activations: readonly Activation[], why: LeaseLostError, isLate: boolean): Promise<void> {
+    for (const activation of activations) activation.discard(why);
+    await Promise.allSettled(activations.map((activation) => this.#giveBack(activation, "leaving", isLate)));
+  }
+
+  async #giveBack(activation: Activation, as: ReleaseOptions["as"], isLate: boolean): Promise<boolean> {
+    const { key, epoch, clock, openTurnId: turnId, writer } = activation;
+    const { agentId } = key;
+    const note = (reason: string): unknown => this.#leftBehind.set(agentId, { agentId, turnId, reason });
+    note("it could not be given back in time; others take it up when this process' lease has ended");
+    try {
+      const isGiven = await this.#options.stores.release(key, epoch, { as, steady: clock.elapsed() });
+      if (isLate && !writer.isSettled)
+        note("what it did last could not be stored; whoever takes it up does that again");
+      else this.#leftBehind.delete(agentId);
+      return isGiven;
+    } catch (error) {
+      note(`it could not be given back (${String(error)}); others take it up when this process' lease has ended`);
+      throw error;
+    }
   }
 
   async #leave(activation: Activation, leave: () => Promise<boolean>): Promise<boolean> {

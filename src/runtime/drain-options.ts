@@ -1,5 +1,5 @@
 import { anyRule, type Door, optionsOf } from "../base/index.ts";
-import { InvalidInputError } from "../errors/index.ts";
+import { type LeftBehind, leavingMsOf } from "./leaving.ts";
 
 export const DEFAULT_DRAIN_MS = 25_000;
 
@@ -11,6 +11,8 @@ export interface RuntimeDrainOptions {
 export interface DrainReport {
   /** Jobs that had not ended when the time was over, and agents of which a model call or a tool was cut off. */
   readonly left: number;
+  /** Agents that could not be given back, or whose last steps could not be stored. */
+  readonly leftBehind: readonly LeftBehind[];
 }
 
 /** The time is looked at where its default is known. */
@@ -19,8 +21,5 @@ const drainDoor: Door<RuntimeDrainOptions> = { rules: { timeoutMs: anyRule }, in
 /** Throws `InvalidInputError` for what is no time. */
 export function drainMsOf(given?: RuntimeDrainOptions): number {
   const { timeoutMs = DEFAULT_DRAIN_MS } = optionsOf<RuntimeDrainOptions>(given, "drain()", drainDoor);
-  if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 0 && timeoutMs < 2 ** 31) return timeoutMs;
-  throw new InvalidInputError(
-    `drain({ timeoutMs }): ${String(timeoutMs)} is no whole number of milliseconds from 0 to 2147483647`,
-  );
+  return leavingMsOf("drain", timeoutMs);
 }

@@ -23,6 +23,7 @@ export { MachineFold } from "./rebuild.ts";
 export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
 export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
 export type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
+export type { LeftBehind, RuntimeShutdownOptions } from "./leaving.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
 export type { Role, RoleOptions, WorkSettings } from "./roles.ts";
 export { eventsOfRow } from "./row-events.ts";

@@ -217,6 +217,8 @@ function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abo
     source: item.isSuperseded ? "supersede" : item.by,
   };
   activation.append({ type: "stop.signalled", turnId, signal });
+  // What there is no room for must not keep the turn from its end, for which there may be.
+  activation.writer.giveUpRefused();
   // A paused agent takes no step on its own: ending it is what was asked for.
   if (isHeld(activation)) takeResume(activation, item.by);
 }

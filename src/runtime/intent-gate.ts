@@ -1,5 +1,6 @@
+import type { Proposed } from "../actors/index.ts";
 import { createDeferred } from "../base/index.ts";
-import type { IntentBody } from "../state/index.ts";
+import type { Entry, IntentBody } from "../state/index.ts";
 
 /** What a step begins with: held back, the turn stands between two things that it does. */
 const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
@@ -32,4 +33,9 @@ export class IntentGate {
     this.#onHeld?.();
     return await createDeferred<never>().promise;
   }
+}
+
+/** As the effect that asked for it takes it. */
+export function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
+  return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
 }

@@ -1,37 +1,11 @@
 import type { FactParts } from "../actors/index.ts";
 import { createDeferred, type Deferred, faultPoint } from "../base/index.ts";
-import type { LeaseLostError } from "../errors/index.ts";
-import {
-  type AgentKey,
-  type Entry,
-  type FactBody,
-  type IntentBody,
-  isIntent,
-  type OwnedFields,
-} from "../state/index.ts";
-import type { Batch, BudgetMove, CommitOutcome, Committed, SpawnOrder, Stale } from "../stores/index.ts";
+import type { LeaseLostError, StoreUnavailableError } from "../errors/index.ts";
+import { type Entry, type FactBody, type IntentBody, isIntent, type OwnedFields } from "../state/index.ts";
+import type { Batch, BudgetMove, CommitOutcome, SpawnOrder } from "../stores/index.ts";
 import type { CommitSource, Committer } from "./committer.ts";
 import { PendingBatch } from "./pending-batch.ts";
-
-export interface WriterStart {
-  readonly key: AgentKey;
-  readonly epoch: number;
-  /** The process that has the lease. */
-  readonly processId: string;
-  /** Last committed entry, and its time. */
-  readonly seq: number;
-  readonly at: number;
-}
-
-export interface WriterEvents {
-  now(): number;
-  /** The entry enters the machines. */
-  deliver(entry: Entry): void;
-  onCommitted(outcome: Committed): void;
-  /** `seq`: of the last entry that was acknowledged here. */
-  onStale(outcome: Stale, seq: number): void;
-  onFailure(error: unknown): void;
-}
+import type { WriterEvents, WriterStart } from "./writer-ports.ts";
 
 /**
  * One agent's part of the journal, as its owner writes it.
@@ -51,6 +25,8 @@ export class JournalWriter implements CommitSource {
   #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
   #pending = new PendingBatch();
   #underWay: Batch | undefined;
+  /** Whether the batch that is under way was refused, and whether it is given up when it is refused once more. */
+  #refused: "no" | "again" | "given up" = "no";
   /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
   #waiting: Entry[] = [];
   #delivering = false;
@@ -181,6 +157,7 @@ export class JournalWriter implements CommitSource {
   onOutcome(batch: Batch, outcome: CommitOutcome): void {
     if (this.#closed) return;
     this.#underWay = undefined;
+    this.#refused = "no";
     if (outcome.type === "stale") return this.#events.onStale(outcome, this.#committedSeq);
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
     const decided = this.#decide(outcome.entries);
@@ -190,6 +167,19 @@ export class JournalWriter implements CommitSource {
     this.#events.onCommitted(outcome);
     if (!this.#pending.isEmpty) this.#committer.schedule(this);
     faultPoint("commit.acknowledged");
+  }
+
+  onRefused(error: StoreUnavailableError): boolean {
+    if (this.#closed) return false;
+    const isGivenUp = this.#refused === "given up";
+    if (!isGivenUp) this.#refused = "again";
+    this.#events.onRefused(error, isGivenUp);
+    return !isGivenUp;
+  }
+
+  /** What the stores have refused is sent once more, and then given up. */
+  giveUpRefused(): void {
+    if (this.#refused === "again") this.#refused = "given up";
   }
 
   onFailure(error: unknown): void {

@@ -2,6 +2,7 @@ import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
 import type { Account } from "../budget/index.ts";
+import type { StoreUnavailableError } from "../errors/index.ts";
 import type { PriceBook } from "../model/index.ts";
 import type { EntryOf, Timer } from "../state/index.ts";
 import type { Committed, ProcessIdentity } from "../stores/index.ts";
@@ -37,4 +38,8 @@ export interface LiveAgentsOptions {
   onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void;
   onRest(activation: Activation): void;
   onResumed(activation: Activation): void;
+  /** The stores do not take now what it has done. */
+  onRefused(activation: Activation, error: StoreUnavailableError): void;
+  /** An agent cannot be carried on here: what it has done can never be stored, or what is stored of it cannot be read. */
+  onFailed(agentId: string, cause: unknown): void;
 }

@@ -8,6 +8,7 @@ import { ChildResults } from "./child-results.ts";
 import { Committer } from "./committer.ts";
 import { Departures } from "./departures.ts";
 import { InboxIntake } from "./inbox-intake.ts";
+import type { LeavingTime } from "./leaving.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
 import { LiveMap } from "./live-map.ts";
 import { surroundingsOf } from "./live-surroundings.ts";
@@ -197,16 +198,14 @@ export class LiveAgents implements Attended {
     return await this.departures.release(activation, as);
   }
 
-  async close(): Promise<void> {
+  /** Stores what has happened and gives the leases back, as far as there is time. */
+  async close(time: LeavingTime): Promise<void> {
     this.isClosing = true;
-    await this.#here.arrived();
-    await this.#committer.drained();
-    for (const activation of this.all()) {
-      activation.discard(new LeaseLostError("this runtime was shut down"));
-      await this.departures.giveBack(activation);
-    }
-    this.#world.abandon();
+    const isStored = await time.spend("store", Promise.all([this.#here.arrived(), this.#committer.drained()]));
+    const left = this.departures.leaveAll(this.all(), new LeaseLostError("this runtime was shut down"), !isStored);
     this.#committer.close();
+    await time.spend("giveBack", left);
+    this.#world.abandon();
   }
 
   #forget(activation: Activation): void {

@@ -5,6 +5,7 @@ import type { LiveChannel, LiveFollowing } from "../stores/index.ts";
 import type { EventBus, LiveListener } from "./event-bus.ts";
 import { type LivePart, type LivePartOf, livePartSchema } from "./live-part.ts";
 import { LiveSender } from "./live-sender.ts";
+import type { LiveWarning } from "./outage.ts";
 
 /** Who stops to follow may be back in a moment: for so long answers are streamed as if it were there. */
 const COMING_BACK_MS = 15_000;
@@ -55,6 +56,12 @@ export class LiveDesk {
         this.#tell({ kind: "progress", ...place, callId, name, update: copied.ok ? copied.json : null });
       },
     };
+  }
+
+  /** Tells whoever follows now of what the stores cannot be told. */
+  warn(source: EventSource, warning: LiveWarning): void {
+    this.#tell({ kind: "warning", ...this.#placeOf(source), attempt: 1, ...warning });
+    this.#sender.flush(source.rootAgentId);
   }
 
   /** The answers of a tree that are being written in this process. */

@@ -22,7 +22,7 @@ const said = {
 };
 const piece = { ...said, offset: z.number().int().nonnegative(), text: z.string() };
 
-/** Something live, as it goes from where it is said to those who follow: a piece of an answer, all of it so far, progress. */
+/** Something live, as it goes from where it is said to those who follow: a piece of an answer, all of it so far, progress, a warning. */
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
@@ -34,6 +34,7 @@ export const livePartSchema = z.discriminatedUnion("kind", [
     name: z.string(),
     update: jsonSchema,
   }),
+  z.object({ kind: z.literal("warning"), ...common, code: z.string(), message: z.string() }),
 ]);
 export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;
 export type LivePartOf<Kind extends LivePart["kind"]> = Extract<LivePart, { kind: Kind }>;
@@ -61,6 +62,8 @@ function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
       return { type: "text.snapshot", ...base, offset: part.text.length, text: part.text, reasoning: part.reasoning };
     case "progress":
       return { type: "tool.progress", ...base, callId: part.callId, name: part.name, update: part.update };
+    case "warning":
+      return { type: "warning", ...place, code: part.code, message: part.message };
     default:
       return part satisfies never;
   }

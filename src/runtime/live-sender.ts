@@ -63,9 +63,9 @@ export class LiveSender {
 }
 
 function gather(waiting: Waiting, part: LivePart): void {
-  if (part.kind === "progress") {
-    waiting.parts.set(`progress ${waiting.parts.size}`, part);
-    waiting.size += JSON.stringify(part.update).length;
+  if (part.kind === "progress" || part.kind === "warning") {
+    waiting.parts.set(`${part.kind} ${waiting.parts.size}`, part);
+    waiting.size += part.kind === "warning" ? part.message.length : JSON.stringify(part.update).length;
     return;
   }
   const key = `${part.kind} ${part.agentId} ${part.seq}`;

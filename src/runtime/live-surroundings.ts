@@ -49,6 +49,8 @@ export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Su
     viewersOf: (identity) => liveDesk.viewersOf(identity),
     childResult: (activation, childId) => children.of(childId, activation.turnEntries),
     onLost: (activation) => here.onLost(activation),
+    onRefused: (activation, error) => options.onRefused(activation, error),
+    onFailed: (agentId, cause) => options.onFailed(agentId, cause),
     onEffectOver: (activation) => here.onEffectOver(activation),
     successor: async (activation): Promise<Host> => {
       succession.assertGoesOn(activation);

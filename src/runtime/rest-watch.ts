@@ -1,4 +1,5 @@
 import { type Account, agentAccountId, turnAccountId } from "../budget/index.ts";
+import { CorruptRecordError } from "../errors/index.ts";
 import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../state/index.ts";
 import type { Stores, TreeStanding } from "../stores/index.ts";
 
@@ -15,11 +16,19 @@ export async function requestsAtRest(
   const standing = await stores.standing(tenant, rootOf(agentOfTurn(turnId)));
   if (!standing) return undefined;
   const agents = byId(standing.agents);
+  assertAccount(turnId, standing);
   if (activeBelow(turnId, standing.accounts, agents) !== 0) return undefined;
   if (standing.agents.some((agent) => isOfAgentAtWork(agent, turnId, agents) && isSomethingUnheard(agent, standing)))
     return undefined;
   const own = standing.openRequests.filter((request) => isOfTurn(request.turnId, turnId, agents));
   return own.length === 0 ? undefined : own;
+}
+
+/** A turn that has opened a request has begun, and so has its account; without it nobody could tell whether it works. */
+function assertAccount(turnId: string, { accounts, openRequests }: TreeStanding): void {
+  const accountId = turnAccountId(turnId);
+  if (accounts.some(({ id }) => id === accountId) || !openRequests.some((one) => one.turnId === turnId)) return;
+  throw new CorruptRecordError(`account ${accountId} is missing, though its turn is open`);
 }
 
 function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Agents): boolean {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Account } from "../budget/index.ts";
-import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import { LeaseLostError } from "../errors/index.ts";
 import type { Queues } from "../queues/index.ts";
 import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../state/index.ts";
 import { currentProcess, type ForeignWrites, isPostedTo } from "../stores/index.ts";
@@ -15,11 +15,14 @@ import type { DrainReport } from "./drain-options.ts";
 import { EventBus } from "./event-bus.ts";
 import { fireTimer } from "./fire-timer.ts";
 import { Heartbeat } from "./heartbeat.ts";
+import type { LeftBehind } from "./leaving.ts";
 import { LiveAgents } from "./live-agents.ts";
 import { LiveDesk } from "./live-desk.ts";
+import { Outage } from "./outage.ts";
 import { PauseWaiters } from "./pause-waiters.ts";
 import { RequestDesk } from "./request-desk.ts";
 import type { Part } from "./roles.ts";
+import { RuntimeLeave } from "./runtime-leave.ts";
 import { SpawnTrees } from "./spawn-trees.ts";
 import { StoreClock } from "./store-clock.ts";
 import type { Reading } from "./tree-stream.ts";
@@ -47,8 +50,10 @@ export class RuntimeCore implements TurnSource {
   readonly desk: RequestDesk;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly part: Part;
+  readonly queues: Queues;
   readonly work: WorkDesk;
   readonly waiting: WaitingHold;
+  readonly outage: Outage;
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
@@ -58,8 +63,7 @@ export class RuntimeCore implements TurnSource {
   readonly #closing = new AbortController();
   readonly closed: AbortSignal = this.#closing.signal;
   readonly leaseMs: number;
-  #shutdown: Promise<void> | undefined;
-  #drained: Promise<DrainReport> | undefined;
+  readonly #leave: RuntimeLeave;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -71,6 +75,7 @@ export class RuntimeCore implements TurnSource {
     this.clock = clock;
     this.definitions = definitions;
     this.part = options.part;
+    this.queues = options.part.queues;
     this.leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
@@ -84,6 +89,7 @@ export class RuntimeCore implements TurnSource {
       notify: (agentIds) => this.live.notify(agentIds),
     });
     this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.processId, clock });
+    this.outage = new Outage(this.liveDesk);
     this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
     this.waiting = new WaitingHold(stores.kind !== "memory");
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
@@ -103,8 +109,12 @@ export class RuntimeCore implements TurnSource {
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
-      onActivated: ({ identity }) => this.#trees.note(identity.agentId, identity.parentTurnId),
+      onActivated: ({ identity: { agentId, parentTurnId, background } }) =>
+        this.#trees.note(agentId, parentTurnId, background !== undefined),
+      onRefused: (activation, error) => this.outage.refused(activation, error),
+      onFailed: (agentId, cause) => this.#turns.fail(cause, (turnId) => this.#trees.awaits(turnId, agentId)),
       onCommitted: (activation) => {
+        this.outage.taken(activation);
         if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
       },
       onTurnEnded: (activation, entry, accounts) => this.#onTurnEnded(activation, entry, accounts),
@@ -113,6 +123,22 @@ export class RuntimeCore implements TurnSource {
       onResumed: ({ key }) => this.#pauses.resolve(key.agentId),
     });
     this.work = new WorkDesk(this);
+    const { work, live, queues } = this;
+    const place = { clock, work, live, queues, stores };
+    this.#leave = new RuntimeLeave({ ...place, stop: () => this.#stop(), tell: (error) => this.#tell(error) });
+  }
+
+  #stop(): void {
+    this.work.stop();
+    this.#alarms.close();
+    this.#stopWatching?.();
+  }
+
+  #tell(error: Error): void {
+    this.liveDesk.close();
+    this.#heartbeat?.stop();
+    this.#turns.reject(error);
+    this.#closing.abort(error);
   }
 
   async start(): Promise<void> {
@@ -134,9 +160,8 @@ export class RuntimeCore implements TurnSource {
     await this.work.start();
   }
 
-  shutdown(): Promise<void> {
-    this.#shutdown ??= this.#close();
-    return this.#shutdown;
+  shutdown(timeoutMs?: number): Promise<readonly LeftBehind[]> {
+    return this.#leave.shutdown(timeoutMs);
   }
 
   /** Throws `LeaseLostError` once the runtime is being shut down: a command must not be refused after it was stored. */
@@ -145,55 +170,27 @@ export class RuntimeCore implements TurnSource {
   }
 
   get isOpen(): boolean {
-    return this.#shutdown === undefined && !this.live.isLeaving;
+    return !this.#leave.isShutDown && !this.live.isLeaving;
   }
 
-  /** Gives what lives here to others within the time, then shuts down. */
   drain(timeoutMs: number): Promise<DrainReport> {
-    this.#drained ??= this.#drain(timeoutMs);
-    return this.#drained;
-  }
-
-  async #drain(timeoutMs: number): Promise<DrainReport> {
-    const report = await this.work.drain(timeoutMs);
-    await this.shutdown();
-    return report;
-  }
-
-  async #close(): Promise<void> {
-    this.work.stop();
-    this.#alarms.close();
-    this.#stopWatching?.();
-    await this.live.close();
-    this.liveDesk.close();
-    this.#heartbeat?.stop();
-    const error = new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start");
-    this.#turns.reject(error);
-    this.#closing.abort(error);
-    await this.queues.close();
-    await this.stores.close();
+    return this.#leave.drain(timeoutMs);
   }
 
   keyOf(agentId: string): AgentKey {
     return { tenant: this.tenant, agentId };
   }
 
-  get queues(): Queues {
-    return this.part.queues;
-  }
-
   notify(agentIds: readonly string[]): void {
     this.live.notify(agentIds);
   }
 
-  async end(turnId: string): Promise<TurnResult> {
-    this.closed.throwIfAborted();
-    return await this.#turns.end(turnId);
+  end(turnId: string): Promise<TurnResult> {
+    return this.#turns.end(turnId);
   }
 
-  async rest(turnId: string): Promise<TurnRest> {
-    this.closed.throwIfAborted();
-    return await this.#turns.rest(turnId);
+  rest(turnId: string): Promise<TurnRest> {
+    return this.#turns.rest(turnId);
   }
 
   async abort(turnId: string, reason: string): Promise<void> {
@@ -233,11 +230,11 @@ export class RuntimeCore implements TurnSource {
 
   #onRest(activation: Activation): void {
     this.#pauses.resolve(activation.key.agentId);
-    const turnId = activation.openTurnId;
+    const { openTurnId: turnId } = activation;
     if (turnId !== null) this.#turns.rested({ status: "waiting", turnId, reason: "paused" });
   }
 
-  /** Another process wrote, or may have while nobody told us: it may have posted to agents that live here, or ended a turn that is awaited here. */
+  /** Another process wrote, or may have: it may have posted to agents that live here, or ended a turn that is awaited here. */
   #onForeignWrite(writes: ForeignWrites): void {
     const posted = this.live.all().filter(({ key }) => isPostedTo(writes, key));
     this.live.notify(posted.map(({ key }) => key.agentId));

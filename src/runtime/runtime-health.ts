@@ -56,6 +56,7 @@ export interface WatchedRuntime {
   readonly stores: Pick<Stores, "nextTimerAt">;
   readonly queues: Pick<Queues, "health" | "counts">;
   readonly isOpen: boolean;
+  readonly outage: { readonly problems: readonly string[] };
   readonly live: { all(): readonly unknown[]; readonly parking: { readonly parkedCount: number } };
   readonly work: {
     readonly counted: Pick<RuntimeMetrics, "turnsEnded" | "toolJobs" | "wakes" | "unattended" | "rolledBack">;
@@ -72,6 +73,7 @@ export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}
   ]);
   const problems = [
     ...(typeof storesMs === "string" ? [storesMs] : []),
+    ...core.outage.problems,
     ...queues.problems.map((problem) => `queues: ${problem}`),
     ...(eventLoopDelayMs > LONGEST_DELAY_MS ? [`the event loop is held up by ${eventLoopDelayMs} ms`] : []),
     ...(core.isOpen ? [] : ["the runtime is leaving"]),

@@ -2,7 +2,7 @@ import type { Entry, EntryOf } from "../state/index.ts";
 import type { LivePart, LivePartOf } from "./live-part.ts";
 
 type Piece = LivePartOf<"text" | "reasoning">;
-type Said = Exclude<LivePart, { kind: "progress" }>;
+type Said = Exclude<LivePart, { kind: "progress" | "warning" }>;
 
 interface Shown {
   /** Of the entry that asked the model, or ended that. */
@@ -84,6 +84,7 @@ export class ShownAnswers {
 
   /** What of a part is to be given; "gap" when something before it is missing. */
   take(part: LivePart): LivePart | "gap" | undefined {
+    if (part.kind === "warning") return part;
     if (part.kind === "progress") return this.#settled.get(part.agentId)?.has(part.callId) ? undefined : part;
     const shown = this.#answers.get(part.agentId);
     if (!shown?.isOpen || shown.seq !== part.seq) return undefined;

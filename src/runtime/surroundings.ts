@@ -2,6 +2,7 @@ import type { InspectionEvent } from "xstate";
 import type { Host, Viewers } from "../actors/index.ts";
 import type { AgentDefinition } from "../agents/index.ts";
 import type { Clock } from "../base/index.ts";
+import type { StoreUnavailableError } from "../errors/index.ts";
 import type { PriceBook } from "../model/index.ts";
 import type { Queues } from "../queues/index.ts";
 import type { AgentIdentity } from "../state/index.ts";
@@ -32,6 +33,10 @@ export interface Surroundings<Live extends Host = Host> {
   childResult(activation: Live, childId: string): SpawnedChild["result"];
   readonly world: World;
   onLost(activation: Live): void;
+  /** The stores do not take now what it has done. */
+  onRefused(activation: Live, error: StoreUnavailableError): void;
+  /** What an agent has done can never be stored, and nobody here carries it on. */
+  onFailed(agentId: string, cause: unknown): void;
   /** An effect has ended, and its state goes on. */
   onEffectOver(activation: Live): void;
   /** The live activation of this agent: itself, or the one that took its place in this process. */

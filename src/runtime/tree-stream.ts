@@ -137,7 +137,7 @@ export class TreeStream {
       this.#waiting += 1;
       return;
     }
-    if (part.kind !== "progress" && this.#shown.isUnknown(part)) {
+    if (part.kind !== "progress" && part.kind !== "warning" && this.#shown.isUnknown(part)) {
       const key = { tenant: this.#source.tenant, agentId: part.agentId };
       const rows = await this.#source.stores.readJournal(key, part.seq);
       const passed = rows.filter(({ cursor }) => cursor < this.#position.row).flatMap(({ entries }) => entries);
@@ -181,7 +181,7 @@ export class TreeStream {
   async *#before(agentId: string, entry: Entry): AsyncGenerator<TroupeEvent, void, undefined> {
     if (entry.type !== "model.responded" && entry.type !== "tool.settled") return;
     const isWaiting = (item: LivePart | "look"): item is LivePart => {
-      if (item === "look" || item.agentId !== agentId) return false;
+      if (item === "look" || item.agentId !== agentId || item.kind === "warning") return false;
       if (item.kind !== "progress") return entry.type === "model.responded" && this.#shown.isOpen(item);
       return entry.type === "tool.settled" && entry.callId === item.callId;
     };

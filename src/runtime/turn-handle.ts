@@ -1,5 +1,5 @@
 import { createDeferred } from "../base/index.ts";
-import { StoreRolledBackError } from "../errors/index.ts";
+import { StoreUnavailableError } from "../errors/index.ts";
 import { agentOfTurn, rootOf, type TroupeEvent } from "../state/index.ts";
 import type { EventBus } from "./event-bus.ts";
 import { harmless } from "./harmless.ts";
@@ -43,7 +43,7 @@ export class TurnHandle implements Turn {
   readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
-  /** Aborted, with the error that its caller is told, when the stores have lost the turn: it will have no further events. */
+  /** Aborted, with the error that its caller is told, when the turn cannot go on: it will have no further events. */
   readonly #gone = new AbortController();
   #acceptedId: string | undefined;
   #settled: Promise<TurnRest> | undefined;
@@ -68,7 +68,7 @@ export class TurnHandle implements Turn {
     // Whoever looks at one of them sees the error; the others must not count as unhandled.
     this.id.catch(() => undefined);
     this.#result.catch((error: unknown) => {
-      if (error instanceof StoreRolledBackError) this.#gone.abort(error);
+      if (!(error instanceof StoreUnavailableError)) this.#gone.abort(error);
     });
   }
 

@@ -10,6 +10,7 @@ import {
   type ExecutionState,
   errorsOf,
   foldTurn,
+  numberOfTurn,
   type StopSignal,
   signalOfLimit,
   startTurn,
@@ -112,6 +113,8 @@ export interface TurnLook {
   readonly result?: TurnResult | undefined;
   /** The number of an entry that came before all of an open turn's; what is known from an earlier look stays. */
   readonly after: number | undefined;
+  /** Whether the stores know nothing of it. */
+  readonly isUnknown?: boolean;
 }
 
 /** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */
@@ -123,7 +126,7 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
 export async function lookAtTurn(stores: Stores, tenant: string, turnId: string, after?: number): Promise<TurnLook> {
   const key = { tenant, agentId: agentOfTurn(turnId) };
   const record = await stores.readAgent(key);
-  if (!record) return { after };
+  if (!record || record.nextTurnNumber <= numberOfTurn(turnId)) return { after, isUnknown: true };
   // Looked for at every write of another process: the journal is read only when there is something to find.
   if (record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) {
     return { after: record.checkpoint?.seq ?? 0 };

@@ -1,5 +1,5 @@
 import { createDeferred, deepFreeze, type Deferred } from "../base/index.ts";
-import { StoreRolledBackError } from "../errors/index.ts";
+import { StoreRolledBackError, TroupeError } from "../errors/index.ts";
 import { agentOfTurn, numberOfTurn, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
@@ -36,12 +36,14 @@ export class TurnWatch {
   }
 
   async end(turnId: string): Promise<TurnResult> {
+    this.#options.closed.throwIfAborted();
     const ended = waiterIn(this.#ends, turnId);
     await this.#looked(this.#lookForEnd(turnId));
     return await ended;
   }
 
   async rest(turnId: string): Promise<TurnRest> {
+    this.#options.closed.throwIfAborted();
     const rested = createDeferred<TurnRest>();
     const waiters = this.#rests.get(turnId) ?? new Set();
     this.#rests.set(turnId, waiters.add(rested));
@@ -90,13 +92,23 @@ export class TurnWatch {
 
   /** Nobody will end them here any more. */
   reject(error: Error): void {
-    for (const deferred of [...this.#ends.values(), ...[...this.#rests.values()].flatMap((waiters) => [...waiters])]) {
-      deferred.promise.catch(() => undefined);
-      deferred.reject(error);
+    this.fail(error, () => true);
+  }
+
+  /** Whoever waits for one of these turns is told that it does not end, and why; who asks again waits anew. */
+  fail(cause: unknown, concerns: (turnId: string) => boolean): void {
+    for (const turnId of new Set([...this.#ends.keys(), ...this.#rests.keys()])) {
+      if (concerns(turnId)) this.#rejectOne(turnId, cause);
     }
-    this.#ends.clear();
-    this.#rests.clear();
-    this.#begins.clear();
+  }
+
+  #rejectOne(turnId: string, cause: unknown): void {
+    const waiters = [this.#ends.get(turnId), ...this.#waiting(turnId)];
+    for (const map of [this.#ends, this.#rests, this.#begins]) map.delete(turnId);
+    for (const deferred of waiters) {
+      deferred?.promise.catch(() => undefined);
+      deferred?.reject(cause);
+    }
   }
 
   /** Something of a tree has come to rest: a turn waits when it and everything below it have. */
@@ -145,8 +157,11 @@ export class TurnWatch {
   async #readEnd(turnId: string): Promise<void> {
     const { stores, tenant, isLocal } = this.#options;
     if (isLocal(turnId) || !this.isAwaited(turnId)) return;
-    const { result, after } = await lookAtTurn(stores, tenant, turnId, this.#begins.get(turnId));
+    const known = this.#begins.get(turnId);
+    const { result, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
     if (result) this.ended(result);
+    // It was there when it was looked for last, and nothing takes an open turn away.
+    else if (isUnknown && known !== undefined) this.#rejectOne(turnId, lostTurn(turnId));
     else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);
   }
 
@@ -188,23 +203,24 @@ export class TurnWatch {
     const { stores, tenant } = this.#options;
     const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
     if (record && record.nextTurnNumber > numberOfTurn(turnId)) return;
-    const error = new StoreRolledBackError(
-      `the stores have lost turn ${turnId}, though they had acknowledged it; what it was to do may be asked again`,
-      { details: { turnId } },
-    );
-    const gone = [this.#ends.get(turnId), ...this.#waiting(turnId)];
-    for (const map of [this.#ends, this.#rests, this.#begins]) map.delete(turnId);
-    for (const deferred of gone) {
-      deferred?.promise.catch(() => undefined);
-      deferred?.reject(error);
-    }
+    this.#rejectOne(turnId, lostTurn(turnId));
   }
 
+  /** Stores that do not answer now are asked again at the next beat; of what can never be read whoever waits is told. */
   #watch(turnId: string, look: Promise<unknown>): void {
     look.catch((error: unknown) => {
-      if (!this.#options.closed.aborted) process.emitWarning(`turn ${turnId}: ${String(error)}`);
+      if (this.#options.closed.aborted) return;
+      if (error instanceof TroupeError && error.retryable) process.emitWarning(`turn ${turnId}: ${String(error)}`);
+      else this.#rejectOne(turnId, error);
     });
   }
+}
+
+function lostTurn(turnId: string): StoreRolledBackError {
+  return new StoreRolledBackError(
+    `the stores have lost turn ${turnId}, though they had acknowledged it; what it was to do may be asked again`,
+    { details: { turnId } },
+  );
 }
 
 function waiterIn<T>(waiters: Map<string, Deferred<T>>, turnId: string): Promise<T> {

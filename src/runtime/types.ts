@@ -20,6 +20,7 @@ import type {
 import type { AgentFilter, Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
 import type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
+import type { RuntimeShutdownOptions } from "./leaving.ts";
 import type { Overview } from "./overview.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
@@ -231,6 +232,10 @@ export interface Runtime {
    * shuts down. Called again it gives the same promise. Throws `InvalidInputError` for what is no time.
    */
   drain(options?: RuntimeDrainOptions): Promise<DrainReport>;
-  /** Pauses nothing: drains what is committed, gives leases back, stops actors. Open turns are carried on at the next start. */
-  shutdown(): Promise<void>;
+  /**
+   * Pauses nothing: stores what has happened, gives leases back, stops actors. Open turns are carried on at the next start. It
+   * keeps its time, also where the stores do not answer, and says in a process warning (`TROUPE_LEFT_BEHIND`) what it had to
+   * leave behind. Rejects with `InvalidInputError` for what is no time.
+   */
+  shutdown(options?: RuntimeShutdownOptions): Promise<void>;
 }

@@ -1,6 +1,7 @@
 import { type Clock, createDeferred } from "../base/index.ts";
 import { type AgentKey, rootOf } from "../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../queues/index.ts";
+import type { Activation } from "./activation.ts";
 import type { DrainReport } from "./drain-options.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { Part } from "./roles.ts";
@@ -92,43 +93,43 @@ export class WorkDesk {
    * Begins nothing new, lets turns come to rest between two steps, and gives their agents to others; what is still under way
    * shortly before the time is over is cut off. Resolves within the time.
    */
-  async drain(timeoutMs: number): Promise<DrainReport> {
+  async drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> {
     const { live } = this.#place;
     this.stop();
     live.isLeaving = true;
     const cut = new AbortController();
     const notice = Math.min(LONGEST_NOTICE_MS, Math.floor(timeoutMs / 2));
     const cancel = this.#clock.setDelay(timeoutMs - notice, () => cut.abort());
-    const over = createDeferred<number>();
-    const cancelOver = this.#clock.setDelay(timeoutMs, () => over.resolve(0));
+    const over = createDeferred();
+    const cancelOver = this.#clock.setDelay(timeoutMs, () => over.resolve());
     try {
       const jobs = this.#part.queues.drain({ timeoutMs }).catch((error: unknown) => {
         process.emitWarning(`the queues could not be drained: ${String(error)}`);
         return { left: 0 };
       });
-      const agents = this.#handOn(cut.signal);
-      const cutOff = await Promise.race([agents, over.promise]);
-      return { left: (await jobs).left + cutOff };
+      const left = new Set(live.all());
+      await Promise.race([this.#handOn(left, cut.signal), over.promise]);
+      return { left: (await jobs).left + left.size };
     } finally {
       cancel();
       cancelOver();
     }
   }
 
-  /** Gives how many were cut off. */
-  async #handOn(cut: AbortSignal): Promise<number> {
+  /** Takes those out that have left as they should: neither cut off nor kept from it. */
+  async #handOn(left: Set<Activation>, cut: AbortSignal): Promise<void> {
     const { live, stores } = this.#place;
-    const left = live.all().map(async (activation) => {
-      const { key } = activation;
-      const wasCut = await live.departures.leaveAtSafePoint(activation, cut);
-      await live.departures.undecided(activation);
-      // Whoever has posted to it lately has left it to this process.
-      if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
-      return wasCut;
-    });
-    const outcomes = await Promise.allSettled(left);
+    const outcomes = await Promise.allSettled(
+      [...left].map(async (activation) => {
+        const { key } = activation;
+        const wasCut = await live.departures.leaveAtSafePoint(activation, cut);
+        await live.departures.undecided(activation);
+        // Whoever has posted to it lately has left it to this process.
+        if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
+        if (!wasCut) left.delete(activation);
+      }),
+    );
     for (const outcome of outcomes) if (outcome.status === "rejected") warn(outcome.reason);
-    return outcomes.filter((outcome) => outcome.status === "rejected" || outcome.value).length;
   }
 
   async #wake(job: WakeJob, run: JobRun): Promise<JobOutcome> {

@@ -75,7 +75,7 @@ export class RedisDatabase implements LocalDatabase {
     this.#subscriber = new RedisSubscriber(this.#connection);
     this.#setBacks = new RedisSetBacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
-      onHeard: () => this.#lookForSetBacks(),
+      onHeard: () => this.lookForSetBacks(),
       onTree: (tag) => this.#lines.doubt(tag),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
@@ -157,8 +157,8 @@ export class RedisDatabase implements LocalDatabase {
     return this.#setBacks.listen(listener);
   }
 
-  /** After a time in which nothing was heard of Redis. */
-  #lookForSetBacks(): void {
+  /** After a time in which nothing was heard of Redis, and when something is found missing. */
+  lookForSetBacks(): void {
     const look = this.#noted(() => this.#setBacks.look(this.#lines.all()));
     // What cannot be asked now is found out when it is written to.
     look.catch(() => undefined);

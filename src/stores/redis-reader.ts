@@ -10,6 +10,7 @@ import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import { itemsIn } from "./redis-standing.ts";
 import {
   checkOrder,
+  dueTimersIn,
   journalRowOf,
   ordered,
   type PlacedArtifact,
@@ -223,8 +224,7 @@ export class RedisReader {
   async timersUntil({ due, timers }: TreeKeys, time: number): Promise<{ first: string; timers: Timer[] }> {
     const answer: unknown = await this.#connection.script(timersScript, [due, timers], [time]);
     const [first, texts]: unknown[] = Array.isArray(answer) ? answer : [];
-    const found = textsOf(texts).flatMap((text) => (text === "" ? [] : timerIn(text, timers)));
-    return { first: typeof first === "string" ? first : "", timers: found };
+    return { first: typeof first === "string" ? first : "", timers: dueTimersIn(textsOf(texts), timers) };
   }
 
   async timer({ timers }: TreeKeys, id: string): Promise<Timer | undefined> {

@@ -13,6 +13,7 @@ import { pairOf } from "./redis-keys.ts";
 import { textsOf } from "./redis-replies.ts";
 import { jsonOf, parsed } from "./stored-json.ts";
 import type { ArtifactMeta } from "./tables.ts";
+import { DamagedTimers } from "./damaged-timers.ts";
 
 const artifactMetaSchema = artifactSchema.omit({ content: true });
 
@@ -39,6 +40,13 @@ export function checkOrder(
 
 export function timerIn(text: string, key: string): Timer {
   return parsed(timerSchema, text, `a timer (${key})`);
+}
+
+const damaged = new DamagedTimers();
+
+/** Those that can be read, of those that are due. */
+export function dueTimersIn(texts: readonly string[], key: string): Timer[] {
+  return texts.flatMap((text) => (text === "" ? [] : (damaged.passedOver(() => timerIn(text, key)) ?? [])));
 }
 
 /** In the order in which they were saved first. */

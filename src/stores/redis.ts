@@ -17,8 +17,15 @@ export type { RedisStoresOptions } from "./redis-options.ts";
  */
 export function redisStores(options: RedisStoresOptions): Stores {
   const database = new RedisDatabase(checkedOptions(options));
+  const stores = localStores("redis", database);
   return {
-    ...localStores("redis", database),
+    ...stores,
+    /** A Redis that has forgotten a living process has lost more than that: it was emptied, or stands as it did before. */
+    heartbeat: async (processId, steady) => {
+      const isKnown = await stores.heartbeat(processId, steady);
+      if (!isKnown) database.lookForSetBacks();
+      return isKnown;
+    },
     standing: (tenant, rootAgentId) => database.standing(tenant, rootAgentId),
     /** Each batch is judged by itself; those of one tree go in one transaction. */
     commit: async (batches, now, steady = now) => {

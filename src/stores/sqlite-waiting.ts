@@ -1,5 +1,6 @@
 import type { StatementSync } from "node:sqlite";
 import { type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../state/index.ts";
+import { DamagedTimers } from "./damaged-timers.ts";
 import { isDue, type Moment } from "./moment.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
@@ -8,6 +9,7 @@ import type { ProcessRow } from "./tables.ts";
 
 /** What waits for an agent: its inbox and its alarms; and the processes that may run it. */
 export class SqliteWaiting {
+  readonly #damaged = new DamagedTimers();
   readonly #statements: Readonly<
     Record<
       | "addItem"
@@ -43,7 +45,10 @@ export class SqliteWaiting {
       clearTimer: connection.prepare("DELETE FROM timers WHERE agent = ? AND timer_id = ?"),
       timers: connection.prepare("SELECT timer FROM timers WHERE agent = ? ORDER BY due_at, timer_id"),
       timer: connection.prepare("SELECT timer FROM timers WHERE agent = ? AND timer_id = ?"),
-      dueTimers: connection.prepare("SELECT timer FROM timers WHERE due_at <= ? ORDER BY due_at"),
+      dueTimers: connection.prepare(
+        `SELECT agent_id, timer_id, timer FROM timers JOIN agents ON agents.id = timers.agent
+         WHERE due_at <= ? ORDER BY due_at`,
+      ),
       nextTimer: connection.prepare("SELECT due_at FROM timers ORDER BY due_at LIMIT 1"),
       process: connection.prepare("SELECT * FROM processes WHERE process_id = ?"),
       processes: connection.prepare("SELECT * FROM processes"),
@@ -84,7 +89,7 @@ export class SqliteWaiting {
   }
 
   timers(slot: AgentSlot): Timer[] {
-    return this.#statements.timers.all(slot.id).map(timerIn);
+    return this.#statements.timers.all(slot.id).map((row) => timerIn(row));
   }
 
   timer(slot: AgentSlot, timerId: string): Timer | undefined {
@@ -97,8 +102,11 @@ export class SqliteWaiting {
     // Where the two times differ, one that seems due may not be.
     for (const row of this.#statements.dueTimers.iterate(Math.max(moment.now, moment.steady))) {
       if (due.length >= limit) break;
-      const timer = timerIn(row);
-      if (isDue(timer, moment)) due.push(timer);
+      const timer = this.#damaged.passedOver(() => {
+        const of = textOf(row, "agent_id", "a timer");
+        return timerIn(row, `timer ${textOf(row, "timer_id", "a timer")} of agent ${of}`);
+      });
+      if (timer && isDue(timer, moment)) due.push(timer);
     }
     return due;
   }
@@ -140,6 +148,6 @@ function processIn(row: Row): ProcessRow {
   };
 }
 
-function timerIn(row: Row): Timer {
-  return parsed(timerSchema, textOf(row, "timer", "a timer"), "a timer");
+function timerIn(row: Row, where = "a timer"): Timer {
+  return parsed(timerSchema, textOf(row, "timer", where), where);
 }

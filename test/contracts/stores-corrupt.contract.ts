@@ -26,7 +26,6 @@ const readings = {
   request: (stores) => stores.request(keyOf(), requestId),
   decide: (stores) => stores.decide(keyOf(), requestId, approved, NOW),
   exportTree: (stores) => stores.exportTree(TENANT, ROOT),
-  timers: (stores) => stores.dueTimers(NOW + 99, 10),
   standing: (stores) => stores.standing(TENANT, ROOT),
 } satisfies Record<string, (stores: Stores) => Promise<unknown>>;
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/index.ts";
-import { InvariantError } from "../../src/errors/index.ts";
+import { InvariantError, StoreUnavailableError } from "../../src/errors/index.ts";
 import { memoryStores } from "../../src/index.ts";
 import { Committer, type CommitSource } from "../../src/runtime/committer.ts";
 import type { Batch, CommitOutcome } from "../../src/stores/index.ts";
@@ -31,6 +31,8 @@ class Source implements CommitSource {
   readonly batch: Batch;
   outcome: CommitOutcome | undefined;
   failure: unknown;
+  readonly refusals: unknown[] = [];
+  isGivenUp = false;
   #taken = false;
 
   constructor(id: string) {
@@ -45,6 +47,11 @@ class Source implements CommitSource {
 
   onOutcome(_batch: Batch, outcome: CommitOutcome): void {
     this.outcome = outcome;
+  }
+
+  onRefused(error: unknown): boolean {
+    this.refusals.push(error);
+    return !this.isGivenUp;
   }
 
   onFailure(error: unknown): void {
@@ -72,4 +79,28 @@ it("a batch that breaks its transaction takes no other with it", async () => {
   expect(sent).toEqual([["good", "bad"], ["good"], ["bad"]]);
   expect(good).toMatchObject({ outcome: { type: "stale" }, failure: undefined });
   expect(bad).toMatchObject({ outcome: undefined, failure: broken });
+});
+
+it("a batch that is refused takes no other with it, and is sent again until it is taken or given up", async () => {
+  const full = new StoreUnavailableError("there is no room");
+  const sent: string[][] = [];
+  const stores = {
+    ...memoryStores(),
+    commit: async (batches: readonly Batch[]): Promise<CommitOutcome[]> => {
+      sent.push(batches.map(({ id }) => id));
+      const isRefused = batches.some(({ id }) => id === "given up" || (id === "large" && sent.length < 4));
+      if (isRefused) throw full;
+      return batches.map(() => ({ type: "stale", epoch: 2, seq: 0 }));
+    },
+  };
+  const committer = new Committer(stores, systemClock, () => 0);
+  const [small, large, givenUp] = [new Source("small"), new Source("large"), new Source("given up")];
+  givenUp.isGivenUp = true;
+  for (const source of [small, large, givenUp]) committer.schedule(source);
+  await committer.drained();
+
+  expect(sent).toEqual([["small", "large", "given up"], ["small"], ["large"], ["large"]]);
+  expect(small).toMatchObject({ outcome: { type: "stale" }, refusals: [full] });
+  expect(large).toMatchObject({ outcome: { type: "stale" }, refusals: [full, full] });
+  expect(givenUp).toMatchObject({ outcome: undefined, failure: undefined, refusals: [full] });
 });

@@ -67,7 +67,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     const drained = first.drain({ timeoutMs: 20_000 });
     await loopTurns(20);
     gate.open("go on");
-    expect(await drained).toEqual({ left: 0 });
+    expect(await drained).toEqual({ left: 0, leftBehind: [] });
     expect(asked).toEqual([0, 1]);
     await deployment.open({ agents, role: "worker" });
     expect(await turn.result).toMatchObject({ status: "completed", text: "done", steps: 3 });
@@ -83,7 +83,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     await agent.start();
     await agent.executeTurn("go").result;
     expect(await liveIn(worker)).toBe(1);
-    expect(await worker.drain()).toEqual({ left: 0 });
+    expect(await worker.drain()).toEqual({ left: 0, leftBehind: [] });
     const { queues } = await client.metrics();
     expect(queues).toMatchObject([{ queue: "wake", waiting: 0, active: 0, delayed: 0 }]);
   });

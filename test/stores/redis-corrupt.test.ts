@@ -76,7 +76,7 @@ const list: readonly Tampering<Keys>[] = [
   [
     "a timer of a wrong type",
     ({ client, keyTo }) => client.hset(keyTo("timers"), `4:${ROOT}deadlineAt:turn:${TURN}`, "{}"),
-    ["timers", "exportTree"],
+    ["exportTree"],
   ],
   ["a journal with a gap", ({ client, keyTo }) => client.xdel(keyTo("journal"), "2-0"), ["journal"]],
   [

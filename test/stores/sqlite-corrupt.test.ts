@@ -64,7 +64,7 @@ const changes: readonly (readonly [what: string, sql: string, refused: readonly 
   ["an account of unknown limits", "UPDATE accounts SET terms = json_set(terms, '$.limits', 5)", ["accounts"]],
   ["an artifact that is no JSON", "UPDATE artifacts SET description = '', content = ''", ["artifacts", "artifact"]],
   ["an unknown inbox item", "UPDATE inbox SET item = json_set(item, '$.kind', 'grant')", ["inbox"]],
-  ["a timer of a wrong type", "UPDATE timers SET timer = json_set(timer, '$.dueAt', 'soon')", ["timers"]],
+  ["a timer of a wrong type", "UPDATE timers SET timer = json_set(timer, '$.dueAt', 'soon')", ["exportTree"]],
   [
     "a request of an unknown kind",
     "UPDATE requests SET request = json_set(request, '$.kind', 'sudo')",

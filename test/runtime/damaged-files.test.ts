@@ -1,0 +1,96 @@
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool, type Runtime, TroupeError } from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { calling } from "../support/turn-probes.ts";
+
+const CASES = 60;
+
+/** Whole numbers below a bound, always the same ones of a seed. */
+function numbersOf(seed: number): (below: number) => number {
+  let state = (seed * 2_654_435_761) >>> 0;
+  return (below) => {
+    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 3_266_489_917) >>> 0;
+    return state % below;
+  };
+}
+
+const clerk = () => {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    parameters: z.object({}),
+    needsApproval: true,
+    execute: () => "paid",
+  });
+  const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "done" : calling("pay")));
+  return defineAgent({ name: "clerk", model, tools: [pay] });
+};
+
+/** Carries the open turn on, and gives its end or what it was refused with. */
+async function told(runtime: Runtime): Promise<unknown> {
+  try {
+    const agent = await runtime.find("a-1");
+    await agent.start();
+    const turn = agent.openTurn() ?? agent.executeTurn("pay");
+    for (;;) {
+      const rest = await turn.settled;
+      if (rest.status !== "waiting") return rest.status;
+      const open = await agent.requests();
+      if (open.length === 0) return "waits for nobody";
+      for (const { requestId } of open) await runtime.approve(requestId, { by: "ann" });
+      return (await turn.result).status;
+    }
+  } catch (error) {
+    return error;
+  }
+}
+
+describe("files with flipped or cut bytes", () => {
+  let folder: string;
+  let whole: string;
+  let runtime: Runtime | undefined;
+  const warned = vi.spyOn(process, "emitWarning");
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "troupe-flipped-"));
+    whole = join(folder, "whole.db");
+    const first = await createRuntime({ agents: [clerk()], stores: sqliteStores(whole) });
+    const agent = await first.agent("clerk", { agentId: "a-1", budget: { maxSteps: 50 } });
+    await agent.start();
+    await agent.executeTurn("pay").settled;
+    await first.shutdown();
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  beforeEach(() => {
+    runtime = undefined;
+    warned.mockReset().mockReturnValue();
+  });
+  afterEach(() => runtime?.shutdown({ timeoutMs: 500 }).catch(() => undefined));
+
+  it.each(Array.from({ length: CASES }, (_, seed) => seed))("no turn waits for ever (seed %i)", async (seed) => {
+    const file = join(folder, `${seed}.db`);
+    const below = numbersOf(seed + 1);
+    copyFileSync(whole, file);
+    const bytes = readFileSync(file);
+    if (seed % 4 === 3) truncateSync(file, 1 + below(bytes.length - 1));
+    else {
+      for (let flips = 1 + below(12); flips > 0; flips -= 1) {
+        const at = 100 + below(bytes.length - 100);
+        bytes[at] = (bytes[at] ?? 0) ^ (1 << below(8));
+      }
+      writeFileSync(file, bytes);
+    }
+    const opened = await Promise.resolve()
+      .then(() => createRuntime({ agents: [clerk()], stores: sqliteStores(file) }))
+      .catch((error: unknown) => error);
+    if (opened instanceof Error) return expect(opened).toBeInstanceOf(TroupeError);
+    runtime = opened as Runtime;
+    const outcome = await told(runtime);
+    if (outcome instanceof Error) expect(outcome).toBeInstanceOf(TroupeError);
+    else expect(outcome).toMatch(/^(completed|stopped|failed)$/);
+  });
+});

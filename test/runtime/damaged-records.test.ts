@@ -1,0 +1,167 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool, type Runtime, subagent, type Turn } from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { calling } from "../support/turn-probes.ts";
+
+const pay = defineTool({
+  name: "pay",
+  description: "Pays.",
+  parameters: z.object({}),
+  needsApproval: true,
+  execute: () => "paid",
+});
+const script = scriptedModel(({ messages }) => {
+  const last = messages.at(-1);
+  if (last?.role === "tool") return "done";
+  return last?.content === "pay" ? calling("pay") : "noted";
+});
+const clerk = defineAgent({ name: "clerk", model: script, tools: [pay] });
+const lead = () => {
+  const asking = { toolCalls: [{ name: "clerk", arguments: { input: "pay" } }] };
+  const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "over" : asking));
+  return defineAgent({ name: "lead", model, tools: [subagent(clerk, { description: "Pays." })] });
+};
+
+/** A row of the agent that is damaged, with a text that its error names. */
+type Damage = readonly [what: string, sql: string, named: RegExp];
+const OF = "WHERE agent = (SELECT id FROM agents WHERE agent_id = 'a-1')";
+
+/** What the approval of its request, or what becomes of it, has to read. */
+const readByTurn: readonly Damage[] = [
+  [
+    "the account of its turn",
+    "UPDATE standings SET standing = '{}' WHERE place IN (SELECT place FROM accounts WHERE account_id = 'turn:a-1#1')",
+    /account turn:a-1#1/,
+  ],
+  [
+    "the account of its life",
+    "UPDATE standings SET standing = '{}' WHERE place IN (SELECT place FROM accounts WHERE account_id = 'agent:a-1')",
+    /account agent:a-1/,
+  ],
+  [
+    "the terms of an account",
+    "UPDATE accounts SET terms = 'broken' WHERE account_id = 'agent:a-1'",
+    /account agent:a-1/,
+  ],
+  ["its record", "UPDATE agents SET record = '{}' WHERE agent_id = 'a-1'", /agent a-1/],
+  [
+    "its inbox",
+    `INSERT INTO inbox (agent, item_key, item) SELECT id, 'x', '{}' FROM agents WHERE agent_id = 'a-1'`,
+    /inbox of agent a-1/,
+  ],
+  ["its request", `UPDATE requests SET request = '{}' ${OF}`, /request a-1#1/],
+];
+/** What only somebody reads who takes it up. */
+const readAtStart: readonly Damage[] = [
+  ["its journal", `UPDATE journal SET entries = '{}' ${OF}`, /row \d+ of the journal/],
+  ["its messages", `UPDATE journal SET messages = '[{}]' ${OF} AND messages IS NOT NULL`, /journal|message/],
+];
+
+describe("a damaged row in a file, of one agent of two", () => {
+  let folder: string;
+  let file: string;
+  let runtime: Runtime;
+  let turn: Turn;
+  let requestId: string;
+  let damaged: number;
+  const warned = vi.spyOn(process, "emitWarning");
+
+  beforeEach(async () => {
+    warned.mockReset().mockReturnValue();
+    folder = mkdtempSync(join(tmpdir(), "troupe-damaged-"));
+    file = join(folder, "a.db");
+    runtime = await createRuntime({ agents: [lead(), clerk], stores: sqliteStores(file) });
+    for (const agentId of ["a-1", "b-1"]) {
+      const agent = await runtime.agent("clerk", { agentId, budget: { maxSteps: 50 } });
+      await agent.start();
+      if (agentId === "a-1") turn = agent.executeTurn("pay");
+    }
+    const rest = await turn.settled;
+    requestId = ("requests" in rest && rest.requests[0]?.requestId) || "";
+    damaged = 0;
+  });
+  afterEach(async () => {
+    await runtime.shutdown({ timeoutMs: 1_000 });
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Columns that hold what was put there. */
+  const damagedColumns = (): number => {
+    const database = new DatabaseSync(file, { readOnly: true });
+    const tables = ["agents", "accounts", "standings", "journal", "requests", "inbox", "timers", "processes"];
+    const values = tables.flatMap((table) => database.prepare(`SELECT * FROM ${table}`).all().flatMap(Object.values));
+    database.close();
+    return values.filter((value) => value === "{}" || value === "[{}]" || value === "broken").length;
+  };
+  const damage = (sql: string): void => {
+    const database = new DatabaseSync(file);
+    expect(database.prepare(sql).run().changes).toBeGreaterThan(0);
+    database.close();
+    damaged = damagedColumns();
+    expect(damaged).toBeGreaterThan(0);
+  };
+  const otherWorks = async (): Promise<void> => {
+    const other = await runtime.find("b-1");
+    await other.start();
+    expect(await other.executeTurn("hello").result).toMatchObject({ status: "completed", text: "noted" });
+    expect(damagedColumns()).toBe(damaged);
+  };
+
+  it.each(readByTurn)("%s: whoever waits is told, and the other works", async (_what, sql, named) => {
+    const told = turn.result.catch((error: unknown) => error);
+    damage(sql);
+    const refused = runtime.approve(requestId, { by: "ann" }).then(
+      () => told,
+      (error: unknown) => error,
+    );
+    const error = await refused;
+    expect(error).toMatchObject({ code: "corrupt_record", message: expect.stringMatching(named) });
+    await otherWorks();
+  });
+
+  it.each(readAtStart)("%s: start() is told, and the other works", async (_what, sql, named) => {
+    await runtime.shutdown();
+    damage(sql);
+    runtime = await createRuntime({ agents: [clerk], stores: sqliteStores(file) });
+    const agent = await runtime.find("a-1");
+    await expect(agent.start()).rejects.toMatchObject({
+      code: "corrupt_record",
+      message: expect.stringMatching(named),
+    });
+    await otherWorks();
+  });
+
+  it("the account of a subagent: whoever waits for its parent is told", async () => {
+    const lead = await runtime.agent("lead", { agentId: "lead-1" });
+    await lead.start();
+    const above = lead.executeTurn("have it paid");
+    const told = above.result.catch((error: unknown) => error);
+    const rest = await above.settled;
+    const [request] = "requests" in rest ? rest.requests : [];
+    const of = `SELECT place FROM accounts WHERE account_id = 'turn:${request?.turnId}'`;
+    damage(`UPDATE standings SET standing = '{}' WHERE place IN (${of})`);
+    await runtime.approve(request?.requestId ?? "", { by: "ann" }).catch(() => undefined);
+    expect(await told).toMatchObject({ code: "corrupt_record", message: expect.stringMatching(/account turn:/) });
+    const events = (async () => {
+      for await (const event of above) expect(event).toBeDefined();
+    })();
+    await expect(events).rejects.toMatchObject({ code: "corrupt_record" });
+    await otherWorks();
+  });
+
+  it("a timer: the others' timers still ring", async () => {
+    damage(
+      `INSERT INTO timers (agent, timer_id, due_at, timer) SELECT id, 'x', 1, '{}' FROM agents WHERE agent_id = 'a-1'`,
+    );
+    const other = await runtime.find("b-1");
+    const result = await other.executeTurn("pay", { budget: { deadline: Date.now() + 300 } }).result;
+    expect(result).toMatchObject({ status: "stopped", stop: { limit: "deadlineAt" } });
+    expect(warned).toHaveBeenCalledWith(expect.stringMatching(/timer .* of agent a-1/), expect.anything());
+  });
+});

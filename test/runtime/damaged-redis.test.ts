@@ -1,0 +1,93 @@
+import type { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import { createRuntime, defineAgent, defineTool, type Runtime } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+import { calling } from "../support/turn-probes.ts";
+
+const clerk = () => {
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays.",
+    parameters: z.object({}),
+    needsApproval: true,
+    execute: () => "paid",
+  });
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1);
+    if (last?.role === "tool") return "done";
+    return last?.content === "pay" ? calling("pay") : "noted";
+  });
+  return defineAgent({ name: "clerk", model, tools: [pay] });
+};
+
+/** Fields of the tree's rows, and what an error names. */
+const rows: readonly (readonly [field: string, named: RegExp])[] = [
+  ["a:a-1", /record of agent a-1/],
+  ["h:a-1", /head of agent a-1/],
+  ["$:turn:a-1#1", /account turn:a-1#1/],
+  ["$:agent:a-1", /account agent:a-1/],
+  ["r:", /request a-1#1/],
+];
+
+describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", () => {
+  let server: RedisServer;
+  let client: Redis;
+  let prefix: string;
+  let runtime: Runtime;
+  let requestId: string;
+  const warned = vi.spyOn(process, "emitWarning");
+  beforeAll(async () => {
+    server = await RedisServer.start();
+    client = server.client();
+  });
+  afterAll(async () => {
+    client.disconnect();
+    await server.stop();
+  });
+  beforeEach(async () => {
+    warned.mockReset().mockReturnValue();
+    prefix = ownPrefix();
+    const first = await createRuntime({ agents: [clerk()], stores: storesOn(server, { prefix }) });
+    const agent = await first.agent("clerk", { agentId: "a-1", budget: { maxSteps: 50 } });
+    await agent.start();
+    const rest = await agent.executeTurn("pay").settled;
+    requestId = ("requests" in rest && rest.requests[0]?.requestId) || "";
+    await (await first.agent("clerk", { agentId: "b-1" })).start();
+    await first.shutdown();
+    runtime = await createRuntime({ agents: [clerk()], stores: storesOn(server, { prefix }) });
+  });
+  afterEach(() => runtime.shutdown({ timeoutMs: 1_000 }));
+
+  /** What whoever carries the turn on is refused with. */
+  const refusal = async (): Promise<unknown> => {
+    try {
+      const agent = await runtime.find("a-1");
+      await agent.start();
+      const end = agent.turn("a-1#1").result;
+      end.catch(() => undefined);
+      await runtime.approve(requestId, { by: "ann" });
+      return await end;
+    } catch (error) {
+      return error;
+    }
+  };
+
+  it.each(rows)("%s: whoever waits is told, and the other works", async (field, named) => {
+    const key = `${prefix}{default/a-1}:rows`;
+    const names = await client.hkeys(key);
+    // There is one request, whose field also holds its id.
+    const name = names.find((one) => one === field || (field === "r:" && one.startsWith(field))) ?? "none";
+    const text = await client.hget(key, name);
+    expect(text, names.join()).not.toBeNull();
+    const broken = (text ?? "").replace(/\|[^]*/, "|{}");
+    await client.hset(key, name, broken);
+    expect(await refusal()).toMatchObject({ code: "corrupt_record", message: expect.stringMatching(named) });
+    const other = await runtime.find("b-1");
+    await other.start();
+    expect(await other.executeTurn("hello").result).toMatchObject({ status: "completed", text: "noted" });
+    expect(await client.hget(key, name)).toBe(broken);
+  });
+});

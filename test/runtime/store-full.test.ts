@@ -1,0 +1,182 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { z } from "zod";
+import {
+  createRuntime,
+  defineAgent,
+  defineTool,
+  type Runtime,
+  type Stores,
+  type TroupeEvent,
+  type Turn,
+} from "../../src/index.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { RedisServer, redisProgram } from "../support/redis-server.ts";
+import { ownPrefix, storesOn } from "../support/redis-stores.ts";
+import { calling } from "../support/turn-probes.ts";
+
+/** Stores in which there is no room for a large text until somebody makes some. */
+interface FullPlace {
+  readonly stores: Stores;
+  /** The same with room. */
+  again(): Stores;
+  fill(): Promise<void>;
+  makeRoom(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const LARGE = "parcel ".repeat(150_000);
+const MAX_BYTES = 2_000_000;
+
+async function onSqlite(): Promise<FullPlace> {
+  const folder = mkdtempSync(join(tmpdir(), "troupe-full-"));
+  const file = join(folder, "full.db");
+  const stores = sqliteStores(file, { maxBytes: MAX_BYTES });
+  const other = new DatabaseSync(file);
+  const run = async (sql: string): Promise<void> => other.exec(sql);
+  await run("CREATE TABLE others (data BLOB)");
+  return {
+    stores,
+    again: () => sqliteStores(file),
+    fill: () => run(`INSERT INTO others VALUES (zeroblob(${MAX_BYTES - 400_000}))`),
+    makeRoom: () => run("DELETE FROM others"),
+    close: async () => {
+      other.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function onRedis(): Promise<FullPlace> {
+  const server = await RedisServer.start();
+  const client = server.client();
+  const prefix = ownPrefix();
+  const run = async (bytes: string): Promise<void> => {
+    await client.config("SET", "maxmemory", bytes);
+  };
+  return {
+    stores: storesOn(server, { prefix, timeoutMs: 1_000 }),
+    again: () => storesOn(server, { prefix }),
+    fill: () => run("1"),
+    makeRoom: () => run("0"),
+    close: async () => {
+      client.disconnect();
+      await server.stop();
+    },
+  };
+}
+
+const places = { sqlite: onSqlite, redis: onRedis } as const;
+const names = redisProgram ? (["sqlite", "redis"] as const) : (["sqlite"] as const);
+
+describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
+  let place: FullPlace;
+  let runtime: Runtime;
+  let turn: Turn;
+  let warned: string[];
+  const emit = vi.spyOn(process, "emitWarning");
+
+  const clerk = () => {
+    const fetch = defineTool({
+      name: "fetch",
+      description: "Fetches a large text.",
+      parameters: z.object({}),
+      maxOutputCharacters: 2_000_000,
+      execute: async () => {
+        await place.fill();
+        return LARGE;
+      },
+    });
+    const model = scriptedModel(({ messages }) => {
+      const last = messages.at(-1);
+      if (last?.role === "tool") return "done";
+      return String(last?.content).includes("fetch") ? calling("fetch") : "small";
+    });
+    return defineAgent({ name: "clerk", model, tools: [fetch] });
+  };
+
+  /** Resolves when the turn's stream has told that the stores do not take it. */
+  const told = async (): Promise<TroupeEvent> => {
+    for await (const event of turn) if (event.type === "warning" && event.code === "store_unavailable") return event;
+    throw new Error("the turn ended, and nothing was told");
+  };
+
+  beforeEach(async () => {
+    warned = [];
+    emit.mockReset().mockImplementation((message, options) => {
+      if (typeof options === "object" && "code" in options) warned.push(`${options.code}: ${String(message)}`);
+    });
+    place = await places[name]();
+    runtime = await createRuntime({ agents: [clerk()], stores: place.stores, leaseMs: 60_000 });
+    const agent = await runtime.agent("clerk", { agentId: "clerk-1" });
+    await agent.start();
+    turn = agent.executeTurn("fetch it");
+  });
+  afterEach(async () => {
+    await runtime.shutdown({ timeoutMs: 500 });
+    await place.close();
+  });
+
+  it("tell the turn, the process and health() at once, and go on by themselves when there is room", async () => {
+    const event = await told();
+    expect(event).toMatchObject({ agentId: "clerk-1", turnId: "clerk-1#1", cursor: null });
+    expect(warned).toEqual([
+      expect.stringMatching(/^TROUPE_STORES_REFUSE: what agent clerk-1 did could not be stored/),
+    ]);
+    const { isHealthy, problems } = await runtime.health();
+    expect(isHealthy).toBe(false);
+    expect(problems).toEqual([expect.stringMatching(/^the stores do not take what 1 agent of this process did: /)]);
+    await place.makeRoom();
+    expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
+    expect((await runtime.health()).problems).toEqual([]);
+    const replayed: string[] = [];
+    for await (const { type } of runtime.follow("clerk-1")) {
+      replayed.push(type);
+      if (type === "turn.completed") break;
+    }
+    expect(replayed).not.toContain("warning");
+  });
+
+  it("let shutdown() keep its time, which says whom it left, and the turn is carried on later", async () => {
+    await told();
+    const lost = turn.result.catch((error: unknown) => error);
+    const from = performance.now();
+    await runtime.shutdown({ timeoutMs: 1_000 });
+    expect(performance.now() - from).toBeLessThan(5_000);
+    expect(await lost).toMatchObject({ code: "turn_interrupted" });
+    expect(warned.at(-1)).toMatch(/^TROUPE_LEFT_BEHIND: this runtime has left agents behind: clerk-1#1: /);
+    await place.makeRoom();
+    runtime = await createRuntime({ agents: [clerk()], stores: place.again(), leaseMs: 1_000 });
+    const agent = await runtime.find("clerk-1");
+    const carriedOn = agent.turn("clerk-1#1").result;
+    await vi.waitFor(() => agent.start(), 10_000);
+    await vi.waitFor(() => place.makeRoom(), 1_000);
+    expect(await carriedOn).toMatchObject({ status: "completed" });
+  });
+
+  it.runIf(name === "sqlite")("let abort() end the turn where there is room for its end", async () => {
+    const agent = await runtime.find("clerk-1");
+    await told();
+    await turn.abort("enough");
+    expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
+    expect(await agent.executeTurn("hello").result).toMatchObject({ status: "completed", text: "small" });
+  });
+
+  it.runIf(name === "sqlite")("take what other agents do, also where it was sent together", async () => {
+    const other = await runtime.agent("clerk", { agentId: "clerk-2" });
+    await other.start();
+    await told();
+    expect(await other.executeTurn("hello").result).toMatchObject({ status: "completed", text: "small" });
+  });
+
+  it.runIf(name === "redis")("refuse an abort in words, and in time", async () => {
+    await told();
+    await expect(turn.abort("enough")).rejects.toMatchObject({ code: "store_unavailable" });
+    await place.makeRoom();
+    expect(await turn.result).toMatchObject({ status: "completed" });
+  });
+});
