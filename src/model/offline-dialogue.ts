@@ -1,10 +1,11 @@
 import { type Message, type ModelTool, textOf } from "../state/index.ts";
 import { oneLine, wordList } from "./offline-answer.ts";
-import type { Keywords } from "./offline-keywords.ts";
-import { isRelevant, matchPassage } from "./offline-matching.ts";
+import { type Keywords, keywordsOf } from "./offline-keywords.ts";
+import { isRelevant, type Match, matchPassage } from "./offline-matching.ts";
+import { type Asked, askedIn, contradicts, givesAskedFor, statedShare } from "./offline-question.ts";
 import { scoreMatch, statisticsOf } from "./offline-ranking.ts";
 import type { Assignment } from "./offline-request.ts";
-import { passagesOf } from "./offline-sentences.ts";
+import { sentencesOfText } from "./offline-sentences.ts";
 import { isStopWord, wordsOf } from "./offline-words.ts";
 
 interface Statement {
@@ -15,32 +16,32 @@ interface Statement {
 const mostSentencesOfSummary = 3;
 
 /** An answer without tools: what the conversation itself says, or plainly that it says nothing. */
-export function answerFromConversation(
-  assignment: Assignment,
-  keywords: Keywords,
-  tools: readonly ModelTool[],
-): string {
+export function answerFromConversation(assignment: Assignment, tools: readonly ModelTool[]): string {
   const { question } = assignment;
   if (question === "") return "There is no question in this conversation yet.";
   if (/\bsummar(?:y|i[sz])/i.test(question)) return summaryOf(assignment);
-  const asked = quotedQuestion(assignment);
-  if (asked !== undefined) return asked;
-  if (!isQuestion(question)) return `Understood: ${swapPersons(oneLine(question))}`;
-  const found = bestStatement(assignment, keywords);
-  if (found?.by === "user") return swapPersons(found.text);
-  if (found?.by === "system") return `My instructions say: ${found.text}`;
-  if (found !== undefined) return `As said before: ${found.text}`;
-  const can = tools.length === 0 ? "" : ` The tools I could call are: ${tools.map((tool) => tool.name).join(", ")}.`;
-  return `I cannot answer “${oneLine(question)}”: nothing in this conversation speaks of ${wordList(keywords)}, and I know only what I am given.${can}`;
+  const said = quotedQuestion(assignment);
+  if (said !== undefined) return said;
+  const asked = askedIn(question);
+  if (asked.questions.length === 0) return `Understood: ${swapPersons(oneLine(question))}`;
+  const statements = statementsOf(assignment, asked);
+  const answers = asked.questions.map((one) => {
+    // Only the words of the question are looked for: what the same message states beside it is where they may be found.
+    const keywords = keywordsOf(one, assignment.previousQuestion);
+    const found = bestStatement(statements, keywords);
+    return found === undefined ? nothingSaid(keywords, tools) : statedAs(found);
+  });
+  return [...new Set(answers)].join("\n");
 }
 
-export function isQuestion(text: string): boolean {
-  return (
-    /\?\s*$/.test(text) ||
-    /^(?:who|what|when|where|why|which|how|is|are|am|do|does|did|can|could|will|would|should|tell me|list|name|explain|describe|find|show)\b/i.test(
-      text.trim(),
-    )
-  );
+function statedAs({ by, text }: Statement): string {
+  if (by === "user") return swapPersons(text);
+  return by === "system" ? `My instructions say: ${text}` : `As said before: ${text}`;
+}
+
+function nothingSaid(keywords: Keywords, tools: readonly ModelTool[]): string {
+  const can = tools.length === 0 ? "" : ` The tools I could call are: ${tools.map((tool) => tool.name).join(", ")}.`;
+  return `I cannot answer “${oneLine(keywords.question)}”: nothing in this conversation speaks of ${wordList(keywords)}, and I know only what I am given.${can}`;
 }
 
 /** "What did I ask first?" */
@@ -54,31 +55,48 @@ function quotedQuestion(assignment: Assignment): string | undefined {
   return message === undefined ? "You said nothing before this." : `You said: “${oneLine(textOf(message.content))}”`;
 }
 
+const weightOf = { user: 1.5, system: 1, assistant: 0.7 };
+const weightOfGiven = { true: 1.5, false: 1, undefined: 1 };
+const contradictionWeight = 0.4;
+
 /** The statement that fits best; of equal ones the latest, since people correct themselves. */
-function bestStatement(assignment: Assignment, keywords: Keywords): Statement | undefined {
-  const statements = statementsOf(assignment);
-  const name = /\b(?:my name|who am i)\b/i.test(assignment.question)
+function bestStatement(statements: readonly Statement[], keywords: Keywords): Statement | undefined {
+  const { question } = keywords;
+  const name = /\b(?:my name|who am i)\b/i.test(question)
     ? statements.findLast((statement) => statement.by === "user" && introducesSelf(statement.text))
     : undefined;
   if (name !== undefined) return name;
+  const shareOf = statedShare(question);
   const matched = statements.flatMap((statement, order) => {
-    const match = matchPassage(keywords, statement.text);
-    return match !== undefined && isRelevant(keywords, match) ? [{ statement, order, match }] : [];
+    const match = matchPassage(keywords, statement.text) ?? wordless(keywords);
+    const share = shareOf(statement.text);
+    return match !== undefined && (isRelevant(keywords, match) || share === 1)
+      ? [{ statement, order, match, share }]
+      : [];
   });
   const statistics = statisticsOf(
     keywords,
     matched.map(({ match }) => match),
     statements.length,
   );
-  const weights = { user: 1.5, system: 1, assistant: 0.7 };
-  const ranked = matched.map(({ statement, order, match }) => ({
+  const ranked = matched.map(({ statement, order, match, share }) => ({
     statement,
     score:
-      scoreMatch(keywords, { ...match, length: statistics.averageLength }, statistics) *
-      weights[statement.by] *
+      (keywords.words.length === 0
+        ? 1
+        : scoreMatch(keywords, { ...match, length: statistics.averageLength }, statistics)) *
+      weightOf[statement.by] *
+      (1 + share) *
+      weightOfGiven[`${givesAskedFor(question, statement.text)}`] *
+      (contradicts(question, statement.text) ? contradictionWeight : 1) *
       (1 + order / 1_000),
   }));
   return ranked.sort((left, right) => right.score - left.score)[0]?.statement;
+}
+
+/** "Who has it?" has no word to look for: only the order of its words tells of an answer. */
+function wordless(keywords: Keywords): Match | undefined {
+  return keywords.words.length === 0 ? { own: [], around: [], length: 0, pairs: 0, phrases: 0 } : undefined;
 }
 
 function introducesSelf(text: string): boolean {
@@ -86,24 +104,18 @@ function introducesSelf(text: string): boolean {
 }
 
 /** Sentences that state something, oldest first: of earlier messages, and of the message that asks. */
-function statementsOf(assignment: Assignment): Statement[] {
-  const earlier = assignment.earlier.flatMap((message) =>
+function statementsOf({ earlier }: Assignment, { statements }: Asked): Statement[] {
+  const before = earlier.flatMap((message) =>
     message.role === "tool" ? [] : sentencesIn(message).map((text) => ({ text, by: message.role })),
   );
-  const own = sentencesOfText(assignment.question).filter((text) => !isQuestion(text));
   return [
-    ...earlier.filter((statement) => !statement.text.endsWith("?")),
-    ...own.map((text): Statement => ({ text, by: "user" })),
+    ...before.filter((statement) => !statement.text.endsWith("?")),
+    ...statements.map((text): Statement => ({ text, by: "user" })),
   ];
 }
 
 function sentencesIn(message: Message): string[] {
   return sentencesOfText(textOf(message.content));
-}
-
-function sentencesOfText(text: string): string[] {
-  const lines = text.split("\n").map((line, index) => ({ line: index + 1, text: line }));
-  return passagesOf(lines).flatMap((passage) => (passage.kind === "heading" ? [] : [passage.text]));
 }
 
 /** The sentences that share most words with the others, in their order. */

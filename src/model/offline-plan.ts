@@ -44,9 +44,7 @@ export function planNext(request: ModelRequest): Plan {
   if (hasSubject && (tools.search !== undefined || tools.read !== undefined)) return planReading(situation);
   return answer(
     situation,
-    choice.incomplete.length > 0
-      ? missingText(choice)
-      : answerFromConversation(assignment, keywords, request.tools ?? []),
+    choice.incomplete.length > 0 ? missingText(choice) : answerFromConversation(assignment, request.tools ?? []),
   );
 }
 
@@ -92,7 +90,7 @@ function textsOf(results: readonly ToolResult[]): string[] {
 /** The last word when no tool may be called: from whatever was gathered before. */
 function answerWithoutTools(situation: Situation): Plan {
   if (situation.read.length + situation.searched.length > 0) return answerReading(situation);
-  return answer(situation, answerFromConversation(situation.assignment, situation.keywords, []));
+  return answer(situation, answerFromConversation(situation.assignment, []));
 }
 
 /** A lead: look around, hand each relevant file to a delegate, all at once. */

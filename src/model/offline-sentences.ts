@@ -79,6 +79,12 @@ export function passagesOf(lines: readonly NumberedLine[], above: Above = {}): P
   return reading.passages;
 }
 
+/** The sentences of a text, without its headings. */
+export function sentencesOfText(text: string): string[] {
+  const lines = text.split("\n").map((line, index) => ({ line: index + 1, text: line }));
+  return passagesOf(lines).flatMap((passage) => (passage.kind === "heading" ? [] : [passage.text]));
+}
+
 /** The passages of code or data: every line that says something. */
 export function linePassages(lines: readonly NumberedLine[]): Passage[] {
   return lines
