@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Watchdog } from "./watchdog.ts";
 
 /** The root of the repository, with no slash at its end. */
 export const repositoryRoot = fileURLToPath(new URL("..", import.meta.url)).replace(/[/\\]$/, "");
@@ -12,8 +13,10 @@ export interface CommandOptions {
   /** Default: the root of the repository. */
   readonly directory?: string;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Milliseconds until the command and all that it started are killed. Default: eight minutes. */
+  /** Milliseconds until the command and all that it started are killed. Default: eight minutes, without `silentMs`. */
   readonly timeoutMs?: number;
+  /** Milliseconds without any output after which it is taken for hung and killed. Default: it may be silent. */
+  readonly silentMs?: number;
 }
 
 export interface CommandResult {
@@ -50,12 +53,12 @@ export function runCommand(
   options: CommandOptions = {},
 ): Promise<CommandResult> {
   const started = performance.now();
-  const timeoutMs = options.timeoutMs ?? 480_000;
+  const { silentMs, timeoutMs = silentMs === undefined ? 480_000 : undefined } = options;
   const shown = [command, ...commandArguments].join(" ");
   return new Promise((resolve) => {
     let stdout = "";
     let output = "";
-    let timedOut = false;
+    let over: string | undefined;
     // A group of its own, so that a time-out reaches what npm or a shell has started too.
     const child = spawn(command, commandArguments, {
       cwd: options.directory ?? repositoryRoot,
@@ -65,19 +68,21 @@ export function runCommand(
     });
     const { pid } = child;
     if (pid !== undefined) liveGroups.add(pid);
-    const timer = setTimeout(() => {
-      timedOut = true;
+    const watchdog = new Watchdog({ timeoutMs, silentMs }, (reason) => {
+      over = reason;
       if (pid !== undefined) killGroup(pid);
-    }, timeoutMs);
+    });
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      watchdog.heard();
       stdout += text;
       output += text;
     });
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      watchdog.heard();
       output += text;
     });
     const finish = (reason: string | null): void => {
-      clearTimeout(timer);
+      watchdog.stop();
       if (pid !== undefined) liveGroups.delete(pid);
       const closing =
         reason === null ? "" : `${output === "" || output.endsWith("\n") ? "" : "\n"}${shown}: ${reason}\n`;
@@ -85,7 +90,7 @@ export function runCommand(
     };
     child.once("error", (error) => finish(`could not be started: ${error.message}`));
     child.once("close", (code, signal) => {
-      if (timedOut) finish(`did not end within ${timeoutMs / 1000} s`);
+      if (over !== undefined) finish(over);
       else if (code === 0) finish(null);
       else finish(signal === null ? `exit code ${code}` : `killed by ${signal}`);
     });

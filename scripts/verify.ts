@@ -10,6 +10,12 @@ interface Stage {
   readonly detail?: (output: string) => string | undefined;
 }
 
+/**
+ * How long a run takes says nothing of whether it is well: beside others the tests take many times what they take alone. But
+ * they print a line whenever a file of them is done, and no single file or tool takes so long.
+ */
+const silentMs = 15 * 60_000;
+
 const temporary = mkdtempSync(join(tmpdir(), "troupe-verify-"));
 
 const stages: readonly Stage[] = [
@@ -38,7 +44,7 @@ async function runStage(stage: Stage): Promise<CommandResult> {
   const outputs: string[] = [];
   let milliseconds = 0;
   for (const [command, ...commandArguments] of stage.commands) {
-    const result = await runCommand(command, commandArguments);
+    const result = await runCommand(command, commandArguments, { silentMs });
     outputs.push(result.output);
     milliseconds += result.milliseconds;
     if (!result.ok) return { ...result, milliseconds };
