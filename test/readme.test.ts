@@ -80,10 +80,7 @@ beforeAll(() => {
 
 afterAll(() => rmSync(workshop, { recursive: true, force: true }));
 
-/** `npx troupe` of a reader is the installed package; here it is the source. */
-const shellPrelude = `set -euo pipefail
-npx() { shift; node src/cli/main.ts "$@"; }
-`;
+const shellPrelude = "set -euo pipefail\n";
 
 /** Does what a block says; the reason why that failed, or nothing. */
 async function faultOf(block: DocumentBlock): Promise<string | undefined> {
@@ -94,6 +91,9 @@ async function faultOf(block: DocumentBlock): Promise<string | undefined> {
   for (const command of commandsOf(block, scripts)) {
     const place = `${block.document}:${command.line}: ${command.text}`;
     if (command.kind === "unknown") return `${place}\n${command.reason}; or tag the block as "sh no-run"`;
+    if (command.kind === "installed") {
+      return `${place}\nit works where the package is installed; in a clone it is npm run troupe -- …; or tag the block as "sh no-run"`;
+    }
     if (command.kind === "known") continue;
     const result = await runOffline("bash", ["-c", shellPrelude + command.text], checkoutOf(block.document));
     if (!result.ok) return `${place}\n${result.output}`;
@@ -114,6 +114,45 @@ test("commands that a document only shows are scripts of this package", () => {
       : [],
   );
   expect(gone).toEqual([]);
+});
+
+/** A command of the command line, whoever types it where: the words behind `npx troupe` or `npm run troupe --`. */
+function commandLinesIn(block: DocumentBlock): readonly { place: string; words: readonly string[] }[] {
+  return commandsOf(block, scripts).flatMap((command) => {
+    const place = `${block.document}:${command.line}: ${command.text}`;
+    if (command.kind === "installed") return [{ place, words: command.words }];
+    const [, words] = /^npm run troupe -- (.*?)(?:\s#.*)?$/.exec(command.text) ?? [];
+    return words === undefined ? [] : [{ place, words: words.split(/\s+/) }];
+  });
+}
+
+test("commands that are shown for an installed package are known to it, with every option", async () => {
+  const shown = blocks.filter(({ language }) => language === "sh").flatMap(commandLinesIn);
+  const names = [...new Set(shown.map(({ words }) => words[0] ?? ""))];
+  const main = join(repositoryRoot, "src", "cli", "main.ts");
+  const helps = new Map(
+    await Promise.all(
+      names.map(async (name) => [name, await runOffline("node", [main, name, "--help"], repositoryRoot)] as const),
+    ),
+  );
+  expect(names.length).toBeGreaterThan(0);
+  const faults = shown.flatMap(({ place, words: [name = "", ...words] }) => {
+    const help = helps.get(name);
+    if (help?.ok !== true) return [`${place}\nthere is no command ${name}`];
+    const options = words.filter((word) => /^--[a-z]/.test(word)).map((word) => word.replace(/=.*/, ""));
+    return options
+      .filter((option) => !new RegExp(`${option}(?![a-z-])`).test(help.stdout))
+      .map((option) => `${place}\n${name} has no option ${option}`);
+  });
+  expect(faults).toEqual([]);
+});
+
+test("the README's first program answers its own question", async () => {
+  const [first] = programs.filter((block) => block.document === "README.md");
+  expect(first?.text).toContain("Who has the key? Anna has the key. Bela has the map.");
+  if (first === undefined) return;
+  const { stdout } = await runOffline("node", [programOf(first)], checkoutOf(first.document));
+  expect(stdout.split("\n")[0]).toBe("completed Anna has the key.");
 });
 
 test.runIf(programs.length > 0)("every ts block compiles", async () => {

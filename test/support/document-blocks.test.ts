@@ -47,12 +47,13 @@ test("tells commands that run from those that only have to exist", () => {
   const text = [
     "# first",
     "npm ci",
-    "KEY=1 npx troupe ask \\",
+    "KEY=1 npm start -- \\",
     '  "why?"  # asks',
     "",
     "npm test",
     "npm start hello",
     "npm run verify",
+    "npx troupe list --limit 5  # where it is installed",
   ];
   expect(commandsOf(shellBlock(text.join("\n")), scripts).map(({ kind, line }) => [kind, line])).toEqual([
     ["known", 12],
@@ -60,6 +61,7 @@ test("tells commands that run from those that only have to exist", () => {
     ["known", 16],
     ["run", 17],
     ["known", 18],
+    ["installed", 19],
   ]);
 });
 
@@ -70,7 +72,7 @@ test("refuses commands that it cannot vouch for", () => {
     expect.objectContaining({
       kind: "unknown",
       line: 12,
-      reason: "only npm, npx troupe, echo, printf and cat are run",
+      reason: "only npm, echo, printf and cat are run",
     }),
     expect.objectContaining({ kind: "unknown", line: 13, reason: "show it alone" }),
     expect.objectContaining({ kind: "unknown", line: 14, reason: "show it alone, one command a line" }),

@@ -4,6 +4,8 @@ export type ShellCommand =
   | { readonly kind: "run"; readonly line: number; readonly text: string }
   /** Too long or already done by whoever runs the test: it only has to exist. */
   | { readonly kind: "known"; readonly line: number; readonly text: string }
+  /** `npx troupe …`: it works where the package is installed, which no clone is. */
+  | { readonly kind: "installed"; readonly line: number; readonly text: string; readonly words: readonly string[] }
   | { readonly kind: "unknown"; readonly line: number; readonly text: string; readonly reason: string };
 
 /** Scripts of package.json that a document may show and that are quick enough to run. */
@@ -34,11 +36,12 @@ function classify(text: string, line: number, scripts: ReadonlySet<string>): She
     .replace(/^(?:[A-Z][A-Z0-9_]*=\S*\s+)+/, "")
     .split(/\s+/);
   const [program, first = "", second = ""] = words;
-  if (program === "npx" && first === "troupe") return { kind: "run", line, text };
+  if (program === "npx" && first === "troupe") return { kind: "installed", line, text, words: words.slice(2) };
   if (program === "echo" || program === "printf" || program === "cat") return { kind: "run", line, text };
-  if (program !== "npm") return unknown("only npm, npx troupe, echo, printf and cat are run");
+  if (program !== "npm") return unknown("only npm, echo, printf and cat are run");
   if (first === "ci" || first === "install")
     return words.length === 2 ? { kind: "known", line, text } : unknown("show it alone");
+  if (first === "pack") return { kind: "known", line, text };
   const script = first === "run" ? second : first;
   if (!scripts.has(script)) return unknown(`package.json has no script "${script}"`);
   if (quickScripts.has(script)) return { kind: "run", line, text };
