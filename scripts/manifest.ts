@@ -16,6 +16,9 @@ export const lazyModules: readonly string[] = [
   "yaml",
 ];
 
+/** Development dependencies of which the build copies into `dist` the few files that are used, in place of the whole. */
+export const vendoredPackages: readonly string[] = ["gpt-tokenizer"];
+
 /** What package.json says that the scripts and the architecture test read. */
 export interface Manifest {
   readonly name: string;

@@ -7,6 +7,7 @@ export {
   lifecycleOf,
   newAgentContext,
 } from "./agent-state.ts";
+export type { CallEffectInput, TurnEffectInput } from "./effect-inputs.ts";
 export { agentHears, turnHears } from "./hearing.ts";
-export { type CallEffectInput, toolCallMachine } from "./tool-call.machine.ts";
-export { type TurnEffectInput, turnMachine } from "./turn.machine.ts";
+export { toolCallMachine } from "./tool-call.machine.ts";
+export { turnMachine } from "./turn.machine.ts";

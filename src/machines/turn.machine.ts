@@ -11,14 +11,10 @@ import {
   startTurn,
   type TurnState,
 } from "../state/index.ts";
+import type { TurnEffectInput } from "./effect-inputs.ts";
 import { onEveryEntry } from "./entry-families.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
 import { after, unborn } from "./turn-context.ts";
-
-/** What an effect actor of a turn is started with; all else it reads through its host. */
-export interface TurnEffectInput {
-  readonly turnId: string;
-}
 
 const vacant = fromCallback<Entry, TurnEffectInput>(() => undefined);
 

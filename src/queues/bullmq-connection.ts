@@ -23,7 +23,9 @@ export class BullmqConnection extends RedisLink {
     try {
       return await import("bullmq");
     } catch (error) {
-      throw new UnsupportedError('BullMQ queues need the package "bullmq": npm install bullmq', { cause: error });
+      throw new UnsupportedError('BullMQ queues need the package "bullmq": npm install bullmq ioredis', {
+        cause: error,
+      });
     }
   }
 

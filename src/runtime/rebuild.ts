@@ -62,7 +62,8 @@ export class MachineFold {
     }
   }
 
-  get agent(): AgentSnapshot {
+  /** Of the snapshot only this is told: the type of the whole is megabytes of declarations. */
+  get agent(): { readonly value: unknown; readonly context: AgentContext } {
     return this.#agent;
   }
 

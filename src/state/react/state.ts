@@ -24,14 +24,21 @@ export const reactKeySchema = z
   .min(1)
   .refine((key) => !unsafeKeys.has(key), { error: (issue) => `"${String(issue.input)}" may not be a name or an id` });
 
-/** A record whose keys are safe. zod's own record passes over `__proto__` in silence, so keys are looked at first. */
-export function reactRecord<Value extends z.ZodType>(value: Value) {
-  const record = z.record(reactKeySchema, value).readonly();
+type ReadonlyRecord<Value extends z.ZodType> = z.ZodReadonly<z.ZodRecord<z.ZodString, Value>>;
+type RecordInput<Value extends z.ZodType> = z.input<ReadonlyRecord<Value>>;
+
+/**
+ * A record whose keys are safe. zod's own record passes over `__proto__` in silence, so keys are looked at first. Its type is
+ * written out, because the inferred one names helpers that older versions of zod 4 do not export.
+ */
+export function reactRecord<Value extends z.ZodType>(
+  value: Value,
+): z.ZodPipe<z.ZodCustom<RecordInput<Value>, RecordInput<Value>>, ReadonlyRecord<Value>> {
   return z
-    .custom<z.input<typeof record>>(hasSafeKeys, {
+    .custom<RecordInput<Value>>(hasSafeKeys, {
       error: 'expected an object without the keys "__proto__", "constructor" and "prototype"',
     })
-    .pipe(record);
+    .pipe(z.record(reactKeySchema, value).readonly());
 }
 
 function hasSafeKeys(value: unknown): boolean {

@@ -1,0 +1,76 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { repositoryRoot } from "./run-command.ts";
+
+/** Programs of somebody who has the package installed and nothing else; each ends with an error where it does not hold. */
+
+/** The simplest tool there is: its arguments are typed by the zod of whoever writes it, and checked when it is called. */
+export const toolProgram = `
+import { createRuntime, defineAgent, defineTool } from "troupe";
+import { scriptedModel } from "troupe/testing";
+import { z } from "zod";
+
+type Exactly<One, Other> = (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false;
+
+const add = defineTool({
+  name: "add",
+  description: "Adds.",
+  parameters: z.object({ a: z.number(), b: z.number().default(2) }),
+  execute: (given) => {
+    const isTyped: Exactly<typeof given, { a: number; b: number }> = true;
+    return given.a + given.b + (isTyped ? 0 : 1);
+  },
+});
+const model = scriptedModel([
+  { toolCalls: [{ name: "add", arguments: { a: "one" } }] },
+  { toolCalls: [{ name: "add", arguments: { a: 1 } }] },
+  "Done.",
+]);
+const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", tools: [add], model })] });
+const agent = await runtime.agent("clerk");
+await agent.start();
+const turn = agent.executeTurn("Add.");
+const told: string[] = [];
+for await (const event of turn) if (event.type === "tool.failed" || event.type === "tool.completed") told.push(event.type);
+await runtime.shutdown();
+if (told.join() !== "tool.failed,tool.completed") throw new Error("the calls of the tool told " + told.join());
+`;
+
+/** What is only needed for Redis is asked for by name. */
+export const optionalPackagesProgram = `
+import { createRuntime } from "troupe";
+import { bullmqQueues } from "troupe/queues/bullmq";
+import { redisStores } from "troupe/stores/redis";
+import { sqliteStores } from "troupe/stores/sqlite";
+
+const url = "redis://127.0.0.1:1";
+const messages = [];
+for (const options of [
+  { stores: redisStores({ url }) },
+  { stores: sqliteStores("./agents.db"), queues: bullmqQueues({ url }) },
+]) {
+  await createRuntime({ agents: [], ...options }).catch((error) => messages.push(error.message));
+}
+process.stdout.write(messages.join("\\n"));
+`;
+
+/** The first program that the README shows: plain JavaScript. */
+export function readmeProgram(): string {
+  const program = /^```ts\n([^]*?)^```$/m.exec(readFileSync(join(repositoryRoot, "README.md"), "utf8"))?.[1];
+  if (program === undefined) throw new Error("README.md shows no program.");
+  return program;
+}
+
+/** Compares the count of the module at `ours` with that of the original tokenizer. */
+export function countProgram(ours: string, original: string): string {
+  return `
+import { countTokens } from ${JSON.stringify(ours)};
+import { countTokens as originalCount } from ${JSON.stringify(original)};
+
+const texts = ["hello world", "Grüße, 世界! 👋🏽", "const a = { b: [1, 2.5e3] };\\n\\t// ok", "<|endoftext|>", "a b ".repeat(100)];
+for (const text of texts) {
+  const [counted, expected] = [await countTokens(text), originalCount(text, { disallowedSpecial: new Set() })];
+  if (counted !== expected) throw new Error(JSON.stringify(text) + " has " + expected + " tokens, not " + counted);
+}
+`;
+}

@@ -1,0 +1,91 @@
+import { existsSync, lstatSync, readdirSync, readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { dirname, join } from "node:path";
+import type { Manifest } from "./manifest.ts";
+import { moduleSpecifiers } from "./module-specifiers.ts";
+
+/** Of the files of the package, 2.5 of them the tokenizer's table. */
+const mostPackedBytes = 5_600_000;
+/** Of the disk, for the package and all that an installation of it alone brings along. */
+const mostInstalledBytes = 75 * 1024 * 1024;
+
+/** What is wrong with an installed package and what was installed with it, one line each. */
+export function contentFaults(installed: string, manifest: Manifest): string[] {
+  const files = filesIn(installed);
+  return [...strayFiles(files), ...sizeFaults(installed, files), ...linkFaults(installed, files)].concat(
+    importFaults(installed, files, manifest),
+  );
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .filter((path) => lstatSync(join(folder, path)).isFile())
+    .map((path) => path.replaceAll("\\", "/"));
+}
+
+function strayFiles(files: readonly string[]): string[] {
+  const places =
+    /^(?:dist\/.+|docs\/.+\.md|examples\/[^/]+\.ts|bench\/README\.md|CONTRIBUTING\.md|README\.md|LICENSE|package\.json)$/;
+  return files
+    .filter(
+      (path) => !places.test(path) || (/^dist\/.+\.ts$/.test(path) && !path.endsWith(".d.ts")) || path.endsWith(".map"),
+    )
+    .map((path) => `${path} does not belong into the package`);
+}
+
+function sizeFaults(installed: string, files: readonly string[]): string[] {
+  const packed = files.map((path) => ({ path, bytes: lstatSync(join(installed, path)).size }));
+  const total = packed.reduce((sum, { bytes }) => sum + bytes, 0);
+  const faults: string[] = [];
+  if (total > mostPackedBytes) {
+    const largest = packed.toSorted((left, right) => right.bytes - left.bytes).slice(0, 5);
+    const names = largest.map(({ path, bytes }) => `${path} (${bytes})`).join(", ");
+    faults.push(`the package is ${total} bytes unpacked, more than ${mostPackedBytes}; its largest files: ${names}`);
+  }
+  const disk = installedBytes(dirname(installed));
+  if (disk > mostInstalledBytes) faults.push(`${disk} bytes are installed, more than ${mostInstalledBytes}`);
+  return faults;
+}
+
+/** What a folder takes on the disk, as `du` counts it. */
+export function installedBytes(folder: string): number {
+  return readdirSync(folder, { recursive: true, encoding: "utf8" }).reduce(
+    (sum, path) => sum + lstatSync(join(folder, path)).blocks * 512,
+    0,
+  );
+}
+
+/** Documents point only to what is in the package too. */
+function linkFaults(installed: string, files: readonly string[]): string[] {
+  return files
+    .filter((path) => path.endsWith(".md"))
+    .flatMap((path) =>
+      [...readFileSync(join(installed, path), "utf8").matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)/g)]
+        .map(([, target = ""]) => target)
+        .filter((target) => !existsSync(join(installed, dirname(path), target)))
+        .map((target) => `${path} points to ${target}, which is not in the package`),
+    );
+}
+
+/** Whatever the code imports is its own, Node's, or something that package.json tells npm to install. */
+function importFaults(installed: string, files: readonly string[], manifest: Manifest): string[] {
+  const known = new Set([
+    manifest.name,
+    ...Object.keys(manifest.dependencies),
+    ...Object.keys(manifest.peerDependencies ?? {}),
+  ]);
+  return files
+    .filter((path) => path.endsWith(".js"))
+    .flatMap((path) =>
+      moduleSpecifiers(path, readFileSync(join(installed, path), "utf8"))
+        .filter(({ name }) => !name.startsWith(".") && !isBuiltin(name) && !known.has(packageOf(name)))
+        .map(({ name }) => `${path} imports ${name}, which package.json does not name as a dependency`),
+    );
+}
+
+function packageOf(specifier: string): string {
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
