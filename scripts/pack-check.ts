@@ -8,8 +8,8 @@ import { entryFiles, lazyModules, publicEntries, readManifest } from "./manifest
 import { contentFaults, installedBytes } from "./package-contents.ts";
 import { type CommandOptions, type CommandResult, repositoryRoot, runCommand } from "./run-command.ts";
 
-/** The best of three imports; a quiet machine needs a tenth of it. */
-const importLimitMs = 1000;
+/** Processor time of the best of three imports: beside other work the same costs a few times what it costs alone. */
+const importLimitMs = 1_500;
 
 const manifest = readManifest();
 const project = mkdtempSync(join(tmpdir(), "troupe-pack-"));
@@ -78,9 +78,10 @@ registerHooks({
     return resolved;
   },
 });
-const started = performance.now();
+const started = process.cpuUsage();
 await import(${JSON.stringify(manifest.name)});
-const milliseconds = performance.now() - started;
+const used = process.cpuUsage(started);
+const milliseconds = (used.user + used.system) / 1_000;
 process.stdout.write(JSON.stringify({ milliseconds, loaded: [...loaded] }));
 `,
   );
@@ -102,9 +103,11 @@ process.stdout.write(JSON.stringify({ milliseconds, loaded: [...loaded] }));
     moduleCount = measured.loaded.length;
   }
   if (fastest > importLimitMs) {
-    throw new PackFault(`import "${manifest.name}" took ${fastest.toFixed(0)} ms, more than ${importLimitMs} ms.`);
+    throw new PackFault(
+      `import "${manifest.name}" took ${fastest.toFixed(0)} ms of the processor, more than ${importLimitMs} ms.`,
+    );
   }
-  return `import ${fastest.toFixed(0)} ms, ${moduleCount} modules`;
+  return `import ${fastest.toFixed(0)} ms of the processor, ${moduleCount} modules`;
 }
 
 async function checkEntriesLoad(): Promise<void> {
@@ -145,10 +148,12 @@ async function checkTypes(): Promise<void> {
   if (ours.length > 0) throw new PackFault(`The package's types do not compile in a consumer:\n${ours.join("\n")}`);
 }
 
+function evaluate(purpose: string, program: string): Promise<CommandResult> {
+  return run(purpose, "node", ["--input-type=module", "--eval", program], { directory: project });
+}
+
 /** What the README shows first, and the tokenizer, of which the package has its own copy. */
 async function checkPrograms(): Promise<void> {
-  const evaluate = (purpose: string, program: string): Promise<CommandResult> =>
-    run(purpose, "node", ["--input-type=module", "--eval", program], { directory: project });
   const { stdout } = await evaluate("The README's first program failed on plain Node", readmeProgram());
   if (!stdout.startsWith("completed Anna has the key.\n")) {
     throw new PackFault(`The README's first program answers otherwise than it should:\n${stdout}`);

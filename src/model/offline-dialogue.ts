@@ -1,7 +1,7 @@
 import { type Message, type ModelTool, textOf } from "../state/index.ts";
 import { oneLine, wordList } from "./offline-answer.ts";
 import { type Keywords, keywordsOf } from "./offline-keywords.ts";
-import { isRelevant, matchPassage } from "./offline-matching.ts";
+import { isRelevant, type Match, matchPassage } from "./offline-matching.ts";
 import { type Asked, askedIn, contradicts, givesAskedFor, statedShare } from "./offline-question.ts";
 import { scoreMatch, statisticsOf } from "./offline-ranking.ts";
 import type { Assignment } from "./offline-request.ts";
@@ -68,7 +68,7 @@ function bestStatement(statements: readonly Statement[], keywords: Keywords): St
   if (name !== undefined) return name;
   const shareOf = statedShare(question);
   const matched = statements.flatMap((statement, order) => {
-    const match = matchPassage(keywords, statement.text);
+    const match = matchPassage(keywords, statement.text) ?? wordless(keywords);
     const share = shareOf(statement.text);
     return match !== undefined && (isRelevant(keywords, match) || share === 1)
       ? [{ statement, order, match, share }]
@@ -82,7 +82,9 @@ function bestStatement(statements: readonly Statement[], keywords: Keywords): St
   const ranked = matched.map(({ statement, order, match, share }) => ({
     statement,
     score:
-      scoreMatch(keywords, { ...match, length: statistics.averageLength }, statistics) *
+      (keywords.words.length === 0
+        ? 1
+        : scoreMatch(keywords, { ...match, length: statistics.averageLength }, statistics)) *
       weightOf[statement.by] *
       (1 + share) *
       weightOfGiven[`${givesAskedFor(question, statement.text)}`] *
@@ -90,6 +92,11 @@ function bestStatement(statements: readonly Statement[], keywords: Keywords): St
       (1 + order / 1_000),
   }));
   return ranked.sort((left, right) => right.score - left.score)[0]?.statement;
+}
+
+/** "Who has it?" has no word to look for: only the order of its words tells of an answer. */
+function wordless(keywords: Keywords): Match | undefined {
+  return keywords.words.length === 0 ? { own: [], around: [], length: 0, pairs: 0, phrases: 0 } : undefined;
 }
 
 function introducesSelf(text: string): boolean {

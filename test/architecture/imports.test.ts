@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { describe, expect, test } from "vitest";
-import { entryFiles, lazyModules, readManifest } from "../../scripts/manifest.ts";
+import { entryFiles, lazyModules, readManifest, vendoredPackages } from "../../scripts/manifest.ts";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { type Rules, violations } from "./violations.ts";
 
@@ -26,7 +26,8 @@ test("the sources keep to the house", () => {
   const sources = readSources();
   expect([...sources.keys()]).toContain("src/errors/index.ts");
   const manifest = readManifest();
-  const packages = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
+  const declared = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
+  const packages = [...declared, ...vendoredPackages];
   expect(violations(sources, { entries: entryFiles(manifest, sourceCondition), packages, lazyModules })).toEqual([]);
 });
 

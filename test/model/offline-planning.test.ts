@@ -121,6 +121,11 @@ describe("plain tools", () => {
   });
 });
 
+/** That a question cannot be answered, and what was looked for. */
+function nothing(question: string, words: string): string {
+  return `I cannot answer “${question}”: nothing in this conversation speaks of ${words}, and I know only what I am given.`;
+}
+
 describe("conversations", () => {
   test.each([
     [
@@ -174,7 +179,11 @@ describe("conversations", () => {
     ["Who has the map? Anna has the key. Bela has the map.", "Bela has the map."],
     ["Anna has the key. Bela has the map. Who has the key?", "Anna has the key."],
     ["Anna has the key. Who has the map? Bela has the map.", "Bela has the map."],
-    ["Anna has the key. Who has it? Bela lost the map. Who lost the map?", /Bela lost the map\.$/],
+    [
+      "Anna has the key. Who has it? Bela lost the map. Who lost the map?",
+      `${nothing("Who has it?", "this")}\nBela lost the map.`,
+    ],
+    ["Who has it? Bela lost it. Anna has it. Bela wants it.", "Anna has it."],
     ["Bela has the key. Anna lost the key. Who has the key?", "Bela has the key."],
     ["Anna does not have the key. Bela has the key. Anna wants the key. Who has the key?", "Bela has the key."],
     ["Anna has the key. Bela doesn't have the key. Who does not have the key?", "Bela doesn't have the key."],
@@ -186,19 +195,23 @@ describe("conversations", () => {
       "The key is behind the door.",
     ],
     ["Where does Anna live? Anna lives in Rome. Anna likes Oslo. Bela lives in Lima.", "Anna lives in Rome."],
-    ["When does the shop open? The shop opens early. The shop opens at nine o'clock.", /nine o'clock/],
+    [
+      "When does the shop open? The shop opens early. The shop opens at nine o'clock.",
+      "The shop opens at nine o'clock.",
+    ],
     ["How many keys are there? There are keys. There are seven keys.", "There are seven keys."],
-    ["Why is the door shut? The door is shut. The door is shut because it rains.", /because it rains/],
+    [
+      "Why is the door shut? The door is shut. The door is shut because it rains.",
+      "The door is shut because it rains.",
+    ],
     ["Who wrote the book? The book was written by Anna. Bela read the book.", "The book was written by Anna."],
     ["Is the key in the drawer? The drawer is old. The key is in the drawer.", "The key is in the drawer."],
     ["Tell me who has the key. Anna has the key. Bela has the map.", "Anna has the key."],
     ["Who has the key? Who has the map? Anna has the key. Bela has the map.", "Anna has the key.\nBela has the map."],
     ["Who has the key?\n\n- Anna has the key\n- Bela has the map", "Anna has the key"],
-    ["Who has the lamp? Anna has the key. Bela has the map.", /^I cannot answer “Who has the lamp\?”: .* lamp,/],
+    ["Who has the lamp? Anna has the key. Bela has the map.", nothing("Who has the lamp?", "lamp")],
   ])("a message that brings its facts along: %s", async (text, expected) => {
-    const said = await answer({ messages: conversation(["user", text]) });
-    if (typeof expected === "string") expect(said).toBe(expected);
-    else expect(said).toMatch(expected);
+    expect(await answer({ messages: conversation(["user", text]) })).toBe(expected);
   });
 
   test("facts of earlier messages are weighed by what the question asks, in any order", async () => {

@@ -47,7 +47,7 @@ test("tells commands that run from those that only have to exist", () => {
   const text = [
     "# first",
     "npm ci",
-    "KEY=1 npm run troupe -- ask \\",
+    "KEY=1 npm start -- \\",
     '  "why?"  # asks',
     "",
     "npm test",
