@@ -51,7 +51,7 @@ function checkContains(check: SchemaCheck, { schema, value, place, seen }: Array
   const most = typeof maxContains === "number" ? maxContains : Number.POSITIVE_INFINITY;
   let found = 0;
   for (const [index, item] of value.entries()) {
-    if (!check.wouldFit(contains, item, { parent: place, key: index, open: new Set() })) continue;
+    if (!check.wouldFit(contains, item, { parent: place, key: index, open: [] })) continue;
     found += 1;
     seen?.keys.add(index);
   }

@@ -15,7 +15,7 @@ export interface Place {
   readonly parent: Place | undefined;
   readonly key: string | number;
   /** Schemas that this very value is being checked against. */
-  readonly open: Set<SchemaObject>;
+  readonly open: SchemaObject[];
 }
 
 /** What schemas of one value have said something of: for `unevaluatedProperties` and `unevaluatedItems`. */
@@ -43,6 +43,8 @@ export class SchemaCheck {
   readonly document: SchemaDocument;
   readonly limit: StepLimit;
   #issues: Issue[] = [];
+  /** Above 0 mistakes are not noted. */
+  #quiet = 0;
 
   constructor(document: SchemaDocument, limit: StepLimit) {
     this.document = document;
@@ -52,9 +54,10 @@ export class SchemaCheck {
   /** What is wrong with a value that was read from JSON; empty: nothing. Throws `TooManySteps` where nothing was found till then. */
   issuesOf(value: unknown): readonly Issue[] {
     this.#issues = [];
+    this.#quiet = 0;
     this.limit.reset();
     try {
-      this.visit(this.document.root, value, { parent: undefined, key: "", open: new Set() });
+      this.visit(this.document.root, value, { parent: undefined, key: "", open: [] });
     } catch (error) {
       const isKnown = error instanceof EnoughIssues || (error instanceof TooManySteps && this.#issues.length > 0);
       if (!isKnown) throw error;
@@ -66,42 +69,49 @@ export class SchemaCheck {
   visit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean {
     if (schema === false) return this.fail(place, "is not allowed");
     if (!isObject(schema)) return true;
-    this.limit.spend(visitCost + (typeof value === "string" ? value.length >> 3 : 0));
-    if (place.open.has(schema)) return true;
-    place.open.add(schema);
-    try {
-      const own: Seen | undefined = this.document.tracksSeen ? { keys: new Set() } : undefined;
-      const fits = this.#keywords({ schema, value, place, seen: own });
-      if (fits && seen && own) for (const key of own.keys) seen.keys.add(key);
-      return fits;
-    } finally {
-      place.open.delete(schema);
-    }
+    this.limit.spend(visitCost + place.open.length + (typeof value === "string" ? value.length >> 3 : 0));
+    if (place.open.includes(schema)) return true;
+    place.open.push(schema);
+    const own: Seen | undefined = this.document.tracksSeen ? { keys: new Set() } : undefined;
+    const fits = this.#keywords({ schema, value, place, seen: own });
+    if (fits && seen && own) for (const key of own.keys) seen.keys.add(key);
+    place.open.pop();
+    return fits;
   }
 
   /** The same for a member or item of the value. */
   visitAt(schema: unknown, value: unknown, parent: Place, key: string | number): boolean {
-    return this.visit(schema, value, { parent, key, open: new Set() });
+    return this.visit(schema, value, { parent, key, open: [] });
   }
 
   /** Whether it would fit: nothing is noted. */
   wouldFit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean {
-    return this.#aside(() => this.visit(schema, value, place, seen)).fits;
+    this.#quiet += 1;
+    const fits = this.visit(schema, value, place, seen);
+    this.#quiet -= 1;
+    return fits;
   }
 
   fail(place: Place, message: string, expected?: string): false {
+    if (this.#quiet > 0) return false;
     this.#issues.push({ path: pathOf(place), message, ...(expected === undefined ? {} : { expected }) });
     if (this.#issues.length >= mostIssues) throw new EnoughIssues();
     return false;
   }
 
-  #aside(check: () => boolean): { readonly fits: boolean; readonly issues: readonly Issue[] } {
+  /** Whether a branch fits, and what does not, apart from what is wrong elsewhere. */
+  #aside(
+    branch: unknown,
+    { value, place, seen }: Visit,
+  ): { readonly fits: boolean; readonly issues: readonly Issue[] } {
     const before = this.#issues;
+    const depth = place.open.length;
     this.#issues = [];
     try {
-      return { fits: check(), issues: this.#issues };
+      return { fits: this.visit(branch, value, place, seen), issues: this.#issues };
     } catch (error) {
       if (!(error instanceof EnoughIssues)) throw error;
+      place.open.length = depth;
       return { fits: false, issues: this.#issues };
     } finally {
       this.#issues = before;
@@ -151,12 +161,13 @@ export class SchemaCheck {
     return this.visit(schema[branch], value, place, seen) && fits;
   }
 
-  #branches(kind: "anyOf" | "oneOf", branches: readonly unknown[], { value, place, seen }: Visit): boolean {
+  #branches(kind: "anyOf" | "oneOf", branches: readonly unknown[], visit: Visit): boolean {
+    const { place, seen } = visit;
     this.limit.spend(branches.length * branchCost);
     const wrong: Issue[] = [];
     let fitting = 0;
     for (const branch of branches) {
-      const { fits, issues } = this.#aside(() => this.visit(branch, value, place, seen));
+      const { fits, issues } = this.#aside(branch, visit);
       if (fits) fitting += 1;
       else wrong.push(...issues.slice(0, 20));
       // One is enough, unless what others say counts too.
@@ -164,7 +175,7 @@ export class SchemaCheck {
     }
     if (kind === "anyOf" ? fitting > 0 : fitting === 1) return true;
     if (fitting > 1) return this.fail(place, "must fit exactly one schema in oneOf, and fits several");
-    for (const { path, message, expected } of wrong.slice(0, 50)) this.#issues.push({ path, message, expected });
+    if (this.#quiet === 0) this.#issues.push(...wrong.slice(0, 50));
     return this.fail(place, `must match a schema in ${kind}`);
   }
 }

@@ -18,7 +18,7 @@ export function checkObject(check: SchemaCheck, visit: ObjectVisit): boolean {
   }
   if (propertyNames !== undefined) {
     for (const name of names) {
-      if (check.wouldFit(propertyNames, name, { parent: place, key: name, open: new Set() })) continue;
+      if (check.wouldFit(propertyNames, name, { parent: place, key: name, open: [] })) continue;
       fits = check.fail(place, `property name ${JSON.stringify(name.slice(0, 100))} is not allowed`);
     }
   }

@@ -32,7 +32,7 @@ export function isSame(one: unknown, other: unknown, limit: StepLimit): boolean 
 /** As text, equal values are equal whatever the order of their members. */
 export function textOf(value: unknown, limit: StepLimit): string {
   const text = stableStringify(value);
-  limit.spend(1 + (text.length >> 3));
+  limit.spend(10 + (text.length >> 2));
   return text;
 }
 
