@@ -14,6 +14,7 @@ export * from "./plain-json.ts";
 export * from "./process-hold.ts";
 export * from "./redact.ts";
 export * from "./safe-json.ts";
+export { readingsOf, type SecretPlace, SecretSearch } from "./secret-search.ts";
 export * from "./thrown.ts";
 export * from "./timer-queue.ts";
 export * from "./trace-carrier.ts";

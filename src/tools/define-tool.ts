@@ -4,7 +4,7 @@ import { type EffectClass, effectClassSchema, type JsonObject } from "../state/i
 import { approvalRule } from "./approval-rule.ts";
 import { checkIdentity, checkQueue, checkWaits, toolNameIn } from "./definition-checks.ts";
 import { describer } from "./describe-call.ts";
-import { parseArguments, readParameters, type ToolParameters } from "./parameters.ts";
+import { parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
 import { checkSecrets, resolveArguments, type SecretResolver } from "./secrets.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
@@ -169,6 +169,7 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     ...(approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs }),
     ...(auth === undefined ? {} : { auth }),
     jsonSchema: parameters.jsonSchema,
+    ...uncheckedOf(parameters),
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
     describeCall: describer(name, definition.describeCall?.bind(self)),
     resolveArguments: async (json, run) => await resolveArguments(json, run, { name, secrets }),

@@ -27,8 +27,14 @@ export function readParameters(parameters: ToolParameters, refuse: Refuse = plai
     );
   }
   // Some providers refuse an object schema that does not list its properties.
+  const { unchecked } = read;
   const jsonSchema = deepFreeze({ properties: {}, ...read.jsonSchema });
-  return { jsonSchema, check: (value) => read.check(value) };
+  return { jsonSchema, unchecked, check: (value) => read.check(value) };
+}
+
+/** What a tool tells of its parameters that only the model heeds. */
+export function uncheckedOf({ unchecked = [] }: Parameters): { readonly unchecked?: readonly string[] } {
+  return unchecked.length === 0 ? {} : { unchecked: Object.freeze([...unchecked]) };
 }
 
 const plainly: Refuse = (what, cause) => new InvalidInputError(what, { cause });
