@@ -9,4 +9,4 @@ export type {
   SubagentTool,
 } from "./definition.ts";
 export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
-export { DEFAULT_MAX_DEPTH, type Grant, grantOf, type SubagentOptions, subagent } from "./subagent.ts";
+export { DEFAULT_MAX_DEPTH, type Grant, grantOf, lineLimitOf, type SubagentOptions, subagent } from "./subagent.ts";

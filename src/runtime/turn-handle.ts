@@ -33,7 +33,6 @@ export class TurnHandle implements Turn {
   /** Aborted, with the error that its caller is told, when the stores have lost the turn: it will have no further events. */
   readonly #gone = new AbortController();
   #acceptedId: string | undefined;
-  #settled: Promise<TurnRest> | undefined;
 
   /** A turn that is just being opened, or the id of one that was opened before; `onEnd` comes before its result is given. */
   constructor(source: TurnSource, agentId: string, turn: Promise<string> | string, onEnd?: () => Promise<void>) {
@@ -57,13 +56,12 @@ export class TurnHandle implements Turn {
     });
   }
 
-  /** Watched for only when somebody asks: it takes more than waiting for the end. */
+  /** Looked for each time that somebody asks. Its end counts however it is heard of: also where its runtime goes with it. */
   get settled(): Promise<TurnRest> {
-    if (!this.#settled) {
-      this.#settled = this.id.then((turnId) => this.#source.rest(turnId));
-      this.#settled.catch(() => undefined);
-    }
-    return this.#settled;
+    const rest = this.id.then((turnId) => this.#source.rest(turnId));
+    const settled = Promise.race([this.result, rest]);
+    for (const one of [rest, settled]) one.catch(() => undefined);
+    return settled;
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {

@@ -4,7 +4,7 @@ import { agentOfTurn, numberOfTurn, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
 import { lookAtTurn } from "./turn-results.ts";
-import type { TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
+import type { TurnRest, TurnResult } from "./turn-types.ts";
 
 export interface TurnWatchOptions {
   readonly stores: Stores;
@@ -67,10 +67,6 @@ export class TurnWatch {
     this.#ends.get(result.turnId)?.resolve(result);
     this.#ends.delete(result.turnId);
     this.#settle(result, this.#waiting(result.turnId));
-  }
-
-  rested(rest: WaitingTurn): void {
-    this.#settle(rest, this.#waiting(rest.turnId));
   }
 
   #waiting(turnId: string): readonly Deferred<TurnRest>[] {

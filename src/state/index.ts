@@ -21,6 +21,7 @@ export * from "./trace.ts";
 export * from "./call-end.ts";
 export * from "./call-state.ts";
 export * from "./react-inputs.ts";
+export * from "./spawn-line.ts";
 export * from "./stop-signals.ts";
 export * from "./trace-headers.ts";
 export * from "./turn-fold.ts";

@@ -38,6 +38,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "an owner that was silent for longer than its lease",
   "shutdown",
   "every command in every situation",
+  "a line for places",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
