@@ -6,6 +6,7 @@ import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
+import { listed } from "./agent-status.ts";
 import { followTree } from "./follow.ts";
 import { refuseBackground } from "./refuse-background.ts";
 import { createOverview, type Overview } from "./overview.ts";
@@ -68,7 +69,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     },
     agent: (name, start) => lookedAt(copies, openAgent(core, name, start ?? {})),
     find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
-    list: (filter) => stores.listAgents({ tenant, ...filter }),
+    list: async (filter) => (await stores.listAgents({ tenant, ...filter })).map(listed),
     accounts: (rootAgentId) => stores.accounts(tenant, rootAgentId),
     requests: (filter) => core.desk.list(filter),
     decide: (requestId, decide) => core.desk.decide(requestId, decide),

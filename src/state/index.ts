@@ -15,6 +15,7 @@ export * from "./request.ts";
 export * from "./queued-call.ts";
 export * from "./inbox.ts";
 export * from "./record.ts";
+export * from "./record-status.ts";
 export * from "./artifact.ts";
 export * from "./effect-class.ts";
 export * from "./trace.ts";

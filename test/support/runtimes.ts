@@ -39,6 +39,8 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "shutdown",
   "every command in every situation",
   "a line for places",
+  "one status for all who ask",
+  "a turn that is asked again and again whether it rests",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */
