@@ -53,7 +53,12 @@ export function castOf(world: RandomWorld, life: Life): AgentDefinition[] {
   const tools = toolsOf(world, life, spawned);
   const helper = defineAgent({ ...shared, name: "helper", tools, budget: { maxSteps: 4 } });
   const policy = plan.atATime === null ? {} : { maxConcurrent: plan.atATime };
-  const lead = defineAgent({ ...shared, name: "lead", tools: [...tools, subagent(helper, { policy })], budget: plan.budget });
+  const lead = defineAgent({
+    ...shared,
+    name: "lead",
+    tools: [...tools, subagent(helper, { policy })],
+    budget: plan.budget,
+  });
   return [lead, helper, spawned];
 }
 

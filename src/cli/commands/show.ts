@@ -1,7 +1,14 @@
 import { traceEntriesOf } from "../../actors/index.ts";
 import type { Account } from "../../budget/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
-import { type AgentRecord, DEFAULT_TENANT, type Message, statusOf, textOf, type TraceEntry } from "../../state/index.ts";
+import {
+  type AgentRecord,
+  DEFAULT_TENANT,
+  type Message,
+  statusOf,
+  textOf,
+  type TraceEntry,
+} from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
