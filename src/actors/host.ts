@@ -208,6 +208,8 @@ export interface Host {
    * who waits: a call that waits here has nothing out in the world, so that a pause need not wait for it.
    */
   freed(refusal: Refusal, run: string): Promise<void>;
+  /** Resolves when the next entry has entered the machines. */
+  moved(): Promise<void>;
   /** An effect has ended while its state goes on: the agent may have come to rest without another entry. */
   effectOver(): void;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */

@@ -1,6 +1,6 @@
-import { DEFAULT_MAX_DEPTH, type SubagentTool } from "../agents/index.ts";
+import { DEFAULT_MAX_DEPTH, lineLimitOf, type SubagentTool } from "../agents/index.ts";
 import { abortable, faultPoint } from "../base/index.ts";
-import { type CallState, signalOfLimit, takeText } from "../state/index.ts";
+import { type CallState, childrenAtWork, type Entry, signalOfLimit, takeText } from "../state/index.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { errorResult, settleCall } from "./settle-call.ts";
@@ -13,11 +13,10 @@ export async function spawnSubagent(
   signal: AbortSignal,
 ): Promise<void> {
   const { turnId, step, callId } = call;
-  const { maxConcurrent } = tool.policy;
-  while (maxConcurrent !== undefined && !tool.background) {
-    const atWork = atWorkOf(host, turnId, tool);
-    if (atWork.length < maxConcurrent) break;
-    await abortable(Promise.race(atWork.map((childId) => host.child(turnId, childId))), signal);
+  const line = lineLimitOf(tool);
+  // Whatever frees a place is an entry: the end of a child, or the refusal of one that was only asked for.
+  while (line && childrenAtWork(entriesOf(host, turnId), line.childName).length >= line.maxConcurrent) {
+    await abortable(host.moved(), signal);
   }
   // From the last look to the proposal nothing is awaited: calls of one round see each other's proposals.
   const forbidden = policyRefusal(host, turnId, tool);
@@ -70,20 +69,14 @@ export function policyRefusal(
  * are begun before the first is granted.
  */
 function spawnedOf(host: Host, turnId: string, definition: string): string[] {
-  return [...host.memory(turnId).entries, ...host.undelivered()].flatMap((entry) =>
+  return entriesOf(host, turnId).flatMap((entry) =>
     entry.type === "child.spawned" && entry.turnId === turnId && entry.definition.name === definition
       ? [entry.childId]
       : [],
   );
 }
 
-/** Those of them that have not ended. */
-function atWorkOf(host: Host, turnId: string, { definition }: SubagentTool): string[] {
-  const spawned = spawnedOf(host, turnId, definition.name);
-  if (spawned.length === 0) return spawned;
-  const ended = new Set<string>();
-  for (const entry of [...host.memory(turnId).entries, ...host.undelivered()]) {
-    if (entry.type === "child.ended") ended.add(entry.childId);
-  }
-  return spawned.filter((childId) => !ended.has(childId));
+/** Also what has not entered the machines yet. */
+function entriesOf(host: Host, turnId: string): Entry[] {
+  return [...host.memory(turnId).entries, ...host.undelivered()];
 }

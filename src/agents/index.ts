@@ -11,4 +11,4 @@ export type {
 } from "./definition.ts";
 export { assertGiven, definitionRule, isDefinition } from "./known-definition.ts";
 export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
-export { DEFAULT_MAX_DEPTH, type Grant, grantOf, type SubagentOptions, subagent } from "./subagent.ts";
+export { DEFAULT_MAX_DEPTH, type Grant, grantOf, lineLimitOf, type SubagentOptions, subagent } from "./subagent.ts";

@@ -14,7 +14,7 @@ import {
 } from "../base/index.ts";
 import { type Budget, budgetRule, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { Background, Json } from "../state/index.ts";
+import type { Background, Json, LineLimit } from "../state/index.ts";
 import { defineTool } from "../tools/index.ts";
 import type { AgentDefinition, AgentTool, SubagentPolicy, SubagentTool } from "./definition.ts";
 import { definitionRule } from "./known-definition.ts";
@@ -143,6 +143,12 @@ function describe(name: string, background: Background | null): string {
 function defaultInput(args: Json): string {
   if (args !== null && typeof args === "object" && "input" in args && typeof args.input === "string") return args.input;
   return JSON.stringify(args);
+}
+
+/** In which line the calls of a tool stand; undefined: there is none. Of those in the background one too many is refused. */
+export function lineLimitOf(tool: AgentTool | undefined): LineLimit | undefined {
+  if (tool?.kind !== "subagent" || tool.background || tool.policy.maxConcurrent === undefined) return undefined;
+  return { childName: tool.definition.name, maxConcurrent: tool.policy.maxConcurrent };
 }
 
 /** What a child may use. */

@@ -181,6 +181,10 @@ export class Activation extends LiveView implements Host {
     return this.#watch.freed(refusal, run);
   }
 
+  moved(): Promise<void> {
+    return this.#watch.moved();
+  }
+
   effectOver(): void {
     if (!this.#lost) this.#around.onEffectOver(this);
   }

@@ -6,6 +6,8 @@ export interface WorkingAgent {
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
+  /** Whether a call of the open turn waits in line for a place. */
+  isInLine(callId: string): boolean;
 }
 
 /** What a change of activity calls for. */
@@ -63,6 +65,6 @@ export class Activity {
   }
 
   #works(turn: TurnState): boolean {
-    return this.#agent.lifecycle !== "paused" && !isResting(turn);
+    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isInLine(callId));
   }
 }

@@ -1,4 +1,4 @@
-import type { AgentRecord, Lifecycle, OwnedFields } from "../state/index.ts";
+import { type AgentRecord, type Lifecycle, type OwnedFields, statusOf } from "../state/index.ts";
 import type { AgentStatus } from "./types.ts";
 
 interface LiveStatus {
@@ -9,16 +9,21 @@ interface LiveStatus {
 
 /** As its activation shows it, or as it was read last where it does not live here. */
 export function agentStatusOf(record: AgentRecord, live: LiveStatus | undefined, isShutDown: boolean): AgentStatus {
-  const { status, turnCount, lastActivity, error } = live?.owned ?? record;
+  const { turnCount, lastActivity, error } = live?.owned ?? record;
   const { metadata } = record;
   return {
-    status: isShutDown ? "shutdown" : (live?.lifecycle ?? status),
+    status: isShutDown ? "shutdown" : (live?.lifecycle ?? statusOf(record)),
     turnCount,
     lastActivity,
     ...(error ? { error } : {}),
     ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
     openTurnId: live ? live.openTurnId : record.openTurnId,
   };
+}
+
+/** As others are to see it: with the status that its record tells. */
+export function listed(record: AgentRecord): AgentRecord {
+  return { ...record, status: statusOf(record) };
 }
 
 /** Why a turn is not accepted, in words. */

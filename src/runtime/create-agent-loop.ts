@@ -160,6 +160,10 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
     return this.#looped;
   }
 
+  protected override get ended(): Promise<LoopResult> {
+    return this.#looped;
+  }
+
   decide(requestId: string, decide: Decide): Promise<AgentRequest> {
     return this.#core.desk.decide(requestId, decide);
   }

@@ -7,6 +7,7 @@ import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "..
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
 import { decideOptionsOf, listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./agent-doors.ts";
+import { listed } from "./agent-status.ts";
 import { followKnown } from "./follow.ts";
 import { healthOptionsOf, runtimeOptionsOf } from "./runtime-doors.ts";
 import { assertObserver } from "./turn-door.ts";
@@ -86,7 +87,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     },
     agent: (name, start) => lookedAt(copies, openAgent(core, name, start)),
     find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
-    list: async (filter) => await stores.listAgents({ ...listOptionsOf(filter), tenant }),
+    list: async (filter) => (await stores.listAgents({ ...listOptionsOf(filter), tenant })).map(listed),
     accounts: async (rootAgentId) =>
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
     requests: async (filter) => await core.desk.list(requestListOptionsOf(filter)),

@@ -1,15 +1,16 @@
 import type { TurnMemory } from "../actors/index.ts";
-import type { AgentDefinition } from "../agents/index.ts";
+import { type AgentDefinition, lineLimitOf } from "../agents/index.ts";
 import { type TraceHeaders, traceOf } from "../base/index.ts";
-import type {
-  AgentIdentity,
-  Artifact,
-  CallState,
-  Entry,
-  Lifecycle,
-  Message,
-  TurnState,
-  WakingReport,
+import {
+  type AgentIdentity,
+  type Artifact,
+  type CallState,
+  type Entry,
+  isInLine,
+  type Lifecycle,
+  type Message,
+  type TurnState,
+  type WakingReport,
 } from "../state/index.ts";
 import type { Auth, Slots } from "../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
@@ -50,6 +51,7 @@ export abstract class LiveView {
 
   protected abstract readonly actors: ActorTree;
   abstract readonly identity: AgentIdentity;
+  abstract readonly definition: AgentDefinition;
   abstract readonly conversation: Conversation;
 
   get lifecycle(): Lifecycle {
@@ -98,6 +100,13 @@ export abstract class LiveView {
 
   call(turnId: string, callId: string): CallState | undefined {
     return this.actors.call(turnId, callId);
+  }
+
+  isInLine(callId: string): boolean {
+    const { openTurnId } = this;
+    const call = openTurnId === null ? undefined : this.call(openTurnId, callId);
+    const limit = call && lineLimitOf(this.definition.tools.get(call.name));
+    return call !== undefined && isInLine(call, this.turnEntries, limit);
   }
 
   memory(turnId: string): TurnMemory {

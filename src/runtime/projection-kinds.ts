@@ -1,4 +1,4 @@
-import type { AgentRecord, JournalRow } from "../state/index.ts";
+import { type AgentRecord, type JournalRow, statusOf } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 import { messageSteps } from "./projection-messages.ts";
 import type { Projection, ProjectionStep } from "./projection-step.ts";
@@ -62,13 +62,14 @@ async function copyStates(
   }
 }
 
-function metadataOf({ agentId, createdAt, lastActivity, turnCount, status, metadata }: AgentRecord): AgentMetadata {
+function metadataOf(record: AgentRecord): AgentMetadata {
+  const { agentId, createdAt, lastActivity, turnCount, metadata } = record;
   return {
     contextId: agentId,
     createdAt: new Date(createdAt).toISOString(),
     lastActivity: new Date(lastActivity).toISOString(),
     turnCount,
-    status,
+    status: statusOf(record),
     ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
   };
 }

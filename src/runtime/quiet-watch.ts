@@ -10,11 +10,15 @@ export interface WatchedAgent {
   isOut(call: CallState): boolean;
 }
 
-/** Those who wait until nothing of the open turn's own is out in the world, or until a refused intent may be asked again. */
+/**
+ * Those who wait until nothing of the open turn's own is out in the world, until a refused intent may be asked again, or for
+ * whatever comes next.
+ */
 export class QuietWatch {
   readonly #agent: WatchedAgent;
   #quiet: Deferred<void> | undefined;
   #freed: Deferred<void> | undefined;
+  #moved: Deferred<void> | undefined;
   /** Runs of user code that wait to be freed, by how often. */
   readonly #held = new Map<string, number>();
   /** The last entry that lets refused intents be asked again. */
@@ -45,6 +49,12 @@ export class QuietWatch {
     }
   }
 
+  /** Whoever is stopped meanwhile waits no longer: that is for the caller to see to. */
+  moved(): Promise<void> {
+    this.#moved ??= createDeferred();
+    return this.#moved.promise;
+  }
+
   /** To be called after each entry; costs next to nothing while nobody waits. */
   look(entry: Entry): void {
     if (entry.type === "budget.freed" || entry.type === "agent.resumed") {
@@ -52,6 +62,8 @@ export class QuietWatch {
       this.#freed?.resolve();
       this.#freed = undefined;
     }
+    this.#moved?.resolve();
+    this.#moved = undefined;
     this.#settleQuiet();
   }
 

@@ -1,15 +1,19 @@
 import { traceEntriesOf } from "../actors/index.ts";
-import type { AgentDefinition } from "../agents/index.ts";
+import { type AgentDefinition, lineLimitOf } from "../agents/index.ts";
 import { NotFoundError } from "../errors/index.ts";
 import {
   type AgentKey,
   type AgentSettings,
   type AgentState,
   agentStateOf,
+  declareCall,
   type Entry,
+  foldCall,
   foldTurn,
-  type Message,
+  isInLine,
   isResting,
+  type Message,
+  openCallsOf,
   startTurn,
   type TraceEntry,
   type TurnState,
@@ -48,8 +52,20 @@ export async function readAgentState(
   if (!record) throw new NotFoundError(`there is no agent "${key.agentId}"`);
   const turn = turnOf(entries);
   const settings = definition ? settingsOf(definition, entries) : undefined;
-  const waits = turn !== undefined && isResting(turn);
+  const waits = turn !== undefined && isResting(turn, linesIn(turn, entries, definition));
   return agentStateOf(record, turn?.execution ?? null, messages, settings, waits);
+}
+
+/** Which calls wait in line for a place, as the entries make them. */
+function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDefinition | undefined) {
+  const names = new Map(openCallsOf(turn).map(({ callId, name }) => [callId, name]));
+  return (callId: string): boolean => {
+    const name = names.get(callId) ?? "";
+    const call = entries
+      .filter((entry) => "callId" in entry && entry.callId === callId)
+      .reduce((folded, entry) => foldCall(folded, entry), declareCall(callId, name));
+    return isInLine(call, entries, lineLimitOf(definition?.tools.get(name)));
+  };
 }
 
 /** One turn as its committed entries make it. */

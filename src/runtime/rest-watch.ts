@@ -35,14 +35,17 @@ function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Ag
   return openTurnId !== null && isOfTurn(openTurnId, turnId, agents);
 }
 
-/** Whether something lies in the agent's inbox that sets work going: its turn itself, where it was not begun yet. */
+/**
+ * Whether something lies in the agent's inbox that sets work going. What concerns a turn in line does not, and neither does
+ * what only holds or warns.
+ */
 function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeStanding): boolean {
   const items = inboxes.get(agentId) ?? [];
-  return items.some((item) =>
-    item.kind === "turn"
-      ? item.turnId === openTurnId
-      : item.kind === "decision" || item.kind === "child.ended" || item.kind === "child.reported",
-  );
+  return items.some((item) => {
+    if (item.kind === "turn") return item.turnId === openTurnId;
+    if (item.kind === "abort") return item.turnId === null || item.turnId === openTurnId;
+    return item.kind !== "pause" && item.kind !== "budget.warning";
+  });
 }
 
 /** How many work for the turn: children in the background count on its account as well, and it does not wait for them. */

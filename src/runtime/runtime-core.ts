@@ -230,8 +230,7 @@ export class RuntimeCore implements TurnSource {
 
   #onRest(activation: Activation): void {
     this.#pauses.resolve(activation.key.agentId);
-    const { openTurnId: turnId } = activation;
-    if (turnId !== null) this.#turns.rested({ status: "waiting", turnId, reason: "paused" });
+    this.#turns.lookForRests(activation.identity.rootAgentId);
   }
 
   /** Another process wrote, or may have: it may have posted to agents that live here, or ended a turn that is awaited here. */

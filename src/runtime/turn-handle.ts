@@ -46,7 +46,6 @@ export class TurnHandle implements Turn {
   /** Aborted, with the error that its caller is told, when the turn cannot go on: it will have no further events. */
   readonly #gone = new AbortController();
   #acceptedId: string | undefined;
-  #settled: Promise<TurnRest> | undefined;
   /** Whether its result was asked for: who only begins a turn waits for nothing. */
   #isResultAwaited = false;
 
@@ -73,19 +72,23 @@ export class TurnHandle implements Turn {
   }
 
   get result(): Promise<TurnResult> {
-    if (!this.#isResultAwaited) this.#source.waiting.until(this.#result);
+    if (!this.#isResultAwaited) this.#source.waiting.until(this.ended);
     this.#isResultAwaited = true;
-    return this.#result;
+    return this.ended;
   }
 
-  /** Watched for only when somebody asks: it takes more than waiting for the end. */
+  /** Looked for each time that somebody asks. Its end counts however it is heard of: also where its runtime goes with it. */
   get settled(): Promise<TurnRest> {
-    if (!this.#settled) {
-      this.#settled = this.id.then((turnId) => this.#source.rest(turnId));
-      this.#settled.catch(() => undefined);
-      this.#source.waiting.until(this.#settled);
-    }
-    return this.#settled;
+    const rest = this.id.then((turnId) => this.#source.rest(turnId));
+    const settled = Promise.race([this.ended, rest]);
+    for (const one of [rest, settled]) one.catch(() => undefined);
+    this.#source.waiting.until(settled);
+    return settled;
+  }
+
+  /** The result, for whoever does not wait for it. */
+  protected get ended(): Promise<TurnResult> {
+    return this.#result;
   }
 
   async abort(reason = "aborted by its caller"): Promise<void> {

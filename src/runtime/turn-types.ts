@@ -107,7 +107,10 @@ export interface Turn extends AsyncIterable<TroupeEvent> {
   readonly id: Promise<string>;
   /** Settles when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
   readonly result: Promise<TurnResult>;
-  /** Settles also when the turn waits. */
+  /**
+   * Settles also when the turn waits. Each read answers for now: with the requests that are open now, or, while something
+   * works, when it comes to rest again.
+   */
   readonly settled: Promise<TurnRest>;
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /** Ends the turn and all children that it awaits; resolves when the wish is durable. */

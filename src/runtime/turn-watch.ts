@@ -1,10 +1,10 @@
 import { createDeferred, deepFreeze, type Deferred } from "../base/index.ts";
 import { StoreRolledBackError, TroupeError } from "../errors/index.ts";
-import { agentOfTurn, numberOfTurn, rootOf } from "../state/index.ts";
+import { type AgentRecord, agentOfTurn, numberOfTurn, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../stores/index.ts";
 import { requestsAtRest } from "./rest-watch.ts";
 import { lookAtTurn } from "./turn-results.ts";
-import type { TurnRest, TurnResult, WaitingTurn } from "./turn-types.ts";
+import type { TurnRest, TurnResult } from "./turn-types.ts";
 
 export interface TurnWatchOptions {
   readonly stores: Stores;
@@ -69,10 +69,6 @@ export class TurnWatch {
     this.#ends.get(result.turnId)?.resolve(result);
     this.#ends.delete(result.turnId);
     this.#settle(result, this.#waiting(result.turnId));
-  }
-
-  rested(rest: WaitingTurn): void {
-    this.#settle(rest, this.#waiting(rest.turnId));
   }
 
   #waiting(turnId: string): readonly Deferred<TurnRest>[] {
@@ -171,15 +167,19 @@ export class TurnWatch {
     const waiting = this.#waiting(turnId);
     const requests = await requestsAtRest(stores, tenant, turnId);
     if (requests) return this.#settle({ status: "waiting", turnId, reason: "request", requests }, waiting);
-    const isPaused = async (): Promise<boolean> => {
-      const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
-      return record?.status === "paused" && record.openTurnId === turnId;
-    };
-    if (!(await isPaused())) return;
-    // Who was told to go on is not at rest, though nobody may have heard it yet; or somebody has just heard it.
-    const items = await stores.inbox({ tenant, agentId: agentOfTurn(turnId) });
-    if (items.findLast(({ kind }) => kind === "pause" || kind === "resume")?.kind === "resume") return;
-    if (await isPaused()) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
+    if (await this.#isPaused(turnId)) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
+  }
+
+  /** Who was told to go on is not at rest, though nobody may have heard it yet: the mark on it or above it tells. */
+  async #isPaused(turnId: string): Promise<boolean> {
+    const { stores, tenant } = this.#options;
+    const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
+    if (record?.status !== "paused" || record.openTurnId !== turnId) return false;
+    let at: AgentRecord | undefined = record;
+    while (at && !at.pause) {
+      at = at.parentAgentId === null ? undefined : await stores.readAgent({ tenant, agentId: at.parentAgentId });
+    }
+    return at !== undefined;
   }
 
   /** Turns that the stores have forgotten will never end; where they do not answer now, it is looked again at the next beat. */

@@ -12,23 +12,15 @@ export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState)
   return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
 }
 
-/** Nothing of the turn's own is under way: every call that is open waits for a child or for somebody's decision. */
-export function isResting(turn: TurnState): boolean {
+/**
+ * Nothing of the turn's own is under way: every call that is open waits for a child, for somebody's decision, or in line
+ * behind calls of which the same is true.
+ */
+export function isResting(turn: TurnState, isInLine: (callId: string) => boolean = () => false): boolean {
   const { openCallIds, waitingCallIds } = turn;
   if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
   if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
-  return openCallIds.every((callId) => waitingCallIds.includes(callId));
-}
-
-/**
- * Nothing of the turn's own is under way in its owner: every call that is open waits for a queue, a child, reports or
- * somebody's decision. Other than where it rests, time may go on counting: what a queue has is worked on.
- */
-export function isOnlyWaiting(turn: TurnState): boolean {
-  const { openCallIds, waitingCallIds, queuedCallIds } = turn;
-  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
-  if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
-  return openCallIds.every((callId) => waitingCallIds.includes(callId) || queuedCallIds.includes(callId));
+  return openCallIds.every((callId) => waitingCallIds.includes(callId) || isInLine(callId));
 }
 
 /** The calls of the answer that has come, which are still to be made. */

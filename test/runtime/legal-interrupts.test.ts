@@ -16,6 +16,7 @@ const plan: TurnPlan = {
   history: { kind: "react", size: 4 },
   compaction: null,
   budget: {},
+  atATime: 1,
   answers: [
     {
       kind: "calls",

@@ -52,7 +52,13 @@ export function castOf(world: RandomWorld, life: Life): AgentDefinition[] {
   const spawned = defineAgent({ name: "spawned", model });
   const tools = toolsOf(world, life, spawned);
   const helper = defineAgent({ ...shared, name: "helper", tools, budget: { maxSteps: 4 } });
-  const lead = defineAgent({ ...shared, name: "lead", tools: [...tools, subagent(helper)], budget: plan.budget });
+  const policy = plan.atATime === null ? {} : { maxConcurrent: plan.atATime };
+  const lead = defineAgent({
+    ...shared,
+    name: "lead",
+    tools: [...tools, subagent(helper, { policy })],
+    budget: plan.budget,
+  });
   return [lead, helper, spawned];
 }
 

@@ -54,10 +54,22 @@ export class RandomPlay {
         const { agent } = await this.#living();
         if (before === "clear") await this.#try(() => agent.clear());
         if (before === "reset") await this.#try(() => agent.resetConversation());
+        const isHeld = before !== "nothing" && before !== "clear" && before !== "reset";
+        if (isHeld) await this.#try(() => agent.pause());
         const content = { text: "go", null: null, parts: [{ type: "text" as const, text: "go" }] }[input];
         this.#keep(agent.executeTurn(content, { ifBusy: "queue" }));
+        if (isHeld) {
+          await loopTurns(3);
+          this.#act(before);
+        }
         await this.#drive();
         if (faults.length > 0) break;
+      }
+      // Whatever happened, no agent is stuck: it takes one more turn.
+      if (faults.length === 0) {
+        const { agent } = await this.#living();
+        this.#keep(agent.executeTurn("go", { ifBusy: "queue" }));
+        await this.#drive();
       }
     } finally {
       disarm();

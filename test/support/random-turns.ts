@@ -168,6 +168,8 @@ export const turnPlan = fc.record({
       fc.constantFrom({ maxToolCalls: 3 }, { maxTokens: 9_000 }, { maxSteps: 2 }, { maxSeconds: 1 }, { maxSteps: 20 }),
     ),
   ),
+  /** Helpers at a time; the others wait in line. */
+  atATime: fc.oneof(often(2, fc.constant(null)), often(3, fc.integer({ min: 1, max: 2 }))),
   answers: fc.array(plannedAnswer, { minLength: 1, maxLength: 9 }),
   hooks: fc.array(hookPlan, { maxLength: 4 }),
   strikes: fc.oneof(
@@ -187,6 +189,8 @@ export const turnPlan = fc.record({
       before: fc.oneof(
         often(5, fc.constant("nothing" as const)),
         often(1, fc.constantFrom("clear" as const, "reset" as const)),
+        // The agent is paused, given the turn, and this happens to it before anybody resumes it.
+        often(2, fc.constantFrom("abort" as const, "abortTurn" as const, "supersede" as const, "queue" as const)),
       ),
     }),
     { minLength: 1, maxLength: 3 },

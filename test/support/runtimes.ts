@@ -41,6 +41,9 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "shutdown",
   "every command in every situation",
   "what all user code is given at once",
+  "a line for places",
+  "one status for all who ask",
+  "a turn that is asked again and again whether it rests",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */

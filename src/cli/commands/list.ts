@@ -1,4 +1,4 @@
-import { type AgentRecord, DEFAULT_TENANT, type JsonObject } from "../../state/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, type JsonObject, statusOf } from "../../state/index.ts";
 import { placeOfAgent, type Stores } from "../../stores/index.ts";
 import { askJobOf } from "../ask/job.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -72,7 +72,7 @@ export async function agentPage(stores: Stores, limit: number, after: string | u
 }
 
 async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedAgent> {
-  const { agentId, definition, status, turnCount, createdAt, lastActivity, metadata } = record;
+  const { agentId, definition, turnCount, createdAt, lastActivity, metadata } = record;
   const [owner, members, open] = await Promise.all([
     ownerOf(stores, { tenant: DEFAULT_TENANT, agentId }),
     allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId: agentId }),
@@ -81,7 +81,7 @@ async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedA
   return {
     agentId,
     definition: definition.name,
-    status,
+    status: statusOf(record),
     // Children in the background outlast the turn of their root.
     isUnfinished: isUnfinished(record) || members.some(({ openTurnId }) => openTurnId !== null),
     pid: owner?.pid ?? null,

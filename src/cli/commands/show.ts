@@ -1,7 +1,14 @@
 import { traceEntriesOf } from "../../actors/index.ts";
 import type { Account } from "../../budget/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
-import { type AgentRecord, DEFAULT_TENANT, type Message, textOf, type TraceEntry } from "../../state/index.ts";
+import {
+  type AgentRecord,
+  DEFAULT_TENANT,
+  type Message,
+  statusOf,
+  textOf,
+  type TraceEntry,
+} from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -96,12 +103,12 @@ function traceOf({ rows, messages }: Story, agentId: string): TraceEntry[] {
 
 function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const { record, owner, tree, accounts, budgets, trace, messages, requests } = shown;
-  const { agentId, definition, status, openTurnId, createdAt, turnCount } = record;
+  const { agentId, definition, openTurnId, createdAt, turnCount } = record;
   const now = Date.now();
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
   const run = owner === undefined ? "nobody runs it now" : `process ${owner.pid} runs it`;
   return [
-    `${agentId}: ${definition.name}, ${status}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
+    `${agentId}: ${definition.name}, ${statusOf(record)}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
     ...section("Tree", summaryLines(tree, { accounts, now })),
     ...section("Accounts", budgetLines({ ...budgets, now, width })),
     ...(requests.length === 0 ? [] : section("Requests", requestTable(requests, now, true))),

@@ -1,4 +1,4 @@
-import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, statusOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { allAgents } from "./all-agents.ts";
 import { listenToTree, type TreeSource } from "./tree-events.ts";
@@ -41,6 +41,6 @@ export async function treeAtRest(stores: Stores, source: TreeSource): Promise<vo
   }
 }
 
-function isAtRest({ openTurnId, status }: AgentRecord): boolean {
-  return openTurnId === null || status === "paused";
+function isAtRest(agent: AgentRecord): boolean {
+  return agent.openTurnId === null || statusOf(agent) === "paused";
 }

@@ -1,0 +1,105 @@
+import { expect, it } from "vitest";
+import { askUser, createAgentLoop, defineAgent, type Runtime, type Turn, type TurnRest } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+import { startAgent } from "../support/deciding.ts";
+import { elapse, loopTurns, toolTexts } from "../support/journal-probes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { calling } from "../support/turn-probes.ts";
+
+const asked = (name: string) => ({ name: "ask_user", arguments: { question: name } });
+
+/** It asks two questions at once and then a third one. */
+function clerk() {
+  const model = scriptedModel(({ messages }) => {
+    const answers = toolTexts(messages);
+    if (answers.length === 0) return calling(asked("one"), asked("two"));
+    return answers.length === 2 ? calling(asked("three")) : answers.join();
+  });
+  return defineAgent({ name: "clerk", model, tools: [askUser()] });
+}
+
+const MOST = 20;
+
+/** Answers one open request after the other, for as long as the turn waits; gives how many were open each time. */
+async function answerAll(turn: Turn, answer: (requestId: string, prompt: string) => Promise<unknown>) {
+  const open: number[] = [];
+  let rest: TurnRest;
+  while ((rest = await turn.settled).status === "waiting" && open.length < MOST) {
+    if (rest.reason !== "request") throw new Error(`the turn waits: ${rest.reason}`);
+    open.push(rest.requests.length);
+    const [request] = rest.requests;
+    if (request) await answer(request.requestId, request.prompt);
+  }
+  return { open, status: rest.status };
+}
+
+describeRuntimes("a turn that is asked again and again whether it rests", (stage) => {
+  const answering = (runtime: Runtime) => (requestId: string) => runtime.answer(requestId, "yes");
+
+  it("gives what is open now, once for each decision, and then its end, every time", async () => {
+    const runtime = await stage().open({ agents: [clerk()] });
+    const agent = await startAgent(runtime, "clerk", "c");
+    const turn = agent.executeTurn("go");
+    expect(await answerAll(turn, answering(runtime))).toEqual({ open: [2, 1, 1], status: "completed" });
+    expect([(await turn.settled).status, (await agent.turn("c#1").settled).status]).toEqual(["completed", "completed"]);
+  });
+
+  it("the same where another process decides and asks", async () => {
+    const runtime = await stage().open({ agents: [clerk()] });
+    const agent = await startAgent(runtime, "clerk", "c");
+    await agent.executeTurn("go").id;
+    const other = await stage().open({ agents: [] });
+    const turn = (await other.find("c")).turn("c#1");
+    const answered = answerAll(turn, answering(other));
+    expect(await elapse(stage().clock, answered)).toEqual({ open: [2, 1, 1], status: "completed" });
+  });
+
+  it("does not give what was decided and not taken in yet; a pause that was taken back is none", async () => {
+    const first = await stage().openProcess({ agents: [clerk()] });
+    const agent = await startAgent(first.runtime, "clerk", "c");
+    const turn = agent.executeTurn("go");
+    await turn.settled;
+    const other = await stage().open({ agents: [] });
+    first.freeze();
+    const [request] = await other.requests({ status: "open" });
+    await other.answer(request?.requestId ?? "", "yes");
+    const seen: string[] = [];
+    const rest = (await other.find("c")).turn("c#1").settled;
+    rest.then(
+      (at) => seen.push(at.status),
+      (error: unknown) => seen.push(String(error)),
+    );
+    await loopTurns(30);
+    expect(seen).toEqual([]);
+    first.thaw();
+    const settled = await elapse(stage().clock, rest);
+    expect(settled).toMatchObject({ status: "waiting", requests: [{ prompt: "two" }] });
+    await agent.pause();
+    expect(await turn.settled).toMatchObject({ status: "waiting" });
+    await agent.resume();
+    expect(await answerAll(turn, answering(first.runtime))).toEqual({ open: [1, 1], status: "completed" });
+  });
+
+  it("is paused as long as nobody resumes it, and says so each time", async () => {
+    const runtime = await stage().open({ agents: [clerk()] });
+    const agent = await startAgent(runtime, "clerk", "c");
+    const turn = agent.executeTurn("go");
+    await turn.settled;
+    await agent.pause();
+    for (const { requestId } of await runtime.requests({ status: "open" })) await runtime.answer(requestId, "yes");
+    for (let times = 0; times < 3; times += 1) {
+      expect(await turn.settled).toMatchObject({ status: "waiting", reason: "paused" });
+    }
+    await agent.resume();
+    expect(await answerAll(turn, answering(runtime))).toEqual({ open: [1], status: "completed" });
+  });
+});
+
+it("a turn of the stateless loop gives what is open now, and its end also after its runtime has gone", async () => {
+  const turn = createAgentLoop(clerk()).executeTurn([{ role: "user", content: "go" }]);
+  const answer = (requestId: string) => turn.decide(requestId, { verdict: "answered", result: "yes" });
+  expect(await answerAll(turn, answer)).toEqual({ open: [2, 1, 1], status: "completed" });
+  await turn.result;
+  await loopTurns(20);
+  expect((await turn.settled).status).toBe("completed");
+});
