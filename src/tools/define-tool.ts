@@ -151,8 +151,10 @@ function made<Schema extends ToolParameters, SecretName extends string>(
   }
   checkWaits(definition, refuse);
   checkQueue(definition, refuse);
-  const parameters = readParameters(definition.parameters, refuse);
-  const secrets = checkSecrets(definition.secrets, parameters.jsonSchema, refuse);
+  const parameters = reading(`Tool "${name}": parameters`, () => readParameters(definition.parameters, refuse));
+  const secrets = reading(`Tool "${name}": secrets`, () =>
+    checkSecrets(definition.secrets, parameters.jsonSchema, refuse),
+  );
   const { execute, reconcile } = definition;
   const tool: Tool<ToolArguments<Schema, SecretName>> = {
     kind: "function",
