@@ -71,11 +71,15 @@ const pluginDoor: Door<Plugin> = {
 
 function pluginName(name: unknown, where: string): string {
   if (name === ownName) {
-    throw new InvalidInputError(`${where}: a plugin cannot be named "${ownName}": the agent's own hooks go by that name`);
+    throw new InvalidInputError(
+      `${where}: a plugin cannot be named "${ownName}": the agent's own hooks go by that name`,
+    );
   }
   if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
   const shown = typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : describeValue(name);
-  throw new InvalidInputError(`${where}: a plugin cannot be named ${shown}: use 1 to 64 letters, digits, "_", "-" and "."`);
+  throw new InvalidInputError(
+    `${where}: a plugin cannot be named ${shown}: use 1 to 64 letters, digits, "_", "-" and "."`,
+  );
 }
 
 function registered<Name extends HookName>(

@@ -167,7 +167,8 @@ describeRuntimes(
         runtime.requests(options),
       );
       await walk(["maxMessages", "withoutTrace"], (options) => agent.getMessages(options));
-      await walk(["key", "budget"], (options) => agent.spawn(child, "x", options as never));
+      expect(await stored()).toEqual(before);
+      await walk(["key", "budget"], (options) => agent.spawn(child, "x", { key: "k", ...options }));
       await walk(["now"], (options) => agent.pause(options).then(() => agent.resume()));
       await walk(["auth"], (options) => agent.resume(options));
       await walk(["by", "reason", "argumentsHash"], (options) =>
@@ -181,7 +182,6 @@ describeRuntimes(
       );
       expect(() => runtime.subscribe(5 as never)).toThrow(InvalidInputError);
       expect(() => runtime.subscribe({ next: 5 } as never)).toThrow(InvalidInputError);
-      expect(JSON.stringify(await stored())).toContain(JSON.stringify(before).slice(0, 20));
       expect((await agent.executeTurn("again").result).status).toBe("completed");
     });
   },
