@@ -8,6 +8,7 @@ import {
   defineTool,
   InvalidInputError,
   NotFoundError,
+  textOf,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
@@ -30,7 +31,7 @@ function options(child: unknown, ends: "await" | "result" = "await") {
   });
   const model = scriptedModel(({ messages }) => {
     const last = messages.at(-1);
-    return last?.role === "tool" ? String(last.content) : calling("delegate");
+    return last?.role === "tool" ? textOf(last.content) : calling("delegate");
   });
   return { model, tools: [delegate] };
 }
