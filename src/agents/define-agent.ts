@@ -36,7 +36,8 @@ function describeName(name: unknown): string {
 }
 
 function made(name: string, options: AgentOptions): AgentDefinition {
-  const model = modelOf(name, options.model);
+  const of = `agent "${name}"`;
+  const model = reading(`${of}: model`, () => modelOf(name, options.model));
   const history = options.history ?? fullHistory();
   const plugins = pluginsOf(options.plugins ?? []);
   const given = [
@@ -65,7 +66,7 @@ function made(name: string, options: AgentOptions): AgentDefinition {
     instructions,
     tools,
     grantedTools,
-    hooks: registerHooks(options.hooks, plugins),
+    hooks: reading(`${of}: hooks`, () => registerHooks(options.hooks, plugins)),
     limits,
     maxOutputTokens: options.maxOutputTokens,
     temperature: options.temperature,

@@ -58,7 +58,7 @@ export interface AgentOptions {
   readonly name: string;
   /** A model, or the name of one: `offline`, or any other of the OpenAI-compatible server of the environment. */
   readonly model: LanguageModel | string;
-  /** The system prompt: a text, a file that holds it (read once per turn), or a function that gives one. Default: none. */
+  /** The system prompt: a text, a UTF-8 file of up to 1,000,000 bytes that holds it (looked at when it is defined, read once per turn), or a function that gives one. Default: none. */
   readonly instructions?:
     | string
     | { readonly file: string | URL }

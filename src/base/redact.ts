@@ -1,5 +1,5 @@
 import { InvalidInputError } from "../errors/index.ts";
-import { anyRule, flagRule, listRule, ruleOf } from "./option-rules.ts";
+import { anyRule, flagRule, listRule, recordRule, ruleOf } from "./option-rules.ts";
 import { type Door, optionsOf } from "./options.ts";
 import { maxJsonDepth } from "./safe-json.ts";
 import { isSecretName, secretPatterns } from "./secret-patterns.ts";
@@ -50,7 +50,10 @@ const redactorDoor: Door<RedactorOptions> = {
       "a list of regular expressions",
       ruleOf("a regular expression", (value) => value instanceof RegExp),
     ),
-    environment: ruleOf("an object of texts", (value) => typeof value === "object" && value !== null),
+    environment: recordRule(
+      "an object of texts",
+      ruleOf("a text", (value) => value === undefined || typeof value === "string"),
+    ),
     shapes: flagRule,
   },
 };

@@ -68,11 +68,7 @@ export function hookCountsOf(registry: HookRegistry): HookCounts {
 
 /** What plugins are made of, as copies. Throws `InvalidInputError` for what is none, and names that they cannot have. */
 export function pluginsOf(plugins: readonly unknown[]): readonly Plugin[] {
-  return plugins.map((plugin, index) => {
-    const given = reading(`plugins[${index}]`, () => (plugin as Partial<Plugin> | null | undefined)?.name);
-    const of = typeof given === "string" ? `plugin "${given.slice(0, 64)}"` : `plugins[${index}]`;
-    return optionsOf<Plugin>(plugin ?? null, of, pluginDoor);
-  });
+  return plugins.map((plugin, index) => optionsOf<Plugin>(plugin ?? null, `plugins[${index}]`, pluginDoor));
 }
 
 const pluginDoor: Door<Plugin> = {
@@ -82,13 +78,17 @@ const pluginDoor: Door<Plugin> = {
   takesOwnFields: true,
 };
 
-function pluginName(name: unknown): string {
+function pluginName(name: unknown, where: string): string {
   if (name === ownName) {
-    throw new InvalidInputError(`a plugin cannot be named "${ownName}": the agent's own hooks go by that name`);
+    throw new InvalidInputError(
+      `${where}: a plugin cannot be named "${ownName}": the agent's own hooks go by that name`,
+    );
   }
   if (typeof name === "string" && /^[A-Za-z0-9_.-]{1,64}$/.test(name)) return name;
   const shown = typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : describeValue(name);
-  throw new InvalidInputError(`a plugin cannot be named ${shown}: use 1 to 64 letters, digits, "_", "-" and "."`);
+  throw new InvalidInputError(
+    `${where}: a plugin cannot be named ${shown}: use 1 to 64 letters, digits, "_", "-" and "."`,
+  );
 }
 
 function registered<Name extends HookName>(

@@ -11,7 +11,7 @@ interface AbortableTurns {
 export interface HeardSignal {
   /** Our own: aborted with the reason in words. */
   readonly signal: AbortSignal;
-  letGo(): void;
+  readonly letGo: () => void;
 }
 
 /** Listens before anything is accepted: a signal that cannot be listened to is refused. Throws `InvalidInputError`. */

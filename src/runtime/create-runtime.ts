@@ -212,16 +212,31 @@ async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, de
 /** Takes up every unfinished agent that nobody living owns, or has others do it. */
 async function recover(core: RuntimeCore, copies: ProjectionDesk | undefined): Promise<string[]> {
   const taken: string[] = [];
+  const left: AgentRecord[] = [];
   for (let after: string | undefined; ; ) {
     const page = await core.stores.listAgents({ tenant: core.tenant, limit: 500, after });
     copies?.lookAtAll(page);
     for (const record of page) {
+      if (record.openTurnId !== null && !core.definitions.has(record.definition.name)) left.push(record);
       if ((await isUnfinished(core, record)) && (await takesUp(core, record.agentId))) taken.push(record.agentId);
     }
     after = page.at(-1)?.agentId;
     if (page.length < 500 || after === undefined) break;
   }
+  warnOfUnknown(left);
   return taken;
+}
+
+/** Whoever waits for them waits for a process that was given their definitions. */
+function warnOfUnknown(left: readonly AgentRecord[]): void {
+  for (const [name, records] of Map.groupBy(left, ({ definition }) => definition.name)) {
+    const ids = records.slice(0, 3).map(({ agentId }) => agentId);
+    const more = records.length > ids.length ? ` and ${records.length - ids.length} more` : "";
+    process.emitWarning(
+      `recover() leaves ${ids.join(", ")}${more} with open turns: this runtime was not given the definition "${name}"; name it in createRuntime({ agents: [...] }), or have a process recover that was`,
+      { code: "TROUPE_UNKNOWN_DEFINITION" },
+    );
+  }
 }
 
 async function takesUp(core: RuntimeCore, agentId: string): Promise<boolean> {

@@ -28,7 +28,7 @@ export interface OpenedTurn {
 export interface OpeningPlace {
   readonly core: RuntimeCore;
   readonly presence: AgentPresence;
-  status(): Lifecycle;
+  readonly status: () => Lifecycle;
 }
 
 /**

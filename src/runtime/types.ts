@@ -117,7 +117,10 @@ export interface Agent {
   executeTurn(input: Content | null, options?: TurnOptions): Turn;
   /** The open turn, for following one that somebody else started; undefined when there is none. */
   openTurn(): Turn | undefined;
-  /** Any turn of this agent by its id, ended ones too. */
+  /**
+   * Any turn of this agent by its id, ended ones too. Throws `InvalidInputError` for what is no id of one of its turns; of a number
+   * that was never given the turn rejects with `NotFoundError`, unless the agent starts turns by itself.
+   */
   turn(turnId: string): Turn;
   /**
    * Holds the agent and its whole subtree at the next safe point; resolves when this agent has come to rest. With `now` model
@@ -152,7 +155,10 @@ export interface Agent {
   getTrace(turnId?: string): Promise<TraceEntry[]>;
   /** The agent as one immutable value (row S1), from what is committed; ask it with `viewAgentState`. */
   getState(): Promise<AgentState>;
-  /** Starts a subagent from code; the same `key` is the same child. */
+  /**
+   * Starts a subagent from code; the same `key` is the same child. Rejects with `NotFoundError` for a definition that the runtime was
+   * not given.
+   */
   spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent>;
 }
 
@@ -210,7 +216,10 @@ export interface Runtime {
   answer(requestId: string, result: unknown, options?: DecideOptions): Promise<AgentRequest>;
   /** Every event of every live agent, ephemeral ones included. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
-  /** Durable events of one tree from the journal, then live ones, without gap or double. */
+  /**
+   * Durable events of one tree from the journal, then live ones, without gap or double. Throws `NotFoundError` at the first event
+   * where no such tree is stored.
+   */
   follow(rootAgentId: string, options?: FollowOptions): AsyncIterable<TroupeEvent>;
   /**
    * Resolves when the projections have everything that is saved of a tree now; at once without projections. A store that
@@ -222,7 +231,7 @@ export interface Runtime {
    * date, in the background.
    */
   recover(): Promise<string[]>;
-  /** Asks the stores, sends a canary through the queues, and looks whether the event loop turns. Never rejects. */
+  /** Asks the stores, sends a canary through the queues, and looks whether the event loop turns. What it finds never rejects. */
   health(options?: HealthOptions): Promise<RuntimeHealth>;
   /** Plain numbers of this process, and of the queues that it has used. */
   metrics(): Promise<RuntimeMetrics>;

@@ -77,7 +77,7 @@ export function waitingTool<const Schema extends ToolParameters>(
   const refuse = checkIdentity(name, description);
   checkExpiry("expiresAfterMs", expiresAfterMs, refuse);
   checkOptionalFunction("describeCall", definition.describeCall, refuse);
-  const parameters = readParameters(definition.parameters, refuse);
+  const parameters = reading(`Tool "${name}": parameters`, () => readParameters(definition.parameters, refuse));
   const tool: ClientTool = {
     kind: "client",
     requestKind,

@@ -151,9 +151,10 @@ function made<Schema extends ToolParameters, SecretName extends string>(
   }
   checkWaits(definition, refuse);
   checkQueue(definition, refuse);
-  const parameters = readParameters(definition.parameters, refuse);
-  const secrets = checkSecrets(definition.secrets, parameters.jsonSchema, refuse);
-  const { execute, reconcile } = definition;
+  const parameters = reading(`Tool "${name}": parameters`, () => readParameters(definition.parameters, refuse));
+  const secrets = reading(`Tool "${name}": secrets`, () =>
+    checkSecrets(definition.secrets, parameters.jsonSchema, refuse),
+  );
   const tool: Tool<ToolArguments<Schema, SecretName>> = {
     kind: "function",
     name,
@@ -173,8 +174,10 @@ function made<Schema extends ToolParameters, SecretName extends string>(
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
     describeCall: describer(name, definition.describeCall?.bind(self)),
     resolveArguments: async (json, run) => await resolveArguments(json, run, { name, secrets }),
-    execute: (args, run) => execute.call(self, args, run),
-    ...(reconcile === undefined ? {} : { reconcile: async (args, run) => reconcile.call(self, args, run) }),
+    execute: (args, run) => definition.execute.call(self, args, run),
+    ...(definition.reconcile === undefined
+      ? {}
+      : { reconcile: async (args, run) => definition.reconcile?.call(self, args, run) ?? { unknown: true } }),
   };
   return Object.freeze(tool);
 }

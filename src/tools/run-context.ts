@@ -105,8 +105,9 @@ export interface RunContext {
   /** In a queued tool it is stored together with the call's end, and not at all where the attempt fails and is repeated. */
   readonly saveArtifact: (artifact: ArtifactInput) => Promise<SavedArtifact>;
   /**
-   * Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. In a queued tool
-   * it begins when the tool returns `run.await(child)`, and has to be of a definition that the runtime knows.
+   * Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. Rejects with
+   * `NotFoundError` for a definition that the runtime was not given. In a queued tool it begins when the tool returns
+   * `run.await(child)`.
    */
   readonly spawn: (definition: unknown, input: string, options: SpawnOptions) => Promise<SpawnedChild>;
   /**

@@ -23,7 +23,7 @@ export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: R
   for (const [name, resolver] of Object.entries(secrets)) {
     if (!namePattern.test(name) || unsafeNames.has(name)) {
       throw refuse(
-        `a secret cannot be named ${JSON.stringify(name.slice(0, 80))}: use letters, digits and "_", not a digit first.`,
+        `secrets: a secret cannot be named ${JSON.stringify(name.slice(0, 80))}: use letters, digits and "_", not a digit first.`,
       );
     }
     if (isParameter(jsonSchema, name)) {

@@ -78,10 +78,12 @@ describe("registerHooks", () => {
       new InvalidInputError('two plugins are named "memo"; give each its own name'),
     );
     expect(registering(undefined, [{ name: "agent" }])).toThrow(
-      new InvalidInputError('a plugin cannot be named "agent": the agent\'s own hooks go by that name'),
+      new InvalidInputError(
+        'plugins[0]: name: a plugin cannot be named "agent": the agent\'s own hooks go by that name',
+      ),
     );
     for (const name of [undefined, "", "a b", "x".repeat(65)]) {
-      expect(registering(undefined, [{ name, hooks: {} }])).toThrow(/^a plugin cannot be named/);
+      expect(registering(undefined, [{ name, hooks: {} }])).toThrow(/^plugins\[0\]: name: a plugin cannot be named/);
     }
   });
 });

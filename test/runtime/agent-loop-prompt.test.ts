@@ -53,13 +53,15 @@ it.each([
 it("L1: whatever the loop is given is taken, or refused by the turn", async () => {
   const loop = createAgentLoop(defineAgent({ name: "l", model: scriptedModel("fine") }));
   const hello: LoopMessage[] = [{ role: "user", content: "hello" }];
+  const outcomes: boolean[] = [];
   for (const value of [...classicValues(), ...anyValues(50)]) {
-    await isTaken("messages", () => loop.executeTurn(value as LoopMessage[]).result);
-    await isTaken("messages.0", () => loop.executeTurn([value as LoopMessage]).result);
+    outcomes.push(await isTaken("messages", () => loop.executeTurn(value as LoopMessage[]).result));
+    outcomes.push(await isTaken("messages.0", () => loop.executeTurn([value as LoopMessage]).result));
     for (const name of ["contextId", "clock", "auth", "signal", "budget", "trace"]) {
-      await isTaken(name, () => loop.executeTurn(hello, { [name]: value }).result);
+      outcomes.push(await isTaken(name, () => loop.executeTurn(hello, { [name]: value }).result));
     }
   }
+  expect(outcomes).toContain(false);
   await expect(loop.executeTurn(hello, { ifBusy: "queue" } as object).result).rejects.toThrow(InvalidInputError);
   expect((await loop.executeTurn(hello).result).text).toBe("fine");
 });

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { z } from "zod";
 import {
   type AgentDefinition,
@@ -8,10 +8,11 @@ import {
   defineTool,
   InvalidInputError,
   NotFoundError,
+  textOf,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
-import { calling } from "../support/turn-probes.ts";
+import { calling, createGate } from "../support/turn-probes.ts";
 
 function worker(text = "worked"): AgentDefinition {
   return defineAgent({ name: "worker", model: scriptedModel(text) });
@@ -30,7 +31,7 @@ function options(child: unknown, ends: "await" | "result" = "await") {
   });
   const model = scriptedModel(({ messages }) => {
     const last = messages.at(-1);
-    return last?.role === "tool" ? String(last.content) : calling("delegate");
+    return last?.role === "tool" ? textOf(last.content) : calling("delegate");
   });
   return { model, tools: [delegate] };
 }
@@ -60,6 +61,26 @@ describeRuntimes(
       await expect(agent.spawn(worker(), "go", { key: "k" })).rejects.toThrow(InvalidInputError);
       await expect(agent.spawn({ name: "worker" } as never, "go", { key: "k" })).rejects.toThrow(InvalidInputError);
       expect(await runtime.list()).toHaveLength(1);
+    });
+
+    it("a process that recovers without the definition of an open child says so", async () => {
+      const gate = createGate<string>();
+      const child = defineAgent({ name: "worker", model: scriptedModel((_request, { signal }) => gate.pass(signal)) });
+      const lead = defineAgent({ name: "lead", ...options(child) });
+      const first = await stage().openProcess({ agents: [lead, child] });
+      const agent = await first.runtime.agent("lead", { agentId: "l" });
+      await agent.start();
+      agent.executeTurn("go");
+      await gate.reached();
+      first.kill();
+      stage().expireLeases();
+      const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+      const second = await stage().open({ agents: [lead] });
+      await second.recover();
+      expect(warned.mock.calls.map(([message]) => String(message)).join()).toContain(
+        'this runtime was not given the definition "worker"',
+      );
+      gate.open("late");
     });
   },
   ["memory", "sqlite"],

@@ -16,8 +16,8 @@ describe("options", () => {
     ["a database without a number", { url: "redis://a/main" }, /^url is no address of Redis/],
     ["an empty cluster", { cluster: { nodes: [] } }, /cluster.nodes is empty/],
     ["a prefix with braces", { url: "redis://a", prefix: "{a}" }, /prefix is "\{a\}"/],
-    ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; it takes whole milliseconds above 0/],
-    ["half a second to live", { url: "redis://a", ttl: 0.5 }, /ttl is 0.5; it takes whole seconds above 0/],
+    ["no time", { url: "redis://a", timeoutMs: 0 }, /timeoutMs is 0; it takes a whole number of at least 1/],
+    ["half a second to live", { url: "redis://a", ttl: 0.5 }, /ttl is 0.5; it takes a whole number of at least 1/],
   ])("%s is refused, in words that say what would be right", (_what, options, words) => {
     expect(() => redisStores(options)).toThrow(InvalidInputError);
     expect(() => redisStores(options)).toThrow(words);

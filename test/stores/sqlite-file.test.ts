@@ -77,7 +77,7 @@ test.skipIf(process.getuid?.() === 0)("a file that may not be written is refused
 });
 
 test("options that do not exist are refused", () => {
-  expect(() => sqliteStores(":memory:", { durability: "often" as "full" })).toThrow(/durability is "often"/);
+  expect(() => sqliteStores(":memory:", { durability: "often" as "full" })).toThrow(/durability is the text "often"/);
   expect(() => sqliteStores(":memory:", { maxBytes: -1 })).toThrow(/maxBytes is -1/);
   expect(() => sqliteStores(":memory:", { busyLimitMs: Number.NaN })).toThrow(/busyLimitMs is NaN/);
 });

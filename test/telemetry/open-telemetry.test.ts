@@ -194,5 +194,7 @@ describeRuntimes("spans", (stage) => {
 
 it("needs a tracer provider", () => {
   const feed = { subscribe: () => ({ unsubscribe: () => undefined }) } as unknown as Runtime;
-  expect(() => traceToOpenTelemetry(feed, {} as never)).toThrow("traceToOpenTelemetry() needs { tracerProvider }");
+  expect(() => traceToOpenTelemetry(feed, {} as never)).toThrow(
+    "traceToOpenTelemetry(): tracerProvider is undefined; it takes { tracerProvider }",
+  );
 });

@@ -165,7 +165,7 @@ describe("the trace of who asks", () => {
     }
     expect(started).toEqual([headers]);
     await expect(agent.executeTurn("go", { trace: { traceparent: "00-1" } }).result).rejects.toThrow(
-      "executeTurn({ trace }) takes the W3C headers of a span; traceparent is not of the form 00-<32 hex>",
+      "executeTurn({ trace }) cannot be taken: traceparent: is not of the form 00-<32 hex>",
     );
   });
 

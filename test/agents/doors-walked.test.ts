@@ -1,0 +1,213 @@
+import { trace } from "@opentelemetry/api";
+import { describe, expect, it } from "vitest";
+import { z } from "zod";
+import {
+  approval,
+  askUser,
+  clientTool,
+  contextWarning,
+  createAgent,
+  createRuntime,
+  defineAgent,
+  defineTool,
+  dropOldest,
+  localQueues,
+  noProgressGuard,
+  offlineModel,
+  openaiModel,
+  reactHistory,
+  reflection,
+  subagent,
+  summarize,
+  toolLogging,
+  trust,
+  windowHistory,
+} from "../../src/index.ts";
+import { startInspector } from "../../src/inspector/index.ts";
+import { bullmqQueues } from "../../src/queues/bullmq.ts";
+import { redisStores } from "../../src/stores/redis.ts";
+import { sqliteStores } from "../../src/stores/sqlite.ts";
+import {
+  createRedactor,
+  renderTrace,
+  terminalLog,
+  textLog,
+  traceToOpenTelemetry,
+  yamlSession,
+} from "../../src/telemetry/index.ts";
+import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
+import { anyValues, classicValues, isTaken } from "../support/wrong-values.ts";
+
+interface Walked {
+  readonly of: string;
+  /** Options with which it works. */
+  readonly good: object;
+  /** The names of all of them. */
+  readonly names: string;
+  readonly call: (options: never) => unknown;
+}
+
+const model = scriptedModel("fine");
+const child = defineAgent({ name: "child", model });
+const parameters = z.object({});
+const feed = { subscribe: () => ({ unsubscribe: () => undefined }), stores: {}, tenant: "default" } as never;
+const definition =
+  "name model instructions tools hooks plugins budget maxOutputTokens temperature responseFormat maxModelAttempts maxConsecutiveToolFailures price history maxMessages autoCompact output";
+
+const walked: readonly Walked[] = [
+  { of: "defineAgent", good: { name: "desk", model }, names: definition, call: defineAgent },
+  {
+    of: "defineTool",
+    good: { name: "look", description: "Looks.", parameters, execute: () => "" },
+    names:
+      "name description parameters effect execute reconcile needsApproval approvalExpiresAfterMs describeCall auth secrets queue priority timeoutMs concurrency maxAttempts maxOutputCharacters maxArgumentBytes",
+    call: defineTool,
+  },
+  {
+    of: "clientTool",
+    good: { name: "look", description: "Looks.", parameters },
+    names: "name description parameters describeCall expiresAfterMs",
+    call: clientTool,
+  },
+  { of: "askUser", good: {}, names: "name description expiresAfterMs", call: askUser },
+  {
+    of: "subagent",
+    good: {},
+    names: "name description parameters input budget policy mode onEnd",
+    call: (options) => subagent(child, options),
+  },
+  {
+    of: "openaiModel",
+    good: {},
+    names:
+      "provider apiKey baseURL organization headers contextWindow stallTimeoutMs headersTimeoutMs requestTimeoutMs fetch extraBody outputLimitField imageTokens",
+    call: (options) => openaiModel("m", options),
+  },
+  { of: "offlineModel", good: {}, names: "name tokensPerSecond closingLine", call: offlineModel },
+  { of: "localQueues", good: {}, names: "clock random graceMs deadLettersKept redact", call: localQueues },
+  {
+    of: "sqliteStores",
+    good: {},
+    names: "durability busyLimitMs maxBytes",
+    call: (options) => sqliteStores(":memory:", options).close(),
+  },
+  {
+    of: "redisStores",
+    good: { url: "redis://x" },
+    names: "url client cluster prefix timeoutMs ttl",
+    call: redisStores,
+  },
+  {
+    of: "bullmqQueues",
+    good: { url: "redis://x" },
+    names:
+      "url client cluster prefix timeoutMs secrets lockMs deathCheckMs cancelCheckMs graceMs deadLettersKept redact clock",
+    call: bullmqQueues,
+  },
+  { of: "reactHistory", good: {}, names: "contextWindowSize expandBy", call: reactHistory },
+  { of: "dropOldest", good: {}, names: "keep", call: dropOldest },
+  { of: "summarize", good: {}, names: "keep instructions maxOutputTokens maxInputCharacters", call: summarize },
+  { of: "approval", good: { decide: () => true }, names: "decide", call: approval },
+  { of: "contextWarning", good: {}, names: "atPercent warn", call: contextWarning },
+  { of: "noProgressGuard", good: {}, names: "repeats", call: noProgressGuard },
+  { of: "reflection", good: {}, names: "prompt every", call: reflection },
+  { of: "toolLogging", good: { write: () => undefined }, names: "write", call: toolLogging },
+  { of: "trust", good: { allow: [] }, names: "allow", call: trust },
+  { of: "createRedactor", good: {}, names: "secrets patterns environment shapes", call: createRedactor },
+  { of: "renderTrace", good: {}, names: "content redactor", call: (options) => renderTrace([], options) },
+  {
+    of: "terminalLog",
+    good: {},
+    names: "redactor content write quiet",
+    call: (options) => terminalLog(feed, options),
+  },
+  { of: "textLog", good: {}, names: "redactor content", call: (options) => textLog(feed, "log", options) },
+  {
+    of: "yamlSession",
+    good: { directory: "sessions" },
+    names: "directory messages redactor",
+    call: (options) => yamlSession(feed, options),
+  },
+  {
+    of: "traceToOpenTelemetry",
+    good: { tracerProvider: trace.getTracerProvider() },
+    names: "tracerProvider captureContent providerName redactor",
+    call: (options) => traceToOpenTelemetry(feed, options).close(),
+  },
+  {
+    of: "startInspector",
+    good: {},
+    names: "port allowStately mostWaitingBytes now keptEnded",
+    call: async (options) => (await startInspector(options)).close(),
+  },
+  {
+    of: "scriptedModel",
+    good: {},
+    names: "name provider contextWindow",
+    call: (options) => scriptedModel("fine", options),
+  },
+];
+
+/** These begin to work, and are ended again: fewer values are enough. */
+const running: readonly Walked[] = [
+  {
+    of: "createRuntime",
+    good: { agents: [child] },
+    names:
+      "agents stores projections prices showCosts tenant clock random leaseMs resolveAuth mayDecide onInspect restoreAfterCommit queues role work",
+    call: async (options) => (await createRuntime(options)).shutdown(),
+  },
+  {
+    of: "createAgent",
+    good: { model },
+    names: `${definition} contextId sessionId ownerId metadata autoSave agents stores projections`,
+    call: async (options) => (await createAgent(options)).dispose(),
+  },
+];
+
+describe.each([...walked.map((one) => ({ ...one, count: 60 })), ...running.map((one) => ({ ...one, count: 10 }))])(
+  "$of()",
+  ({ of, good, names, call, count }) => {
+    it("takes each value of each option, or refuses it by its name", async () => {
+      for (const name of names.split(" ")) {
+        for (const value of [...classicValues(), ...anyValues(count)]) {
+          await isTaken(name === "name" ? "name" : name, () => call({ ...good, [name]: value } as never));
+        }
+      }
+      await call(good as never);
+    });
+
+    it("takes no options of a wrong kind, and none that it does not know", async () => {
+      for (const value of classicValues()) await isTaken("", () => call(value as never));
+      expect(await isTaken("optionen", () => call({ ...good, optionen: 1 } as never))).toBe(ownFields.has(of));
+      const [first = ""] = names.split(" ");
+      const misspelt = `${first}${first.at(-1)}`;
+      expect(
+        await isTaken(`"${misspelt}": did you mean ${first}?`, () => call({ ...good, [misspelt]: 1 } as never)),
+      ).toBe(false);
+    });
+  },
+);
+
+/** Definitions on which their functions are called may have fields of their own. */
+const ownFields: ReadonlySet<string> = new Set(["defineTool", "clientTool"]);
+
+it("arguments beside options are looked at too", async () => {
+  const calls: readonly ((value: never) => unknown)[] = [
+    windowHistory,
+    openaiModel,
+    subagent,
+    createFakeClock,
+    scriptedModel,
+    terminalLog,
+    (value) => textLog(feed, value),
+  ];
+  for (const call of calls) {
+    const outcomes: boolean[] = [];
+    for (const value of classicValues()) outcomes.push(await isTaken("", () => call(value as never)));
+    expect(outcomes).toContain(false);
+  }
+  for (const value of classicValues().filter((one) => typeof one !== "string")) {
+    expect(await isTaken("", () => sqliteStores(value as never))).toBe(false);
+  }
+});
