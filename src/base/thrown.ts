@@ -5,7 +5,7 @@ const unreadable = "something was thrown that cannot be read";
 const withoutWords = "an error without words";
 
 /** Fields that are read of an error after it was caught. */
-const readFields = ["name", "message", "stack", "code", "retryable", "details"] as const;
+const readFields = ["name", "message", "code", "retryable", "details"] as const;
 
 /**
  * What foreign code threw, as something that can be read any number of times: people throw texts, proxies, errors whose message
@@ -43,11 +43,12 @@ function errorOf(name: string, message: string): Error {
   return error;
 }
 
-/** Whether reading it runs no foreign code: what is its own is a value and no accessor. Node's own `stack` may be one. */
+/** Whether each field can be read, and what is its own is a value and no accessor. Throws what a class throws when it is read. */
 function hasPlainFields(error: Error): boolean {
   return readFields.every((field) => {
     const own = Object.getOwnPropertyDescriptor(error, field);
-    return own === undefined || field === "stack" || "value" in own;
+    if (own === undefined) Reflect.get(error, field);
+    return own === undefined || "value" in own;
   });
 }
 

@@ -71,21 +71,26 @@ export class World {
 
   #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Outside {
     const controller = new AbortController();
-    const promise = readably(start, controller.signal);
+    const promise = this.#outcomeOf(key, start, controller);
     // Whoever takes the outcome sees the error; until then it must not count as unhandled.
+    promise.catch(() => undefined);
     const begun = { promise, controller };
-    promise.catch((error: unknown) => {
-      if (error instanceof LeaseLostError && this.#outside.get(key) === begun) this.#outside.delete(key);
-    });
     this.#outside.set(key, begun);
     return begun;
   }
-}
 
-async function readably(start: (signal: AbortSignal) => Promise<unknown>, signal: AbortSignal): Promise<unknown> {
-  try {
-    return await start(signal);
-  } catch (thrown) {
-    throw readableThrown(thrown);
+  async #outcomeOf(
+    key: string,
+    start: (signal: AbortSignal) => Promise<unknown>,
+    controller: AbortController,
+  ): Promise<unknown> {
+    try {
+      return await start(controller.signal);
+    } catch (thrown) {
+      const error = readableThrown(thrown);
+      const isLost = error instanceof LeaseLostError && this.#outside.get(key)?.controller === controller;
+      if (isLost) this.#outside.delete(key);
+      throw error;
+    }
   }
 }

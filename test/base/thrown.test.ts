@@ -26,6 +26,12 @@ it("what cannot be read says so, and what is no error says what it is", () => {
   revoke();
   expect(readableThrown(proxy)).toMatchObject({ name: "thrown", message: "something was thrown that cannot be read" });
   expect(readableThrown({ code: 5 })).toMatchObject({ message: "an object was thrown, not an error" });
+  class Secretive extends Error {
+    get details(): never {
+      throw new Error("not to be read");
+    }
+  }
+  expect(readableThrown(new Secretive("x"))).toMatchObject({ message: "something was thrown that cannot be read" });
   const unnamed = Object.assign(new Error("words"), { name: 5 });
   expect(readableThrown(unnamed)).toMatchObject({ name: "Error", message: "words" });
 });

@@ -1,10 +1,19 @@
 import { afterEach, expect, it } from "vitest";
 import { z } from "zod";
-import { type AgentOptions, defineAgent, defineTool, type LanguageModel, ModelError, textOf } from "../../src/index.ts";
+import {
+  type AgentOptions,
+  defineAgent,
+  defineTool,
+  type LanguageModel,
+  ModelError,
+  type ModelResponse,
+  textOf,
+} from "../../src/index.ts";
 import { entriesOfType, orderFault } from "../support/journal-probes.ts";
 import { modelSending, stopServers } from "../support/model-calls.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { adapter, callOf, rightAnswer } from "../support/seam-play.ts";
+import { createGate } from "../support/turn-probes.ts";
 
 afterEach(stopServers);
 
@@ -116,6 +125,33 @@ describeRuntimes(
       expect(warnings).toMatchObject([{ code: "reasoning_lost" }]);
       expect(warnings[0]?.message).toMatch(/more than 200 levels/);
       expect(messages.some((message) => message.role === "assistant" && message.reasoning !== undefined)).toBe(false);
+    });
+
+    it("an adapter that does not hear its signal holds up neither the abort nor the code that called", async () => {
+      const neverEnding = createGate<ModelResponse>();
+      const waits = createGate();
+      const model = adapter(() => rightAnswer, { generate: () => neverEnding.pass() });
+      const hooks: AgentOptions["hooks"] = {
+        async beforeLlm(_draft, run) {
+          if (run.turnId.endsWith("#1")) return;
+          await run.generate({ messages: [{ role: "user", content: "what?" }] }).catch(() => waits.pass());
+        },
+      };
+      const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, hooks })] });
+      const agent = await runtime.agent("worker", { agentId: "worker-1" });
+      await agent.start();
+      for (const calls of [1, 2]) {
+        const turn = agent.executeTurn("go");
+        await neverEnding.reached(calls);
+        await turn.abort("enough");
+        expect((await turn.result).status).toBe("stopped");
+      }
+      await waits.reached();
+      waits.open();
+      for (const { reserved, used } of await runtime.accounts("worker-1")) {
+        expect(reserved).toEqual({ tokens: 0, costMicros: 0 });
+        expect(used.tokens).toBeGreaterThan(0);
+      }
     });
 
     it("what an adapter asks to wait is a time, whatever it says", async () => {

@@ -68,15 +68,29 @@ function isAmount(value: unknown): boolean {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }
 
+/** All of them are played on SQLite; on the other stores a part is, since what comes in does not ask where it goes. */
+const elsewhere = seams.filter((_seam, index) => isFull || index % 4 === 0);
+
 describeRuntimes(
   "whatever a port gives",
   (stage) => {
     it.each(seams)("$name: leaves a store that reads", async (seam) => {
-      const values = valuesFor(seam, stage().variant === "sqlite" ? 5 : 2);
+      const values = valuesFor(seam, 3);
       expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
     });
   },
-  ["memory", "sqlite", "redis"],
+  ["sqlite"],
+);
+
+describeRuntimes(
+  "what some ports give",
+  (stage) => {
+    it.each(elsewhere)("$name: leaves a store that reads", async (seam) => {
+      const values = valuesFor(seam, 3);
+      expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
+    });
+  },
+  ["memory", "redis"],
 );
 
 describeRuntimes(
@@ -84,7 +98,7 @@ describeRuntimes(
   (stage) => {
     it("leaves a store that reads", async () => {
       const property = fc.asyncProperty(fc.constantFrom(...seams), anything, async (seam, value) => {
-        expect(await whatIsLeft(stage(), seam, [() => value])).toEqual([asItShouldBe]);
+        expect(await whatIsLeft(stage(), seam, [value])).toEqual([asItShouldBe]);
       });
       await fc.assert(property, { numRuns: cases });
     });

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import {
-  type AgentOptions,
   AgentStopError,
   type Compaction,
   defineTool,

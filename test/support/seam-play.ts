@@ -80,6 +80,8 @@ export async function playTurn(runtime: Runtime, agentId: string): Promise<strin
   const agent = await runtime.agent("worker", { agentId });
   await agent.start();
   const turn = agent.executeTurn("go");
+  // Where somebody watches, answers are streamed and progress is told.
+  turn.subscribe(() => undefined);
   const rest = await turn.settled;
   if (rest.status === "waiting") await turn.abort("nobody is there");
   return (await turn.result).status;

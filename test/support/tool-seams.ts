@@ -19,8 +19,8 @@ function tool(name: string, code: ToolCode, more: (foreign: Foreign) => object =
 
 /** The same on the queue, where the code runs as a job. */
 function queued({ name, code, more }: ToolSeam): Seam {
-  const { define } = seamOf({ name, code, more: (foreign) => ({ ...more(foreign), queue: "probes" }) });
-  return { name: `${name}, on a queue`, define, runtime: { work: { queues: { probes: { concurrency: 2 } } } } };
+  const seam = seamOf({ name, code, more: (foreign) => ({ ...more(foreign), queue: "probes" }) });
+  return { ...seam, name: `${name}, on a queue`, runtime: { work: { queues: { probes: { concurrency: 2 } } } } };
 }
 
 function seamOf({ name, code, more }: ToolSeam): Seam {
