@@ -1,5 +1,5 @@
 import { type ActorSystem, fromCallback } from "xstate";
-import { createRedactor, type Redactor } from "../base/index.ts";
+import { createRedactor, type Redactor, readableThrown, wordsOfThrown } from "../base/index.ts";
 import { LeaseLostError, TroupeError, TurnInterruptedError } from "../errors/index.ts";
 import type { Entry, StoredError } from "../state/index.ts";
 import type { Host } from "./host.ts";
@@ -62,7 +62,8 @@ export function effectActor<Input extends EffectInput | undefined>(
       over.add(self);
       host.effectOver();
     };
-    run().catch((error: unknown) => {
+    run().catch((thrown: unknown) => {
+      const error = readableThrown(thrown);
       if (signal.aborted || error instanceof LeaseLostError || input === undefined) return;
       try {
         host.append({ type: "effect.failed", turnId: input.turnId, effect: name, error: storedErrorOf(error) });
@@ -92,13 +93,26 @@ function bounded(message: string): string {
   return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
 }
 
-/** An error as it is journalled: code and words, no stack, no cause. */
-export function storedErrorOf(error: unknown): StoredError {
+/** Longest code that is journalled; UTF-16 units. */
+const CODE_CHARACTERS = 200;
+
+/** An error as it is journalled: code and words, no stack, no cause. Never throws, whatever was thrown. */
+export function storedErrorOf(thrown: unknown): StoredError {
+  const error = readableThrown(thrown);
+  const message = shown(wordsOfThrown(error));
   if (error instanceof TroupeError) {
     // What a model refused as too long is told apart: it is what compaction is for.
-    const code = error.details["kind"] === "context_length" ? "context_length" : error.code;
-    return { code, message: shown(error.message), retryable: error.retryable };
+    const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
+    return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
   }
-  if (error instanceof Error) return { code: error.name, message: shown(error.message), retryable: false };
-  return { code: "thrown", message: shown(String(error)), retryable: false };
+  return { code: error instanceof Error ? codeOf(error.name) : "thrown", message, retryable: false };
+}
+
+function isTrue(value: unknown): boolean {
+  return value === true;
+}
+
+/** A class of a user's own may have set anything. */
+function codeOf(code: unknown): string {
+  return typeof code === "string" && code !== "" ? code.slice(0, CODE_CHARACTERS) : "Error";
 }

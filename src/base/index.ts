@@ -12,5 +12,6 @@ export * from "./plain-json.ts";
 export * from "./process-hold.ts";
 export * from "./redact.ts";
 export * from "./safe-json.ts";
+export * from "./thrown.ts";
 export * from "./timer-queue.ts";
 export * from "./trace-carrier.ts";

@@ -1,4 +1,4 @@
-import { abortable } from "../base/index.ts";
+import { abortable, readableThrown } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 
 interface Outside {
@@ -21,7 +21,8 @@ export interface WorldRun {
  * Invariants
  * 1. A key is begun at most once while its outcome was not taken: whoever asks again joins.
  * 2. An activation that is discarded lets its calls go on; stopping the work aborts them.
- * 3. A call that ended because its agent was another process' meanwhile has no outcome: who joined it makes it again, where
+ * 3. Whatever foreign code throws comes out of here as something that can be read.
+ * 4. A call that ended because its agent was another process' meanwhile has no outcome: who joined it makes it again, where
  *    it may be repeated.
  */
 export class World {
@@ -70,13 +71,26 @@ export class World {
 
   #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Outside {
     const controller = new AbortController();
-    const promise = start(controller.signal);
+    const promise = this.#outcomeOf(key, start, controller);
     // Whoever takes the outcome sees the error; until then it must not count as unhandled.
+    promise.catch(() => undefined);
     const begun = { promise, controller };
-    promise.catch((error: unknown) => {
-      if (error instanceof LeaseLostError && this.#outside.get(key) === begun) this.#outside.delete(key);
-    });
     this.#outside.set(key, begun);
     return begun;
+  }
+
+  async #outcomeOf(
+    key: string,
+    start: (signal: AbortSignal) => Promise<unknown>,
+    controller: AbortController,
+  ): Promise<unknown> {
+    try {
+      return await start(controller.signal);
+    } catch (thrown) {
+      const error = readableThrown(thrown);
+      const isLost = error instanceof LeaseLostError && this.#outside.get(key)?.controller === controller;
+      if (isLost) this.#outside.delete(key);
+      throw error;
+    }
   }
 }

@@ -1,5 +1,13 @@
 import type { z } from "zod";
-import { type DeepReadonly, deepFreeze, type JsonBounds, renderPath, toJson } from "../base/index.ts";
+import {
+  type DeepReadonly,
+  deepFreeze,
+  describeValue,
+  type Json,
+  type JsonBounds,
+  renderPath,
+  toJson,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /** A foreign value as our own, or what is wrong with it and where, as one sentence. */
@@ -39,4 +47,31 @@ export function take<Schema extends z.ZodType>(
   const result = taken(schema, value, bounds);
   if (result.ok) return result.value;
   throw new InvalidInputError(`${what} cannot be taken: ${result.problem}`);
+}
+
+/**
+ * Any JSON that code of others gave, as a copy that is bounded.
+ * @throws InvalidInputError
+ */
+export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}): Json {
+  const copied = toJson(value, bounds);
+  if (copied.ok) return copied.json;
+  throw new InvalidInputError(`${what} cannot be taken: ${renderPath(copied.issue.path)}: ${copied.issue.message}`);
+}
+
+/** What a message's content may have in all, in characters: images by `data:` URL among it. */
+export const LONGEST_CONTENT = 2 ** 26;
+
+/** Longest text that code of others may give, in UTF-16 units. */
+export const LONGEST_TEXT = 2 ** 24;
+
+/**
+ * A text that code of others gave.
+ * @param what Names whose it is, for the message: "instructions() of agent \"clerk\"".
+ * @throws InvalidInputError for anything else, and for a text of more than 16 Mi characters.
+ */
+export function takeText(value: unknown, what: string): string {
+  if (typeof value === "string" && value.length <= LONGEST_TEXT) return value;
+  const found = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
+  throw new InvalidInputError(`${what} is ${found}; it must be a text of at most ${LONGEST_TEXT} characters`);
 }

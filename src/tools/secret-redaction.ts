@@ -1,4 +1,4 @@
-import { maxJsonDepth } from "../base/index.ts";
+import { maxJsonDepth, readableThrown, wordsOfThrown } from "../base/index.ts";
 import type { Redact } from "./tool.ts";
 
 /** Shorter values stand in any text by chance: to take them out would tell more than it hides. */
@@ -72,9 +72,10 @@ function redactAt(value: unknown, redact: Redact, depth: number): unknown {
  * What a tool threw, without its secrets: the same error where it can be changed, so that its class still tells what to
  * do with it, else a copy of its name and message. What is no error becomes its text.
  */
-export function redactError(error: unknown, redact: Redact): unknown {
+export function redactError(thrown: unknown, redact: Redact): unknown {
+  const error = readableThrown(thrown);
   if (redact === nothingToRedact) return error;
-  if (!(error instanceof Error)) return redact(textOfThrown(error));
+  if (!(error instanceof Error)) return redact(wordsOfThrown(error));
   const { name, message, stack } = error;
   try {
     const fields = { name: redact(name), message: redact(message), ...(stack ? { stack: redact(stack) } : {}) };
@@ -85,13 +86,5 @@ export function redactError(error: unknown, redact: Redact): unknown {
   } catch {
     // It is frozen.
     return Object.assign(new Error(redact(message)), { name: redact(name) });
-  }
-}
-
-function textOfThrown(thrown: unknown): string {
-  try {
-    return String(thrown);
-  } catch {
-    return "a value without a text";
   }
 }

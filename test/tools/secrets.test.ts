@@ -187,7 +187,10 @@ describe("texts of a tool that hold a secret (S13)", () => {
     const frozen = redactError(Object.freeze(new RangeError(canary)), redact);
     expect(frozen).toMatchObject({ name: "RangeError", message: "[secret:key]" });
     expect(redactError(`no ${canary}`, redact)).toBe("no [secret:key]");
-    expect(redactError(Object.create(null), redact)).toBe("a value without a text");
+    expect(redactError(Object.create(null), redact)).toMatchObject({
+      name: "thrown",
+      message: "an object was thrown, not an error",
+    });
   });
 
   test("a value within another, and a value like a marker, leave nothing over", async () => {
