@@ -27,6 +27,11 @@ export const noAmounts: Amounts = Object.freeze({
   activeMs: 0,
 });
 
+/** The sum of two amounts, as large as a whole number can be told from the next one: no sum is ever lost to rounding. */
+export function addAmounts(one: number, other: number): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, one + other);
+}
+
 /** Tokens and money set aside for calls in flight. */
 export const reservedAmountsSchema = z.object({ tokens: count, costMicros: count });
 export type ReservedAmounts = z.infer<typeof reservedAmountsSchema>;

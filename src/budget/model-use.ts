@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { addAmounts } from "./amounts.ts";
 
 const count = z.number().int().nonnegative();
 
@@ -46,14 +47,14 @@ export const noModelUse: ModelUse = Object.freeze({
 /** The sum of two: of two agents, or of two models. */
 export function addModelUse(one: ModelUse, other: ModelUse): ModelUse {
   return {
-    calls: one.calls + other.calls,
-    inputTokens: one.inputTokens + other.inputTokens,
-    outputTokens: one.outputTokens + other.outputTokens,
-    cachedInputTokens: one.cachedInputTokens + other.cachedInputTokens,
-    reasoningTokens: one.reasoningTokens + other.reasoningTokens,
-    costMicros: one.costMicros + other.costMicros,
-    estimatedCalls: one.estimatedCalls + other.estimatedCalls,
-    unconfirmedCalls: one.unconfirmedCalls + other.unconfirmedCalls,
-    unpricedCalls: one.unpricedCalls + other.unpricedCalls,
+    calls: addAmounts(one.calls, other.calls),
+    inputTokens: addAmounts(one.inputTokens, other.inputTokens),
+    outputTokens: addAmounts(one.outputTokens, other.outputTokens),
+    cachedInputTokens: addAmounts(one.cachedInputTokens, other.cachedInputTokens),
+    reasoningTokens: addAmounts(one.reasoningTokens, other.reasoningTokens),
+    costMicros: addAmounts(one.costMicros, other.costMicros),
+    estimatedCalls: addAmounts(one.estimatedCalls, other.estimatedCalls),
+    unconfirmedCalls: addAmounts(one.unconfirmedCalls, other.unconfirmedCalls),
+    unpricedCalls: addAmounts(one.unpricedCalls, other.unpricedCalls),
   };
 }

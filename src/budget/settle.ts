@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { describeValue } from "../base/index.ts";
+import { InvariantError } from "../errors/index.ts";
 import type { Account } from "./account.ts";
+import { addAmounts } from "./amounts.ts";
 import { type MetLimit, metLimit } from "./met-limit.ts";
 import { addModelUse, type ModelUse, noModelUse, settledUsageSchema } from "./model-use.ts";
 import { reservationSchema } from "./reserve.ts";
@@ -16,8 +19,26 @@ export const settlementSchema = z.object({
 });
 export type Settlement = z.infer<typeof settlementSchema>;
 
+/**
+ * What was used is never less than nothing: a refund would let a team spend more than its budget.
+ * @throws InvariantError for amounts that are no whole numbers from 0.
+ */
+export function assertSettlement({ tokens, costMicros, usage }: Settlement): void {
+  assertAmount("tokens", tokens);
+  assertAmount("costMicros", costMicros);
+  if (usage === null) return;
+  assertAmount("inputTokens", usage.inputTokens);
+  assertAmount("outputTokens", usage.outputTokens);
+}
+
+function assertAmount(what: string, amount: number): void {
+  if (Number.isSafeInteger(amount) && amount >= 0) return;
+  throw new InvariantError(`a call was to be settled at ${describeValue(amount)} ${what}; nothing was settled`);
+}
+
 /** Settles on every account of the chain; what the provider reports counts, also when it is more than was reserved (F16). */
 export function settle(chain: readonly Account[], settlement: Settlement): Account[] {
+  assertSettlement(settlement);
   const { reservation, tokens, costMicros, unconfirmed } = settlement;
   const { model } = reservation;
   const use = modelUseOf(settlement);
@@ -25,8 +46,8 @@ export function settle(chain: readonly Account[], settlement: Settlement): Accou
     ...account,
     used: {
       ...account.used,
-      tokens: account.used.tokens + tokens,
-      costMicros: account.used.costMicros + costMicros,
+      tokens: addAmounts(account.used.tokens, tokens),
+      costMicros: addAmounts(account.used.costMicros, costMicros),
     },
     reserved: {
       tokens: Math.max(0, account.reserved.tokens - reservation.tokens),
@@ -34,8 +55,8 @@ export function settle(chain: readonly Account[], settlement: Settlement): Accou
     },
     unconfirmed: unconfirmed
       ? {
-          tokens: account.unconfirmed.tokens + tokens,
-          costMicros: account.unconfirmed.costMicros + costMicros,
+          tokens: addAmounts(account.unconfirmed.tokens, tokens),
+          costMicros: addAmounts(account.unconfirmed.costMicros, costMicros),
         }
       : account.unconfirmed,
     models: use ? { ...account.models, [model]: addModelUse(useOf(account, model), use) } : account.models,

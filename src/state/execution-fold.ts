@@ -1,4 +1,4 @@
-import type { Settlement } from "../budget/index.ts";
+import { addAmounts, type Settlement } from "../budget/index.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 import type { AgentStep, ExecutionState, StoredError, ToolExecution } from "./execution.ts";
 import { addUsage, type Usage } from "./model-call.ts";
@@ -164,7 +164,9 @@ function withUsage(execution: ExecutionState, usage: Usage | null, costMicros: n
     ...execution,
     failedUsage: usage ? addUsage(execution.failedUsage, usage) : execution.failedUsage,
     failedCostMicros:
-      execution.failedCostMicros === null || costMicros === null ? null : execution.failedCostMicros + costMicros,
+      execution.failedCostMicros === null || costMicros === null
+        ? null
+        : addAmounts(execution.failedCostMicros, costMicros),
   };
 }
 

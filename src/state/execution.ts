@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { addAmounts } from "../budget/index.ts";
 import { finishReasonSchema, type Usage, usageSchema } from "./model-call.ts";
 import { continuationSchema, noContinuation, type StopReason, strongestSignal } from "./stop.ts";
 
@@ -146,7 +147,7 @@ export function costOfExecution(execution: ExecutionState): number | null {
   for (const step of stepsOf(execution)) {
     if (!step.inference) continue;
     if (step.inference.costMicros === null) return null;
-    total += step.inference.costMicros;
+    total = addAmounts(total, step.inference.costMicros);
   }
   return total;
 }

@@ -9,6 +9,7 @@ import {
   settle,
   usedAt,
 } from "../../src/budget/index.ts";
+import { InvariantError } from "../../src/errors/index.ts";
 import { account } from "./budget-fixtures.ts";
 
 const reservation = { accountId: "a", tokens: 500, costMicros: 90, outputTokens: 400, model: "m" };
@@ -30,6 +31,25 @@ describe("a settlement", () => {
         unconfirmed: { tokens: 0, costMicros: 0 },
       });
     }
+  });
+
+  test.each([
+    ["tokens", -1],
+    ["tokens", Number.NaN],
+    ["tokens", 0.5],
+    ["costMicros", -1],
+    ["costMicros", 2 ** 60],
+  ])("of %s that are %s is refused: nothing is ever given back", (field, amount) => {
+    const settlement = { reservation, tokens: 1, costMicros: 1, usage: null, unconfirmed: false, [field]: amount };
+    expect(() => settle([reserved], settlement)).toThrow(InvariantError);
+    const usage = { inputTokens: amount, outputTokens: 1 };
+    expect(() => settle([reserved], { ...settlement, [field]: 1, usage })).toThrow(InvariantError);
+  });
+
+  test("never makes a sum that cannot be told from the next one", () => {
+    const full = { ...reserved, used: { ...reserved.used, costMicros: Number.MAX_SAFE_INTEGER - 1 } };
+    const [settled] = settle([full], { reservation, tokens: 1, costMicros: 9, usage: null, unconfirmed: false });
+    expect(settled?.used.costMicros).toBe(Number.MAX_SAFE_INTEGER);
   });
 
   test("of an unknown amount is used in full and remembered as unconfirmed", () => {
