@@ -9,7 +9,7 @@ import {
   type Settlement,
 } from "../budget/index.ts";
 import { InvalidInputError, ModelError } from "../errors/index.ts";
-import { examplePrice } from "../model/index.ts";
+import { examplePrice, MOST_TOKENS } from "../model/index.ts";
 import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
 import type { Host } from "./host.ts";
 import { measurePrompt } from "./measure-prompt.ts";
@@ -31,7 +31,8 @@ export async function reservationAskOf(
   const { definition, identity } = host;
   const { turnId, accountId } = turn;
   const binding = bindingOf(turn.limits, identity.binding);
-  const outputTokens = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
+  const asked = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
+  const outputTokens = Math.min(asked, MOST_TOKENS);
   const price = await priceFor(host, binding.maxCostMicros !== undefined);
   const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, price, signal });
   return {

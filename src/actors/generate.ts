@@ -1,14 +1,16 @@
-import { abortable, faultPoint } from "../base/index.ts";
+import { abortable, deepFreeze, faultPoint } from "../base/index.ts";
 import type { Reservation, ReservationAsk } from "../budget/index.ts";
 import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import { callModel, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
-import type { GenerateInput } from "../tools/index.ts";
+import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
 import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { onLive } from "./on-live.ts";
 import { promptHashOf } from "./prompt.ts";
 import { refusedCall } from "./stop-signal.ts";
+import { appendWarnings } from "./warnings.ts";
 
 interface SideCall {
   readonly turnId: string;
@@ -27,7 +29,8 @@ interface SideCall {
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
-  return async (input: GenerateInput): Promise<ModelResponse> => {
+  return async (given: GenerateInput): Promise<ModelResponse> => {
+    const input = takeGenerateInput(given);
     const index = count;
     count += 1;
     const host = await owner.live();
@@ -58,11 +61,15 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   faultPoint("generate.intent");
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
-    const response = await model.generate(boundedRequest(request, asked, reservation), { signal });
+    const asking = callModel(model, boundedRequest(request, asked, reservation), { signal });
+    // An adapter that does not hear its signal must not keep the code that called.
+    const { response, warnings } = await abortable(asking, signal);
+    // It is journalled, and it is the calling code's as well.
+    deepFreeze<unknown>(response);
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, ask.price);
     const costMicros = costOf(response.usage, ask.price);
-    await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement });
+    await settle(owner, side, { type: "generate.responded", promptHash, response, costMicros, settlement }, warnings);
     faultPoint("generate.result");
     return response;
   } catch (error) {
@@ -112,7 +119,7 @@ type Outcome =
   | Pick<EntryOf<"generate.failed">, "type" | "error" | "usage" | "settlement">;
 
 /** Appends the outcome, unless whoever ended the turn has settled the call already. */
-function settle(owner: Host, side: SideCall, outcome: Outcome): Promise<void> {
+function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAnswer["warnings"] = []): Promise<void> {
   const { turnId, step, run, index } = side;
   return onLive(owner, async (host) => {
     await host.delivered();
@@ -120,6 +127,7 @@ function settle(owner: Host, side: SideCall, outcome: Outcome): Promise<void> {
     if (!open) throw new TurnInterruptedError("the turn went on without this call of generate()");
     const { settlement } = outcome;
     host.append({ ...outcome, turnId, step, run, index }, { moves: [{ type: "settle", settlement }] });
+    appendWarnings(host, turnId, warnings);
   });
 }
 

@@ -1,8 +1,9 @@
-import { abortable } from "../base/index.ts";
+import { abortable, describeValue } from "../base/index.ts";
 import { type Binding, bindsAmounts, costBound, type Price } from "../budget/index.ts";
 import { ModelError } from "../errors/index.ts";
-import { type LanguageModel, promptByteBound } from "../model/index.ts";
+import { type LanguageModel, MOST_TOKENS, promptByteBound } from "../model/index.ts";
 import type { ModelRequest } from "../state/index.ts";
+import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import type { MeasuredPrompt } from "./prompt-memory.ts";
 import { appendWarnings } from "./warnings.ts";
@@ -45,7 +46,7 @@ export async function measurePrompt(
       prompt = { ...prompt, counted: await countOf(host, request, signal) };
     } catch (error) {
       signal.throwIfAborted();
-      const why = error instanceof Error ? error.message : String(error);
+      const why = storedErrorOf(error).message;
       const message = `the prompt's tokens could not be counted (${why}); its bytes are reserved instead: ${bound}`;
       appendWarnings(host, turnId, [{ code: "prompt_not_counted", message }]);
     }
@@ -62,20 +63,26 @@ function isNegligible(tokens: number, { maxTokens, maxCostMicros }: Binding, pri
   return price !== null && costBound(price, tokens, 0) <= maxCostMicros * NEGLIGIBLE_PART;
 }
 
+/** A bound that an adapter cannot give is that of the bytes: it is none of a turn's conditions. */
 function boundOf(model: LanguageModel, request: ModelRequest): number {
-  const bound = model.boundPromptTokens?.(request);
-  return bound !== undefined && isCount(bound) ? Math.ceil(bound) : promptByteBound(request);
+  try {
+    const bound = model.boundPromptTokens?.(request);
+    if (isCount(bound)) return Math.ceil(bound);
+  } catch {
+    // The bytes are an upper bound too.
+  }
+  return promptByteBound(request);
 }
 
 async function countOf(host: Host, request: ModelRequest, signal: AbortSignal): Promise<number> {
   const counting = host.definition.model.countPromptTokens(request);
   const counted = typeof counting === "number" ? counting : await inTime(host, counting, signal);
   if (isCount(counted)) return Math.ceil(counted);
-  throw failure(`the model's adapter counted ${String(counted)}`);
+  throw failure(`the model's adapter counted ${describeValue(counted)}`);
 }
 
 function isCount(value: unknown): value is number {
-  return typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+  return typeof value === "number" && value >= 0 && value <= MOST_TOKENS;
 }
 
 async function inTime(host: Host, counting: Promise<number>, signal: AbortSignal): Promise<number> {

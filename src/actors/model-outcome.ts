@@ -1,10 +1,10 @@
 import { backoffDelay } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
+import type { ModelAnswer } from "../model/index.ts";
 import {
   callIdOf,
   type EntryOf,
   type MessageMetadata,
-  type ModelResponse,
   type OpenRequest,
   type TurnState,
   type Usage,
@@ -39,7 +39,7 @@ export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): 
 export function respond(
   host: Host,
   granted: EntryOf<"model.requested">,
-  response: ModelResponse,
+  { response, warnings }: ModelAnswer,
   durationMs: number,
 ): void {
   const { turnId, step, attempt, messageId, price, reservation } = granted;
@@ -96,15 +96,14 @@ export function respond(
     },
   );
   noteUsage(host, granted, response.usage);
+  appendWarnings(host, turnId, warnings);
 }
 
-/** The provider's own count of this prompt is where the next one's begins; what it got wrong is warned of, once a turn. */
-function noteUsage(host: Host, granted: EntryOf<"model.requested">, usage: Usage): void {
-  const { turnId, messageId, last } = granted;
+/** The provider's own count of this prompt is where the next one's begins. */
+function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, usage: Usage): void {
   // The last call of a budget is sent without tools: its prompt was not the one that was measured.
   const isMeasured = usage.estimated !== true && last === undefined;
   if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
-  if (usage.note !== undefined) appendWarnings(host, turnId, [{ code: "usage_not_true", message: usage.note }]);
 }
 
 /** Row S4: what a message that a step adds carries. */

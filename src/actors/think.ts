@@ -1,8 +1,8 @@
 import { faultPoint } from "../base/index.ts";
 import { AgentStopError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
-import type { ModelDelta } from "../model/index.ts";
-import { type EntryOf, type ModelRequest, type OpenRequest, type TurnState } from "../state/index.ts";
+import { callModel, type ModelDelta } from "../model/index.ts";
+import { type EntryOf, type ModelRequest, type OpenRequest, takeText, type TurnState } from "../state/index.ts";
 import { boundedRequest, reservationAskOf } from "./ask.ts";
 import { compactIfDue } from "./compact.ts";
 import { effectActor } from "./effect.ts";
@@ -67,7 +67,10 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
   if (signal.aborted) return;
   const { agentId, metadata } = host.identity;
   const context = { agentId, turnId, actorId: turn.actorId, metadata };
-  const text = await host.world.run(`${turnId}:instructions`, signal, async () => await instructions(context));
+  const what = `what instructions() of agent "${host.definition.name}" gave`;
+  const text = await host.world.run(`${turnId}:instructions`, signal, async () =>
+    takeText(await instructions(context), what),
+  );
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
 }
 
@@ -145,21 +148,21 @@ async function attempt(
   try {
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(sent, definition.maxOutputTokens, reservation);
-    const response = await host.world.run(key, signal, async (worldSignal) => {
+    const answer = await host.world.run(key, signal, async (worldSignal) => {
       const shown = listening ? host.viewers.showAnswer(granted) : undefined;
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.text);
         if (!worldSignal.aborted) shown?.add(delta);
       };
       try {
-        return await definition.model.generate(bounded, { signal: worldSignal, onDelta: shown && onDelta });
+        return await callModel(definition.model, bounded, { signal: worldSignal, onDelta: shown && onDelta });
       } finally {
         shown?.end();
       }
     });
     if (signal.aborted) return true;
     faultPoint("model.effect");
-    respond(host, granted, response, host.clock.now() - startedAt);
+    respond(host, granted, answer, host.clock.now() - startedAt);
     faultPoint("model.result");
     return true;
   } catch (error) {

@@ -1,4 +1,5 @@
 export * from "./language-model.ts";
+export { callModel, type ModelAnswer } from "./call-model.ts";
 export { httpFetch } from "./http-fetch.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
@@ -22,3 +23,4 @@ export {
   statisticsOf,
   surroundingsOf,
 } from "./offline-model.ts";
+export { MOST_TOKENS } from "./wire-usage.ts";

@@ -23,6 +23,10 @@ export interface LanguageModel {
   readonly provider: string;
   /** Tokens that prompt and answer may have together; absent: unknown. */
   readonly contextWindow?: number | undefined;
+  /**
+   * What it gives is checked: an answer that cannot be used counts as a `ModelError` that may be tried again, usage that cannot be
+   * true is counted here.
+   */
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse>;
   /**
    * The prompt's tokens, as close as the adapter can count them: what is reserved before the call where a limit on tokens or cost

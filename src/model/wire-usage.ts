@@ -12,7 +12,7 @@ export interface ReportedUsage {
 }
 
 /** More than this no single call can have used. */
-const mostTokens = 1_000_000_000;
+export const MOST_TOKENS = 1_000_000_000;
 
 /**
  * Puts together what the chunks of an answer tell of its usage: all of it in a last one, in each one what was used so far,
@@ -46,7 +46,8 @@ const sides = ["prompt_tokens", "input_tokens", "completion_tokens", "output_tok
 function nonsenseIn(usage: WireObject): string | undefined {
   for (const side of sides) {
     const value = usage[side];
-    if (value === undefined || value === null || (usedCount(value) ?? Number.POSITIVE_INFINITY) <= mostTokens) continue;
+    if (value === undefined || value === null || (usedCount(value) ?? Number.POSITIVE_INFINITY) <= MOST_TOKENS)
+      continue;
     return `${side}: ${JSON.stringify(value).slice(0, 40)}`;
   }
   return undefined;
@@ -68,7 +69,7 @@ function inputOf(told: WireObject): Input | undefined {
   // What is part of something cannot be more than it: then it stands beside it.
   else if ((cached ?? 0) > inputTokens) inputTokens += cached ?? 0;
   // There is no call without a prompt.
-  if (inputTokens === 0 || inputTokens > mostTokens) return undefined;
+  if (inputTokens === 0 || inputTokens > MOST_TOKENS) return undefined;
   return {
     inputTokens,
     ...(cached === undefined ? {} : { cachedInputTokens: Math.min(cached, inputTokens) }),
@@ -88,8 +89,8 @@ function outputOf(told: WireObject, inputTokens: number | undefined): Output | u
   // Some count reasoning in the total only, some beside the output; it is billed as output all the same.
   const beyond = inputTokens === undefined ? 0 : (usedCount(told["total_tokens"]) ?? 0) - inputTokens;
   const withReasoning = (reasoning ?? 0) > generated ? generated + (reasoning ?? 0) : generated;
-  const outputTokens = beyond <= mostTokens ? Math.max(withReasoning, beyond) : withReasoning;
-  if (outputTokens > mostTokens) return undefined;
+  const outputTokens = beyond <= MOST_TOKENS ? Math.max(withReasoning, beyond) : withReasoning;
+  if (outputTokens > MOST_TOKENS) return undefined;
   return { outputTokens, ...(reasoning === undefined ? {} : { reasoningTokens: Math.min(reasoning, outputTokens) }) };
 }
 

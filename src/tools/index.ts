@@ -34,6 +34,7 @@ export type {
   SpawnedChild,
   SpawnOptions,
 } from "./run-context.ts";
+export { LONGEST_ARTIFACT, takeGenerateInput } from "./run-inputs.ts";
 export { redactError } from "./secret-redaction.ts";
 export type { SecretResolver } from "./secrets.ts";
 export { createSlots, type ReleaseSlot, type Slots } from "./slots.ts";

@@ -151,7 +151,7 @@ describeRuntimes("how a prompt is measured before a call", (stage) => {
     ],
     ["gives no number", () => Number.NaN, /counted NaN/],
     ["gives a negative number", async () => -5, /counted -5/],
-    ["gives something else", () => "many" as unknown as number, /counted many/],
+    ["gives something else", () => "many" as unknown as number, /counted the text "many"/],
     ["hangs", () => new Promise<number>(() => undefined), /took more than 5000 ms/],
   ])("a count that %s costs room and a warning, not the turn", async (_how, count, words) => {
     const model = countedBy(scriptedModel([calling("step"), "done"]), count);

@@ -1,0 +1,168 @@
+import { afterEach, expect, it } from "vitest";
+import { z } from "zod";
+import {
+  type AgentOptions,
+  defineAgent,
+  defineTool,
+  type LanguageModel,
+  ModelError,
+  type ModelResponse,
+  textOf,
+} from "../../src/index.ts";
+import { entriesOfType, orderFault } from "../support/journal-probes.ts";
+import { modelSending, stopServers } from "../support/model-calls.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
+import { adapter, callOf, rightAnswer } from "../support/seam-play.ts";
+import { createGate } from "../support/turn-probes.ts";
+
+afterEach(stopServers);
+
+const deep = `${'{"a":'.repeat(3_000)}1${"}".repeat(3_000)}`;
+
+const look = defineTool({
+  name: "look",
+  description: "Looks at a place.",
+  parameters: z.object({ place: z.string() }),
+  effect: "none",
+  execute: ({ place }) => `seen: ${place}`,
+});
+
+describeRuntimes(
+  "answers of models",
+  (stage) => {
+    const played = async (model: LanguageModel, options: Partial<AgentOptions> = {}) => {
+      const definition = defineAgent({ name: "worker", model, tools: [look], maxModelAttempts: 2, ...options });
+      const runtime = await stage().open({ agents: [definition], random: () => 0 });
+      const agent = await runtime.agent("worker", { agentId: "worker-1" });
+      await agent.start();
+      const result = await agent.executeTurn("go").result;
+      const [account] = (await runtime.accounts("worker-1")).filter(({ id }) => id === "turn:worker-1#1");
+      const warnings = await entriesOfType(stage().look(), "worker-1", "warning");
+      return { result, account, warnings, messages: await agent.getMessages() };
+    };
+
+    it("arguments that are an object become their text, and a call without an id gets one", async () => {
+      const [call] = callOf("look").toolCalls;
+      const given = { ...call, id: undefined, arguments: { place: "roof" } };
+      const answer = { ...callOf("look"), content: undefined, toolCalls: [given, given] };
+      const { result, messages } = await played(adapter(() => answer));
+      expect(result.status).toBe("completed");
+      expect(messages.filter(({ role }) => role === "tool").map(({ content }) => textOf(content))).toEqual([
+        "seen: roof",
+        "seen: roof",
+      ]);
+      expect(orderFault(messages)).toBeUndefined();
+      const calls = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+      expect(calls.map((one) => one.arguments)).toEqual(['{"place":"roof"}', '{"place":"roof"}']);
+      expect(new Set(calls.map(({ providerId }) => providerId)).size).toBe(2);
+    });
+
+    it.each<[string, unknown, RegExp]>([
+      ["nothing", undefined, /it is undefined; it must be an object with content/],
+      ["no content", { ...rightAnswer, content: undefined }, /its content is undefined; it must be a text/],
+      ["a number as content", { ...rightAnswer, content: 5 }, /its content is 5; it must be a text/],
+      ["a call without a name", { ...rightAnswer, toolCalls: [{ id: "1" }] }, /toolCalls\[0\]\.name is undefined/],
+      [
+        "arguments of 3,000 levels",
+        { ...callOf("look"), toolCalls: [{ id: "1", name: "look", arguments: JSON.parse(deep) as unknown }] },
+        /toolCalls\[0\]\.arguments are no JSON: a\.a.*more than 200 levels/,
+      ],
+    ])("%s is no answer: a model error, tried again, settled at what it told", async (_what, answer, words) => {
+      const { result, account } = await played(adapter(() => answer));
+      expect(result).toMatchObject({ status: "failed", error: { code: "model_error", retryable: true } });
+      expect(result.error?.message).toMatch(words);
+      const failed = await entriesOfType(stage().look(), "worker-1", "model.failed");
+      expect(failed).toHaveLength(2);
+      expect(await entriesOfType(stage().look(), "worker-1", "model.responded")).toEqual([]);
+      expect(account?.reserved).toEqual({ tokens: 0, costMicros: 0 });
+      // Nothing at all tells no usage either: it counts in full.
+      const told = { used: account?.used.tokens, unconfirmed: account?.unconfirmed.tokens };
+      const inFull = told.unconfirmed;
+      expect(told).toEqual(answer === undefined ? { used: inFull, unconfirmed: inFull } : { used: 14, unconfirmed: 0 });
+    });
+
+    it.each<[string, unknown]>([
+      ["none", undefined],
+      ["empty", {}],
+      ["negative", { inputTokens: -1_000, outputTokens: -1_000 }],
+      ["NaN", { inputTokens: Number.NaN, outputTokens: Number.NaN }],
+      ["infinite", { inputTokens: Number.POSITIVE_INFINITY, outputTokens: 1 }],
+      ["a fraction", { inputTokens: 12.5, outputTokens: 1 }],
+      ["a text", { inputTokens: "01", outputTokens: "01" }],
+      ["beyond what can be counted", { inputTokens: 2 ** 60, outputTokens: 1 }],
+      ["more than a call can have", { inputTokens: 5, outputTokens: 2_000_000_000 }],
+    ])("usage that is %s is counted here, marked estimated, and told", async (_what, usage) => {
+      const { result, account, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
+      expect(result).toMatchObject({ status: "completed", text: "done", usage: { estimated: true } });
+      const { inputTokens, outputTokens } = result.usage;
+      expect(inputTokens).toBeGreaterThanOrEqual(1);
+      expect(inputTokens + outputTokens).toBeLessThan(1_000);
+      expect(account?.used.tokens).toBe(inputTokens + outputTokens);
+      expect(account?.models["foreign"]).toMatchObject({ calls: 1, estimatedCalls: 1, unconfirmedCalls: 0 });
+      expect(warnings).toMatchObject([{ code: "usage_not_true" }]);
+      expect(warnings[0]?.message).toMatch(
+        /the model's adapter reported .*which no call can have; it was counted here/,
+      );
+    });
+
+    it("a part of the usage that cannot be true is billed as the rest, and told", async () => {
+      const usage = { inputTokens: 100, outputTokens: 10, cachedInputTokens: -50 };
+      const { result, account, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
+      expect(result.usage).toMatchObject({ inputTokens: 100, outputTokens: 10, cachedInputTokens: 0 });
+      expect(account?.used.tokens).toBe(110);
+      expect(warnings[0]?.message).toContain("cachedInputTokens: -50, which no call can have; it was left out");
+    });
+
+    it.each(["reasoning_details", "tool_calls"])("%s of 3,000 levels are told and left out", async (field) => {
+      const details = field === "reasoning_details" ? `[{"type":"reasoning.text","data":${deep}}]` : "[]";
+      const calls = `[{"id":"1","function":{"name":"look","arguments":"{}"},"extra_content":${deep}}]`;
+      const own = field === "tool_calls" ? `"tool_calls":${calls}` : `"reasoning_details":${details}`;
+      const usage = '{"prompt_tokens":7,"completion_tokens":3}';
+      const body = `{"id":"c","choices":[{"message":{"content":"hello",${own}},"finish_reason":"stop"}],"usage":${usage}}`;
+      const served = await modelSending(body);
+      const { result, warnings, messages } = await played(served, { budget: { maxSteps: 1 } });
+      expect(result.status).toBe(field === "tool_calls" ? "stopped" : "completed");
+      expect(warnings).toMatchObject([{ code: "reasoning_lost" }]);
+      expect(warnings[0]?.message).toMatch(/more than 200 levels/);
+      expect(messages.some((message) => message.role === "assistant" && message.reasoning !== undefined)).toBe(false);
+    });
+
+    it("an adapter that does not hear its signal holds up neither the abort nor the code that called", async () => {
+      const neverEnding = createGate<ModelResponse>();
+      const waits = createGate();
+      const model = adapter(() => rightAnswer, { generate: () => neverEnding.pass() });
+      const hooks: AgentOptions["hooks"] = {
+        async beforeLlm(_draft, run) {
+          if (run.turnId.endsWith("#1")) return;
+          await run.generate({ messages: [{ role: "user", content: "what?" }] }).catch(() => waits.pass());
+        },
+      };
+      const runtime = await stage().open({ agents: [defineAgent({ name: "worker", model, hooks })] });
+      const agent = await runtime.agent("worker", { agentId: "worker-1" });
+      await agent.start();
+      for (const calls of [1, 2]) {
+        const turn = agent.executeTurn("go");
+        await neverEnding.reached(calls);
+        await turn.abort("enough");
+        expect((await turn.result).status).toBe("stopped");
+      }
+      await waits.reached();
+      waits.open();
+      for (const { reserved, used } of await runtime.accounts("worker-1")) {
+        expect(reserved).toEqual({ tokens: 0, costMicros: 0 });
+        expect(used.tokens).toBeGreaterThan(0);
+      }
+    });
+
+    it("what an adapter asks to wait is a time, whatever it says", async () => {
+      let isFirst = true;
+      const model = adapter(() => {
+        if (!isFirst) return rightAnswer;
+        isFirst = false;
+        throw new ModelError("busy", { retryable: true, mayHaveBeenSent: false, retryAfterMs: Number.NaN });
+      });
+      expect((await played(model)).result.status).toBe("completed");
+    });
+  },
+  ["memory", "sqlite", "redis"],
+);

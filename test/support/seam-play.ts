@@ -1,0 +1,88 @@
+import type { AgentOptions, LanguageModel, ModelResponse, Runtime, RuntimeOptions } from "../../src/index.ts";
+import { defineAgent } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+
+/** A foreign value at one place: there while it is on, and what would be right afterwards. */
+export class Foreign {
+  #isOn = false;
+  #value: () => unknown = () => undefined;
+
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  on(value: () => unknown): void {
+    this.#isOn = true;
+    this.#value = value;
+  }
+
+  off(): void {
+    this.#isOn = false;
+  }
+
+  /** In place of what would be right. */
+  or<Right>(right: Right): Right {
+    return this.#isOn ? (this.#value() as Right) : right;
+  }
+
+  /** Thrown by code that otherwise does nothing. */
+  thrown(): void {
+    if (this.#isOn) throw this.#value();
+  }
+}
+
+/** One place where a value of somebody else comes in. */
+export interface Seam {
+  readonly name: string;
+  define(foreign: Foreign): AgentOptions;
+  /** What else its runtime is made with. */
+  readonly runtime?: Pick<RuntimeOptions, "work">;
+}
+
+/** Whatever calls it makes, the second answer is the last. */
+export const rightAnswer: ModelResponse = {
+  content: "done",
+  toolCalls: [],
+  usage: { inputTokens: 5, outputTokens: 2 },
+  finishReason: "stop",
+  model: "foreign",
+};
+
+export const callOf = (name: string, args: object = {}): ModelResponse => ({
+  ...rightAnswer,
+  content: "",
+  toolCalls: [{ id: "call-1", name, arguments: JSON.stringify(args) }],
+  finishReason: "tool_calls",
+});
+
+/** An adapter of somebody else: what it gives to a prompt of the user, and then its last answer. */
+export function adapter(first: () => unknown, more: Partial<LanguageModel> = {}): LanguageModel {
+  return {
+    name: "foreign",
+    provider: "nobody",
+    countPromptTokens: () => 10,
+    generate: async ({ messages }) => (messages.at(-1)?.role === "user" ? await first() : rightAnswer) as ModelResponse,
+    ...more,
+  };
+}
+
+export const worker = (options: Partial<AgentOptions> = {}): AgentOptions => ({
+  name: "worker",
+  model: adapter(() => rightAnswer),
+  maxModelAttempts: 1,
+  ...options,
+});
+
+export const childDefinition = defineAgent({ name: "child", model: scriptedModel("a child's answer") });
+
+/** A turn of the agent, to its end: nobody decides what it asks people. */
+export async function playTurn(runtime: Runtime, agentId: string): Promise<string> {
+  const agent = await runtime.agent("worker", { agentId });
+  await agent.start();
+  const turn = agent.executeTurn("go");
+  // Where somebody watches, answers are streamed and progress is told.
+  turn.subscribe(() => undefined);
+  const rest = await turn.settled;
+  if (rest.status === "waiting") await turn.abort("nobody is there");
+  return (await turn.result).status;
+}
