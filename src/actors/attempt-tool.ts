@@ -1,5 +1,14 @@
-import { abortable, type Clock, combineSignals, faultPoint, type TraceHeaders, withinTrace } from "../base/index.ts";
-import { AgentStopError, ToolNotStartedError } from "../errors/index.ts";
+import {
+  abortable,
+  type Clock,
+  combineSignals,
+  describeValue,
+  faultPoint,
+  readableThrown,
+  type TraceHeaders,
+  withinTrace,
+} from "../base/index.ts";
+import { AgentStopError, InvalidInputError, ToolNotStartedError } from "../errors/index.ts";
 import type { CallState, StopSignal, StoredError } from "../state/index.ts";
 import {
   AwaitedChild,
@@ -83,12 +92,13 @@ export async function endOfError(
   place: AttemptPlace,
   call: CallState,
   tool: Tool<never>,
-  error: unknown,
+  thrown: unknown,
   signal: AbortSignal,
 ): Promise<AttemptEnd> {
+  const error = readableThrown(thrown);
   const stored = storedErrorOf(error);
   if (error instanceof AgentStopError) {
-    const result: CallResult = { outcome: "success", text: `The tool stopped the run: ${error.message}` };
+    const result: CallResult = { outcome: "success", text: `The tool stopped the run: ${stored.message}` };
     return { type: "settled", result, stop: stopSignalOf(error, `tool:${call.name}`) };
   }
   const result: CallResult = { outcome: "error", text: `Error: ${stored.message}`, error: stored };
@@ -116,7 +126,7 @@ export async function reconcileCall(
     const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     hide = hiding(place, redact);
     run.redactWith(hide);
-    answer = await abortable(tool.reconcile(args as never, run.run), signal);
+    answer = reconciliationOf(await abortable(tool.reconcile(args as never, run.run), signal));
   } catch (error) {
     return unknownResult(
       call.name,
@@ -131,6 +141,18 @@ export async function reconcileCall(
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
 }
 
+/** What `reconcile` gave, each field read once. Throws `InvalidInputError` for anything else: then the outcome stays unknown. */
+function reconciliationOf(answer: unknown): Reconciliation {
+  if (typeof answer === "object" && answer !== null) {
+    const { unknown, done, result } = answer as Readonly<Record<string, unknown>>;
+    if (unknown === true) return { unknown };
+    if (done === true) return { done, result };
+    if (done === false) return { done };
+  }
+  const right = "{ done: true, result }, { done: false } or { unknown: true }";
+  throw new InvalidInputError(`reconcile gave ${describeValue(answer)}; it must give ${right}`);
+}
+
 const asItIs: Redact = (text) => text;
 
 /** The tool's own secrets, and what it was lent to work with (S13). */
@@ -142,8 +164,16 @@ function hiding({ redact: known }: AttemptPlace, redact: Redact): Redact {
 async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput | AwaitedChild> {
   try {
     const value = await work();
-    return value instanceof AwaitedChild ? value : renderOutput(value, redact);
+    return value instanceof AwaitedChild ? awaitedOf(value) : renderOutput(value, redact);
   } catch (error) {
     throw redactError(error, redact);
   }
+}
+
+/** The class is public: what was not made by `run.await()` may hold anything. */
+function awaitedOf({ childId, prefix }: AwaitedChild): AwaitedChild {
+  const isText = typeof childId === "string" && (prefix === undefined || typeof prefix === "string");
+  if (isText) return new AwaitedChild(childId, prefix);
+  const given = `{ childId: ${describeValue(childId)}, prefix: ${describeValue(prefix)} }`;
+  throw new InvalidInputError(`the tool returned an AwaitedChild of ${given}; return what run.await(child) gives`);
 }

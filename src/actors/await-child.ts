@@ -1,8 +1,9 @@
+import { describeValue } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { CallState, Entry, EntryOf } from "../state/index.ts";
 import { AwaitedChild, type AwaitOptions } from "../tools/index.ts";
 import type { Host } from "./host.ts";
-import type { CallResult } from "./settle-call.ts";
+import { type CallResult, errorResult } from "./settle-call.ts";
 import { resultOfChild } from "./settle-child.ts";
 
 /** What `run.await(child)` gives: only a child that the code of this turn has spawned can be waited for. */
@@ -27,7 +28,13 @@ export function awaitChild(
   { turnId, step, callId }: CallState,
   { childId, prefix }: AwaitedChild,
 ): CallResult | undefined {
-  const ended = entriesOf(host, turnId).find(
+  const entries = entriesOf(host, turnId);
+  // The class is public: nobody would ever tell of a child that is none.
+  if (!entries.some((entry) => entry.type === "child.spawned" && entry.childId === childId)) {
+    const text = `Error: the tool left its result to ${describeValue(childId)}, which is no subagent of this turn.`;
+    return errorResult(text, "child_unknown");
+  }
+  const ended = entries.find(
     (entry): entry is EntryOf<"child.ended"> => entry.type === "child.ended" && entry.childId === childId,
   );
   if (ended) return resultOfChild(ended, prefix);

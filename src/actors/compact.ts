@@ -4,6 +4,7 @@ import {
   type CompactionInput,
   type CompactionStrategy,
   compactionDue,
+  takeCompaction,
   withPatches,
 } from "../context/index.ts";
 import { ContextTooLongError } from "../errors/index.ts";
@@ -84,7 +85,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
 /** A summary whose own prompt is too long for the model is no way to make the conversation shorter. */
 async function compactUnlessTooLong(strategy: CompactionStrategy, input: CompactionInput): Promise<Compaction | null> {
   try {
-    return await strategy.compact(input);
+    return takeCompaction(strategy, await strategy.compact(input));
   } catch (error) {
     if (storedErrorOf(error).code === "context_length") return null;
     throw error;

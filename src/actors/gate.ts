@@ -1,7 +1,9 @@
 import type { AgentTool } from "../agents/index.ts";
+import { readableThrown } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { CallState, EntryOf, Json, StopSignal } from "../state/index.ts";
+import { revocable } from "../tools/index.ts";
 import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments } from "./call-request.ts";
 import { storedErrorOf } from "./effect.ts";
 import { hookContextOf } from "./hook-run.ts";
@@ -128,7 +130,8 @@ async function judge(
 }
 
 /** User code that throws fails the call alone; `AgentStopError` stops the turn (row S11), and the call does not run. */
-function verdictOfError(error: unknown, source: string, { stops }: LeftByHooks): Verdict {
+function verdictOfError(thrown: unknown, source: string, { stops }: LeftByHooks): Verdict {
+  const error = readableThrown(thrown);
   const { message } = storedErrorOf(error);
   if (!(error instanceof AgentStopError)) return { verdict: "failed", message: `Error: ${message}` };
   stops.push(stopSignalOf(error, source));
@@ -144,5 +147,11 @@ async function asksFirst(
 ): Promise<boolean> {
   if (tool.kind !== "function") return false;
   if (typeof tool.needsApproval === "boolean") return tool.needsApproval;
-  return await tool.needsApproval(args as never, runContextOf(host, call, signal));
+  const lent = revocable(runContextOf(host, call, signal));
+  lent.redactWith(host.redactorOf(call.turnId));
+  try {
+    return await tool.needsApproval(args as never, lent.run);
+  } finally {
+    lent.revoke();
+  }
 }

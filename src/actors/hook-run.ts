@@ -1,7 +1,7 @@
 import { faultPoint } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import type { AddedMessage, HookContext, RegisteredHook } from "../hooks/index.ts";
-import { type HeldMessage, type HookName, type HookPatch, hookKeyOf, type Message } from "../state/index.ts";
+import { type HeldMessage, type HookName, type HookPatch, hookKeyOf, type Message, takeText } from "../state/index.ts";
 import { redactError } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import type { Host } from "./host.ts";
@@ -40,7 +40,9 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
     },
     signal,
     generate: generateFor(host, turnId, step, `${run}@${step}`, signal),
-    emitWarning(code, message) {
+    emitWarning(givenCode, givenMessage) {
+      const code = takeText(givenCode, "the code that emitWarning() was given");
+      const message = takeText(givenMessage, "the message that emitWarning() was given");
       if (warnings.some((one) => one.code === code) || isWarnedOf(host, turnId, code)) return false;
       warnings.push({ code, message });
       return true;

@@ -1,7 +1,7 @@
 import { createId } from "../base/index.ts";
 import type { CallEnd, CallOutcome, CallState, StoredError } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
-import { excerptOf, type RenderedOutput } from "../tools/index.ts";
+import { excerptOf, LONGEST_ARTIFACT, type RenderedOutput } from "../tools/index.ts";
 import { requestOfCall } from "./call-request.ts";
 import type { FactParts, Host } from "./host.ts";
 import { metadataOf } from "./model-outcome.ts";
@@ -106,6 +106,10 @@ export function resultOfOutput(
   const { text, isError } = output;
   if (isError) return errorResult(text, "output_unreadable");
   if (text.length <= maxCharacters) return { outcome: "success", text };
+  if (text.length > LONGEST_ARTIFACT) {
+    const why = `it has ${text.length} characters, and ${LONGEST_ARTIFACT} can be kept`;
+    return errorResult(`The tool ran, but its result is too large: ${why}.`, "output_too_large");
+  }
   const artifact = artifactOf(place, `${call.name} output`, "text/plain", text);
   return { outcome: "success", text: excerptOf(text, maxCharacters, artifact.artifactId), artifact };
 }

@@ -1,6 +1,6 @@
 import { DEFAULT_MAX_DEPTH, type SubagentTool } from "../agents/index.ts";
 import { abortable, faultPoint } from "../base/index.ts";
-import { type CallState, signalOfLimit } from "../state/index.ts";
+import { type CallState, signalOfLimit, takeText } from "../state/index.ts";
 import { storedErrorOf } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { errorResult, settleCall } from "./settle-call.ts";
@@ -24,7 +24,7 @@ export async function spawnSubagent(
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
   let input: string;
   try {
-    input = tool.inputOf(call.gate?.arguments ?? null);
+    input = takeText(tool.inputOf(call.gate?.arguments ?? null), `what input() of the subagent "${tool.name}" gave`);
   } catch (error) {
     const stored = storedErrorOf(error);
     return settleCall(host, call, { outcome: "error", text: `Error: ${stored.message}`, error: stored });

@@ -1,5 +1,6 @@
 import { type CompactionStrategy, summarize } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { checkedStrategy } from "./context-checks.ts";
 
 export interface AutoCompactOptions {
   /** Default: `summarize()`. */
@@ -27,5 +28,5 @@ export function autoCompactOf(agent: string, options: boolean | AutoCompactOptio
   if (keep !== undefined && (!Number.isSafeInteger(keep) || keep < 1)) {
     throw new InvalidInputError(`agent "${agent}": autoCompact.keep is ${keep}; use a whole number of at least 1`);
   }
-  return { strategy, atPercent, ...(keep === undefined ? {} : { keep }) };
+  return { strategy: checkedStrategy(agent, strategy), atPercent, ...(keep === undefined ? {} : { keep }) };
 }

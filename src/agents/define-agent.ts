@@ -15,6 +15,7 @@ import {
 } from "../tools/index.ts";
 import { autoCompactOf } from "./auto-compact.ts";
 import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
+import { checkedHistory } from "./context-checks.ts";
 import { modelOf } from "./model-by-name.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 
@@ -29,7 +30,7 @@ export function defineAgent(options: AgentOptions): AgentDefinition {
     );
   }
   const model = modelOf(name, options.model);
-  const history = options.history ?? fullHistory();
+  const history = checkedHistory(name, options.history ?? fullHistory());
   const plugins = options.plugins ?? [];
   const given = [
     ...(options.tools ?? []),

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { renderPath, toJson, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { type Json, type JsonObject, jsonSchema } from "../state/index.ts";
+import type { Json, JsonObject } from "../state/index.ts";
 
 /** What an answer must fit, ready to be sent to the model and to check what comes back. */
 export interface OutputSchema {
@@ -35,12 +36,12 @@ async function parse(schema: z.ZodType, text: string): Promise<ParsedOutput> {
   try {
     const parsed = await schema.safeParseAsync(json.value);
     if (!parsed.success) return { ok: false, issues: issuesOf(parsed.error) };
-    const value = jsonSchema.safeParse(parsed.data);
-    return value.success
-      ? { ok: true, value: value.data }
-      : { ok: false, issues: "what it was turned into is no JSON" };
+    const value = toJson(parsed.data);
+    if (value.ok) return { ok: true, value: value.json };
+    const { path, message } = value.issue;
+    return { ok: false, issues: `what it was turned into is no JSON: ${renderPath(path)}: ${message}` };
   } catch (error) {
-    return { ok: false, issues: `it could not be checked: ${error instanceof Error ? error.message : String(error)}` };
+    return { ok: false, issues: `it could not be checked: ${wordsOfThrown(error)}` };
   }
 }
 

@@ -1,4 +1,5 @@
-import type { Message, ModelResponse } from "../state/index.ts";
+import { z } from "zod";
+import { type Message, type ModelResponse, take } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
 import { isSummary } from "./open-turn.ts";
 
@@ -33,6 +34,22 @@ export interface CompactionStrategy {
   readonly name: string;
   /** Null: there is nothing that could be left out. */
   compact(input: CompactionInput): Promise<Compaction | null>;
+}
+
+const compactionSchema = z.object({
+  through: z.string(),
+  summary: z.string().nullable(),
+  keepIds: z.array(z.string()).optional(),
+});
+
+/**
+ * What a strategy gave, brought to its schema; nothing at all is as `null`.
+ * @throws InvalidInputError that says what does not fit.
+ */
+export function takeCompaction({ name }: CompactionStrategy, given: unknown): Compaction | null {
+  if (given === null || given === undefined) return null;
+  const { keepIds = [], ...rest } = take(compactionSchema, given, `what the compaction strategy "${name}" gave`);
+  return { ...rest, keepIds };
 }
 
 /** The last compaction of a conversation, as its `context.compacted` entry has it. */

@@ -1,3 +1,5 @@
+import { describeValue } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import type { Content, HookPatch, Message } from "../state/index.ts";
 import type { CompileInput, HistoryCompiler } from "./history-compiler.ts";
 import { legalMessages } from "./legal-messages.ts";
@@ -16,7 +18,35 @@ export interface Assembly {
  * the instructions in front. Whatever came in, each call has exactly one result right behind it.
  */
 export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
-  return [...legalMessages(compileMessages(instructions, compiler.compile(input), patches))];
+  return [...legalMessages(compileMessages(instructions, compiledBy(compiler, input), patches))];
+}
+
+/** Messages that a compiler may add to those that it chooses from. */
+const MOST_ADDED = 1_000;
+const roles: ReadonlySet<unknown> = new Set<Message["role"]>(["user", "system", "assistant", "tool"]);
+
+/** What the compiler chose. Throws `InvalidInputError` where that is no list of messages. */
+function compiledBy(compiler: HistoryCompiler, input: CompileInput): readonly Message[] {
+  const chosen: unknown = compiler.compile(input);
+  const most = input.history.length + input.earlier.length + MOST_ADDED;
+  if (!Array.isArray(chosen) || chosen.length > most) {
+    const found = Array.isArray(chosen) ? `a list of ${chosen.length}` : describeValue(chosen);
+    throw new InvalidInputError(
+      `the history compiler "${compiler.name}" gave ${found}; it must give a list of messages, ${most} at most`,
+    );
+  }
+  const wrong = (chosen as readonly unknown[]).findIndex((message) => !isMessage(message));
+  if (wrong < 0) return chosen as readonly Message[];
+  throw new InvalidInputError(
+    `the history compiler "${compiler.name}" gave ${describeValue(chosen[wrong])} at [${wrong}]; it must give messages of the conversation`,
+  );
+}
+
+/** At a glance: most are the conversation's own, and a long one comes by with each call. */
+function isMessage(message: unknown): boolean {
+  if (typeof message !== "object" || message === null) return false;
+  const { role, content, id } = message as Partial<Message>;
+  return roles.has(role) && typeof id === "string" && (typeof content === "string" || Array.isArray(content));
 }
 
 /**

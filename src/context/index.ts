@@ -5,6 +5,7 @@ export {
   type CompactionInput,
   type CompactionStrategy,
   compactionDue,
+  takeCompaction,
   viewOf,
 } from "./compaction.ts";
 export { type Assembly, assembleMessages, compileMessages, withPatches } from "./compile.ts";

@@ -1,4 +1,4 @@
-import { stableStringify } from "../base/index.ts";
+import { describeValue, renderPath, stableStringify, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import {
   type CallPatch,
@@ -7,6 +7,9 @@ import {
   type HookPatch,
   type Json,
   type Message,
+  LONGEST_CONTENT,
+  taken,
+  takeText,
 } from "../state/index.ts";
 import type { AddedMessage, CallDraftOutcome, DraftOutcome } from "./drafts.ts";
 import type { HookCall } from "./views.ts";
@@ -34,10 +37,16 @@ export class DraftChanges {
     this.#calls = calls;
   }
 
-  add({ role, content }: AddedMessage): void {
+  add(message: AddedMessage): void {
     this.#assertOpen();
+    const given: unknown = message;
+    if (typeof given !== "object" || given === null) {
+      throw new InvalidInputError(`a hook cannot add ${describeValue(given)}; give { role, content }`);
+    }
+    const { role, content } = message;
     if (!addableRoles.includes(role)) {
-      throw new InvalidInputError(`a hook cannot add a message with role "${role}"; use ${addableRoles.join(", ")}`);
+      const found = typeof role === "string" ? `"${role}"` : describeValue(role);
+      throw new InvalidInputError(`a hook cannot add a message with role ${found}; use ${addableRoles.join(", ")}`);
     }
     this.#added.push({ role, content: checkedContent(content) });
   }
@@ -124,9 +133,12 @@ export class DraftChanges {
 
 /** A copy: what the hook does to its own object afterwards changes nothing. */
 function checkedContent(content: Content): Content {
-  const checked = contentSchema.safeParse(content);
-  if (checked.success) return checked.data;
-  throw new InvalidInputError("the content of a message must be a text, or a list of text and image parts");
+  const checked = taken(contentSchema, content, { maxSize: LONGEST_CONTENT });
+  if (checked.ok) return checked.value as Content;
+  const right = "a text, or a list of text and image parts";
+  throw new InvalidInputError(
+    `the content of a message must be ${right}; it is ${describeValue(content)} (${checked.problem})`,
+  );
 }
 
 /** Arguments as JSON text. Throws where they are no JSON object. */
@@ -134,11 +146,14 @@ function argumentsText(args: object): string {
   if (typeof args !== "object" || args === null || Array.isArray(args)) {
     throw new InvalidInputError("the arguments of a call must be an object, one member for each parameter");
   }
-  return stableStringify(args);
+  const copied = toJson(args);
+  if (copied.ok) return stableStringify(copied.json);
+  const { path, message } = copied.issue;
+  throw new InvalidInputError(`the arguments of a call must be JSON: ${renderPath(path)}: ${message}`);
 }
 
 /** Reasons are told to people or models: an empty one tells nothing. */
 function checkedReason(what: string, reason: string): string {
-  if (typeof reason === "string" && reason.trim() !== "") return reason;
+  if (typeof reason === "string" && reason.trim() !== "") return takeText(reason, "the reason of a hook");
   throw new InvalidInputError(`a hook that ${what} must give a reason, as a text that is not empty`);
 }

@@ -1,5 +1,6 @@
 import { InvalidInputError } from "../errors/index.ts";
 import type { RunContext } from "./run-context.ts";
+import { takeArtifact, takeAwaitOptions, takeGenerateInput, takeSpawnInput, takeUpdate } from "./run-inputs.ts";
 import { nothingToRedact, redactDeep } from "./secret-redaction.ts";
 import type { Redact } from "./tool.ts";
 
@@ -39,13 +40,25 @@ export function revocable(target: RunContext): RevocableRun {
   };
 }
 
-/** Each getter asks `live` again, and so does each method when it is called: taking a method out early is no way around. */
+/**
+ * Each getter asks `live` again, and so does each method when it is called: taking a method out early is no way around. Whatever
+ * the tool's code hands in is brought to its schema here, before anything looks at it.
+ */
 function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value): RunContext {
-  const progress: RunContext["progress"] = (update) => live().progress(conceal(update));
-  const generate: RunContext["generate"] = (request) => live().generate(conceal(request));
-  const saveArtifact: RunContext["saveArtifact"] = (artifact) => live().saveArtifact(conceal(artifact));
-  const spawn: RunContext["spawn"] = (definition, input, options) => live().spawn(definition, conceal(input), options);
-  const awaitChild: RunContext["await"] = (child, options) => live().await(child, conceal(options));
+  const progress: RunContext["progress"] = (update) => live().progress(conceal(takeUpdate(update)));
+  const generate: RunContext["generate"] = (request) => {
+    const run = live();
+    return heard(async () => await run.generate(conceal(takeGenerateInput(request))));
+  };
+  const saveArtifact: RunContext["saveArtifact"] = (artifact) => {
+    const run = live();
+    return heard(async () => await run.saveArtifact(conceal(takeArtifact(artifact))));
+  };
+  const spawn: RunContext["spawn"] = (definition, input, options) => {
+    const run = live();
+    return heard(async () => await run.spawn(definition, conceal(takeSpawnInput(input)), options));
+  };
+  const awaitChild: RunContext["await"] = (child, options) => live().await(child, conceal(takeAwaitOptions(options)));
   return {
     get agent() {
       return live().agent;
@@ -102,4 +115,11 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value): 
       return live() && awaitChild;
     },
   };
+}
+
+/** Code that does not await what it began must not end the process when that fails. */
+function heard<T>(work: () => Promise<T>): Promise<T> {
+  const promise = work();
+  promise.catch(() => undefined);
+  return promise;
 }
