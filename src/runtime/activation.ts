@@ -36,6 +36,7 @@ import { QuietWatch } from "./quiet-watch.ts";
 import { staleError } from "./stale-error.ts";
 import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { assertWritable } from "./writable.ts";
 
 /**
  * One live agent: the host its effects act through.
@@ -129,6 +130,7 @@ export class Activation extends LiveView implements Host {
   }
 
   append(body: FactBody, parts?: FactParts): Entry {
+    assertWritable(body, parts);
     if (parts?.messages && !this.#lost) this.conversation.addMessages(parts.messages);
     return this.writer.append(body, parts);
   }

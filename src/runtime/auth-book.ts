@@ -1,4 +1,5 @@
-import { createRedactor } from "../base/index.ts";
+import { createRedactor, describeValue, maxJsonDepth } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import { type AgentIdentity, agentOfTurn, type TurnState, turnIdOf } from "../state/index.ts";
 import { type Auth, concealCredentials } from "../tools/index.ts";
 import type { AuthRequest, RuntimeOptions } from "./types.ts";
@@ -8,13 +9,22 @@ const nobody: Auth = Object.freeze({ actorId: "" });
 /** Shorter texts among credentials are names and roles, which may stand anywhere. */
 const SHORTEST_CREDENTIAL = 8;
 
-/** The texts within credentials, however they are built. */
-function secretsIn(credentials: unknown, seen: Set<unknown> = new Set()): string[] {
+/** The texts within credentials, however they are built; what cannot be read nobody shows either. */
+function secretsIn(credentials: unknown): string[] {
+  try {
+    return textsIn(credentials, new Set(), 0);
+  } catch {
+    return [];
+  }
+}
+
+function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): string[] {
   if (typeof credentials === "string") return credentials.length >= SHORTEST_CREDENTIAL ? [credentials] : [];
   if (typeof credentials !== "object" || credentials === null || seen.has(credentials)) return [];
+  if (depth > maxJsonDepth) return [];
   seen.add(credentials);
   const parts: Iterable<unknown> = credentials instanceof Map ? credentials.values() : Object.values(credentials);
-  return [...parts].flatMap((part) => secretsIn(part, seen));
+  return [...parts].flatMap((part) => textsIn(part, seen, depth + 1));
 }
 
 /**
@@ -84,7 +94,15 @@ export class AuthBook {
     return auth;
   }
 
+  /** What `resolveAuth` gives. Throws `InvalidInputError` for what is neither nobody nor somebody with a name. */
   async ask(request: AuthRequest): Promise<Auth | undefined> {
-    return await this.#resolve?.(request);
+    const given: unknown = await this.#resolve?.(request);
+    if (given === undefined || given === null) return undefined;
+    const { actorId, credentials } = given as Partial<Auth>;
+    if (typeof actorId === "string") return { actorId, credentials };
+    const right = "it must give { actorId: string, credentials }, or undefined";
+    throw new InvalidInputError(
+      `resolveAuth gave ${describeValue(given)} with actorId ${describeValue(actorId)}; ${right}`,
+    );
   }
 }

@@ -1,5 +1,5 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
-import { assertId, createId, systemClock } from "../base/index.ts";
+import { assertId, createId } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
@@ -8,6 +8,7 @@ import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index
 import { AgentHandle } from "./agent-handle.ts";
 import { followTree } from "./follow.ts";
 import { refuseBackground } from "./refuse-background.ts";
+import { checkedPorts } from "./checked-ports.ts";
 import { createOverview, type Overview } from "./overview.ts";
 import { drainMsOf } from "./drain-options.ts";
 import { type ProjectionDesk, projectionDesk } from "./projection-desk.ts";
@@ -31,13 +32,15 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
   if (!Array.isArray(options?.agents)) {
     throw new InvalidInputError("createRuntime() takes { agents: [...] }, the definitions that may be started");
   }
-  const { tenant = DEFAULT_TENANT, clock = systemClock, leaseMs = DEFAULT_LEASE_MS } = options;
+  const { tenant = DEFAULT_TENANT, leaseMs = DEFAULT_LEASE_MS } = options;
+  const ports = checkedPorts(options);
+  const { clock } = ports;
   assertId("tenant", tenant);
   const definitions = collectDefinitions(options.agents);
   const part = partOf({ ...options, clock, definitions });
   const priceBook = new PriceBook(options.prices, { searchesAlways: options.showCosts === true });
   const durable = options.stores ?? memoryStores();
-  const copies = projectionDesk(options, { stores: durable, tenant, clock });
+  const copies = projectionDesk({ ...options, ...ports }, { stores: durable, tenant, clock });
   const stores = unsavedTrees(durable, {
     clock,
     leaseMs,
@@ -45,7 +48,7 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     onDurable: copies && ((rootAgentId) => copies.look(rootAgentId)),
     onClose: copies && (() => copies.close()),
   });
-  const core = new RuntimeCore({ ...options, stores, tenant, clock, leaseMs, definitions, part, priceBook });
+  const core = new RuntimeCore({ ...options, ...ports, stores, tenant, leaseMs, definitions, part, priceBook });
   await started(core);
   watchSetBacks(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));

@@ -1,4 +1,4 @@
-import { type Clock, createDeferred } from "../base/index.ts";
+import { type Clock, createDeferred, wordsOfThrown } from "../base/index.ts";
 import type { Stores } from "../stores/index.ts";
 import { projectionsOf } from "./projection-kinds.ts";
 import { type ProjectionPlace, ProjectionRun } from "./projection-run.ts";
@@ -87,7 +87,9 @@ export class ProjectionDesk implements ProjectionPlace {
     const failing = this.#failing.get(projection) ?? new Set();
     this.#failing.set(projection, failing);
     if (failing.size === 0) {
-      process.emitWarning(`the ${projection.words} could not be written, and will be tried again: ${String(error)}`);
+      process.emitWarning(
+        `the ${projection.words} could not be written, and will be tried again: ${wordsOfThrown(error)}`,
+      );
     }
     failing.add(rootAgentId);
   }

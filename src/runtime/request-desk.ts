@@ -1,5 +1,5 @@
 import type { AgentDefinition } from "../agents/index.ts";
-import { parseJson, shortHash, stableStringify } from "../base/index.ts";
+import { describeValue, parseJson, shortHash, stableStringify } from "../base/index.ts";
 import {
   CorruptRecordError,
   InvalidInputError,
@@ -62,7 +62,7 @@ export class RequestDesk {
     const decision = this.#decisionOf(request, decide);
     const { by = null } = decide;
     const { mayDecide } = this.#options;
-    if (mayDecide && !(await mayDecide({ request, by, verdict: decision.verdict }))) {
+    if (mayDecide && !isAllowed(await mayDecide({ request, by, verdict: decision.verdict }))) {
       throw new InvalidInputError(`${by ?? "nobody"} may not decide request "${requestId}"`, {
         details: { requestId, by },
       });
@@ -142,6 +142,12 @@ export class RequestDesk {
     const { turnId } = partsOfCall(callOfRequest(requestId));
     return { tenant: this.#options.tenant, agentId: agentOfTurn(turnId) };
   }
+}
+
+/** A rule that gives neither true nor false is a slip, and must let nobody through unseen. */
+function isAllowed(answer: unknown): boolean {
+  if (typeof answer === "boolean") return answer;
+  throw new InvalidInputError(`mayDecide gave ${describeValue(answer)}; it must give true or false`);
 }
 
 /** What its caller does to it afterwards changes nothing, and what cannot be stored is refused before anything is decided. */

@@ -54,8 +54,9 @@ export interface RuntimeOptions extends RoleOptions {
   readonly showCosts?: boolean | undefined;
   /** Part of every key. Default `default`. */
   readonly tenant?: string | undefined;
+  /** Times are taken in whole milliseconds; where it shows none it counts as standing still. Default: the system's. */
   readonly clock?: Clock | undefined;
-  /** Numbers in [0, 1) for jitter. Default `Math.random`. */
+  /** Numbers in [0, 1) for jitter; `Math.random` takes the place of any other. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
   /** How long a process that gives no heartbeat is still believed to live, in milliseconds. Default 10,000. */
   readonly leaseMs?: number | undefined;
