@@ -1,0 +1,107 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { createId } from "../../src/base/index.ts";
+import { defineAgent } from "../../src/index.ts";
+import { codeSeams } from "../support/code-seams.ts";
+import { anything, foreignValues } from "../support/foreign-values.ts";
+import { modelSeams } from "../support/model-seams.ts";
+import { describeRuntimes, type Stage } from "../support/runtimes.ts";
+import { toolSeams } from "../support/tool-seams.ts";
+import { childDefinition, Foreign, playTurn, type Seam } from "../support/seam-play.ts";
+
+const seams = [...modelSeams, ...codeSeams, ...toolSeams];
+const named = Object.values(foreignValues);
+const isFull = process.env["TROUPE_FULL"] === "1";
+/** Random pairs of a seam and a value; `TROUPE_CASES` gives more. */
+const cases = Number(process.env["TROUPE_CASES"] ?? 40);
+
+/** So many of the named values, others for each seam, so that all of them come by; `TROUPE_FULL=1` takes all for each. */
+function valuesFor(seam: Seam, count: number): readonly (() => unknown)[] {
+  const start = seams.indexOf(seam) * count;
+  return isFull
+    ? named
+    : Array.from({ length: count }, (_, index) => named[(start + index) % named.length] ?? (() => null));
+}
+
+/** What another process finds after a value has come in. */
+interface Left {
+  readonly hasEnded: boolean;
+  /** How the next turn of its agent ends there. */
+  readonly next: string;
+  readonly isReserved: boolean;
+  /** Whether every amount of every account can be one. */
+  readonly isPaid: boolean;
+}
+
+const asItShouldBe: Left = { hasEnded: true, next: "completed", isReserved: false, isPaid: true };
+
+/** Gives each value at that place in the first turn of an agent, and looks at what is left as another process would. */
+async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unknown)[]): Promise<Left[]> {
+  const foreign = new Foreign();
+  const agents = [defineAgent(seam.define(foreign)), childDefinition];
+  const first = await stage.openProcess({ agents, ...seam.runtime });
+  const ended: { readonly agentId: string; readonly status: string }[] = [];
+  for (const value of values) {
+    foreign.on(value);
+    const agentId = createId("agent");
+    ended.push({ agentId, status: await playTurn(first.runtime, agentId) });
+  }
+  await first.runtime.shutdown();
+  foreign.off();
+  const second = await stage.openProcess({ agents, ...seam.runtime });
+  const left: Left[] = [];
+  for (const { agentId, status } of ended) {
+    const next = await playTurn(second.runtime, agentId);
+    const accounts = await second.runtime.accounts(agentId);
+    left.push({
+      hasEnded: ["completed", "stopped", "failed"].includes(status),
+      next,
+      isReserved: accounts.some(({ reserved }) => reserved.tokens !== 0 || reserved.costMicros !== 0),
+      isPaid: accounts.every(({ used }) => Object.values(used).every(isAmount)),
+    });
+  }
+  await second.runtime.shutdown();
+  return left;
+}
+
+function isAmount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+/** All of them are played on SQLite; on the other stores a part is, since what comes in does not ask where it goes. */
+const elsewhere = seams.filter((_seam, index) => isFull || index % 4 === 0);
+
+describeRuntimes(
+  "whatever a port gives",
+  (stage) => {
+    it.each(seams)("$name: leaves a store that reads", async (seam) => {
+      const values = valuesFor(seam, 3);
+      expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
+    });
+  },
+  ["sqlite"],
+);
+
+describeRuntimes(
+  "what some ports give",
+  (stage) => {
+    it.each(elsewhere)("$name: leaves a store that reads", async (seam) => {
+      const values = valuesFor(seam, 3);
+      expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
+    });
+  },
+  ["memory", "redis"],
+);
+
+describeRuntimes(
+  "any value at any port",
+  (stage) => {
+    it("leaves a store that reads", async () => {
+      const property = fc.asyncProperty(fc.constantFrom(...seams), anything, async (seam, value) => {
+        expect(await whatIsLeft(stage(), seam, [() => value])).toEqual([asItShouldBe]);
+      });
+      await fc.assert(property, { numRuns: cases });
+    });
+  },
+  ["sqlite"],
+);
