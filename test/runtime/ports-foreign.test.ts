@@ -98,7 +98,7 @@ describeRuntimes(
   (stage) => {
     it("leaves a store that reads", async () => {
       const property = fc.asyncProperty(fc.constantFrom(...seams), anything, async (seam, value) => {
-        expect(await whatIsLeft(stage(), seam, [() => value])).toEqual([asItShouldBe]);
+        expect(await whatIsLeft(stage(), seam, [value])).toEqual([asItShouldBe]);
       });
       await fc.assert(property, { numRuns: cases });
     });
