@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type DeepReadonly, deepFreeze } from "../base/index.ts";
+import type { DeepReadonly } from "../base/index.ts";
 import { type Entry, type Lifecycle, wakingReportSchema } from "../state/index.ts";
 
 /** What the agent machine keeps: ids and counters only. */
@@ -22,15 +22,15 @@ export const agentContextSchema = z.object({
 });
 export type AgentContext = DeepReadonly<z.infer<typeof agentContextSchema>>;
 
-export const newAgentContext: AgentContext = deepFreeze({
+export const newAgentContext: AgentContext = Object.freeze({
   turnCount: 0,
   openTurnId: null,
   lastTurnId: null,
-  openChildIds: [],
-  background: [],
-  waking: [],
+  openChildIds: Object.freeze([]),
+  background: Object.freeze([]),
+  waking: Object.freeze([]),
   waitsForBudget: false,
-  openRequestIds: [],
+  openRequestIds: Object.freeze([]),
   compaction: null,
 });
 

@@ -98,14 +98,22 @@ export class TurnHandle implements Turn {
   subscribe(observer: EventObserver): { unsubscribe(): void } {
     assertObserver(observer, "turn.subscribe()");
     const controller = new AbortController();
-    const watcher = typeof observer === "function" ? { next: observer } : observer;
+    const watcher: Exclude<EventObserver, (event: TroupeEvent) => void> =
+      typeof observer === "function" ? { next: observer } : observer;
     const what = "an observer of turn.subscribe()";
-    const next = harmless(what, (event: TroupeEvent) => watcher.next?.(event));
+    const fail = harmless(what, (failure: unknown) => watcher.error?.(failure));
+    const leave = (failure: unknown): void => {
+      if (!controller.signal.aborted) fail(failure);
+      controller.abort();
+    };
+    // What it throws itself is its own `error`'s, and its last word.
+    const next = harmless(what, (event: TroupeEvent) => watcher.next?.(event), watcher.error && leave);
+    const complete = harmless(what, () => watcher.complete?.());
     const run = async (): Promise<void> => {
       for await (const event of this.#events(controller.signal)) next(event);
-      if (!controller.signal.aborted) harmless(what, () => watcher.complete?.())();
+      if (!controller.signal.aborted) complete();
     };
-    run().catch(harmless(what, (failure: unknown) => watcher.error?.(failure)));
+    run().catch(fail);
     return { unsubscribe: () => controller.abort() };
   }
 

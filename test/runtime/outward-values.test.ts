@@ -74,7 +74,8 @@ function optionsOf(give: Give): Omit<RuntimeOptions, "agents" | "stores" | "cloc
       give("resolveAuth", request);
       return { actorId, credentials: { token: "a token of some length" } };
     },
-    onInspect: (_agentId, event) => ("snapshot" in event ? give("inspect", { ...event.snapshot }.context) : undefined),
+    onInspect: (_agentId, event) =>
+      "snapshot" in event && "context" in event.snapshot ? give("inspect", event.snapshot.context) : undefined,
   };
 }
 

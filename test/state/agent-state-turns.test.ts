@@ -103,7 +103,7 @@ describeRuntimes("stopping and asking (rows S9, S11, S12)", (stage) => {
     const state = await agent.getState();
     expect(state.execution).toEqual(execution);
     expect(() => (state.context.messages as Message[]).push(...state.context.messages)).toThrow(TypeError);
-    expect(() => (state.execution?.stepExecutions as unknown[]).pop()).toThrow(TypeError);
+    expect(() => (state.execution?.stepExecutions as unknown[] | undefined)?.pop()).toThrow(TypeError);
     expect((await agent.getState()).execution).toEqual(execution);
   });
 
