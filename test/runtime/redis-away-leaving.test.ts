@@ -38,10 +38,6 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
     await gate.reached();
     await server.kill();
   };
-  const timed = async <T>(work: Promise<T>): Promise<{ readonly value: T; readonly ms: number }> => {
-    const from = performance.now();
-    return { value: await work, ms: performance.now() - from };
-  };
   const queued = (): Queues => bullmqQueues({ url: server.url, prefix: ownPrefix() });
 
   it.each([
@@ -86,3 +82,8 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
     await runtime.shutdown({ timeoutMs: 100 });
   });
 });
+
+async function timed<T>(work: Promise<T>): Promise<{ readonly value: T; readonly ms: number }> {
+  const from = performance.now();
+  return { value: await work, ms: performance.now() - from };
+}

@@ -58,17 +58,6 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     client.disconnect();
   };
 
-  /** Asks for a turn that waits for somebody, has it approved, and gives its end. */
-  const paid = async (runtime: Runtime, agentId: string) => {
-    const agent = await runtime.agent("asker", { agentId });
-    await agent.start();
-    const turn = agent.executeTurn("pay");
-    const rest = await turn.settled;
-    const [request] = "requests" in rest ? rest.requests : [];
-    await runtime.approve(request?.requestId ?? "", { by: "ann" });
-    return await turn.result;
-  };
-
   it("is told to whoever waits in one process, for a person or for a model, and new turns work", async () => {
     const runtime = await open();
     const ends: Promise<unknown>[] = [];
@@ -103,9 +92,9 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
   });
 
   it("is told to a client whose workers run the turn, and new turns work", async () => {
-    const queues = () => bullmqQueues({ url: server.url, prefix: `${prefix}q:` });
-    await open({ role: "worker", queues: queues() });
-    const client = await open({ role: "client", queues: queues() });
+    const place = { url: server.url, prefix: `${prefix}q:` };
+    await open({ role: "worker", queues: bullmqQueues(place) });
+    const client = await open({ role: "client", queues: bullmqQueues(place) });
     const agent = await client.agent("asker", { agentId: "asker-1" });
     await agent.start();
     const turn = agent.executeTurn("pay");
@@ -118,3 +107,14 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     }
   }, 30_000);
 });
+
+/** Asks for a turn that waits for somebody, has it approved, and gives its end. */
+async function paid(runtime: Runtime, agentId: string) {
+  const agent = await runtime.agent("asker", { agentId });
+  await agent.start();
+  const turn = agent.executeTurn("pay");
+  const rest = await turn.settled;
+  const [request] = "requests" in rest ? rest.requests : [];
+  await runtime.approve(request?.requestId ?? "", { by: "ann" });
+  return await turn.result;
+}

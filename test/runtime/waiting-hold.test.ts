@@ -140,8 +140,6 @@ describe.skipIf(!redisProgram)("with a Redis", () => {
 });
 
 describe("a process with a paused agent of its own", () => {
-  const onFile = (): string => `, stores: sqliteStores(${JSON.stringify(join(folder, `own-${(count += 1)}.db`))})`;
-
   it(
     "is told by Node, in memory alone, that nobody can bring what it waits for",
     async () => {
@@ -154,7 +152,9 @@ describe("a process with a paused agent of its own", () => {
   it(
     "ends by itself on a file where it only listens, and nobody asked for the result",
     async () => {
-      const { stdout, stderr, code } = await startText(paused(onFile(), "turn.subscribe(() => undefined);")).ended;
+      const { stdout, stderr, code } = await startText(
+        paused(`, stores: sqliteStores(${JSON.stringify(join(folder, "own.db"))})`, "turn.subscribe(() => undefined);"),
+      ).ended;
       expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: "paused\n" });
     },
     programTimeoutMs,
