@@ -6,8 +6,6 @@ import { repositoryRoot } from "./run-command.ts";
 export const lazyModules: readonly string[] = [
   "@pydantic/genai-prices",
   "@opentelemetry/api",
-  "ajv",
-  "ajv-formats",
   "bullmq",
   "gpt-tokenizer",
   "ioredis",
