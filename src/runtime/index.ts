@@ -21,6 +21,7 @@ export type {
 export { MachineFold } from "./rebuild.ts";
 export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
 export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+export { run, type RunOptions, TurnWaitingError } from "./run.ts";
 export type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
 export type { Role, RoleOptions, WorkSettings } from "./roles.ts";

@@ -5,16 +5,8 @@ import { type DeedOf, decisionViolations } from "../../chaos/checks/decision-che
 import { byKey } from "../../chaos/checks/effect-checks.ts";
 import { type AgentEvidence, treesIn } from "../../chaos/evidence.ts";
 import type { Attempt } from "../../chaos/ledger/effect-ledger.ts";
-import {
-  type AgentRequest,
-  createRuntime,
-  defineAgent,
-  defineTool,
-  type Entry,
-  type EntryOf,
-  type EntryType,
-  memoryStores,
-} from "../../src/index.ts";
+import { type AgentRequest, createRuntime, defineAgent, defineTool, memoryStores } from "../../src/index.ts";
+import type { Entry, EntryOf, EntryType } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "../support/turn-probes.ts";
 import { renumbered } from "./calm-tree.ts";

@@ -3,11 +3,11 @@ import {
   AgentNotStartedError,
   AlreadyOwnedError,
   defineAgent,
-  lastStepOf,
   RequestConflictError,
   type RuntimeOptions,
   TurnInterruptedError,
 } from "../../src/index.ts";
+import { lastStepOf } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { openTill, payment, requestOf, startAgent, type Till } from "../support/deciding.ts";
 import { elapse, entriesOf, entriesOfType, loopTurns, orderFault, toolTextsOf } from "../support/journal-probes.ts";
