@@ -20,6 +20,7 @@ export {
   clientTool,
   defineTool,
   type PreviousTool,
+  type Reconciliation,
   type RunContext,
   type SavedArtifact,
   type SpawnedChild,
@@ -98,7 +99,7 @@ export {
 } from "./runtime/index.ts";
 
 // Decide, and who somebody is
-export type { AuthRequest, Decide, DecideOptions, DecisionAttempt } from "./runtime/index.ts";
+export type { AuthRequest, Decide, DecisionAttempt } from "./runtime/index.ts";
 export type { AgentRequest } from "./state/index.ts";
 export type { Auth } from "./tools/index.ts";
 

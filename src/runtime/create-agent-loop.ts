@@ -19,7 +19,7 @@ import { wakeUp } from "./wake-up.ts";
 /** What one turn is run with (row L1); nothing of it is kept. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
   /** Names the conversation in events and for tools. Default: a random UUID. */
-  readonly contextId?: string | undefined;
+  readonly agentId?: string | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -58,7 +58,7 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
   const priceBook = new PriceBook();
   return {
     executeTurn(messages, context = {}) {
-      const { contextId = createId(), clock = systemClock, ...options } = context;
+      const { agentId = createId(), clock = systemClock, ...options } = context;
       const stores = unsavedTrees(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
       const core = new RuntimeCore({
         agents: [definition],
@@ -72,20 +72,20 @@ export function createAgentLoop(definition: AgentDefinition): AgentLoop {
       });
       let added = noMessages;
       const open = async (): Promise<string> => {
-        assertId("contextId", contextId);
+        assertId("agentId", agentId);
         const history = completeMessages(messages, clock.now());
         await core.start();
-        const firstTurnNumber = turnNumberAfter(history, contextId);
-        const identity = { ...rootIdentity(core, definition, contextId), firstTurnNumber };
+        const firstTurnNumber = turnNumberAfter(history, agentId);
+        const identity = { ...rootIdentity(core, definition, agentId), firstTurnNumber };
         const { record } = await stores.createAgent(identity, null);
-        const live = await core.live.activate(core.keyOf(contextId));
+        const live = await core.live.activate(core.keyOf(agentId));
         wakeUp(live, history);
         await live.committed();
         const agent = new AgentHandle(core, record);
         added = async () => (await agent.getMessages()).slice(history.length);
         return await agent.executeTurn(null, options).id;
       };
-      return new EphemeralTurn(core, contextId, open(), () => added());
+      return new EphemeralTurn(core, agentId, open(), () => added());
     },
   };
 }
@@ -98,8 +98,8 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
   override readonly result: Promise<LoopResult>;
   readonly #core: RuntimeCore;
 
-  constructor(core: RuntimeCore, contextId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
-    super(core, contextId, accepted);
+  constructor(core: RuntimeCore, agentId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
+    super(core, agentId, accepted);
     const ended = accepted.then((turnId) => core.end(turnId));
     this.result = ended.then(async (result) => ({ ...result, messages: await added() }));
     this.#core = core;
@@ -123,8 +123,8 @@ function completeMessages(messages: readonly LoopMessage[], now: number): Messag
 }
 
 /** What a conversation holds of earlier turns carries their ids: the next turn must not give out the same ones. */
-function turnNumberAfter(history: readonly Message[], contextId: string): number {
-  const prefix = turnIdOf(contextId, 0).slice(0, -1);
+function turnNumberAfter(history: readonly Message[], agentId: string): number {
+  const prefix = turnIdOf(agentId, 0).slice(0, -1);
   const numbers = history.map(({ id }) => (id.startsWith(prefix) ? Number.parseInt(id.slice(prefix.length), 10) : 0));
   return (
     numbers.reduce((highest, number) => (Number.isSafeInteger(number) ? Math.max(highest, number) : highest), 0) + 1

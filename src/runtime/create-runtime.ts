@@ -72,9 +72,6 @@ export async function createRuntime(options: RuntimeOptions): Promise<Runtime> {
     accounts: (rootAgentId) => stores.accounts(tenant, rootAgentId),
     requests: (filter) => core.desk.list(filter),
     decide: (requestId, decide) => core.desk.decide(requestId, decide),
-    approve: (requestId, how) => core.desk.decide(requestId, { ...how, verdict: "approved" }),
-    reject: (requestId, how) => core.desk.decide(requestId, { ...how, verdict: "rejected" }),
-    answer: (requestId, result, how) => core.desk.decide(requestId, { ...how, verdict: "answered", result }),
     subscribe: (observer) => subscribe(core, observer),
     follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow ?? {}),
     projected: async (rootAgentId) => {

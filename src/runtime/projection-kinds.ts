@@ -64,7 +64,7 @@ async function copyStates(
 
 function metadataOf({ agentId, createdAt, lastActivity, turnCount, status, metadata }: AgentRecord): AgentMetadata {
   return {
-    contextId: agentId,
+    agentId,
     createdAt: new Date(createdAt).toISOString(),
     lastActivity: new Date(lastActivity).toISOString(),
     turnCount,

@@ -49,9 +49,9 @@ async function undisturbed(): Promise<Evidence> {
   await agent.start();
   const turn = agent.executeTurn("go");
   await turn.settled;
-  await runtime.approve("c#1:1:0:1", { by: "ada" });
+  await runtime.decide("c#1:1:0:1", { verdict: "approved", by: "ada" });
   await runtime.decide("c#1:1:1:1", { verdict: "edited", arguments: { amount: 1 } });
-  await runtime.reject("c#1:1:2:1");
+  await runtime.decide("c#1:1:2:1", { verdict: "rejected" });
   await turn.result;
   const [tree] = await treesIn(stores);
   const requests = await runtime.requests({ status: "decided" });

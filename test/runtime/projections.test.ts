@@ -63,7 +63,7 @@ describeRuntimes(
         expect(own.messages.of(agentId)).toEqual(stored);
         expect(await own.artifacts.list(agentId)).toEqual(await runtime.stores.artifacts(key));
         expect(await own.state.load(agentId)).toEqual({
-          contextId: agentId,
+          agentId,
           createdAt: new Date(createdAt).toISOString(),
           lastActivity: new Date(lastActivity).toISOString(),
           turnCount,
