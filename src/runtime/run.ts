@@ -30,10 +30,8 @@ export interface RunOptions {
    * Asked once for each request that the turn waits for: an approval, a question, a client tool. What it gives is the
    * decision; `undefined` leaves the request open, and when nothing else can go on the run rejects with `TurnWaitingError`.
    */
-  readonly decide?: ((request: AgentRequest) => Answer | Promise<Answer>) | undefined;
+  readonly decide?: ((request: AgentRequest) => Decide | undefined | Promise<Decide | undefined>) | undefined;
 }
-
-type Answer = Decide | undefined;
 
 const optionNames = ["stores", "agentId", "budget", "auth", "signal", "agents", "onEvent", "decide"] as const;
 
