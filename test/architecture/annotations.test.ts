@@ -51,6 +51,7 @@ import {
   type Turn,
   type TurnRest,
   type TurnResult,
+  type TurnSpending,
   windowHistory,
 } from "troupe";
 import { agentTransition, effectsAt, initialAgentState, type ReactEffects, type ReactState } from "troupe/react";
@@ -126,15 +127,17 @@ it("what a runtime and its handles give", async () => {
   const records: AgentRecord[] = await runtime.list();
   const accounts: Account[] = await runtime.accounts("desk");
   const requests: AgentRequest[] = await runtime.requests();
-  const use: ModelUse = totalUse(result.spent.byModel);
+  const spent: TurnSpending = result.spent;
   const { agents, budgets } = overview.getSnapshot().context;
   const watched: AgentOverview | undefined = agents["desk"];
   const budget: BudgetOverview | undefined = budgets["desk"];
+  const use: ModelUse = totalUse(budget?.tree ?? {});
   const health: RuntimeHealth = await runtime.health();
   const metrics: RuntimeMetrics = await runtime.metrics();
   const report: DrainReport = await runtime.drain({ timeoutMs: 1_000 });
   expect([rest.status, status.status, view.status, json.agentId]).toEqual(["completed", "ready", "completed", "desk"]);
   expect([steps, messages, trace, records, accounts, requests].map((list) => list.length)).toEqual([1, 2, 2, 1, 1, 0]);
+  expect(spent.tree.calls).toBe(1);
   expect([artifact, use.calls, watched, budget, health, metrics, report, events]).toHaveLength(8);
 });
 

@@ -38,18 +38,19 @@ function referenceNames(): ReadonlyMap<string, readonly string[]> {
     entry = /^## (\S+)$/.exec(line)?.[1] ?? entry;
     const [, column = ""] = /^\| (`.*?) \|/.exec(line) ?? [];
     const known = names.get(entry) ?? [];
-    names.set(entry, [...known, ...column.matchAll(/`([A-Za-z]\w*)`/g).map(([, name = ""]) => name)]);
+    names.set(entry, [...known, ...[...column.matchAll(/`([A-Za-z]\w*)`/g)].map(([, name = ""]) => name)]);
   }
   return names;
 }
 
-/** The words in code font on all pages but the reference. */
+/** The words in code font on all pages but the reference: those of programs, and those of what stands between backticks. */
 function wordsInCodeFont(): ReadonlySet<string> {
   const pages = documents.filter((path) => path !== "docs/reference.md").map(textOf);
-  const code = pages
-    .join("\n")
-    .matchAll(/```.*?```|`[^`\n]+`/gs)
-    .map(([piece]) => piece);
+  const code = pages.flatMap((page) => {
+    const blocks = page.match(/^```.*?^```$/gms) ?? [];
+    const paragraphs = page.replaceAll(/^```.*?^```$/gms, "").split(/\n\n/);
+    return [...blocks, ...paragraphs.flatMap((paragraph) => paragraph.match(/`[^`]+`/g) ?? [])];
+  });
   return new Set(code.flatMap((piece) => piece.match(/[A-Za-z_]\w*/g) ?? []));
 }
 
