@@ -70,8 +70,12 @@ import {
 import { createFakeClock, type FakeClock, type ScriptedModel, scriptedModel } from "troupe/testing";
 import { z } from "zod";
 
+const execute = (_: { readonly text: string }, context: RunContext): string => context.idempotencyKey;
+const beforeLlm: Hook<"beforeLlm"> = (draft: HookDrafts["beforeLlm"], context: HookContext) => {
+  expect([draft, context]).toHaveLength(2);
+};
+
 it("what is defined", () => {
-  const execute = (_: { readonly text: string }, context: RunContext): string => context.idempotencyKey;
   const tool: Tool<{ readonly text: string }> = defineTool({
     name: "say",
     description: "Says a text.",
@@ -81,9 +85,6 @@ it("what is defined", () => {
   const asks: ClientTool = askUser();
   const model: LanguageModel = offlineModel();
   const scripted: ScriptedModel = scriptedModel("Yes.");
-  const beforeLlm: Hook<"beforeLlm"> = (draft: HookDrafts["beforeLlm"], context: HookContext) => {
-    expect([draft, context]).toHaveLength(2);
-  };
   const plugin: Plugin = approval({ decide: () => true });
   const strategy: CompactionStrategy = dropOldest();
   const history: HistoryCompiler = windowHistory(20);

@@ -7,7 +7,7 @@ import { readManifest } from "../../scripts/manifest.ts";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
 import { blocksOf } from "../support/document-blocks.ts";
 import { opaqueTypes, publicNames, unnamedTypes } from "./public-names.ts";
-import { declarationOf, exportsOf, exportsWhole, typesIn } from "./source-exports.ts";
+import { type Declaration, declarationOf, exportsOf, exportsWhole, typesIn } from "./source-exports.ts";
 
 const MOST_NAMES = 150;
 
@@ -54,6 +54,10 @@ function wordsInCodeFont(): ReadonlySet<string> {
   return new Set(code.flatMap((piece) => piece.match(/[A-Za-z_]\w*/g) ?? []));
 }
 
+function placeOf({ file, name }: Declaration): string {
+  return `${file} ${name}`;
+}
+
 /** What a program imports from the package: the entry, and the name. */
 function importsFrom(
   path: string,
@@ -98,15 +102,14 @@ test(`"troupe" has at most ${MOST_NAMES} names`, () => {
 });
 
 test("a type that a public signature names is public, or is known to need no name", () => {
-  const place = ({ file, name }: { readonly file: string; readonly name: string }): string => `${file} ${name}`;
   const declared = entries.flatMap(([, file]) =>
     [...exportsOf(file)].flatMap((name) => declarationOf(file, name) ?? []),
   );
-  const known = new Set(declared.map(place));
+  const known = new Set(declared.map(placeOf));
   const open = declared.filter(({ name }) => !opaqueTypes.includes(name));
   const missing = new Map<string, string>();
   for (const one of open) {
-    for (const type of typesIn(one)) if (!known.has(place(type))) missing.set(type.name, one.name);
+    for (const type of typesIn(one)) if (!known.has(placeOf(type))) missing.set(type.name, one.name);
   }
   const unnamed = [...missing].filter(([name]) => !unnamedTypes.includes(name));
   expect(unnamed.map(([name, user]) => `${name}, named by ${user}`)).toEqual([]);

@@ -12,6 +12,7 @@ import {
   run,
   type Stores,
   subagent,
+  textOf,
   TurnWaitingError,
 } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
@@ -37,6 +38,14 @@ function watched(stores: Stores): { readonly stores: Stores; readonly closed: ()
     await stores.close();
   };
   return { stores: { ...stores, close }, closed: () => closed };
+}
+
+function throwing(): never {
+  throw new Error("out of paper");
+}
+
+function asking(question: string) {
+  return { name: "ask_user", arguments: { question } };
 }
 
 /** A tool that waits until it is aborted. */
@@ -88,10 +97,7 @@ describe("run()", () => {
 
   it("rejects with what a listener throws, and closes all the same", async () => {
     const { stores, closed } = watched(memoryStores());
-    const onEvent = (): void => {
-      throw new Error("no screen");
-    };
-    await expect(run(counter, "one", { stores, onEvent })).rejects.toThrow("no screen");
+    await expect(run(counter, "one", { stores, onEvent: throwing })).rejects.toThrow("out of paper");
     expect(closed()).toBe(1);
   });
 
@@ -128,7 +134,7 @@ describe("run()", () => {
       tools: [whoami],
       model: scriptedModel(({ messages }) => {
         const last = messages.at(-1);
-        return last?.role === "tool" ? String(last.content) : calling("whoami");
+        return last?.role === "tool" ? textOf(last.content) : calling("whoami");
       }),
     });
     const auth = { actorId: "ada", credentials: { token: "t-1" } };
@@ -165,11 +171,10 @@ describe("a run that waits for somebody", () => {
   });
 
   it("decides some of several, and rejects with those that are left", async () => {
-    const question = (text: string) => ({ name: "ask_user", arguments: { question: text } });
     const agent = defineAgent({
       name: "twice",
       tools: [askUser()],
-      model: scriptedModel([calling(question("one?"), question("two?"))]),
+      model: scriptedModel([calling(asking("one?"), asking("two?"))]),
     });
     const asked: string[] = [];
     const decide = ({ prompt }: AgentRequest) => {
@@ -181,12 +186,10 @@ describe("a run that waits for somebody", () => {
   });
 
   it("rejects with what `decide` throws, and with a decision that does not fit", async () => {
-    const broken = (): never => {
-      throw new Error("no terminal");
-    };
-    await expect(run(asker, "go", { decide: broken })).rejects.toThrow("no terminal");
-    const decide = () => ({ verdict: "approved" }) as const;
-    await expect(run(asker, "go", { decide })).rejects.toMatchObject({ code: "invalid_input" });
+    await expect(run(asker, "go", { decide: throwing })).rejects.toThrow("out of paper");
+    await expect(run(asker, "go", { decide: async () => ({ verdict: "approved" }) })).rejects.toMatchObject({
+      code: "invalid_input",
+    });
   });
 
   it("does not wait for an answer after its signal", async () => {
