@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Account, AgentRecord, Entry, InboxItem, Message, Stores } from "../src/index.ts";
-import { DEFAULT_TENANT } from "../src/state/index.ts";
+import type { Account, Message, Stores } from "../src/index.ts";
+import { type AgentRecord, DEFAULT_TENANT, type Entry, type InboxItem } from "../src/state/index.ts";
 import { isOnRedis, storesAt } from "./stores-at.ts";
 
 /** All that a store holds of one agent. */

@@ -1,5 +1,5 @@
 // One agent, one turn, no network: the shortest program there is.
-import { createRuntime, defineAgent, offlineModel } from "troupe";
+import { defineAgent, offlineModel, run } from "troupe";
 
 const clerk = defineAgent({
   name: "clerk",
@@ -8,21 +8,20 @@ const clerk = defineAgent({
   instructions: "Answer from the notes that the user gives you.",
 });
 
-const runtime = await createRuntime({ agents: [clerk] });
-const agent = await runtime.agent("clerk", { agentId: "desk-7" });
-await agent.start();
-
-const turn = agent.executeTurn(`What does a lost library card cost?
+const question = `What does a lost library card cost?
 
 The library opens at nine on weekdays and at ten on Saturdays. A book may be kept for four weeks. A lost library card
-costs five euros. Reservations are free of charge.`);
+costs five euros. Reservations are free of charge.`;
+
+const { text } = await run(clerk, question);
+console.log(text, "\n");
 
 // A turn is a stream of events: dotted facts, each with its agent, turn and step.
-for await (const event of turn) {
-  if (event.type === "text.delta") process.stdout.write(event.text);
-  else console.log(`${event.type === "model.responded" ? "\n" : ""}[${event.agentId}] ${event.type}`);
-}
-
-const { status, stopReason, steps, usage } = await turn.result;
+const { status, stopReason, steps, usage } = await run(clerk, question, {
+  agentId: "desk-7",
+  onEvent: (event) => {
+    if (event.type === "text.delta") process.stdout.write(event.text);
+    else console.log(`${event.type === "model.responded" ? "\n" : ""}[${event.agentId}] ${event.type}`);
+  },
+});
 console.log({ status, stopReason, steps, usage });
-await runtime.shutdown();

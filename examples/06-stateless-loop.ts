@@ -25,7 +25,7 @@ const loop = createAgentLoop(defineAgent({ name: "adder", model, tools: [add], b
 let conversation: LoopMessage[] = [];
 for (const input of ["20", "22", "-2"]) {
   conversation = [...conversation, { role: "user", content: input }];
-  const turn = loop.executeTurn(conversation, { contextId: "sums" });
+  const turn = loop.executeTurn(conversation, { agentId: "sums" });
   const { status, text, messages } = await turn.result;
   conversation = [...conversation, ...messages];
   console.log(`${input} → ${status}: ${text} (${messages.length} new messages)`);

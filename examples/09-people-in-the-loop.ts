@@ -44,11 +44,11 @@ await monday.shutdown();
 const tuesday = await open();
 for (const { requestId, kind, prompt, name } of await tuesday.requests()) {
   console.log(`${kind}: ${prompt.replaceAll("\n", " ")}`);
-  if (name === "ask_user") await tuesday.answer(requestId, "Saturday", { by: "ada" });
+  if (name === "ask_user") await tuesday.decide(requestId, { verdict: "answered", result: "Saturday", by: "ada" });
   else if (prompt.includes("printer")) {
     const edited = { to: "the printer", francs: 200 };
     await tuesday.decide(requestId, { verdict: "edited", arguments: edited, by: "ada" });
-  } else await tuesday.reject(requestId, { by: "ada", reason: "too much; we bring our own food" });
+  } else await tuesday.decide(requestId, { verdict: "rejected", by: "ada", reason: "too much; we bring our own food" });
 }
 
 const again = await tuesday.find("party");
@@ -57,7 +57,9 @@ console.log((await again.turn("party#1").result).text);
 
 const decided = await tuesday.requests({ status: "decided" });
 const paid = decided.find(({ prompt }) => prompt.includes("printer"));
-const late = await tuesday.approve(paid?.requestId ?? "", { by: "bob" }).catch((error: Error) => error.message);
+const late = await tuesday
+  .decide(paid?.requestId ?? "", { verdict: "approved", by: "bob" })
+  .catch((error: Error) => error.message);
 console.log("bob is late:", late);
 await tuesday.shutdown();
 rmSync(folder, { recursive: true });

@@ -14,32 +14,32 @@ class MessageTable implements MessageStore {
     );
   }
 
-  async append(contextId: string, messages: readonly Message[]): Promise<void> {
+  async append(agentId: string, messages: readonly Message[]): Promise<void> {
     const place = "(SELECT coalesce(max(place), 0) + 1 FROM messages)";
     const insert = this.#table.prepare(`INSERT OR IGNORE INTO messages VALUES (${place}, ?, ?, ?)`);
-    for (const message of messages) insert.run(contextId, message.id, JSON.stringify(message));
+    for (const message of messages) insert.run(agentId, message.id, JSON.stringify(message));
   }
 
-  async getRecent(contextId: string, { maxMessages = -1 }: { maxMessages?: number | undefined } = {}) {
+  async getRecent(agentId: string, { maxMessages = -1 }: { maxMessages?: number | undefined } = {}) {
     const newest = "SELECT place, message FROM messages WHERE context = ? ORDER BY place DESC LIMIT ?";
-    const rows = this.#table.prepare(newest).all(contextId, maxMessages);
+    const rows = this.#table.prepare(newest).all(agentId, maxMessages);
     return rows.toReversed().map(({ message }) => JSON.parse(String(message)) as Message);
   }
 
-  async compact(contextId: string, { through, summary, kept }: Parameters<MessageStore["compact"]>[1]) {
-    const last = this.#table.prepare("SELECT place FROM messages WHERE context = ? AND id = ?").get(contextId, through);
+  async compact(agentId: string, { through, summary, kept }: Parameters<MessageStore["compact"]>[1]) {
+    const last = this.#table.prepare("SELECT place FROM messages WHERE context = ? AND id = ?").get(agentId, through);
     if (!last) return; // done already
     const stays = kept.map(() => "?").join(", ");
     const remove = `DELETE FROM messages WHERE context = ? AND place <= ? AND id NOT IN (${stays})`;
-    this.#table.prepare(remove).run(contextId, Number(last["place"]), ...kept);
+    this.#table.prepare(remove).run(agentId, Number(last["place"]), ...kept);
     if (!summary) return;
     const first = "(SELECT coalesce(min(place), 1) - 1 FROM messages)";
     const insert = this.#table.prepare(`INSERT OR IGNORE INTO messages VALUES (${first}, ?, ?, ?)`);
-    insert.run(contextId, summary.id, JSON.stringify(summary));
+    insert.run(agentId, summary.id, JSON.stringify(summary));
   }
 
-  async clear(contextId: string): Promise<void> {
-    this.#table.prepare("DELETE FROM messages WHERE context = ?").run(contextId);
+  async clear(agentId: string): Promise<void> {
+    this.#table.prepare("DELETE FROM messages WHERE context = ?").run(agentId);
   }
 }
 
@@ -56,10 +56,10 @@ const guide = defineAgent({
 const table = new MessageTable();
 const runtime = await createRuntime({ agents: [guide], projections: { messages: table } });
 
-async function show(contextId: string, when: string): Promise<void> {
-  await runtime.projected(contextId); // everything committed so far is in the table
-  console.log(`${contextId} ${when}`);
-  const messages = await table.getRecent(contextId);
+async function show(agentId: string, when: string): Promise<void> {
+  await runtime.projected(agentId); // everything committed so far is in the table
+  console.log(`${agentId} ${when}`);
+  const messages = await table.getRecent(agentId);
   if (messages.length === 0) console.log("   (nothing)");
   for (const { role, content } of messages) console.log(`   ${role}: ${textOf(content).replaceAll(/\s+/g, " ")}`);
 }

@@ -15,7 +15,7 @@ const hasty = scriptedModel([
   '```json\n{"title": "Pancakes", "minutes": 20, "ingredients": ["flour", "milk", "eggs"]}\n```',
 ]);
 
-const agent = await createAgent({ contextId: "kitchen", model: hasty, output: recipe, instructions: "Write recipes." });
+const agent = await createAgent({ agentId: "kitchen", model: hasty, output: recipe, instructions: "Write recipes." });
 await agent.start();
 
 const turn = agent.executeTurn("How do I make pancakes?");
@@ -27,4 +27,4 @@ for (const { origin, content } of await agent.getMessages()) {
 const { title, minutes, ingredients } = recipe.parse(output);
 console.log({ status, steps });
 console.log(`${title}: ${minutes} minutes, ${ingredients.join(", ")}`);
-await agent.dispose();
+await agent.runtime.shutdown();

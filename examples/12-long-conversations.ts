@@ -25,7 +25,7 @@ const { text, steps } = await reader.executeTurn("What was my note?").result;
 console.log(
   `${text} (${steps} steps, shown: ${librarian.calls.map(({ messages }) => messages.length).join(", ")} messages)`,
 );
-await reader.dispose();
+await reader.runtime.shutdown();
 
 // Past 8 messages, all but the newest 4 leave the model's sight. The store keeps them.
 const chatty = scriptedModel(({ messages }) => `I see ${messages.length}`);
@@ -43,4 +43,4 @@ for (let turn = 1; turn <= 7; turn += 1) {
   console.log(`turn ${turn}: ${(await running.result).text}`);
 }
 console.log(`stored: ${(await talker.getMessages()).length} messages`);
-await talker.dispose();
+await talker.runtime.shutdown();

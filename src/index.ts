@@ -1,21 +1,179 @@
-export * from "./agents/index.ts";
-export { type Clock, systemClock, type TraceHeaders } from "./base/index.ts";
-export * from "./budget/index.ts";
-export * from "./context/index.ts";
-export * from "./errors/index.ts";
-export * from "./hooks/index.ts";
-export * from "./model/index.ts";
+// The door of the package, grouped by what its users do. A name stands here when a page of docs/ explains it; test/architecture/door
+// holds the list. The ReAct core is in `troupe/react`, the shapes of what is stored and told in `troupe/state`.
+
+// Define: agents
 export {
-  type DeadCause,
-  type DeadLetter,
-  localQueues,
-  type LocalQueuesOptions,
-  type QueueCount,
-  type QueueHealth,
-  type Queues,
-  type ToolQueueOptions,
-} from "./queues/index.ts";
-export * from "./runtime/index.ts";
-export * from "./state/index.ts";
-export { memoryStores, placeOfAgent, type Stores } from "./stores/index.ts";
-export * from "./tools/index.ts";
+  type AgentDefinition,
+  type AgentOptions,
+  type AgentTool,
+  defineAgent,
+  type InstructionsContext,
+  subagent,
+  type SubagentOptions,
+  type SubagentTool,
+} from "./agents/index.ts";
+
+// Define: tools
+export {
+  askUser,
+  type ClientTool,
+  clientTool,
+  defineTool,
+  type PreviousTool,
+  type Reconciliation,
+  type RunContext,
+  type SavedArtifact,
+  type SpawnedChild,
+  type Tool,
+  type ToolDefinition,
+} from "./tools/index.ts";
+export type { EffectClass } from "./state/index.ts";
+
+// Define: models
+export {
+  type GenerateOptions,
+  type LanguageModel,
+  type ModelDelta,
+  offlineModel,
+  openaiModel,
+  type OpenaiModelOptions,
+} from "./model/index.ts";
+export type { ModelRequest, ModelResponse } from "./state/index.ts";
+
+// Define: hooks and plugins
+export {
+  approval,
+  contextWarning,
+  type Hook,
+  type HookContext,
+  type HookDrafts,
+  type Hooks,
+  noProgressGuard,
+  type Plugin,
+  reflection,
+  toolLogging,
+  trust,
+} from "./hooks/index.ts";
+export type { HookName } from "./state/index.ts";
+
+// Define: what a model sees of a conversation
+export {
+  type Compaction,
+  type CompactionInput,
+  type CompactionStrategy,
+  type CompileInput,
+  dropOldest,
+  fullHistory,
+  type HistoryCompiler,
+  reactHistory,
+  summarize,
+  windowHistory,
+  withoutTraces,
+} from "./context/index.ts";
+
+// Run
+export {
+  type Agent,
+  type AgentLoop,
+  type AgentStartOptions,
+  type AgentStatus,
+  createAgent,
+  createAgentLoop,
+  type CreateAgentOptions,
+  createRuntime,
+  type LoopMessage,
+  type LoopResult,
+  type LoopTurn,
+  run,
+  type RunOptions,
+  type Runtime,
+  type RuntimeOptions,
+  type SpawnedAgent,
+  type Turn,
+  type TurnContext,
+  type TurnOptions,
+  type TurnRest,
+  type TurnResult,
+  TurnWaitingError,
+  type WaitingTurn,
+} from "./runtime/index.ts";
+
+// Decide, and who somebody is
+export type { AuthRequest, Decide, DecisionAttempt } from "./runtime/index.ts";
+export type { AgentRequest } from "./state/index.ts";
+export type { Auth } from "./tools/index.ts";
+
+// Budget
+export {
+  type Account,
+  type Budget,
+  type LimitName,
+  type ModelUse,
+  type Price,
+  totalUse,
+  type UseByModel,
+} from "./budget/index.ts";
+export type { PriceTable } from "./model/index.ts";
+export type { LimitStop, Spending, TurnSpending } from "./runtime/index.ts";
+export type { StopReason, StopSignal, Usage } from "./state/index.ts";
+
+// Watch
+export type {
+  AgentOverview,
+  BudgetOverview,
+  DrainReport,
+  EventObserver,
+  Overview,
+  RuntimeHealth,
+  RuntimeMetrics,
+} from "./runtime/index.ts";
+export type { TraceEntry, TroupeEvent, TroupeEventOf } from "./state/index.ts";
+export { placeOfAgent } from "./stores/index.ts";
+
+// Store, and hand work on
+export { localQueues, type Queues } from "./queues/index.ts";
+export type {
+  AgentMetadata,
+  ArtifactStore,
+  MessageCompaction,
+  MessageStore,
+  Projections,
+  StateStore,
+} from "./runtime/index.ts";
+export { memoryStores, type Stores } from "./stores/index.ts";
+
+// Errors
+export {
+  AgentBusyError,
+  AgentNotStartedError,
+  AgentStopError,
+  AlreadyOwnedError,
+  ContextTooLongError,
+  CorruptRecordError,
+  type ErrorFamily,
+  InvalidInputError,
+  JobStoppedError,
+  LeaseLostError,
+  ModelError,
+  NotFoundError,
+  PolicyRefusedError,
+  RequestConflictError,
+  StoreRolledBackError,
+  StoreUnavailableError,
+  ToolNotStartedError,
+  TroupeError,
+  TurnInterruptedError,
+  UnsupportedError,
+} from "./errors/index.ts";
+
+// Values that all of them share
+export type { Clock, Json, TraceHeaders } from "./base/index.ts";
+export {
+  type Artifact,
+  type Content,
+  type ContentPart,
+  type JsonObject,
+  type Message,
+  type StoredError,
+  textOf,
+} from "./state/index.ts";

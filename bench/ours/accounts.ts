@@ -1,4 +1,4 @@
-import { openAccount, reserve, settle } from "../../src/index.ts";
+import { openAccount, reserve, settle } from "../../src/budget/index.ts";
 import { askOf, modelRequested, note, reservationIn, settled } from "../../test/contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "../../test/contracts/names.ts";
 import { accountOf, type Owner, openAgent } from "../../test/contracts/stores-fixtures.ts";

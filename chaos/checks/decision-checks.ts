@@ -1,4 +1,5 @@
-import type { AgentRequest, EntryOf } from "../../src/index.ts";
+import type { AgentRequest } from "../../src/index.ts";
+import type { EntryOf } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 import type { AttemptsByKey } from "./effect-checks.ts";

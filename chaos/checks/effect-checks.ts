@@ -1,4 +1,4 @@
-import type { EntryOf } from "../../src/index.ts";
+import type { EntryOf } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 import type { Attempt } from "../ledger/effect-ledger.ts";
 

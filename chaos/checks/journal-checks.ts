@@ -1,4 +1,4 @@
-import type { Entry } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 
 /** What every journal must be, at every moment: without gap, and legal in its order. */

@@ -1,4 +1,5 @@
-import { callIdOf, type Entry, type Message, textOf } from "../../src/index.ts";
+import { type Message, textOf } from "../../src/index.ts";
+import { callIdOf, type Entry } from "../../src/state/index.ts";
 import type { AgentEvidence } from "../evidence.ts";
 import { type ModelCallLine, sidePrefix, taskPrefix } from "../model/script.ts";
 

@@ -1,4 +1,5 @@
-import type { Account, Entry, Price } from "../../src/index.ts";
+import type { Account, Price } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import type { TreeEvidence } from "../evidence.ts";
 import { type BilledCallLine, sidePrefix } from "../model/script.ts";
 

@@ -1,4 +1,5 @@
-import type { Account, Entry } from "../../src/index.ts";
+import type { Account } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { restViolations } from "../checks/rest-checks.ts";
 import { billedBelow, spendingViolations } from "../checks/spending-checks.ts";
 import { evidenceOf, type TreeEvidence } from "../evidence.ts";

@@ -1,4 +1,5 @@
-import type { Entry, TurnResult } from "../../src/index.ts";
+import type { TurnResult } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { evidenceOf } from "../evidence.ts";
 import { taskPrefix } from "../model/script.ts";
 import { type ChaosOptions, type ChaosReport, type ChaosScenario, reportOf } from "../scenario.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Entry } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { restViolations } from "../checks/rest-checks.ts";
 import { type TreeEvidence, treeIn } from "../evidence.ts";

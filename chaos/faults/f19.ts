@@ -1,4 +1,5 @@
-import { createRuntime, type InboxItem } from "../../src/index.ts";
+import { createRuntime } from "../../src/index.ts";
+import type { InboxItem } from "../../src/state/index.ts";
 import { restViolations } from "../checks/rest-checks.ts";
 import { journalViolations } from "../checks/journal-checks.ts";
 import { evidenceOf, type TreeEvidence } from "../evidence.ts";

@@ -1,4 +1,5 @@
-import type { InboxItem, Stores } from "../../src/index.ts";
+import type { Stores } from "../../src/index.ts";
+import type { InboxItem } from "../../src/state/index.ts";
 import type { ForeignWrites } from "../../src/stores/index.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 

@@ -1,4 +1,5 @@
-import type { Entry, Message } from "../../src/index.ts";
+import type { Message } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import type { TreeEvidence } from "../evidence.ts";
 
 /**

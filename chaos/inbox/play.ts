@@ -119,9 +119,9 @@ class Onlooker {
     this.#decided.add(requestId);
     const { runtime } = this.#scene;
     await tolerant(async () => {
-      if (kind === "question") await runtime.answer(requestId, `answer to ${callId}`);
-      else if (fractionOf(callId) < REJECTED) await runtime.reject(requestId, { reason: "no" });
-      else await runtime.approve(requestId);
+      if (kind === "question") await runtime.decide(requestId, { verdict: "answered", result: `answer to ${callId}` });
+      else if (fractionOf(callId) < REJECTED) await runtime.decide(requestId, { verdict: "rejected", reason: "no" });
+      else await runtime.decide(requestId, { verdict: "approved" });
     });
   }
 

@@ -46,7 +46,7 @@ async function runTurn(agent: Agent, kind: TurnKind, isFollowed: boolean): Promi
   if (kind === "approve") {
     const rest = await turn.settled;
     if (rest.status === "waiting" && rest.reason === "request") {
-      for (const { requestId } of await agent.requests()) await runtime.approve(requestId);
+      for (const { requestId } of await agent.requests()) await runtime.decide(requestId, { verdict: "approved" });
     }
   }
   if (kind === "abort") {

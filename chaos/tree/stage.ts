@@ -1,8 +1,8 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type AgentRecord, createRuntime, type Runtime } from "../../src/index.ts";
-import { DEFAULT_TENANT } from "../../src/state/index.ts";
+import { createRuntime, type Runtime } from "../../src/index.ts";
+import { type AgentRecord, DEFAULT_TENANT } from "../../src/state/index.ts";
 import { withGround } from "../ground.ts";
 import { LineReader } from "../line-log.ts";
 import type { ChaosOptions } from "../scenario.ts";

@@ -15,10 +15,10 @@ export interface HeardSignal {
 }
 
 /** Listens before anything is accepted: a signal that cannot be listened to is refused. Throws `InvalidInputError`. */
-export function hearSignal(given: AbortSignal): HeardSignal {
+export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): HeardSignal {
   const own = new AbortController();
   const abort = (): void => own.abort(reasonOfSignal(given));
-  reading("executeTurn(): signal", () => {
+  reading(what, () => {
     if (given.aborted) abort();
     else given.addEventListener("abort", abort, { once: true });
   });

@@ -14,7 +14,7 @@ import {
 import { budgetRule } from "../budget/index.ts";
 import { NotFoundError } from "../errors/index.ts";
 import { type JsonObject, rootOf, takeObject } from "../state/index.ts";
-import type { Decide, DecideOptions, RequestListOptions } from "./request-types.ts";
+import type { Decide, RequestListOptions } from "./request-types.ts";
 import { authRule } from "./turn-door.ts";
 import type {
   AgentListOptions,
@@ -88,7 +88,6 @@ const requestsDoor: Door<RequestListOptions> = {
 };
 
 const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule } as const;
-const decideOptionsDoor: Door<DecideOptions> = { rules: byWhom };
 const decideDoor: Door<Decide> = {
   // The verdict, the arguments and the result are judged by what is asked, when the request is known.
   rules: { ...byWhom, verdict: textRule, arguments: anyRule, result: anyRule, isError: flagRule },
@@ -126,10 +125,6 @@ export function listOptionsOf(options: unknown): AgentListOptions {
 
 export function requestListOptionsOf(options: unknown): RequestListOptions {
   return optionsOf<RequestListOptions>(options, "runtime.requests()", requestsDoor);
-}
-
-export function decideOptionsOf(options: unknown, of: string): DecideOptions {
-  return optionsOf<DecideOptions>(options, of, decideOptionsDoor);
 }
 
 export function decideOf(decide: unknown, of: string): Decide {

@@ -33,7 +33,7 @@ import { wakeUp } from "./wake-up.ts";
 /** What one turn is run with (row L1); nothing of it is kept. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
   /** Names the conversation in events and for tools. Default: a random UUID. */
-  readonly contextId?: string | undefined;
+  readonly agentId?: string | undefined;
   readonly clock?: Clock | undefined;
 }
 
@@ -81,7 +81,7 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
   const priceBook = new PriceBook();
   return {
     executeTurn(messages, context) {
-      const { contextId = createId(), clock = systemClock, refusal, ...turnOptions } = contextOf(context);
+      const { agentId = createId(), clock = systemClock, refusal, ...turnOptions } = contextOf(context);
       const stores = unsavedTrees(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
       const core = new RuntimeCore({
         agents: known,
@@ -98,17 +98,17 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
         if (refusal) throw refusal;
         const history = completeMessages(messages, clock.now());
         await core.start();
-        const firstTurnNumber = turnNumberAfter(history, contextId);
-        const identity = { ...rootIdentity(core, main, contextId), firstTurnNumber };
+        const firstTurnNumber = turnNumberAfter(history, agentId);
+        const identity = { ...rootIdentity(core, main, agentId), firstTurnNumber };
         const { record } = await stores.createAgent(identity, null);
-        const live = await core.live.activate(core.keyOf(contextId));
+        const live = await core.live.activate(core.keyOf(agentId));
         wakeUp(live, history);
         await live.committed();
         const agent = new AgentHandle(core, record);
         added = async () => (await agent.getMessages()).slice(history.length);
         return await agent.execute({ input: null, options: turnOptions, inputMessageIds: promptIdsOf(history) }).id;
       };
-      return new EphemeralTurn(core, contextId, open(), () => added());
+      return new EphemeralTurn(core, agentId, open(), () => added());
     },
   };
 }
@@ -119,7 +119,7 @@ const { ifBusy: _noOther, ...turnRules } = turnDoor.rules;
 
 const contextDoor: Door<TurnContext> = {
   ...turnDoor,
-  rules: { ...turnRules, contextId: idRule, clock: clockRule },
+  rules: { ...turnRules, agentId: idRule, clock: clockRule },
 };
 
 /** What is wrong with it is told by the turn, as everything that is refused. */
@@ -146,8 +146,8 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
   readonly #looped: Promise<LoopResult>;
   readonly #core: RuntimeCore;
 
-  constructor(core: RuntimeCore, contextId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
-    super(core, contextId, accepted);
+  constructor(core: RuntimeCore, agentId: string, accepted: Promise<string>, added: () => Promise<Message[]>) {
+    super(core, agentId, accepted);
     const ended = accepted.then((turnId) => core.end(turnId));
     this.#looped = ended.then(async (result) => ({ ...result, messages: await added() }));
     this.#core = core;
@@ -184,8 +184,8 @@ const messagesRule: OptionRule = (value, where) =>
   reading(where, () => listRule("a list of messages, each with a role and its content", anyRule)(value, where));
 
 /** What a conversation holds of earlier turns carries their ids: the next turn must not give out the same ones. */
-function turnNumberAfter(history: readonly Message[], contextId: string): number {
-  const prefix = turnIdOf(contextId, 0).slice(0, -1);
+function turnNumberAfter(history: readonly Message[], agentId: string): number {
+  const prefix = turnIdOf(agentId, 0).slice(0, -1);
   const numbers = history.map(({ id }) => (id.startsWith(prefix) ? Number.parseInt(id.slice(prefix.length), 10) : 0));
   return (
     numbers.reduce((highest, number) => (Number.isSafeInteger(number) ? Math.max(highest, number) : highest), 0) + 1

@@ -5,11 +5,9 @@ import { agentFields } from "./agent-doors.ts";
 import { createRuntime } from "./create-runtime.ts";
 import type { Projections } from "./projection-stores.ts";
 import { definitionsRule, projectionsRule, storesRule } from "./runtime-doors.ts";
-import type { Agent, AgentStartOptions } from "./types.ts";
+import type { Agent, AgentStartOptions, Runtime } from "./types.ts";
 
-export interface CreateAgentOptions extends Omit<AgentOptions, "name">, Omit<AgentStartOptions, "agentId" | "budget"> {
-  /** The agent's id (row L2). Default: a random UUID. */
-  readonly contextId?: string | undefined;
+export interface CreateAgentOptions extends Omit<AgentOptions, "name">, Omit<AgentStartOptions, "budget"> {
   /** Default `agent`. */
   readonly name?: string | undefined;
   /** Further definitions, for what code spawns: those of subagents among the tools are known without it. */
@@ -25,7 +23,7 @@ const createAgentDoor: Door<CreateAgentOptions> = {
   rules: {
     ...definitionDoor.rules,
     ...agentFields,
-    contextId: idRule,
+    agentId: idRule,
     name: anyRule,
     agents: definitionsRule,
     stores: storesRule,
@@ -34,24 +32,24 @@ const createAgentDoor: Door<CreateAgentOptions> = {
   needed: ["model"],
   instead: {
     ...instead,
-    agentId: "contextId",
-    id: "contextId",
+    contextId: "agentId",
+    id: "agentId",
     store: "stores",
     userId: "ownerId",
     role: "createRuntime()",
   },
 };
 
-/** The short form: one agent with a runtime of its own. `dispose()` shuts both down. */
-export async function createAgent(given: CreateAgentOptions): Promise<Agent & { dispose(): Promise<void> }> {
+/** The short form: one agent, and the runtime of its own that it lives in: shut that down when the agent is not needed. */
+export async function createAgent(given: CreateAgentOptions): Promise<Agent & { readonly runtime: Runtime }> {
   const options = optionsOf<CreateAgentOptions>(given, "createAgent()", createAgentDoor);
-  const { contextId, name = "agent", agents = [], stores, projections, autoSave, ...others } = options;
+  const { agentId, name = "agent", agents = [], stores, projections, autoSave, ...others } = options;
   const { sessionId, ownerId, metadata, ...definition } = others;
   const own = defineAgent({ ...definition, name });
   const runtime = await createRuntime({ agents: [own, ...agents], stores, projections });
   try {
-    const agent = await runtime.agent(name, { agentId: contextId, sessionId, ownerId, metadata, autoSave });
-    return Object.assign(agent, { dispose: () => runtime.shutdown() });
+    const agent = await runtime.agent(name, { agentId, sessionId, ownerId, metadata, autoSave });
+    return Object.assign(agent, { runtime });
   } catch (error) {
     await runtime.shutdown();
     throw error;

@@ -6,7 +6,7 @@ import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
-import { decideOptionsOf, listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./agent-doors.ts";
+import { listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./agent-doors.ts";
 import { listed } from "./agent-status.ts";
 import { followKnown } from "./follow.ts";
 import { healthOptionsOf, runtimeOptionsOf } from "./runtime-doors.ts";
@@ -92,12 +92,6 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
     requests: async (filter) => await core.desk.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.desk.decide(requestId, decide),
-    approve: async (requestId, how) =>
-      await core.desk.decide(requestId, { ...decideOptionsOf(how, "runtime.approve()"), verdict: "approved" }),
-    reject: async (requestId, how) =>
-      await core.desk.decide(requestId, { ...decideOptionsOf(how, "runtime.reject()"), verdict: "rejected" }),
-    answer: async (requestId, result, how) =>
-      await core.desk.decide(requestId, { ...decideOptionsOf(how, "runtime.answer()"), verdict: "answered", result }),
     subscribe: (observer) => subscribe(core, observer),
     follow: (rootAgentId, follow) => followKnown(core, rootAgentId, follow),
     projected: async (rootAgentId) => {

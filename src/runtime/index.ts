@@ -21,7 +21,8 @@ export type {
 } from "./projection-stores.ts";
 export { MachineFold } from "./rebuild.ts";
 export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
-export type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+export type { Decide, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+export { run, type RunOptions, TurnWaitingError } from "./run.ts";
 export type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
 export type { LeftBehind, RuntimeShutdownOptions } from "./leaving.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";

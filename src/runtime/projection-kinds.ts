@@ -65,7 +65,7 @@ async function copyStates(
 function metadataOf(record: AgentRecord): AgentMetadata {
   const { agentId, createdAt, lastActivity, turnCount, metadata } = record;
   return {
-    contextId: agentId,
+    agentId,
     createdAt: new Date(createdAt).toISOString(),
     lastActivity: new Date(lastActivity).toISOString(),
     turnCount,

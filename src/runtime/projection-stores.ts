@@ -19,13 +19,13 @@ export interface MessageStore {
   /** Names the cursor that is kept for it, default `messages`: under a new name it is filled from the beginning. */
   readonly name?: string | undefined;
   /** Adds messages at the end, in order. One whose id is there already changes nothing. */
-  append(contextId: string, messages: readonly Message[]): Promise<void>;
+  append(agentId: string, messages: readonly Message[]): Promise<void>;
   /** The newest so many, oldest first; all by default. */
-  getRecent(contextId: string, options?: { readonly maxMessages?: number | undefined }): Promise<Message[]>;
+  getRecent(agentId: string, options?: { readonly maxMessages?: number | undefined }): Promise<Message[]>;
   /** Called after each compaction of the agent's context. One that is done already, or whose `through` is gone, changes nothing. */
-  compact(contextId: string, compaction: MessageCompaction): Promise<void>;
+  compact(agentId: string, compaction: MessageCompaction): Promise<void>;
   /** Forgets the conversation; called after `agent.clear()` and `agent.resetConversation()`. */
-  clear?(contextId: string): Promise<void>;
+  clear?(agentId: string): Promise<void>;
 }
 
 /** A copy of artifacts in a place of your own, written as `MessageStore` is. */
@@ -33,18 +33,18 @@ export interface ArtifactStore {
   /** Default `artifacts`. */
   readonly name?: string | undefined;
   /** Keeps one version. The same `artifactId` again changes nothing. */
-  save(contextId: string, artifact: Artifact): Promise<void>;
+  save(agentId: string, artifact: Artifact): Promise<void>;
   /** By id, or by name: the newest version, or the one that is asked for. */
-  get(contextId: string, idOrName: string, version?: number): Promise<Artifact | undefined>;
+  get(agentId: string, idOrName: string, version?: number): Promise<Artifact | undefined>;
   /** Oldest first, without their content. */
-  list(contextId: string): Promise<Omit<Artifact, "content">[]>;
+  list(agentId: string): Promise<Omit<Artifact, "content">[]>;
   /** Forgets the artifacts; called after `agent.clear()`. */
-  clear?(contextId: string): Promise<void>;
+  clear?(agentId: string): Promise<void>;
 }
 
 /** What is known of an agent besides its messages and artifacts. Times are ISO 8601. */
 export interface AgentMetadata {
-  readonly contextId: string;
+  readonly agentId: string;
   readonly createdAt: string;
   readonly lastActivity: string;
   readonly turnCount: number;
@@ -57,8 +57,8 @@ export interface StateStore {
   /** Default `state`. */
   readonly name?: string | undefined;
   /** Puts this in the place of what is there. */
-  save(contextId: string, metadata: AgentMetadata): Promise<void>;
-  load(contextId: string): Promise<AgentMetadata | undefined>;
+  save(agentId: string, metadata: AgentMetadata): Promise<void>;
+  load(agentId: string): Promise<AgentMetadata | undefined>;
 }
 
 /** Stores of your own that are kept up to date from the journal. The runtime never reads them. */

@@ -26,8 +26,5 @@ export interface Decide {
   readonly argumentsHash?: string | undefined;
 }
 
-/** The rest of a decision, where the method's name is the verdict. */
-export type DecideOptions = Pick<Decide, "by" | "reason" | "argumentsHash">;
-
 /** Which requests: open ones where nothing else is said. */
 export type RequestListOptions = Omit<RequestFilter, "tenant">;

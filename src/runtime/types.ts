@@ -23,7 +23,7 @@ import type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
 import type { RuntimeShutdownOptions } from "./leaving.ts";
 import type { Overview } from "./overview.ts";
 import type { Projections } from "./projection-stores.ts";
-import type { Decide, DecideOptions, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+import type { Decide, DecisionAttempt, RequestListOptions } from "./request-types.ts";
 import type { Role, RoleOptions } from "./roles.ts";
 import type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
 import type { EventObserver, Turn, TurnOptions } from "./turn-types.ts";
@@ -131,7 +131,7 @@ export interface Agent {
   resume(options?: ResumeOptions): Promise<void>;
   /** Open requests of the agent and its whole subtree. */
   requests(): Promise<AgentRequest[]>;
-  /** Decides a request of the agent or of its tree; as `runtime.decide`. */
+  /** As `runtime.decide`, for requests of this agent and its subtree alone: others are not found. */
   decide(requestId: string, decide: Decide): Promise<AgentRequest>;
   /** How full the model's context window was after the last answer, in percent; null when that is not known. */
   contextPercent(): Promise<number | null>;
@@ -210,10 +210,6 @@ export interface Runtime {
    * faster or it has expired, `NotFoundError`, or `InvalidInputError` where the verdict or the arguments do not fit.
    */
   decide(requestId: string, decide: Decide): Promise<AgentRequest>;
-  approve(requestId: string, options?: DecideOptions): Promise<AgentRequest>;
-  reject(requestId: string, options?: DecideOptions): Promise<AgentRequest>;
-  /** For a question or a client tool. */
-  answer(requestId: string, result: unknown, options?: DecideOptions): Promise<AgentRequest>;
   /** Every event of every live agent, ephemeral ones included. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /**

@@ -1,6 +1,4 @@
 export { createRedactor, type Redactor, type RedactorOptions } from "../base/index.ts";
-export { type EventTextOptions, eventText } from "./event-text.ts";
-export { fileNameOf } from "./file-name.ts";
 export type { EventFeed, Telemetry } from "./listen.ts";
 export { type OpenTelemetryOptions, traceToOpenTelemetry } from "./open-telemetry.ts";
 export type { JournalSource } from "./read-events.ts";

@@ -1,2 +1,11 @@
-export * from "./fake-clock.ts";
-export * from "./scripted-model.ts";
+export { createFakeClock, type FakeClock } from "./fake-clock.ts";
+export {
+  type ModelScript,
+  type ScriptedAnswer,
+  type ScriptedCall,
+  type ScriptedModel,
+  scriptedModel,
+  type ScriptedModelOptions,
+  type ScriptedReply,
+  type ScriptedToolCall,
+} from "./scripted-model.ts";

@@ -160,8 +160,8 @@ const running: readonly Walked[] = [
   {
     of: "createAgent",
     good: { model },
-    names: `${definition} contextId sessionId ownerId metadata autoSave agents stores projections`,
-    call: async (options) => (await createAgent(options)).dispose(),
+    names: `${definition} agentId sessionId ownerId metadata autoSave agents stores projections`,
+    call: async (options) => (await createAgent(options)).runtime.shutdown(),
   },
 ];
 

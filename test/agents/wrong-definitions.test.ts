@@ -80,11 +80,11 @@ it("a file is read for each turn, and looked at again then", async () => {
   expect(failed.error?.message).toContain(`"${path}" is no text in UTF-8`);
   rmSync(path);
   expect((await agent.executeTurn("three").result).error?.message).toContain(`there is no file "${path}"`);
-  await agent.dispose();
+  await agent.runtime.shutdown();
 });
 
 it("createAgent and createRuntime refuse what they do not know, with the nearest right name", async () => {
-  await expect(createAgent({ model, agentId: "a" } as never)).rejects.toThrow("did you mean contextId?");
+  await expect(createAgent({ model, contextId: "a" } as never)).rejects.toThrow("did you mean agentId?");
   await expect(createAgent({ model, store: {} } as never)).rejects.toThrow("did you mean stores?");
   await expect(createAgent({ model, stores: {} as never })).rejects.toThrow(
     "createAgent(): stores is an object; it takes stores",

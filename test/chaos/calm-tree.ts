@@ -2,7 +2,8 @@ import { z } from "zod";
 import { type AgentEvidence, type TreeEvidence, treesIn } from "../../chaos/evidence.ts";
 import type { Attempt } from "../../chaos/ledger/effect-ledger.ts";
 import { type ModelCallLine, taskPrefix } from "../../chaos/model/script.ts";
-import { createRuntime, defineAgent, defineTool, type Entry, memoryStores, subagent } from "../../src/index.ts";
+import { createRuntime, defineAgent, defineTool, memoryStores, subagent } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "../support/turn-probes.ts";
 

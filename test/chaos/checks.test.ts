@@ -5,7 +5,7 @@ import { journalViolations } from "../../chaos/checks/journal-checks.ts";
 import { modelViolations, repeatedRequests } from "../../chaos/checks/model-checks.ts";
 import { prefixViolations, spawnViolations } from "../../chaos/checks/prefix-checks.ts";
 import { restViolations } from "../../chaos/checks/rest-checks.ts";
-import type { Entry } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { type CalmTree, calmTree, renumbered, rootOf, withEntries, withRoot } from "./calm-tree.ts";
 
 let calm: CalmTree;

@@ -5,16 +5,8 @@ import { type DeedOf, decisionViolations } from "../../chaos/checks/decision-che
 import { byKey } from "../../chaos/checks/effect-checks.ts";
 import { type AgentEvidence, treesIn } from "../../chaos/evidence.ts";
 import type { Attempt } from "../../chaos/ledger/effect-ledger.ts";
-import {
-  type AgentRequest,
-  createRuntime,
-  defineAgent,
-  defineTool,
-  type Entry,
-  type EntryOf,
-  type EntryType,
-  memoryStores,
-} from "../../src/index.ts";
+import { type AgentRequest, createRuntime, defineAgent, defineTool, memoryStores } from "../../src/index.ts";
+import type { Entry, EntryOf, EntryType } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling } from "../support/turn-probes.ts";
 import { renumbered } from "./calm-tree.ts";
@@ -57,9 +49,9 @@ async function undisturbed(): Promise<Evidence> {
   await agent.start();
   const turn = agent.executeTurn("go");
   await turn.settled;
-  await runtime.approve("c#1:1:0:1", { by: "ada" });
+  await runtime.decide("c#1:1:0:1", { verdict: "approved", by: "ada" });
   await runtime.decide("c#1:1:1:1", { verdict: "edited", arguments: { amount: 1 } });
-  await runtime.reject("c#1:1:2:1");
+  await runtime.decide("c#1:1:2:1", { verdict: "rejected" });
   await turn.result;
   const [tree] = await treesIn(stores);
   const requests = await runtime.requests({ status: "decided" });

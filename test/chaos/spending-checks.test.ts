@@ -3,7 +3,8 @@ import { beforeAll, expect, it } from "vitest";
 import { billedBelow, type Spent, spendingViolations } from "../../chaos/checks/spending-checks.ts";
 import type { TreeEvidence } from "../../chaos/evidence.ts";
 import { sidePrefix } from "../../chaos/model/script.ts";
-import type { Account, Entry } from "../../src/index.ts";
+import type { Account } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { calmTree, renumbered, rootOf } from "./calm-tree.ts";
 
 let tree: TreeEvidence;

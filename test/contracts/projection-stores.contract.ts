@@ -7,7 +7,7 @@ const summary: Message = { id: "s", role: "user", content: "in short", createdAt
 /** What the runtime relies on in a message store of the user's own: everything may come twice. */
 export function messageStoreContract(open: () => MessageStore): void {
   let store: MessageStore;
-  const ids = async (contextId = "a"): Promise<string[]> => (await store.getRecent(contextId)).map(({ id }) => id);
+  const ids = async (agentId = "a"): Promise<string[]> => (await store.getRecent(agentId)).map(({ id }) => id);
   beforeEach(async () => {
     store = open();
     await store.append("a", ["m1", "m2", "m3", "m4"].map(message));
@@ -90,7 +90,7 @@ export function stateStoreContract(open: () => StateStore): void {
   test("keeps the last state of each agent", async () => {
     const store = open();
     const state: AgentMetadata = {
-      contextId: "a",
+      agentId: "a",
       createdAt: "2026-01-01T00:00:00.000Z",
       lastActivity: "2026-01-01T00:00:00.000Z",
       turnCount: 0,
@@ -99,7 +99,7 @@ export function stateStoreContract(open: () => StateStore): void {
     };
     await store.save("a", state);
     await store.save("a", { ...state, turnCount: 1 });
-    await store.save("b", { ...state, contextId: "b" });
+    await store.save("b", { ...state, agentId: "b" });
     expect(await store.load("a")).toEqual({ ...state, turnCount: 1 });
     expect(await store.load("nobody")).toBeUndefined();
   });

@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import { afterEach, expect, it } from "vitest";
 import { InvalidInputError } from "../../src/index.ts";
+import type { FrameListener } from "../../src/inspector/hub.ts";
 import {
-  type FrameListener,
   type InspectionFrame,
   type Inspector,
   type InspectorServer,

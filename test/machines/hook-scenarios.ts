@@ -1,4 +1,6 @@
-import { AgentStopError, type HookName, hookNames, type Hooks, type OnCompleteDraft } from "../../src/index.ts";
+import { AgentStopError, type HookName, type Hooks } from "../../src/index.ts";
+import type { OnCompleteDraft } from "../../src/hooks/index.ts";
+import { hookNames } from "../../src/state/index.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 import { calling } from "../support/turn-probes.ts";
 import { desk, type Scenario, turns } from "./scenario.ts";

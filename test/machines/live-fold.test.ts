@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MachineFold } from "../../src/index.ts";
+import { MachineFold } from "../../src/runtime/index.ts";
 import { type Checkpoint, checkpointSchema, type Entry } from "../../src/state/index.ts";
 import { entriesOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";

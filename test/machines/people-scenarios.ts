@@ -24,9 +24,9 @@ const verdicts: readonly Scenario[] = [
     run: waiting(
       () => desk([calling("pay", "look", "pay", "pay"), "done"], { tools: [pay, look], hooks: reviewing }),
       async (runtime, [first = "", second = "", third = ""]) => {
-        await runtime.reject(third, { by: "ann", reason: "too much" });
+        await runtime.decide(third, { verdict: "rejected", by: "ann", reason: "too much" });
         await runtime.decide(second, { verdict: "edited", by: "ann", arguments: { amount: 2 } });
-        await runtime.approve(first, { by: "ann" });
+        await runtime.decide(first, { verdict: "approved", by: "ann" });
       },
     ),
   },
@@ -35,7 +35,7 @@ const verdicts: readonly Scenario[] = [
     shows: ["request.decided approved", "turn.ended completed"],
     run: waiting(
       () => desk([calling("pay", "pay", "pay"), "done"], { tools: [pay] }),
-      async (runtime, open) => await runtime.approve(open.at(-1) ?? ""),
+      async (runtime, open) => await runtime.decide(open.at(-1) ?? "", { verdict: "approved" }),
     ),
   },
   {
@@ -44,9 +44,9 @@ const verdicts: readonly Scenario[] = [
     run: waiting(
       () => desk([calling(question, "browse", "browse"), "done"], { tools: [ask, browse] }),
       async (runtime, [first = "", second = "", third = ""]) => {
-        await runtime.answer(first, "the blue one");
+        await runtime.decide(first, { verdict: "answered", result: "the blue one" });
         await runtime.decide(second, { verdict: "answered", result: { pages: 3 }, isError: true });
-        await runtime.reject(third);
+        await runtime.decide(third, { verdict: "rejected" });
       },
     ),
   },
@@ -61,7 +61,7 @@ const verdicts: readonly Scenario[] = [
     run: waiting(
       () => desk([calling("login"), "done"], { tools: [login] }),
       async (runtime, [open = ""], times) => {
-        if (times === 1) await runtime.approve(open, { by: "bob" });
+        if (times === 1) await runtime.decide(open, { verdict: "approved", by: "bob" });
         else await (await runtime.find("desk")).resume({ auth: { actorId: "ann", credentials: "secret" } });
       },
     ),
@@ -71,7 +71,7 @@ const verdicts: readonly Scenario[] = [
     shows: ["request.opened approval", "tool.settled success"],
     run: waiting(
       () => desk([calling("login"), "done"], { tools: [login] }),
-      async (runtime, [open = ""]) => await runtime.approve(open),
+      async (runtime, [open = ""]) => await runtime.decide(open, { verdict: "approved" }),
       { resolveAuth: ({ actorId }) => ({ actorId, credentials: "secret" }) },
     ),
   },
@@ -83,7 +83,7 @@ const verdicts: readonly Scenario[] = [
         const child = reader([calling("pay"), "paid"], { tools: [pay] });
         return desk([calling(askReader("a"), "pay"), "done"], { tools: [pay, subagent(child)] });
       },
-      async (runtime, [open = ""]) => await runtime.approve(open),
+      async (runtime, [open = ""]) => await runtime.decide(open, { verdict: "approved" }),
     ),
   },
 ];
@@ -121,9 +121,9 @@ const interrupting: readonly Scenario[] = [
       const [first = "", second = ""] =
         "requests" in rest ? rest.requests.map(({ requestId }) => requestId) : ([] as string[]);
       await elapse(stage.clock, agent.pause());
-      await runtime.approve(first);
+      await runtime.decide(first, { verdict: "approved" });
       await agent.resume();
-      await runtime.approve(second);
+      await runtime.decide(second, { verdict: "approved" });
       await elapse(stage.clock, turn.result);
       return runtime;
     },

@@ -9,7 +9,7 @@ it("L1: turns of one conversation have ids of their own, and each gives back wha
   const turnIds: string[] = [];
   for (const content of ["one", "two", "three"]) {
     conversation = [...conversation, { role: "user", content }];
-    const { messages, turnId } = await loop.executeTurn(conversation, { contextId: "talk" }).result;
+    const { messages, turnId } = await loop.executeTurn(conversation, { agentId: "talk" }).result;
     conversation = [...conversation, ...messages];
     turnIds.push(turnId);
   }

@@ -33,5 +33,5 @@ it("the short form decides requests of its own tree alone", async () => {
   });
   await agent.decide(request?.requestId ?? "", { verdict: "answered", result: "the blue one" });
   expect((await turn.result).text).toBe("Thanks.");
-  await agent.dispose();
+  await agent.runtime.shutdown();
 });

@@ -129,13 +129,13 @@ describeRuntimes("pause() and shutdown() with autoSave: false", (stage) => {
 describeRuntimes("createAgent({ autoSave: false })", (stage) => {
   it("saves when it is told to", async () => {
     const stores = stage().look();
-    const agent = await createAgent({ contextId: "u", model: scriptedModel(counting), stores, autoSave: false });
+    const agent = await createAgent({ agentId: "u", model: scriptedModel(counting), stores, autoSave: false });
     await agent.start();
     await agent.executeTurn("one").result;
     expect(await agentsSeen(stage())).toEqual([]);
     await agent.saveState();
     expect(await agentsSeen(stage())).toEqual(["u"]);
-    await agent.dispose();
+    await agent.runtime.shutdown();
   }, 10_000);
 
   it("is refused for an agent that lives here with autoSave", async () => {

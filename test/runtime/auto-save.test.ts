@@ -203,7 +203,7 @@ describeRuntimes("saveState()", (stage) => {
 
     const other = await stage().open({ agents: [clerk()] });
     expect(await other.requests()).toEqual([request]);
-    await other.approve(request.requestId, { by: "ann" });
+    await other.decide(request.requestId, { verdict: "approved", by: "ann" });
     expect(await elapse(stage().clock, turn.result)).toMatchObject({ status: "completed", text: "paid" });
     expect(till.paid).toEqual([{ to: "Ada", amount: 5 }]);
     expect(await first.runtime.requests({ status: "decided" })).toMatchObject([{ decision: { by: "ann" } }]);

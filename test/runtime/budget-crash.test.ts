@@ -1,16 +1,8 @@
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import {
-  type Account,
-  createRuntime,
-  defineAgent,
-  type Entry,
-  memoryStores,
-  ModelError,
-  type Stores,
-} from "../../src/index.ts";
-import { DEFAULT_TENANT } from "../../src/state/index.ts";
+import { type Account, createRuntime, defineAgent, memoryStores, ModelError, type Stores } from "../../src/index.ts";
+import { DEFAULT_TENANT, type Entry } from "../../src/state/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";

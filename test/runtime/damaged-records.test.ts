@@ -116,7 +116,7 @@ describe("a damaged row in a file, of one agent of two", () => {
   it.each(readByTurn)("%s: whoever waits is told, and the other works", async (_what, sql, named) => {
     const told = turn.result.catch((error: unknown) => error);
     damage(sql);
-    const refused = runtime.approve(requestId, { by: "ann" }).then(
+    const refused = runtime.decide(requestId, { verdict: "approved", by: "ann" }).then(
       () => told,
       (error: unknown) => error,
     );
@@ -146,7 +146,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     const [request] = "requests" in rest ? rest.requests : [];
     const of = `SELECT place FROM accounts WHERE account_id = 'turn:${request?.turnId}'`;
     damage(`UPDATE standings SET standing = '{}' WHERE place IN (${of})`);
-    await runtime.approve(request?.requestId ?? "", { by: "ann" }).catch(() => undefined);
+    await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" }).catch(() => undefined);
     expect(await told).toMatchObject({ code: "corrupt_record", message: expect.stringMatching(/account turn:/) });
     const events = (async () => {
       for await (const event of above) expect(event).toBeDefined();

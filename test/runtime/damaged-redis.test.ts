@@ -68,7 +68,7 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
       await agent.start();
       const end = agent.turn("a-1#1").result;
       end.catch(() => undefined);
-      await runtime.approve(requestId, { by: "ann" });
+      await runtime.decide(requestId, { verdict: "approved", by: "ann" });
       return await end;
     } catch (error) {
       return error;

@@ -169,7 +169,7 @@ describeRuntimes(
       await walk(["now"], (options) => agent.pause(options).then(() => agent.resume()));
       await walk(["auth"], (options) => agent.resume(options));
       await walk(["by", "reason", "argumentsHash"], (options) =>
-        runtime.reject("a#1:1:0:1", options).catch((error: unknown) => {
+        runtime.decide("a#1:1:0:1", { verdict: "rejected", ...options }).catch((error: unknown) => {
           if (!(error instanceof NotFoundError)) throw error;
         }),
       );

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool, reactHistory, type SubagentPolicy, subagent } from "../../src/index.ts";
+import { defineAgent, defineTool, reactHistory, subagent } from "../../src/index.ts";
+import type { SubagentPolicy } from "../../src/agents/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { startAgent } from "../support/deciding.ts";
 import { entriesOfType, toolTextsOf } from "../support/journal-probes.ts";

@@ -46,7 +46,7 @@ describeRuntimes("turns at rest", (stage) => {
     await loopTurns(20);
     await agent.resume();
     expect(await turn.settled).toMatchObject({ status: "waiting", reason: "request", requests: [{ name: "pay" }] });
-    await runtime.approve("w#1:1:0:1");
+    await runtime.decide("w#1:1:0:1", { verdict: "approved" });
     expect((await turn.result).status).toBe("completed");
     const types = typesOf(await events);
     expect(types.slice(types.indexOf("request.opened"))).toContain("turn.waiting");

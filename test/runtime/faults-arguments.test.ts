@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool, isLegal, type ModelRequest, textOf } from "../../src/index.ts";
+import { defineAgent, defineTool, type ModelRequest, textOf } from "../../src/index.ts";
+import { isLegal } from "../../src/context/index.ts";
 import { type ScriptedToolCall, scriptedModel } from "../../src/testing/index.ts";
 import { orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes, type VariantName } from "../support/runtimes.ts";

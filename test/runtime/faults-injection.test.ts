@@ -150,7 +150,8 @@ for (const [variant, numRuns] of shares) {
           // What asks people waits for them, whatever the model was told; here they always decline.
           for (let rest = await turn.settled; rest.status === "waiting"; rest = await agent.turn(rest.turnId).settled) {
             if (rest.reason !== "request") throw new Error("nobody paused it");
-            for (const { requestId } of rest.requests) await runtime.reject(requestId, { by: "mia" });
+            for (const { requestId } of rest.requests)
+              await runtime.decide(requestId, { verdict: "rejected", by: "mia" });
           }
           expect((await turn.result).status).toBe("completed");
           const grants = grantsOf(members);

@@ -7,7 +7,6 @@ import {
   defineAgent,
   defineTool,
   dropOldest,
-  type Entry,
   type HistoryCompiler,
   ModelError,
   type ModelRequest,
@@ -16,6 +15,7 @@ import {
   textOf,
   windowHistory,
 } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
 import { entriesOf, orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";

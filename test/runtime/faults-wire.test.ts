@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { afterEach, expect, it } from "vitest";
 import { z } from "zod";
-import { defineAgent, defineTool, type EntryOf, openaiModel } from "../../src/index.ts";
+import { defineAgent, defineTool, openaiModel } from "../../src/index.ts";
+import type { EntryOf } from "../../src/state/index.ts";
 import { entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
 import type { FakeClock } from "../../src/testing/index.ts";
 import { type ModelServer, type ServerReply, startModelServer } from "../support/model-server.ts";

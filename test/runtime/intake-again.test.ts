@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { createRuntime, defineAgent, type InboxItem, memoryStores, type Stores } from "../../src/index.ts";
+import { createRuntime, defineAgent, memoryStores, type Stores } from "../../src/index.ts";
+import type { InboxItem } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 
 /** Stores that tell of every turn again and again, also of those that were taken in long ago. */

@@ -1,14 +1,8 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { createDeferred } from "../../src/base/index.ts";
-import {
-  defineAgent,
-  defineTool,
-  ModelError,
-  type Runtime,
-  type TroupeEvent,
-  troupeEventSchema,
-} from "../../src/index.ts";
+import { defineAgent, defineTool, ModelError, type Runtime, type TroupeEvent } from "../../src/index.ts";
+import { troupeEventSchema } from "../../src/state/index.ts";
 import type { FakeClock } from "../../src/testing/index.ts";
 import { elapse, loopTurns } from "../support/journal-probes.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";

@@ -99,7 +99,7 @@ async function played(stage: Stage, tenant: string, give: Give): Promise<unknown
   give("requests", requests);
   give("requests", await agent.requests());
   const [request] = await runtime.requests();
-  give("decided", await runtime.approve(request?.requestId ?? "none", { by: "ann" }));
+  give("decided", await runtime.decide(request?.requestId ?? "none", { verdict: "approved", by: "ann" }));
   give("result", await first.result);
   await iterated;
   await looked(runtime, agent, give);

@@ -211,7 +211,7 @@ describeRuntimes(
       const turn = agent.executeTurn("go");
       await turn.settled;
       const [request] = await runtime.requests();
-      const deciding = runtime.approve(request?.requestId ?? "");
+      const deciding = runtime.decide(request?.requestId ?? "", { verdict: "approved" });
       await expect(deciding).rejects.toThrow('mayDecide gave the text "no"; it must give true or false');
       await turn.abort("it was only a question");
     });

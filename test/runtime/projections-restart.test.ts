@@ -142,8 +142,8 @@ const talker = () =>
   defineAgent({ name: "talker", model: scriptedModel(({ messages }) => `I see ${messages.length}`) });
 
 /** A state store that only tells what it is given. */
-const hearing = (heard: (contextId: string, state: AgentMetadata) => void): StateStore => ({
-  save: async (contextId, state) => heard(contextId, state),
+const hearing = (heard: (agentId: string, state: AgentMetadata) => void): StateStore => ({
+  save: async (agentId, state) => heard(agentId, state),
   load: async () => undefined,
 });
 
@@ -194,8 +194,8 @@ describeRuntimes("projections after a restart", (stage) => {
     const own = ownStores();
     const helper = defineAgent({ name: "helper", model: scriptedModel("helped") });
     const agents = [talker(), helper];
-    const state = hearing((contextId, { turnCount }) => {
-      if (contextId !== "p" && turnCount === 1) copied.resolve();
+    const state = hearing((agentId, { turnCount }) => {
+      if (agentId !== "p" && turnCount === 1) copied.resolve();
     });
     const here = await stage().open({ agents, projections: { messages: own.messages, state } });
     const agent = await here.agent("talker", { agentId: "p" });

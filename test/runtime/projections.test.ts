@@ -1,14 +1,8 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import {
-  type AgentRecord,
-  defineAgent,
-  defineTool,
-  dropOldest,
-  type Entry,
-  type Runtime,
-  viewOf,
-} from "../../src/index.ts";
+import { defineAgent, defineTool, dropOldest, type Runtime } from "../../src/index.ts";
+import { viewOf } from "../../src/context/index.ts";
+import type { AgentRecord, Entry } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { scenarios } from "../machines/scenarios.ts";
 import { entriesOf } from "../support/journal-probes.ts";
@@ -69,7 +63,7 @@ describeRuntimes(
         expect(own.messages.of(agentId)).toEqual(stored);
         expect(await own.artifacts.list(agentId)).toEqual(await runtime.stores.artifacts(key));
         expect(await own.state.load(agentId)).toEqual({
-          contextId: agentId,
+          agentId,
           createdAt: new Date(createdAt).toISOString(),
           lastActivity: new Date(lastActivity).toISOString(),
           turnCount,

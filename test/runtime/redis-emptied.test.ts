@@ -115,6 +115,6 @@ async function paid(runtime: Runtime, agentId: string) {
   const turn = agent.executeTurn("pay");
   const rest = await turn.settled;
   const [request] = "requests" in rest ? rest.requests : [];
-  await runtime.approve(request?.requestId ?? "", { by: "ann" });
+  await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" });
   return await turn.result;
 }

@@ -47,7 +47,11 @@ describeRuntimes("approval", (stage) => {
     expect(model.calls).toHaveLength(1);
 
     stage().clock.advance(1_000);
-    const decided = await runtime.approve(request.requestId, { by: "grace", argumentsHash: request.argumentsHash });
+    const decided = await runtime.decide(request.requestId, {
+      verdict: "approved",
+      by: "grace",
+      argumentsHash: request.argumentsHash,
+    });
     expect(decided).toMatchObject({
       status: "decided",
       decision: { verdict: "approved", by: "grace", reason: null },
@@ -83,7 +87,7 @@ describeRuntimes("approval", (stage) => {
     // Without words of the tool's own a person sees the call.
     expect(request.prompt).toBe('pay({"to":"Ada","amount":300})');
     expect(till.paid).toEqual([{ to: "Ada", amount: 20 }]);
-    await runtime.approve(request.requestId);
+    await runtime.decide(request.requestId, { verdict: "approved" });
     await turn.result;
     expect(till.paid).toEqual([
       { to: "Ada", amount: 20 },
@@ -100,8 +104,8 @@ describeRuntimes("approval", (stage) => {
     const { runtime, agent, model } = await open({ tools: [till.tool], hooks }, script);
     const turn = agent.executeTurn("pay");
     await turn.settled;
-    await runtime.reject("c#1:1:0:1", { by: "grace", reason: "the budget is spent" });
-    await runtime.reject("c#1:1:1:1");
+    await runtime.decide("c#1:1:0:1", { verdict: "rejected", by: "grace", reason: "the budget is spent" });
+    await runtime.decide("c#1:1:1:1", { verdict: "rejected" });
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
     expect(await toolTextsOf(agent)).toEqual(["Rejected by user: the budget is spent", "Rejected by user."]);
     expect(model.calls[1]?.messages.filter(({ role }) => role === "tool")).toHaveLength(2);
@@ -158,7 +162,7 @@ describeRuntimes("approval", (stage) => {
     await expect(deciding).rejects.toThrow(InvalidInputError);
     await expect(deciding).rejects.toThrow(told);
     expect(await agent.requests()).toEqual([request]);
-    await runtime.reject(request.requestId);
+    await runtime.decide(request.requestId, { verdict: "rejected" });
     await turn.result;
     expect(till.paid).toEqual([]);
   });
@@ -172,7 +176,7 @@ describeRuntimes("approval", (stage) => {
     ]);
     const turn = agent.executeTurn("pay");
     const small = await requestOf(turn);
-    await runtime.approve(small.requestId, { argumentsHash: small.argumentsHash });
+    await runtime.decide(small.requestId, { verdict: "approved", argumentsHash: small.argumentsHash });
     const large = await requestOf(agent.turn("c#1"));
     expect(large).toMatchObject({ requestId: "c#1:2:0:1", arguments: { amount: 1_000 } });
     const { argumentsHash } = small;
@@ -183,7 +187,7 @@ describeRuntimes("approval", (stage) => {
     }
     expect(await agent.requests()).toEqual([large]);
     expect(till.paid).toEqual([{ to: "Ada", amount: 1 }]);
-    await runtime.reject(large.requestId);
+    await runtime.decide(large.requestId, { verdict: "rejected" });
     await turn.result;
     expect(till.paid).toHaveLength(1);
   });
@@ -193,9 +197,9 @@ describeRuntimes("approval", (stage) => {
     const { runtime, agent } = await open({ tools: [till.tool] }, [calling(payment(5), payment(5)), "the end"]);
     const turn = agent.executeTurn("pay");
     await turn.settled;
-    await runtime.approve("c#1:1:1:1");
+    await runtime.decide("c#1:1:1:1", { verdict: "approved" });
     expect(await requestOf(agent.turn("c#1"))).toMatchObject({ callId: "c#1:1:0" });
-    await runtime.reject("c#1:1:0:1");
+    await runtime.decide("c#1:1:0:1", { verdict: "rejected" });
     await turn.result;
     expect(till.paid).toEqual([{ to: "Ada", amount: 5 }]);
     expect(await toolTextsOf(agent)).toEqual(expect.arrayContaining(["paid 5 to Ada", "Rejected by user."]));
@@ -208,7 +212,7 @@ describeRuntimes("approval", (stage) => {
     const { runtime, agent } = await open({ tools: [till.tool] });
     const auth = { actorId: "ada", credentials: { token: "of-ada" } };
     const turn = agent.executeTurn("pay", { auth });
-    await runtime.approve((await requestOf(turn)).requestId, { by: "grace" });
+    await runtime.decide((await requestOf(turn)).requestId, { verdict: "approved", by: "grace" });
     await turn.result;
     expect(seen).toMatchObject(["ada", auth]);
   });

@@ -149,7 +149,7 @@ describeRuntimes("L9: a tool that needs credentials", (stage) => {
   it("one rejected is told the model as any other", async () => {
     const { runtime, agent, seen } = await open();
     const turn = agent.executeTurn("go", { auth: adasName });
-    await runtime.reject((await requestOf(turn)).requestId, { reason: "not now" });
+    await runtime.decide((await requestOf(turn)).requestId, { verdict: "rejected", reason: "not now" });
     expect((await turn.result).text).toBe("the end");
     expect(await toolTextsOf(agent)).toEqual(["Rejected by user: not now"]);
     expect(seen).toEqual([]);

@@ -34,7 +34,11 @@ describeRuntimes("what the caller executes", (stage) => {
       arguments: { kind: "text" },
       prompt: "Please pick a file (text).",
     });
-    const { decision } = await runtime.answer(request.requestId, "/tmp/a.txt", { by: "browser-1" });
+    const { decision } = await runtime.decide(request.requestId, {
+      verdict: "answered",
+      result: "/tmp/a.txt",
+      by: "browser-1",
+    });
     expect(decision).toEqual({
       verdict: "answered",
       by: "browser-1",
@@ -61,7 +65,7 @@ describeRuntimes("what the caller executes", (stage) => {
   ])("an answer of %j is told the model as %j", async (answer, told) => {
     const { runtime, agent } = await open([calling(pickText), "thanks"]);
     const turn = agent.executeTurn("go");
-    await runtime.answer((await requestOf(turn)).requestId, answer);
+    await runtime.decide((await requestOf(turn)).requestId, { verdict: "answered", result: answer });
     expect((await turn.result).status).toBe("completed");
     expect(await toolTextsOf(agent)).toEqual([told]);
   });
@@ -73,11 +77,15 @@ describeRuntimes("what the caller executes", (stage) => {
     const cycle: { self?: unknown } = {};
     cycle.self = cycle;
     for (const answer of [1n, cycle, () => "x", Buffer.from("x"), new Map()]) {
-      await expect(runtime.answer(request.requestId, answer)).rejects.toThrow(InvalidInputError);
-      await expect(runtime.answer(request.requestId, answer)).rejects.toThrow(/request "c#1:1:0:1": .*JSON form/);
+      await expect(runtime.decide(request.requestId, { verdict: "answered", result: answer })).rejects.toThrow(
+        InvalidInputError,
+      );
+      await expect(runtime.decide(request.requestId, { verdict: "answered", result: answer })).rejects.toThrow(
+        /request "c#1:1:0:1": .*JSON form/,
+      );
     }
     expect(await agent.requests()).toEqual([request]);
-    await runtime.answer(request.requestId, "x");
+    await runtime.decide(request.requestId, { verdict: "answered", result: "x" });
     expect((await turn.result).status).toBe("completed");
   });
 
@@ -98,7 +106,7 @@ describeRuntimes("what the caller executes", (stage) => {
   it("one that the caller rejects is told the model with the reason", async () => {
     const { runtime, agent } = await open([calling(pickText), "a pity"]);
     const turn = agent.executeTurn("go");
-    await runtime.reject((await requestOf(turn)).requestId, { reason: "no file dialog here" });
+    await runtime.decide((await requestOf(turn)).requestId, { verdict: "rejected", reason: "no file dialog here" });
     expect((await turn.result).text).toBe("a pity");
     expect(await toolTextsOf(agent)).toEqual(["Rejected by user: no file dialog here"]);
   });
@@ -107,7 +115,7 @@ describeRuntimes("what the caller executes", (stage) => {
     const { runtime, agent } = await open([calling(pickText), "thanks"]);
     const turn = agent.executeTurn("go");
     const huge = `begin ${"x".repeat(100_000)} end`;
-    await runtime.answer((await requestOf(turn)).requestId, huge);
+    await runtime.decide((await requestOf(turn)).requestId, { verdict: "answered", result: huge });
     await turn.result;
     const [told = ""] = await toolTextsOf(agent);
     expect(told.length).toBeLessThan(40_000);
@@ -122,7 +130,7 @@ describeRuntimes("what the caller executes", (stage) => {
     const request = await requestOf(turn);
     expect(request).toMatchObject({ kind: "question", name: "ask_user", arguments: question.arguments });
     expect(request.prompt).toMatch(/Tea or coffee\?/);
-    await runtime.answer(request.requestId, "tea", { by: "ada" });
+    await runtime.decide(request.requestId, { verdict: "answered", result: "tea", by: "ada" });
     expect((await turn.result).text).toBe("Tea it is.");
     expect(await toolTextsOf(agent)).toEqual(["tea"]);
   });

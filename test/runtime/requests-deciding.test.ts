@@ -41,7 +41,7 @@ describeRuntimes("decisions", (stage) => {
     const { runtime, agent, till } = await open([calling(payment(5)), "the end"]);
     const turn = agent.executeTurn("pay");
     const { requestId } = await requestOf(turn);
-    await runtime.approve(requestId, { by: "grace" });
+    await runtime.decide(requestId, { verdict: "approved", by: "grace" });
     const later: Decide[] = [
       { verdict: "approved", by: "grace" },
       { verdict: "rejected", by: "bob", reason: "no" },
@@ -72,7 +72,7 @@ describeRuntimes("decisions", (stage) => {
     const { requestId } = await requestOf(turn);
     await turn.abort();
     await turn.result;
-    await expect(runtime.approve(requestId)).rejects.toMatchObject({
+    await expect(runtime.decide(requestId, { verdict: "approved" })).rejects.toMatchObject({
       code: "request_conflict",
       message: 'request "c#1:1:0:1" was closed: its turn went on without it',
       details: { requestId, status: "closed", verdict: null, by: null },
@@ -88,9 +88,11 @@ describeRuntimes("decisions", (stage) => {
       const { runtime, agent } = await open([calling(payment(5)), "the end"]);
       const turn = agent.executeTurn("pay");
       const { requestId: real } = await requestOf(turn);
-      await expect(runtime.approve(requestId)).rejects.toThrow(NotFoundError);
-      await expect(runtime.answer(requestId, "x")).rejects.toThrow(`there is no request "${requestId}"`);
-      await runtime.approve(real);
+      await expect(runtime.decide(requestId, { verdict: "approved" })).rejects.toThrow(NotFoundError);
+      await expect(runtime.decide(requestId, { verdict: "answered", result: "x" })).rejects.toThrow(
+        `there is no request "${requestId}"`,
+      );
+      await runtime.decide(real, { verdict: "approved" });
       await turn.result;
     },
   );
@@ -104,7 +106,7 @@ describeRuntimes("decisions", (stage) => {
     const approved = { verdict: "approved", by: "mallory", reason: null } as const;
     expect(await other.decide(key, requestId, approved, stage().clock.now())).toEqual({ type: "notFound" });
     expect(await other.requests({ tenant: "other" })).toEqual([]);
-    await runtime.reject(requestId);
+    await runtime.decide(requestId, { verdict: "rejected" });
     await turn.result;
     expect(till.paid).toEqual([]);
   });
@@ -131,7 +133,7 @@ describeRuntimes("decisions", (stage) => {
       }
     }
     expect(await agent.requests()).toEqual(requests);
-    for (const { requestId } of requests) await runtime.reject(requestId);
+    for (const { requestId } of requests) await runtime.decide(requestId, { verdict: "rejected" });
     expect((await turn.result).status).toBe("completed");
     expect(await toolTextsOf(agent)).toEqual(requests.map(() => "Rejected by user."));
   });
@@ -143,11 +145,11 @@ describeRuntimes("decisions", (stage) => {
     const { runtime, agent } = await open([calling(payment(5)), "the end"]);
     const turn = agent.executeTurn("pay");
     const request = await requestOf(turn);
-    const deciding = runtime.reject(request.requestId, more);
+    const deciding = runtime.decide(request.requestId, { verdict: "rejected", ...more });
     await expect(deciding).rejects.toThrow(InvalidInputError);
     await expect(deciding).rejects.toThrow(told);
     expect(await agent.requests()).toEqual([request]);
-    await runtime.reject(request.requestId);
+    await runtime.decide(request.requestId, { verdict: "rejected" });
     await turn.result;
   });
 
@@ -162,8 +164,10 @@ describeRuntimes("decisions", (stage) => {
     const turn = agent.executeTurn("pay", { auth: { actorId: "ada" } });
     const request = await requestOf(turn);
     const { requestId } = request;
-    await expect(runtime.approve(requestId, { by: "ada" })).rejects.toThrow('ada may not decide request "c#1:1:0:1"');
-    await expect(runtime.approve(requestId)).rejects.toThrow("the directory does not answer");
+    await expect(runtime.decide(requestId, { verdict: "approved", by: "ada" })).rejects.toThrow(
+      'ada may not decide request "c#1:1:0:1"',
+    );
+    await expect(runtime.decide(requestId, { verdict: "approved" })).rejects.toThrow("the directory does not answer");
     expect(await agent.requests()).toEqual([request]);
     await runtime.decide(requestId, { verdict: "edited", by: "grace", arguments: { to: "Bob", amount: 1 } });
     await turn.result;
@@ -218,7 +222,7 @@ describeRuntimes("decisions", (stage) => {
       if (page.length < 2) break;
     }
     expect(paged).toEqual(await ids({}));
-    for (const requestId of paged) await runtime.reject(requestId);
+    for (const requestId of paged) await runtime.decide(requestId, { verdict: "rejected" });
     for (const turn of turns) await turn.result;
     expect(await ids({})).toEqual([]);
     expect(await ids({ status: "decided", agentId: "d" })).toHaveLength(3);

@@ -42,7 +42,9 @@ describeRuntimes("the expiry of a request", (stage) => {
     expect((await events).filter(({ type }) => type === "request.decided")).toMatchObject([
       { requestId: request.requestId, verdict: "expired", by: null, reason: null },
     ]);
-    await expect(runtime.approve(request.requestId)).rejects.toThrow('request "c#1:1:0:1" was expired');
+    await expect(runtime.decide(request.requestId, { verdict: "approved" })).rejects.toThrow(
+      'request "c#1:1:0:1" was expired',
+    );
   });
 
   it("one that was decided in time has no end any more", async () => {
@@ -52,7 +54,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     const turn = agent.executeTurn("pay");
     const { requestId } = await requestOf(turn);
     await pass(stage().clock, minute - 1);
-    await runtime.approve(requestId);
+    await runtime.decide(requestId, { verdict: "approved" });
     await turn.result;
     const before = await entriesOf(stage().look(), "c");
     await pass(stage().clock, 2 * minute);
@@ -82,7 +84,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     await pass(stage().clock, 5 * minute);
     const { requestId, name } = await requestOf(agent.turn("c#1"));
     expect(name).toBe("wait");
-    await runtime.answer(requestId, "done");
+    await runtime.decide(requestId, { verdict: "answered", result: "done" });
     expect((await turn.result).status).toBe("completed");
     expect(await toolTextsOf(agent)).toEqual([expired, expired, "done"]);
     expect(orderFault(await agent.getMessages())).toBeUndefined();
@@ -96,7 +98,7 @@ describeRuntimes("the expiry of a request", (stage) => {
     doomed.kill();
     stage().clock.advance(minute);
     const runtime = await stage().open({ agents: [clerkWith(till)] });
-    const approving = runtime.approve(requestId, { by: "grace" });
+    const approving = runtime.decide(requestId, { verdict: "approved", by: "grace" });
     await expect(approving).rejects.toThrow(RequestConflictError);
     await expect(approving).rejects.toMatchObject({ details: { verdict: "expired", by: null } });
     stage().expireLeases();

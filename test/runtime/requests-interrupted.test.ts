@@ -34,8 +34,8 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     await expect(refused).rejects.toThrow(AgentBusyError);
     await expect(refused).rejects.toMatchObject({ details: { openTurnId: "c#1" } });
     expect((await agent.requests()).map(({ requestId }) => requestId)).toEqual(ids);
-    await runtime.approve(ids[0] ?? "");
-    await runtime.answer(ids[1] ?? "", "x");
+    await runtime.decide(ids[0] ?? "", { verdict: "approved" });
+    await runtime.decide(ids[1] ?? "", { verdict: "answered", result: "x" });
     expect((await turn.result).text).toBe("paid 5 to Ada | x");
   });
 
@@ -45,7 +45,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(await next.id).toBe("c#2");
     await loopTurns(30);
     expect(await agent.requests()).toHaveLength(2);
-    for (const requestId of ids) await runtime.reject(requestId);
+    for (const requestId of ids) await runtime.decide(requestId, { verdict: "rejected" });
     expect((await turn.result).text).toBe("Rejected by user. | Rejected by user.");
     expect((await next.result).text).toBe("heard: hello");
   });
@@ -63,7 +63,9 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(orderFault(await agent.getMessages())).toBeUndefined();
     expect(model.calls).toHaveLength(2);
     for (const requestId of ids) {
-      await expect(runtime.reject(requestId)).rejects.toMatchObject({ details: { status: "closed" } });
+      await expect(runtime.decide(requestId, { verdict: "rejected" })).rejects.toMatchObject({
+        details: { status: "closed" },
+      });
     }
     expect(till.paid).toEqual([]);
     expect(agent.state).toMatchObject({ status: "ready", turnCount: 2 });
@@ -75,7 +77,9 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
     expect(await toolTextsOf(agent)).toEqual(["Interrupted by user", "Interrupted by user"]);
     for (const requestId of ids) {
-      await expect(runtime.reject(requestId)).rejects.toMatchObject({ details: { status: "closed" } });
+      await expect(runtime.decide(requestId, { verdict: "rejected" })).rejects.toMatchObject({
+        details: { status: "closed" },
+      });
     }
     expect((await agent.executeTurn("hello").result).text).toBe("heard: hello");
     expect(till.paid).toEqual([]);
@@ -83,7 +87,10 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
 
   it("an abort and an approval at the same moment: it is closed or runs once, and the turn ends", async () => {
     const { runtime, agent, turn, till, ids } = await open();
-    const [approved] = await Promise.allSettled([runtime.approve(ids[0] ?? ""), turn.abort("enough")]);
+    const [approved] = await Promise.allSettled([
+      runtime.decide(ids[0] ?? "", { verdict: "approved" }),
+      turn.abort("enough"),
+    ]);
     expect((await turn.result).status).toBe("stopped");
     await loopTurns(30);
     const stored = (await runtime.requests({ status: "decided" })).map(({ requestId }) => requestId);
@@ -99,7 +106,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     expect(agent.state.status).toBe("paused");
     expect(await agent.turn("c#1").settled).toMatchObject({ status: "waiting" });
     await runtime.decide(ids[0] ?? "", { verdict: "edited", arguments: { to: "Bob", amount: 2 } });
-    await runtime.answer(ids[1] ?? "", "x");
+    await runtime.decide(ids[1] ?? "", { verdict: "answered", result: "x" });
     await loopTurns(50);
     expect(till.paid).toEqual([]);
     expect(model.calls).toHaveLength(1);
@@ -115,7 +122,7 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
     await agent.resume();
     await loopTurns(30);
     expect((await requestsOf(agent.turn("c#1"))).map(({ requestId }) => requestId)).toEqual(ids);
-    for (const requestId of ids) await runtime.reject(requestId);
+    for (const requestId of ids) await runtime.decide(requestId, { verdict: "rejected" });
     expect((await turn.result).status).toBe("completed");
     expect(till.paid).toEqual([]);
   });
@@ -123,9 +130,9 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
   it("paused, decided, shut down and started again: it stays paused, and the decision holds", async () => {
     const { runtime, agent, turn, till, ids } = await open();
     await agent.pause();
-    await runtime.approve(ids[0] ?? "");
+    await runtime.decide(ids[0] ?? "", { verdict: "approved" });
     await agent.shutdown();
-    await runtime.answer(ids[1] ?? "", "x");
+    await runtime.decide(ids[1] ?? "", { verdict: "answered", result: "x" });
     await agent.start();
     await loopTurns(50);
     expect(agent.state.status).toBe("paused");
@@ -164,7 +171,9 @@ describeRuntimes("while a turn waits for a decision", (stage) => {
       while ((await runtime.requests()).length > 0) await loopTurns(1);
     };
     await elapse(stage().clock, closed());
-    await expect(runtime.approve(requestId)).rejects.toMatchObject({ details: { status: "closed" } });
+    await expect(runtime.decide(requestId, { verdict: "approved" })).rejects.toMatchObject({
+      details: { status: "closed" },
+    });
     expect(till.paid).toEqual([]);
     expect(toolTexts(model.calls[1]?.messages ?? [])).toEqual(["Superseded by a new message of the user"]);
   });

@@ -66,13 +66,13 @@ describeRuntimes("requests of subagents", (stage) => {
     expect(requests).toHaveLength(3);
     expect(await agent.requests()).toEqual(requests);
     const byName = (name: string) => requests.find(({ agentName }) => agentName === name)?.requestId ?? "";
-    await runtime.approve(byName("lead"));
+    await runtime.decide(byName("lead"), { verdict: "approved" });
     let left = await requestsOf(agent.turn("l#1"));
     expect(left.map(({ agentName }) => agentName).toSorted()).toEqual(["aide", "clerk"]);
-    await runtime.reject(byName("aide"), { reason: "no" });
+    await runtime.decide(byName("aide"), { verdict: "rejected", reason: "no" });
     left = await requestsOf(agent.turn("l#1"));
     expect(left.map(({ agentName }) => agentName)).toEqual(["clerk"]);
-    await runtime.approve(byName("clerk"));
+    await runtime.decide(byName("clerk"), { verdict: "approved" });
     expect(await agent.turn("l#1").settled).toMatchObject({
       status: "completed",
       text: "paid 1 to Ada | paid 2 to Ada | Rejected by user: no | seen",
@@ -89,7 +89,8 @@ describeRuntimes("requests of subagents", (stage) => {
     const { runtime, agent } = await open();
     const turn = agent.executeTurn("go");
     const events = eventsOfTurn(turn);
-    for (const { requestId } of await requestsOf(turn)) await runtime.approve(requestId, { by: "grace" });
+    for (const { requestId } of await requestsOf(turn))
+      await runtime.decide(requestId, { verdict: "approved", by: "grace" });
     await turn.result;
     for (const type of ["request.opened", "request.decided"]) {
       const told = (await events).filter((event) => event.type === type);
@@ -112,7 +113,7 @@ describeRuntimes("requests of subagents", (stage) => {
     const below = await handle.requests();
     expect(below.map(({ agentName }) => agentName).toSorted()).toEqual(["aide", "clerk"]);
     expect((await requestsOf(handle.turn(clerk.turnId))).length).toBe(2);
-    for (const { requestId } of requests) await runtime.reject(requestId);
+    for (const { requestId } of requests) await runtime.decide(requestId, { verdict: "rejected" });
     expect((await turn.result).status).toBe("completed");
   });
 
@@ -156,7 +157,7 @@ describeRuntimes("requests of subagents", (stage) => {
     slow.open();
     expect(await rest).toMatchObject({ status: "waiting", requests: [{ agentName: "aide" }] });
     const { requestId } = await requestOf(agent.turn("l#1"));
-    await runtime.approve(requestId);
+    await runtime.decide(requestId, { verdict: "approved" });
     expect((await turn.result).text).toBe("paid 3 to Ada | ");
   });
 
@@ -168,7 +169,9 @@ describeRuntimes("requests of subagents", (stage) => {
     expect(await turn.result).toMatchObject({ status: "stopped", stopReason: "user_requested" });
     await elapse(stage().clock, settledTree(runtime));
     for (const { requestId } of requests) {
-      await expect(runtime.approve(requestId)).rejects.toMatchObject({ details: { status: "closed" } });
+      await expect(runtime.decide(requestId, { verdict: "approved" })).rejects.toMatchObject({
+        details: { status: "closed" },
+      });
     }
     expect(till.paid).toEqual([]);
   });
@@ -185,7 +188,7 @@ describeRuntimes("requests of subagents", (stage) => {
     const agent = await runtime.find("l");
     const turn = agent.turn("l#1");
     expect(await requestsOf(turn)).toEqual(requests);
-    for (const { requestId } of requests) await runtime.approve(requestId);
+    for (const { requestId } of requests) await runtime.decide(requestId, { verdict: "approved" });
     expect((await turn.result).text).toBe("paid 1 to Ada | paid 2 to Ada | paid 3 to Ada | seen");
     expect(till.paid).toHaveLength(3);
   });

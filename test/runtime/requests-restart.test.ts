@@ -3,11 +3,11 @@ import {
   AgentNotStartedError,
   AlreadyOwnedError,
   defineAgent,
-  lastStepOf,
   RequestConflictError,
   type RuntimeOptions,
   TurnInterruptedError,
 } from "../../src/index.ts";
+import { lastStepOf } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { openTill, payment, requestOf, startAgent, type Till } from "../support/deciding.ts";
 import { elapse, entriesOf, entriesOfType, loopTurns, orderFault, toolTextsOf } from "../support/journal-probes.ts";
@@ -44,7 +44,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     await agent.start();
     const turn = agent.turn("c#1");
     expect(await requestOf(turn)).toEqual(request);
-    await runtime.approve(request.requestId);
+    await runtime.decide(request.requestId, { verdict: "approved" });
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end", steps: 2 });
     expect([till.paid, other.paid]).toEqual([[], [{ to: "Ada", amount: 5 }]]);
     expect(orderFault(await agent.getMessages())).toBeUndefined();
@@ -71,7 +71,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
       await loopTurns(20);
       expect(await before.runtime.requests()).toEqual([request]);
     }
-    await before.runtime.approve(request.requestId);
+    await before.runtime.decide(request.requestId, { verdict: "approved" });
     const agent = await before.runtime.find("c");
     expect((await agent.turn("c#1").result).status).toBe("completed");
     expect(judged).toBe(1);
@@ -82,7 +82,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     staged.kill();
     stage().expireLeases();
     const page = await stage().open({ agents: stranger });
-    await page.approve(request.requestId, { by: "grace" });
+    await page.decide(request.requestId, { verdict: "approved", by: "grace" });
     expect(await stage().look().inbox({ tenant: "default", agentId: "c" })).toMatchObject([{ kind: "decision" }]);
     expect(await entriesOfType(stage().look(), "c", "request.decided")).toEqual([]);
     const other = openTill();
@@ -115,7 +115,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     const runtime = await stage().open({ agents: clerkWith(other) });
     const handle = await runtime.find("c");
     expect(await requestOf(handle.turn("c#1"))).toEqual(request);
-    await runtime.approve(request.requestId);
+    await runtime.decide(request.requestId, { verdict: "approved" });
     await expect(handle.start()).rejects.toThrow(AlreadyOwnedError);
     expect((await elapse(stage().clock, turn.result)).text).toBe("the end");
     expect([till.paid.length, other.paid.length]).toEqual([1, 0]);
@@ -148,7 +148,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     expect(interrupted).toMatchObject({ status: "rejected", reason: expect.any(TurnInterruptedError) });
     const till = openTill();
     const runtime = await stage().open({ agents: clerkWith(till) });
-    await runtime.reject(request.requestId, { reason: "no" });
+    await runtime.decide(request.requestId, { verdict: "rejected", reason: "no" });
     const agent = await runtime.find("c");
     await agent.start();
     expect((await agent.turn("c#1").result).text).toBe("the end");
@@ -161,7 +161,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     await agent.shutdown();
     expect(agent.state).toMatchObject({ status: "shutdown", openTurnId: "c#1" });
     expect(await staged.runtime.requests()).toEqual([request]);
-    await staged.runtime.approve(request.requestId);
+    await staged.runtime.decide(request.requestId, { verdict: "approved" });
     await loopTurns(50);
     expect(till.paid).toEqual([]);
     await expect(agent.executeTurn("more").result).rejects.toThrow(AgentNotStartedError);
@@ -176,7 +176,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     stage().expireLeases();
     const clerk = defineAgent({ name: "clerk", model: scriptedModel("the end") });
     const runtime = await stage().open({ agents: [clerk] });
-    await runtime.approve(request.requestId);
+    await runtime.decide(request.requestId, { verdict: "approved" });
     const agent = await runtime.find("c");
     await agent.start();
     const turn = agent.turn("c#1");
@@ -190,7 +190,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     const { staged, till, request } = await waitingIn();
     staged.freeze();
     const page = await stage().open({ agents: stranger });
-    await page.approve(request.requestId);
+    await page.decide(request.requestId, { verdict: "approved" });
     staged.kill();
     stage().expireLeases();
     const other = openTill();
@@ -199,7 +199,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
     const agent = await runtime.find("c");
     expect((await agent.turn("c#1").result).text).toBe("the end");
     expect([till.paid.length, other.paid.length]).toEqual([0, 1]);
-    await expect(runtime.approve(request.requestId)).rejects.toThrow(RequestConflictError);
+    await expect(runtime.decide(request.requestId, { verdict: "approved" })).rejects.toThrow(RequestConflictError);
   });
 
   it("what getState(), the overview and the agent's state say of it", async () => {
@@ -218,7 +218,7 @@ describeRuntimes("a restart while a turn waits for a decision", (stage) => {
       openRequests: { [requestId]: { kind: "approval", name: "pay" } },
     });
     const answered = nextEvent(runtime, ({ type }) => type === "turn.completed");
-    await runtime.approve(requestId);
+    await runtime.decide(requestId, { verdict: "approved" });
     await turn.result;
     await answered;
     const ended = await agent.getState();

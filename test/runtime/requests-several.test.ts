@@ -11,14 +11,22 @@ const pick = clientTool({ name: "pick", description: "Picks a file.", parameters
 
 type DecideIt = (runtime: Runtime) => Promise<unknown>;
 const decisions: readonly { readonly callIndex: number; readonly told: string; readonly decide: DecideIt }[] = [
-  { callIndex: 0, told: "paid 1 to Ada", decide: (runtime) => runtime.approve("c#1:1:0:1") },
-  { callIndex: 1, told: "Rejected by user: no", decide: (runtime) => runtime.reject("c#1:1:1:1", { reason: "no" }) },
+  { callIndex: 0, told: "paid 1 to Ada", decide: (runtime) => runtime.decide("c#1:1:0:1", { verdict: "approved" }) },
+  {
+    callIndex: 1,
+    told: "Rejected by user: no",
+    decide: (runtime) => runtime.decide("c#1:1:1:1", { verdict: "rejected", reason: "no" }),
+  },
   {
     callIndex: 2,
     told: "paid 33 to Bob",
     decide: (runtime) => runtime.decide("c#1:1:2:1", { verdict: "edited", arguments: { to: "Bob", amount: 33 } }),
   },
-  { callIndex: 3, told: "/tmp/a.txt", decide: (runtime) => runtime.answer("c#1:1:3:1", "/tmp/a.txt") },
+  {
+    callIndex: 3,
+    told: "/tmp/a.txt",
+    decide: (runtime) => runtime.decide("c#1:1:3:1", { verdict: "answered", result: "/tmp/a.txt" }),
+  },
 ];
 
 describeRuntimes("several requests of one turn", (stage) => {

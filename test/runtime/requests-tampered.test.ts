@@ -64,7 +64,7 @@ describeRuntimes(
     const approveThenChange = async (changes: (hashes: { old: string; forged: string }) => readonly Change[]) => {
       const { request, forgedHash } = await waiting();
       const page = await stage().open({ agents: [] });
-      await page.approve(request.requestId, { by: "grace", argumentsHash: request.argumentsHash });
+      await page.decide(request.requestId, { verdict: "approved", by: "grace", argumentsHash: request.argumentsHash });
       change(changes({ old: request.argumentsHash, forged: forgedHash }));
       const till = openTill();
       const runtime = await stage().open({ agents: [clerkWith(till)] });
@@ -100,9 +100,11 @@ describeRuntimes(
       expect(asked).toMatchObject({ requestId: "c#1:1:0:2", arguments: { to: "Ada", amount: 5_000 } });
       expect(asked.argumentsHash).not.toBe(request.argumentsHash);
       const { argumentsHash } = request;
-      await expect(runtime.approve(asked.requestId, { argumentsHash })).rejects.toThrow(RequestConflictError);
+      await expect(runtime.decide(asked.requestId, { verdict: "approved", argumentsHash })).rejects.toThrow(
+        RequestConflictError,
+      );
       expect(till.paid).toEqual([]);
-      await runtime.reject(asked.requestId);
+      await runtime.decide(asked.requestId, { verdict: "rejected" });
       await agent.turn("c#1").result;
       expect(till.paid).toEqual([]);
     });
@@ -118,7 +120,9 @@ describeRuntimes(
       const till = openTill();
       const runtime = await stage().open({ agents: [clerkWith(till)] });
       const { requestId, argumentsHash } = request;
-      await expect(runtime.approve(requestId, { argumentsHash })).rejects.toThrow(RequestConflictError);
+      await expect(runtime.decide(requestId, { verdict: "approved", argumentsHash })).rejects.toThrow(
+        RequestConflictError,
+      );
       const agent = await runtime.find("c");
       await agent.start();
       await agent.abort("tampered");
@@ -136,11 +140,11 @@ describeRuntimes(
       const { requestId, argumentsHash } = request;
       expect(await agent.requests()).toMatchObject([{ requestId, arguments: { amount: 5_000 } }]);
       for (const how of [{ by: "grace" }, { by: "grace", argumentsHash }]) {
-        const approving = runtime.approve(requestId, how);
+        const approving = runtime.decide(requestId, { verdict: "approved", ...how });
         await expect(approving).rejects.toThrow(CorruptRecordError);
         await expect(approving).rejects.toThrow('request "c#1:1:0:1": its stored arguments were changed');
       }
-      await runtime.reject(requestId, { reason: "that is not what I was told" });
+      await runtime.decide(requestId, { verdict: "rejected", reason: "that is not what I was told" });
       expect((await agent.turn("c#1").result).text).toBe("the end");
       expect(till.paid).toEqual([]);
     });

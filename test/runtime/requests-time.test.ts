@@ -34,7 +34,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     await pass(stage().clock, 2 * hour, hour / 12);
     expect(await agent.requests()).toEqual([request]);
     expect(agent.state.status).toBe("busy");
-    await runtime.approve(request.requestId);
+    await runtime.decide(request.requestId, { verdict: "approved" });
     await gate.reached();
     // What it has worked before and works after counts together.
     await pass(stage().clock, 9_000);
@@ -55,7 +55,9 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
       stopReason: "time_limit",
       signal: { limit: "deadlineAt" },
     });
-    await expect(runtime.approve(request.requestId)).rejects.toMatchObject({ details: { status: "closed" } });
+    await expect(runtime.decide(request.requestId, { verdict: "approved" })).rejects.toMatchObject({
+      details: { status: "closed" },
+    });
     expect((await toolTextsOf(agent))[0]).toMatch(/^Interrupted: /);
     expect(orderFault(await agent.getMessages())).toBeUndefined();
     expect(till.paid).toEqual([]);
@@ -81,7 +83,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     const turn = agent.executeTurn("go");
     const { requestId } = await requestOf(turn);
     await pass(stage().clock, hour, hour / 12);
-    await runtime.approve(requestId);
+    await runtime.decide(requestId, { verdict: "approved" });
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
     expect(till.paid).toHaveLength(1);
   });
@@ -104,7 +106,7 @@ describeRuntimes("time while a turn waits for a decision", (stage) => {
     await runtime.recover();
     const agent = await runtime.find("c");
     await pass(stage().clock, 60_000, 1_000);
-    await runtime.approve(requestId);
+    await runtime.decide(requestId, { verdict: "approved" });
     expect(await agent.turn("c#1").result).toMatchObject({ status: "completed", text: "the end" });
     const [account] = await runtime.accounts("c");
     expect(account?.used.activeMs).toBeLessThan(1_000);

@@ -72,7 +72,7 @@ describe("a turn that waits", () => {
     const early = agent.turn("c#1").settled;
     await gate.reached();
     isSlow = false;
-    await runtime.approve(requestId);
+    await runtime.decide(requestId, { verdict: "approved" });
     const late = agent.turn("c#1").settled;
     gate.open();
     expect(await late).toMatchObject({ status: "completed", text: "done" });

@@ -209,7 +209,7 @@ describe("a client and a worker", () => {
     await untilParked(worker);
     expect((await worker.metrics()).parked).toBe(1);
     const [request] = await client.requests();
-    await client.approve(request?.requestId ?? "");
+    await client.decide(request?.requestId ?? "", { verdict: "approved" });
     expect((await turn.result).text).toBe("done");
   });
 

@@ -88,7 +88,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
     expect(warned).toHaveBeenCalledWith(expect.stringMatching(/lost writes .* asker-1 \(/), expect.anything());
     const again = agent.executeTurn("pay");
     const [request] = await again.settled.then((one) => ("requests" in one ? one.requests : []));
-    await runtime.approve(request?.requestId ?? "", { by: "ann" });
+    await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" });
     expect(await again.result).toMatchObject({ status: "completed", text: "done" });
   });
 

@@ -34,7 +34,8 @@ async function answerAll(turn: Turn, answer: (requestId: string, prompt: string)
 }
 
 describeRuntimes("a turn that is asked again and again whether it rests", (stage) => {
-  const answering = (runtime: Runtime) => (requestId: string) => runtime.answer(requestId, "yes");
+  const answering = (runtime: Runtime) => (requestId: string) =>
+    runtime.decide(requestId, { verdict: "answered", result: "yes" });
 
   it("gives what is open now, once for each decision, and then its end, every time", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
@@ -62,7 +63,7 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     const other = await stage().open({ agents: [] });
     first.freeze();
     const [request] = await other.requests({ status: "open" });
-    await other.answer(request?.requestId ?? "", "yes");
+    await other.decide(request?.requestId ?? "", { verdict: "answered", result: "yes" });
     const seen: string[] = [];
     const rest = (await other.find("c")).turn("c#1").settled;
     rest.then(
@@ -86,7 +87,8 @@ describeRuntimes("a turn that is asked again and again whether it rests", (stage
     const turn = agent.executeTurn("go");
     await turn.settled;
     await agent.pause();
-    for (const { requestId } of await runtime.requests({ status: "open" })) await runtime.answer(requestId, "yes");
+    for (const { requestId } of await runtime.requests({ status: "open" }))
+      await runtime.decide(requestId, { verdict: "answered", result: "yes" });
     for (let times = 0; times < 3; times += 1) {
       expect(await turn.settled).toMatchObject({ status: "waiting", reason: "paused" });
     }

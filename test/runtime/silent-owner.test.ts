@@ -33,7 +33,7 @@ describeRuntimes("an owner that was silent for longer than its lease", (stage) =
     const other = await stage().openProcess({ agents: [clerk()] });
     const taken = await other.runtime.find("c");
     await taken.start();
-    await other.runtime.approve(rest.requests[0]?.requestId ?? "", { by: "ann" });
+    await other.runtime.decide(rest.requests[0]?.requestId ?? "", { verdict: "approved", by: "ann" });
     expect(await elapse(stage().clock, taken.turn("c#1").result, 500)).toMatchObject({ text: "done" });
     silent.thaw();
     expect(await elapse(stage().clock, turn.result, 500)).toMatchObject({ status: "completed", text: "done" });

@@ -72,7 +72,7 @@ describeRuntimes("a line for places", (stage) => {
     for (const answer of ["one", "two", "three"]) {
       const { requestId, agentName } = await requestOf(turn);
       expect(agentName).toBe("asker");
-      await runtime.answer(requestId, answer);
+      await runtime.decide(requestId, { verdict: "answered", result: answer });
     }
     expect(await turn.result).toMatchObject({ status: "completed", text: "the end" });
     expect((await toolTextsOf(agent)).toSorted()).toEqual(["one", "three", "two"]);
@@ -86,7 +86,7 @@ describeRuntimes("a line for places", (stage) => {
     for (const answer of ["one", "two"]) {
       const { requestId } = await requestOf(turn);
       await passHours(stage(), 1);
-      await runtime.answer(requestId, answer);
+      await runtime.decide(requestId, { verdict: "answered", result: answer });
     }
     expect(await turn.result).toMatchObject({ status: "completed" });
   });
@@ -119,7 +119,8 @@ describeRuntimes("a line for places", (stage) => {
     const agent = await runtime.find("l");
     await agent.start();
     const turn = agent.turn("l#1");
-    for (const answer of ["two", "three"]) await runtime.answer((await requestOf(turn)).requestId, answer);
+    for (const answer of ["two", "three"])
+      await runtime.decide((await requestOf(turn)).requestId, { verdict: "answered", result: answer });
     expect(await turn.result).toMatchObject({ status: "completed" });
     expect(await entriesOfType(stage().look(), "l", "child.spawned")).toHaveLength(3);
   });
@@ -166,7 +167,7 @@ describeRuntimes("a line for places", (stage) => {
     let left = 0;
     for (let rest = await turn.settled; rest.status === "waiting"; rest = await turn.settled) {
       const [request] = rest.reason === "request" ? rest.requests : [];
-      if (request) await runtime.answer(request.requestId, `answer ${left}`);
+      if (request) await runtime.decide(request.requestId, { verdict: "answered", result: `answer ${left}` });
       left += 1;
       if (left > 5) break;
     }

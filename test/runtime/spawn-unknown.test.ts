@@ -92,7 +92,7 @@ it("the short forms know further definitions", async () => {
   await agent.start();
   expect((await agent.executeTurn("go").result).text).toBe("worked");
   expect((await (await agent.spawn(child, "go", { key: "k" })).turn.result).text).toBe("worked");
-  await agent.dispose();
+  await agent.runtime.shutdown();
   const loop = createAgentLoop(defineAgent({ name: "lead", ...options(child) }), { agents: [child] });
   expect((await loop.executeTurn([{ role: "user", content: "go" }]).result).text).toBe("worked");
   expect(() => createAgentLoop(child, { agents: [worker()] })).toThrow('two agents are named "worker"');

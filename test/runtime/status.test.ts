@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { type Agent, askUser, defineAgent, type Lifecycle, type Runtime } from "../../src/index.ts";
+import { type Agent, askUser, defineAgent, type Runtime } from "../../src/index.ts";
+import type { Lifecycle } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { textOf } from "../../src/state/index.ts";
 import { loopTurns } from "../support/journal-probes.ts";

@@ -121,7 +121,7 @@ describeRuntimes("subagents in the background", (stage) => {
     const rest = await turn.settled;
     expect(rest).toMatchObject({ status: "waiting", reason: "request" });
     const [request] = await agent.requests();
-    await runtime.answer(request?.requestId ?? "", "yes");
+    await runtime.decide(request?.requestId ?? "", { verdict: "answered", result: "yes" });
     expect(await turn.result).toMatchObject({ status: "completed", text: "yes" });
     gate.open("late");
   });

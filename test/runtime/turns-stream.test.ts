@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
-import { defineAgent, defineTool, type TroupeEvent, type Turn, troupeEventSchema } from "../../src/index.ts";
+import { defineAgent, defineTool, type TroupeEvent, type Turn } from "../../src/index.ts";
+import { troupeEventSchema } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { z } from "zod";
 import { describeRuntimes } from "../support/runtimes.ts";

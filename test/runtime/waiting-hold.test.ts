@@ -110,7 +110,7 @@ function describeWaits(title: string, open: () => Place, canRun = true): void {
         const program = startText(onlyLook.replace("STORES", place.text).replace("WAIT", wait));
         expect(await program.firstLine).toBe("waiting");
         const [request] = await runtime.requests();
-        await runtime.approve(request?.requestId ?? "", { by: "ann" });
+        await runtime.decide(request?.requestId ?? "", { verdict: "approved", by: "ann" });
         const { stdout, stderr, code } = await program.ended;
         expect({ code, stdout }, stderr).toEqual({ code: 0, stdout: "waiting\npaid\n" });
       },

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
+import { type Message } from "../../src/index.ts";
 import {
   type AgentState,
   agentStateJson,
   agentStateSchema,
   type EntryOf,
-  type Message,
   stepsOf,
   viewAgentState,
   wasForceStopped,
-} from "../../src/index.ts";
+} from "../../src/state/index.ts";
 import { scenarios } from "../machines/scenarios.ts";
 import { entriesOfType } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";

@@ -4,12 +4,11 @@ import {
   type Agent,
   type AgentOptions,
   AgentStopError,
-  agentStateJson,
   defineAgent,
   defineTool,
   type Message,
-  viewAgentState,
 } from "../../src/index.ts";
+import { agentStateJson, viewAgentState } from "../../src/state/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { elapse } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";

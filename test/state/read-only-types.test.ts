@@ -1,7 +1,6 @@
 import { expectTypeOf, test } from "vitest";
 import type {
   AgentRequest,
-  AgentState,
   AgentStatus,
   Artifact,
   HookDrafts,
@@ -12,6 +11,7 @@ import type {
   TroupeEvent,
   TurnResult,
 } from "../../src/index.ts";
+import type { AgentState } from "../../src/state/index.ts";
 import type { DeepReadonly } from "../../src/base/index.ts";
 import type { Account } from "../../src/budget/index.ts";
 

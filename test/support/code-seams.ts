@@ -6,10 +6,10 @@ import {
   type HistoryCompiler,
   type HookName,
   type Hooks,
-  hookNames,
   type LanguageModel,
   subagent,
 } from "../../src/index.ts";
+import { hookNames } from "../../src/state/index.ts";
 import { adapter, callOf, childDefinition, type Foreign, rightAnswer, type Seam, worker } from "./seam-play.ts";
 
 const nothing = z.object({});

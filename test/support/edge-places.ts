@@ -4,10 +4,10 @@ import {
   AgentStopError,
   defineAgent,
   defineTool,
-  hookNames,
   type LanguageModel,
   type ModelRequest,
 } from "../../src/index.ts";
+import { hookNames } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { calling, createGate } from "./turn-probes.ts";
 

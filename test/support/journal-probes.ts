@@ -1,4 +1,5 @@
-import type { Agent, Entry, EntryOf, EntryType, Message } from "../../src/index.ts";
+import type { Agent, Message } from "../../src/index.ts";
+import type { Entry, EntryOf, EntryType } from "../../src/state/index.ts";
 import { textOf } from "../../src/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import type { FakeClock } from "../../src/testing/index.ts";

@@ -171,7 +171,7 @@ export async function stuckIn({ stage, runtime, agent, turns, gate }: MarkScene)
       else await one.resume();
     }
     for (const { requestId } of await runtime.requests({ rootAgentId: agent.agentId, status: "open" })) {
-      await tried(() => runtime.answer(requestId, "yes"));
+      await tried(() => runtime.decide(requestId, { verdict: "answered", result: "yes" }));
     }
     await loopTurns(aWhile);
     stage.clock.advance(50);

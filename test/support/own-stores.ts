@@ -9,7 +9,7 @@ import type {
 } from "../../src/index.ts";
 
 /** Called before each write: it may wait, or throw as a store that cannot be reached. */
-export type BeforeWrite = (operation: string, contextId: string) => Promise<void> | void;
+export type BeforeWrite = (operation: string, agentId: string) => Promise<void> | void;
 
 /** A message store of the user's own: what it holds, and the ids of every append it was asked for. */
 export class OwnMessages implements MessageStore {
@@ -23,39 +23,39 @@ export class OwnMessages implements MessageStore {
     this.name = name;
   }
 
-  async append(contextId: string, messages: readonly Message[]): Promise<void> {
-    await this.#before?.("append", contextId);
-    const known = this.of(contextId);
+  async append(agentId: string, messages: readonly Message[]): Promise<void> {
+    await this.#before?.("append", agentId);
+    const known = this.of(agentId);
     const fresh = messages.filter(({ id }) => !known.some((message) => message.id === id));
     this.appended.push(...messages.map(({ id }) => id));
-    this.#conversations.set(contextId, [...known, ...fresh]);
+    this.#conversations.set(agentId, [...known, ...fresh]);
   }
 
-  async getRecent(contextId: string, { maxMessages }: { maxMessages?: number | undefined } = {}): Promise<Message[]> {
-    const all = this.of(contextId);
+  async getRecent(agentId: string, { maxMessages }: { maxMessages?: number | undefined } = {}): Promise<Message[]> {
+    const all = this.of(agentId);
     return maxMessages === undefined ? [...all] : all.slice(Math.max(0, all.length - maxMessages));
   }
 
-  async compact(contextId: string, { through, summary, kept }: MessageCompaction): Promise<void> {
-    await this.#before?.("compact", contextId);
-    const all = this.of(contextId);
+  async compact(agentId: string, { through, summary, kept }: MessageCompaction): Promise<void> {
+    await this.#before?.("compact", agentId);
+    const all = this.of(agentId);
     const end = all.findIndex(({ id }) => id === through);
     if (end < 0) return;
     const left = all.filter(({ id }, index) => index > end || kept.includes(id));
-    this.#conversations.set(contextId, summary ? [summary, ...left] : left);
+    this.#conversations.set(agentId, summary ? [summary, ...left] : left);
   }
 
-  async clear(contextId: string): Promise<void> {
-    await this.#before?.("clear", contextId);
-    this.#conversations.delete(contextId);
+  async clear(agentId: string): Promise<void> {
+    await this.#before?.("clear", agentId);
+    this.#conversations.delete(agentId);
   }
 
-  of(contextId: string): readonly Message[] {
-    return this.#conversations.get(contextId) ?? [];
+  of(agentId: string): readonly Message[] {
+    return this.#conversations.get(agentId) ?? [];
   }
 
-  idsOf(contextId: string): string[] {
-    return this.of(contextId).map(({ id }) => id);
+  idsOf(agentId: string): string[] {
+    return this.of(agentId).map(({ id }) => id);
   }
 }
 
@@ -67,31 +67,31 @@ export class OwnArtifacts implements ArtifactStore {
     this.#before = before;
   }
 
-  async save(contextId: string, artifact: Artifact): Promise<void> {
-    await this.#before?.("save", contextId);
-    const known = this.#artifacts.get(contextId) ?? new Map<string, Artifact>();
+  async save(agentId: string, artifact: Artifact): Promise<void> {
+    await this.#before?.("save", agentId);
+    const known = this.#artifacts.get(agentId) ?? new Map<string, Artifact>();
     if (!known.has(artifact.artifactId)) known.set(artifact.artifactId, artifact);
-    this.#artifacts.set(contextId, known);
+    this.#artifacts.set(agentId, known);
   }
 
-  async get(contextId: string, idOrName: string, version?: number): Promise<Artifact | undefined> {
-    const all = this.of(contextId);
+  async get(agentId: string, idOrName: string, version?: number): Promise<Artifact | undefined> {
+    const all = this.of(agentId);
     const byId = version === undefined ? all.find(({ artifactId }) => artifactId === idOrName) : undefined;
     const versions = all.filter(({ name }) => name === idOrName).sort((one, other) => one.version - other.version);
     return byId ?? (version === undefined ? versions.at(-1) : versions.find((one) => one.version === version));
   }
 
-  async list(contextId: string): Promise<Omit<Artifact, "content">[]> {
-    return this.of(contextId).map(({ content: _content, ...meta }) => meta);
+  async list(agentId: string): Promise<Omit<Artifact, "content">[]> {
+    return this.of(agentId).map(({ content: _content, ...meta }) => meta);
   }
 
-  async clear(contextId: string): Promise<void> {
-    await this.#before?.("clear", contextId);
-    this.#artifacts.delete(contextId);
+  async clear(agentId: string): Promise<void> {
+    await this.#before?.("clear", agentId);
+    this.#artifacts.delete(agentId);
   }
 
-  of(contextId: string): Artifact[] {
-    return [...(this.#artifacts.get(contextId)?.values() ?? [])];
+  of(agentId: string): Artifact[] {
+    return [...(this.#artifacts.get(agentId)?.values() ?? [])];
   }
 }
 
@@ -103,13 +103,13 @@ export class OwnStates implements StateStore {
     this.#before = before;
   }
 
-  async save(contextId: string, metadata: AgentMetadata): Promise<void> {
-    await this.#before?.("save", contextId);
-    this.#states.set(contextId, metadata);
+  async save(agentId: string, metadata: AgentMetadata): Promise<void> {
+    await this.#before?.("save", agentId);
+    this.#states.set(agentId, metadata);
   }
 
-  async load(contextId: string): Promise<AgentMetadata | undefined> {
-    return this.#states.get(contextId);
+  async load(agentId: string): Promise<AgentMetadata | undefined> {
+    return this.#states.get(agentId);
   }
 }
 

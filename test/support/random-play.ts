@@ -118,7 +118,7 @@ export class RandomPlay {
       this.#decided += 1;
       const { requestId, kind } = request;
       if (decision === "wait" && request.expiresAt !== null) continue;
-      if (decision === "no") await this.#try(() => runtime.reject(requestId, { reason: "no" }));
+      if (decision === "no") await this.#try(() => runtime.decide(requestId, { verdict: "rejected", reason: "no" }));
       else if (kind === "auth")
         await this.#try(() => agent.resume({ auth: { actorId: "mia", credentials: { token: "t" } } }));
       else await this.#try(() => this.#agree(runtime, request, decision === "edit"));
@@ -126,8 +126,8 @@ export class RandomPlay {
   }
 
   #agree(runtime: Runtime, { requestId, kind }: AgentRequest, edits: boolean): Promise<unknown> {
-    if (kind !== "approval") return runtime.answer(requestId, { said: "yes" });
-    if (!edits) return runtime.approve(requestId);
+    if (kind !== "approval") return runtime.decide(requestId, { verdict: "answered", result: { said: "yes" } });
+    if (!edits) return runtime.decide(requestId, { verdict: "approved" });
     return runtime.decide(requestId, { verdict: "edited", arguments: { does: "succeed", loops: 0 } });
   }
 

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { hookNames } from "../../src/index.ts";
+import { hookNames } from "../../src/state/index.ts";
 
 /*
  * Random programs for the property that whatever the model is sent is legal (F23): what the model says, what tools do,

@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { type AgentOptions, AwaitedChild, defineTool, type LanguageModel, type RunContext } from "../../src/index.ts";
+import { type AgentOptions, defineTool, type LanguageModel, type RunContext } from "../../src/index.ts";
+import { AwaitedChild } from "../../src/tools/index.ts";
 import { adapter, callOf, childDefinition, type Foreign, type Seam, worker } from "./seam-play.ts";
 
 const callsTool = (): LanguageModel => adapter(() => callOf("probe"));

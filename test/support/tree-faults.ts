@@ -1,4 +1,4 @@
-import type { Entry } from "../../src/index.ts";
+import type { Entry } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { entriesOf, orderFault } from "./journal-probes.ts";
 import { count, type Tally } from "./random-world.ts";

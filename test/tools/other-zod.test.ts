@@ -1,10 +1,11 @@
 // An application may hold more than one copy of zod, a link to a clone or a workspace for instance: what counts is the schema.
-import { createRuntime, defineAgent, defineTool, subagent, type ToolParameters } from "troupe";
+import { createRuntime, defineAgent, defineTool, subagent } from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { z as other } from "zod-lowest";
 import { z as three } from "zod-lowest/v3";
+import type { ToolParameters } from "../../src/tools/index.ts";
 
 /** To the compiler the schemas of two versions are not the same. */
 function asOurs(schema: object): z.ZodObject {

@@ -106,13 +106,13 @@ function decisionOn(name: string): PersonsReply {
 
 /** Somebody else is faster while this one is still being asked. */
 const outrun: Person = async ({ requestId }, signal) => {
-  await asking?.runtime.approve(requestId, { by: "bo" });
+  await asking?.runtime.decide(requestId, { verdict: "approved", by: "bo" });
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
   return "aborted" as const;
 };
 
 /** Answers although somebody else was faster. */
 const late: Person = async ({ requestId }) => {
-  await asking?.runtime.reject(requestId, { by: "bo" });
+  await asking?.runtime.decide(requestId, { verdict: "rejected", by: "bo" });
   return { verdict: "approved" } as const;
 };

@@ -1,0 +1,99 @@
+/** The public names of each entry, written out: a name is public when it stands here, in the entry, and in docs/reference.md. */
+export const publicNames: Readonly<Record<string, readonly string[]>> = {
+  troupe: words(`
+    Account Agent AgentBusyError AgentDefinition AgentLoop AgentMetadata AgentNotStartedError AgentOptions AgentOverview
+    AgentRequest AgentStartOptions AgentStatus AgentStopError AgentTool AlreadyOwnedError approval Artifact
+    ArtifactStore askUser Auth AuthRequest Budget BudgetOverview ClientTool clientTool Clock Compaction CompactionInput
+    CompactionStrategy CompileInput Content ContentPart ContextTooLongError contextWarning CorruptRecordError
+    createAgent createAgentLoop CreateAgentOptions createRuntime Decide DecisionAttempt defineAgent defineTool
+    DrainReport dropOldest EffectClass ErrorFamily EventObserver fullHistory GenerateOptions HistoryCompiler Hook
+    HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
+    LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
+    MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
+    NotFoundError offlineModel openaiModel OpenaiModelOptions Overview placeOfAgent Plugin PolicyRefusedError
+    PreviousTool Price PriceTable Projections Queues reactHistory Reconciliation reflection RequestConflictError run
+    RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
+    Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
+    SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError totalUse
+    TraceEntry TraceHeaders TroupeError TroupeEvent TroupeEventOf trust Turn TurnContext TurnInterruptedError
+    TurnOptions TurnRest TurnResult TurnSpending TurnWaitingError UnsupportedError Usage UseByModel WaitingTurn
+    windowHistory withoutTraces
+  `),
+  "troupe/react": words(`
+    agentTransition AgentTransitionOptions effectsAt initialAgentState InitialAgentStateOptions isLlmCallDue
+    ReactContext reactContextSchema ReactEffects ReactInput reactInputSchema ReactMessage reactMessageSchema
+    ReactObservation reactObservationSchema ReactRecordedResult reactRecordedResultSchema ReactState reactStateSchema
+    ReactToolCallRecord reactToolCallRecordSchema ReactToolCallRequest reactToolCallRequestSchema ReactToolCallResult
+    reactToolCallResultSchema ReactToolDefinition reactToolDefinitionSchema
+  `),
+  "troupe/state": words(`
+    AgentRecord agentRecordSchema agentRequestSchema AgentState AgentStateContext AgentStateJson agentStateJson
+    agentStateSchema AgentStateSummary AgentStateView AgentStep agentStepJson agentStepSchema Amounts artifactSchema
+    AssistantMessage CallOutcome contentSchema Continuation continuationJson continuationSchema costOfExecution Entry
+    EntryOf entrySchema EntryType errorsOf ExecutionState executionStateJson executionStateSchema ExecutionStatus
+    FinishReason forNextExecution Inference isEmpty isExhausted lastStepOf Lifecycle lifecycleSchema Limits limitsJson
+    limitsOf limitsSchema LlmConfig MaterialisedExecution MaterialisedStep MaterialisedStepExecution MessageMetadata
+    messageSchema modelRequestSchema modelResponseSchema NewAgentState newAgentState Remaining remaining RequestKind
+    RequestVerdict ResponseFormat shouldStop StepExecution stepExecutionJson stepExecutionSchema stepsOf StepType
+    stepTypeOf stopReasonOf stopReasons stopReasonSchema stopSignalSchema storedErrorSchema strongestSignal
+    SystemMessage ToolCallRequest ToolExecution toolExecutionJson toolExecutionSchema ToolMessage traceEntrySchema
+    troupeEventSchema TroupeEventType unlimited usageOf usageSchema UserMessage viewAgentState wasForceStopped
+    withAddedMessages withContext withEntry withLlmConfig withMetadata withNewExecution
+  `),
+  "troupe/stores/memory": words(`
+    memoryStores
+  `),
+  "troupe/stores/sqlite": words(`
+    SqliteOptions sqliteStores
+  `),
+  "troupe/stores/redis": words(`
+    redisStores RedisStoresOptions
+  `),
+  "troupe/queues/bullmq": words(`
+    bullmqQueues BullmqQueuesOptions SigningKey
+  `),
+  "troupe/inspector": words(`
+    ActorFrame BudgetFrame BudgetRow createInspector InspectionFrame Inspector InspectorOptions InspectorServer
+    InspectorServerOptions serveInspector startInspector
+  `),
+  "troupe/telemetry": words(`
+    createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
+    RenderTraceOptions SessionMessage SessionRecord sessionRecord SessionRecordOptions SessionTurn sessionYaml Telemetry
+    terminalLog TerminalLogOptions textLog TextLogPlace traceToOpenTelemetry yamlSession YamlSessionOptions
+  `),
+  "troupe/testing": words(`
+    createFakeClock FakeClock ModelScript ScriptedAnswer ScriptedCall ScriptedModel scriptedModel ScriptedModelOptions
+    ScriptedReply ScriptedToolCall
+  `),
+};
+
+function words(text: string): readonly string[] {
+  return text.trim().split(/\s+/);
+}
+
+/** Types whose insides are nobody's business: users get them from a function and hand them on. */
+export const opaqueTypes: readonly string[] = words(
+  `AgentDefinition AgentTool ClientTool Queues Stores SubagentTool Tool`,
+);
+
+/**
+ * Types that a public signature names and that have no public name: users write them in place as the options of one
+ * function, or reach them through their owner (`HookDrafts["beforeLlm"]`, `Runtime["role"]`).
+ */
+export const unnamedTypes: readonly string[] = words(`
+  AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
+  DropOldestOptions FollowOptions GenerateInput GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
+  PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RoleOptions RuntimeDrainOptions SecretResolver SpawnAgentOptions
+  SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TroupeErrorOptions
+
+  ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
+
+  AfterEachToolDraft AfterLlmDraft AfterToolsDraft AfterUserInputDraft BeforeEachToolDraft BeforeLlmDraft BeforeToolsDraft OnCompleteDraft
+  OnErrorDraft OneOrMore RegisteredTool
+
+  AwaitedChild ErrorDetails JobStop LimitFlag QueueCount QueueHealth Role RunAgent
+
+  DefectError RejectionError TerminalError TransientError
+
+  BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
+`);
