@@ -1,5 +1,4 @@
 import type { TurnMemory } from "../actors/index.ts";
-import type { AgentDefinition } from "../agents/index.ts";
 import { type TraceHeaders, traceOf } from "../base/index.ts";
 import type { AgentIdentity, CallState, Entry, Lifecycle, Message, TurnState, WakingReport } from "../state/index.ts";
 import type { Auth, Slots } from "../tools/index.ts";

@@ -11,18 +11,18 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { anyValues, classicValues, hostile, isTaken } from "../support/wrong-values.ts";
 
+async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
+  const agent = await runtime.agent("desk", { agentId });
+  await agent.start();
+  return agent;
+}
+
 describeRuntimes(
   "what callers give",
   (stage) => {
     const child = defineAgent({ name: "child", model: scriptedModel("done") });
     const desk = (): Promise<Runtime> =>
       stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") }), child] });
-
-    async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
-      const agent = await runtime.agent("desk", { agentId });
-      await agent.start();
-      return agent;
-    }
 
     const onlookers = new WeakMap<object, Stores>();
 
