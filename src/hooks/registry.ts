@@ -1,13 +1,4 @@
-import {
-  anyRule,
-  deepFreeze,
-  describeValue,
-  type Door,
-  listRule,
-  nearestName,
-  optionsOf,
-  reading,
-} from "../base/index.ts";
+import { anyRule, deepFreeze, describeValue, type Door, listRule, nearestName, optionsOf } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type HookCounts, type HookName, hookNames } from "../state/index.ts";
 import type { Hook, Hooks, OneOrMore, Plugin } from "./hooks.ts";

@@ -48,9 +48,10 @@ it.each([
   expect(define).toThrow(told);
 });
 
+const define = (path: string | URL) => (): unknown =>
+  defineAgent({ name: "desk", model, instructions: { file: path } });
+
 it("what is no file of text is refused with its path, when the agent is defined", () => {
-  const define = (path: string | URL) => (): unknown =>
-    defineAgent({ name: "desk", model, instructions: { file: path } });
   const missing = join(folder, "missing.md");
   expect(define(missing)).toThrow(`there is no file "${missing}"`);
   expect(define(folder)).toThrow(`"${folder}" is a folder; give the path of a text file`);

@@ -47,7 +47,7 @@ describe("windowHistory", () => {
 
   test.each([0, -1, 1.5, Number.NaN])("a size of %s is refused", (size) => {
     expect(() => windowHistory(size)).toThrow(InvalidInputError);
-    expect(() => windowHistory(size)).toThrow(/size of windowHistory\(\) is .*whole number of at least 1/);
+    expect(() => windowHistory(size)).toThrow(/windowHistory\(\): its size is .*whole number of at least 1/);
   });
 });
 
@@ -145,7 +145,7 @@ describe("reactHistory (seed 001)", () => {
   });
 
   test.each([{ contextWindowSize: 0 }, { expandBy: 0.5 }])("%o is refused", (options) => {
-    expect(() => reactHistory(options)).toThrow(/of reactHistory\(\) is .*; use a whole number of at least 1/);
+    expect(() => reactHistory(options)).toThrow(/reactHistory\(\): \w+ is .*; it takes a whole number of at least 1/);
   });
 });
 

@@ -1,8 +1,21 @@
 import { expect, it } from "vitest";
-import { type Agent, defineAgent, InvalidInputError, NotFoundError, type Runtime } from "../../src/index.ts";
+import {
+  type Agent,
+  defineAgent,
+  InvalidInputError,
+  NotFoundError,
+  type Runtime,
+  type Stores,
+} from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { anyValues, classicValues, hostile, isTaken } from "../support/wrong-values.ts";
+
+async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
+  const agent = await runtime.agent("desk", { agentId });
+  await agent.start();
+  return agent;
+}
 
 describeRuntimes(
   "what callers give",
@@ -11,15 +24,13 @@ describeRuntimes(
     const desk = (): Promise<Runtime> =>
       stage().open({ agents: [defineAgent({ name: "desk", model: scriptedModel("fine") }), child] });
 
-    async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
-      const agent = await runtime.agent("desk", { agentId });
-      await agent.start();
-      return agent;
-    }
+    const onlookers = new WeakMap<object, Stores>();
 
     /** Everything that is stored of the agent's tree. */
-    async function stored(agentId = "a"): Promise<unknown> {
-      return await stage().look().exportTree("default", agentId);
+    async function stored(): Promise<unknown> {
+      const stores = onlookers.get(stage()) ?? stage().look();
+      onlookers.set(stage(), stores);
+      return await stores.exportTree("default", "a");
     }
 
     /** Calls with every wrong value; whoever takes none of them leaves the stores as they were. */
@@ -165,9 +176,14 @@ describeRuntimes(
       );
       await walk(["maxMessages", "withoutTrace"], (options) => agent.getMessages(options));
       expect(await stored()).toEqual(before);
-      await walk(["key", "budget"], (options) => agent.spawn(child, "x", { key: "k", ...options }));
-      await walk(["now"], (options) => agent.pause(options).then(() => agent.resume()));
-      await walk(["auth"], (options) => agent.resume(options));
+      await walk(["key", "budget"], async (options) => {
+        const { turn } = await agent.spawn(child, "x", { key: "k", ...options });
+        await turn.result;
+      });
+      for (const value of given) {
+        await isTaken("now", () => agent.pause({ now: value }).then(() => agent.resume()));
+        await isTaken("auth", () => agent.resume({ auth: value }));
+      }
       await walk(["by", "reason", "argumentsHash"], (options) =>
         runtime.decide("a#1:1:0:1", { verdict: "rejected", ...options }).catch((error: unknown) => {
           if (!(error instanceof NotFoundError)) throw error;

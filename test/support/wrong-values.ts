@@ -1,12 +1,13 @@
-import fc from "fast-check";
+import { anything, sample } from "fast-check";
 import { expect } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 
+const refuse = (): never => {
+  throw new TypeError("it does not want to be looked at");
+};
+
 /** An object that throws whatever is asked of it. */
 export function hostile(): object {
-  const refuse = (): never => {
-    throw new TypeError("it does not want to be looked at");
-  };
   return new Proxy(
     {},
     { get: refuse, has: refuse, ownKeys: refuse, getPrototypeOf: refuse, getOwnPropertyDescriptor: refuse },
@@ -64,7 +65,7 @@ export function classicValues(): readonly unknown[] {
 
 /** Some more, of any kind; the same ones each time. */
 export function anyValues(count: number): readonly unknown[] {
-  return fc.sample(fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }), {
+  return sample(anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }), {
     numRuns: count,
     seed: 16,
   });
