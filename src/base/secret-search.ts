@@ -13,7 +13,7 @@ export interface SecretPlace {
 export interface Reading {
   readonly text: string;
   /** The place in the text as it was given. */
-  placeOf(index: number): number;
+  readonly placeOf: (index: number) => number;
 }
 
 /**

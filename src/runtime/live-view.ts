@@ -1,5 +1,5 @@
 import type { TurnMemory } from "../actors/index.ts";
-import { lineLimitOf } from "../agents/index.ts";
+import { type AgentDefinition, lineLimitOf } from "../agents/index.ts";
 import { type TraceHeaders, traceOf } from "../base/index.ts";
 import {
   type AgentIdentity,

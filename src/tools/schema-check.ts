@@ -137,7 +137,8 @@ export class SchemaCheck {
     const { type, enum: allowed } = schema;
     if (Array.isArray(type)) this.limit.spend(type.length);
     if (type !== undefined && !isOfType(value, schema)) {
-      fits = this.fail(place, `must be ${String(type)}`, String(type));
+      const types = Array.isArray(type) ? type.join(",") : JSON.stringify(type).replaceAll('"', "");
+      fits = this.fail(place, `must be ${types}`, types);
     }
     if (Object.hasOwn(schema, "const") && !isSame(value, schema["const"], this.limit)) {
       fits = this.fail(place, "must be equal to constant", JSON.stringify(schema["const"]).slice(0, 200));
@@ -183,5 +184,5 @@ export class SchemaCheck {
 function pathOf(place: Place): (string | number)[] {
   const path: (string | number)[] = [];
   for (let at: Place | undefined = place; at?.parent !== undefined; at = at.parent) path.push(at.key);
-  return path.reverse();
+  return path.toReversed();
 }

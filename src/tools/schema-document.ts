@@ -221,8 +221,11 @@ function at(document: unknown, pointer: string): unknown {
   return value;
 }
 
+function unescaped(text: string): string {
+  return text.replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
 function decoded(part: string): string {
-  const unescaped = (text: string): string => text.replaceAll("~1", "/").replaceAll("~0", "~");
   try {
     return unescaped(decodeURIComponent(part));
   } catch {

@@ -48,7 +48,7 @@ function isEmail(text: string): boolean {
 
 function isUriReference(text: string): boolean {
   if (notInUri.test(text) || escapes.test(text) || text.split("#", 3).length > 2) return false;
-  return !/^:/.test(text) && URL.canParse(text, "troupe://base/path");
+  return !text.startsWith(":") && URL.canParse(text, "troupe://base/path");
 }
 
 function isUri(text: string): boolean {

@@ -34,15 +34,15 @@ function faultOf({ messages }: WireRequestBody): string | undefined {
   return open.size > 0 ? `no result: ${[...open].join()}` : undefined;
 }
 
+const named = (...names: readonly string[]) => ({ toolCalls: names.map((name) => ({ name })) });
+const identified = (...ids: readonly string[]) => ({ toolCalls: ids.map((id) => ({ name: "look", id })) });
+
 describeRuntimes("calls that a strict provider would refuse to see again", (stage) => {
   const servers: ModelServer[] = [];
 
   afterEach(async () => {
     await Promise.all(servers.splice(0).map((server) => server.stop()));
   });
-
-  const named = (...names: readonly string[]) => ({ toolCalls: names.map((name) => ({ name })) });
-  const identified = (...ids: readonly string[]) => ({ toolCalls: ids.map((id) => ({ name: "look", id })) });
 
   it.each<{ title: string; answer: ServerAnswer; names: readonly string[] }>([
     {

@@ -59,7 +59,8 @@ function once(name: keyof Hooks, change: (messages: readonly Message[]) => unkno
 const fail = (): never => {
   throw new Error("a watcher failed");
 };
-const failLater = async (): Promise<void> => await Promise.reject(new Error("a watcher failed later"));
+/** As code has it that is not type-checked: an asynchronous function where a plain one belongs. */
+const failLater: () => unknown = async () => await Promise.reject(new Error("a watcher failed later"));
 
 const hooksWithMessages = [
   "afterUserInput",

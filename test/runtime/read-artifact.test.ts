@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { type AgentOptions, defineAgent, defineTool, InvalidInputError, subagent } from "../../src/index.ts";
 import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
+import { textOf } from "../../src/state/index.ts";
 import { toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -53,7 +54,7 @@ describeRuntimes("read_artifact", (stage) => {
   async function readings(...asked: readonly object[]): Promise<readonly string[]> {
     const { agent } = await started(({ messages }, { index }) => {
       if (index === 0) return calling("long");
-      const found = messages.flatMap((message) => (message.role === "tool" ? [String(message.content)] : []));
+      const found = messages.flatMap((message) => (message.role === "tool" ? [textOf(message.content)] : []));
       const args = asked[index - 1];
       return args ? calling({ name: "read_artifact", arguments: { id: idIn(found), ...args } }) : "done";
     });
@@ -120,8 +121,8 @@ describeRuntimes("read_artifact", (stage) => {
     const { agent } = await started(({ messages }) => {
       const last = messages.at(-1);
       if (last?.role === "user") return calling("picture", "long");
-      const [id] = messages.flatMap((message) => (message.role === "tool" ? [String(message.content)] : []));
-      return last?.role === "tool" && String(last.content).includes("not text")
+      const [id] = messages.flatMap((message) => (message.role === "tool" ? [textOf(message.content)] : []));
+      return last?.role === "tool" && textOf(last.content).includes("not text")
         ? "done"
         : calling({ name: "read_artifact", arguments: { id: id ?? "" } });
     });
@@ -131,7 +132,7 @@ describeRuntimes("read_artifact", (stage) => {
 
   it("gives a parent nothing of a subagent's, and a subagent its own", async () => {
     const childModel = scriptedModel(({ messages }) => {
-      const texts = messages.flatMap((message) => (message.role === "tool" ? [String(message.content)] : []));
+      const texts = messages.flatMap((message) => (message.role === "tool" ? [textOf(message.content)] : []));
       if (texts.length === 0) return calling("long");
       if (texts.length > 1) return `read ${texts[1]?.length}; ${idIn(texts)}`;
       return calling({ name: "read_artifact", arguments: { id: idIn(texts), length: 10 } });
@@ -139,7 +140,7 @@ describeRuntimes("read_artifact", (stage) => {
     const child = defineAgent({ name: "child", model: childModel, tools: [long] });
     const { agent } = await started(
       ({ messages }) => {
-        const texts = messages.flatMap((message) => (message.role === "tool" ? [String(message.content)] : []));
+        const texts = messages.flatMap((message) => (message.role === "tool" ? [textOf(message.content)] : []));
         if (texts.length === 0) return calling({ name: "child", arguments: { input: "go" } });
         const id = /artifact\S+/.exec(texts[0] ?? "")?.[0];
         return texts.length === 1 ? calling({ name: "read_artifact", arguments: { id } }) : "done";

@@ -48,6 +48,8 @@ async function passHours(stage: Stage, hours: number): Promise<void> {
   }
 }
 
+const team = () => leadOf(asker(), { calls: 3 });
+
 describeRuntimes("a line for places", (stage) => {
   it.each([1, 2, 3])(
     "whose first %i calls only are granted comes to its end: who was refused has no place",
@@ -106,7 +108,6 @@ describeRuntimes("a line for places", (stage) => {
   });
 
   it("goes on when its head was aborted, or is taken up by another process", async () => {
-    const team = () => leadOf(asker(), { calls: 3 });
     const first = await stage().openProcess({ agents: [team()] });
     const lead = await startAgent(first.runtime, "lead", "l");
     const begun = lead.executeTurn("go");

@@ -24,6 +24,20 @@ const look = defineTool({
 const away = (retryable = true) =>
   new ModelError("the provider is away", { retryable, mayHaveBeenSent: false, retryAfterMs: 0 });
 
+/** Calls whose beginning is missing. */
+function unbegun(events: readonly TroupeEvent[]): readonly string[] {
+  const begun = new Set<string | null>();
+  const missing: string[] = [];
+  for (const event of events) {
+    if (event.type === "tool.started" || event.type === "subagent.spawned") begun.add(event.callId);
+    if (event.type === "tool.completed" && !begun.has(event.callId)) missing.push(event.name);
+  }
+  return missing;
+}
+
+const warnings = (events: readonly TroupeEvent[]) =>
+  events.filter((event) => event.type === "warning" && event.code === "messages_limit");
+
 describeRuntimes("how turns and calls end", (stage) => {
   async function started(script: ModelScript, options: Partial<AgentOptions> = {}) {
     const model = scriptedModel(script);
@@ -49,17 +63,6 @@ describeRuntimes("how turns and calls end", (stage) => {
     const { agent } = await started(() => ({ error: away(false) }));
     expect(await agent.executeTurn("go").result).toMatchObject({ status: "failed", stopReason: "error" });
   });
-
-  /** Calls whose beginning is missing. */
-  function unbegun(events: readonly TroupeEvent[]): readonly string[] {
-    const begun = new Set<string | null>();
-    const missing: string[] = [];
-    for (const event of events) {
-      if (event.type === "tool.started" || event.type === "subagent.spawned") begun.add(event.callId);
-      if (event.type === "tool.completed" && !begun.has(event.callId)) missing.push(event.name);
-    }
-    return missing;
-  }
 
   it("each tool.completed has its beginning, of tools on the agent's own context too", async () => {
     const child = defineAgent({ name: "child", model: scriptedModel("done") });
@@ -88,8 +91,6 @@ describeRuntimes("how turns and calls end", (stage) => {
 
   it("the turn whose answer passes maxMessages tells it, not the next one", async () => {
     const { agent } = await started(["one", "two"], { maxMessages: 3 });
-    const warnings = (events: readonly TroupeEvent[]) =>
-      events.filter((event) => event.type === "warning" && event.code === "messages_limit");
     expect(warnings(await eventsOfTurn(agent.executeTurn("go")))).toEqual([]);
     const told = await eventsOfTurn(agent.executeTurn("on"));
     expect(warnings(told)).toEqual([

@@ -158,9 +158,7 @@ describe("it judges as the validator that others use", () => {
       anyOf: fc.array(some, { minLength: 1, maxLength: 2 }),
       oneOf: fc.array(some, { minLength: 1, maxLength: 3 }),
       not: some,
-      if: some,
-      then: some,
-      else: some,
+      ...Object.fromEntries(["if", "then", "else"].map((name) => [name, some])),
       unevaluatedProperties: some,
       unevaluatedItems: some,
     };
