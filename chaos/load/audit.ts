@@ -38,7 +38,8 @@ export interface LoadFacts {
 }
 
 /** What a process may say while its stores are away. */
-const expectedWords = /the heartbeat could not be written: StoreUnavailable|: StoreUnavailable|node --trace-warnings/;
+const expectedWords =
+  /the heartbeat could not be written: StoreUnavailable|: StoreUnavailable|TROUPE_STORES_REFUSE|node --trace-warnings/;
 /** What it may say, and has to, of those that forget. */
 const wordsOfLoss = /Redis does not sync every write|Redis has lost writes|the stores have lost/;
 

@@ -1,31 +1,23 @@
-import { type Clock, describeValue, systemClock, wordsOfThrown } from "../base/index.ts";
+import { type Clock, describeValue, systemClock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { RuntimeOptions } from "./types.ts";
 
-type Ports = Pick<RuntimeOptions, "clock" | "random" | "onInspect">;
+type Ports = Pick<RuntimeOptions, "clock" | "random">;
 
 /**
- * The small ports of a runtime, so that nothing of what they give or throw gets into a journal: times are whole milliseconds,
- * random numbers lie in [0, 1), and whoever looks on breaks nothing.
- * @throws InvalidInputError for a port that is none, and for a clock that shows no time.
+ * The small ports of a runtime or of a stateless turn, so that nothing of what they give or throw gets into a journal: times are whole milliseconds,
+ * and random numbers lie in [0, 1).
+ * @throws InvalidInputError for a clock that shows no time.
  */
-export function checkedPorts({ clock = systemClock, random, onInspect }: Ports) {
+export function checkedPorts({ clock = systemClock, random }: Ports) {
   return {
     clock: clock === systemClock ? clock : checkedClock(clock),
     ...(random === undefined ? {} : { random: checkedRandom(random) }),
-    ...(onInspect === undefined ? {} : { onInspect: onlooker("onInspect", onInspect) }),
   };
 }
 
 /** A clock that shows no time stands still until it does. */
 function checkedClock(clock: Clock): Clock {
-  for (const method of ["now", "elapsed", "setTimer", "setDelay"] as const) {
-    const given: unknown = (clock as Partial<Clock> | null)?.[method];
-    if (typeof given === "function") continue;
-    throw new InvalidInputError(
-      `createRuntime({ clock }): ${method} is ${describeValue(given)}; it must be a function`,
-    );
-  }
   const now = steadily("now", clock.now(), () => clock.now());
   const elapsed = steadily("elapsed", clock.elapsed(), () => clock.elapsed());
   return {
@@ -39,7 +31,7 @@ function checkedClock(clock: Clock): Clock {
 function steadily(method: string, first: number, read: () => number): () => number {
   if (!isTime(first)) {
     const right = "it must give milliseconds, as a number from 0";
-    throw new InvalidInputError(`createRuntime({ clock }): ${method}() gave ${describeValue(first)}; ${right}`);
+    throw new InvalidInputError(`clock: ${method}() gave ${describeValue(first)}; ${right}`);
   }
   let last = Math.floor(first);
   return () => {
@@ -58,9 +50,6 @@ function isTime(value: unknown): value is number {
 }
 
 function checkedRandom(random: () => number): () => number {
-  if (typeof random !== "function") {
-    throw new InvalidInputError(`createRuntime({ random }) is ${describeValue(random)}; it must be a function`);
-  }
   return () => {
     try {
       const value: unknown = random();
@@ -69,21 +58,5 @@ function checkedRandom(random: () => number): () => number {
       // As a number that is none.
     }
     return Math.random();
-  };
-}
-
-/** Calls somebody who only looks on; what it throws is told once. */
-function onlooker<Given extends readonly unknown[]>(
-  name: string,
-  callback: (...given: Given) => void,
-): (...given: Given) => void {
-  let isTold = false;
-  return (...given) => {
-    try {
-      callback(...given);
-    } catch (error) {
-      if (!isTold) process.emitWarning(`${name} failed, which changes nothing: ${wordsOfThrown(error)}`);
-      isTold = true;
-    }
   };
 }

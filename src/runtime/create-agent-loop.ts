@@ -18,6 +18,7 @@ import { PriceBook } from "../model/index.ts";
 import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, taken, turnIdOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./agent-handle.ts";
+import { checkedPorts } from "./checked-ports.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
 import type { Decide } from "./request-types.ts";
 import { refuseBackground } from "./refuse-background.ts";
@@ -81,7 +82,7 @@ export function createAgentLoop(definition: AgentDefinition, options?: AgentLoop
   const priceBook = new PriceBook();
   return {
     executeTurn(messages, context) {
-      const { agentId = createId(), clock = systemClock, refusal, ...turnOptions } = contextOf(context);
+      const { agentId = createId(), clock, refusal, ...turnOptions } = contextOf(context);
       const stores = unsavedTrees(memoryStores(), { clock, leaseMs: DEFAULT_LEASE_MS });
       const core = new RuntimeCore({
         agents: known,
@@ -123,11 +124,12 @@ const contextDoor: Door<TurnContext> = {
 };
 
 /** What is wrong with it is told by the turn, as everything that is refused. */
-function contextOf(context: TurnContext | undefined): TurnContext & { readonly refusal?: Error } {
+function contextOf(context: TurnContext | undefined): TurnContext & { readonly clock: Clock; readonly refusal?: Error } {
   try {
-    return optionsOf<TurnContext>(context, "executeTurn()", contextDoor);
+    const options = optionsOf<TurnContext>(context, "executeTurn()", contextDoor);
+    return { ...options, ...checkedPorts(options) };
   } catch (error) {
-    if (error instanceof InvalidInputError) return { refusal: error };
+    if (error instanceof InvalidInputError) return { clock: systemClock, refusal: error };
     throw error;
   }
 }

@@ -173,7 +173,9 @@ describeRuntimes(
       const agent = await runtime.agent("worker", { agentId: "worker-1" });
       await agent.start();
       expect((await agent.executeTurn("go").result).status).toBe("completed");
-      expect(warned.mock.calls).toEqual([["onInspect failed, which changes nothing: broken inspector"]]);
+      expect(warned.mock.calls).toEqual([
+        ["onInspect failed; whatever it watches goes on: broken inspector", { code: "TROUPE_OBSERVER" }],
+      ]);
     });
 
     it("credentials of nobody with a name, and a verdict that is none, are refused in words", async () => {
@@ -223,7 +225,7 @@ it("a clock that shows no time is refused, and one that stops to show it stands 
   const clock = createFakeClock();
   const agents = [defineAgent(worker())];
   await expect(createRuntime({ agents, clock: { ...clock, now: () => Number.NaN } })).rejects.toThrow(
-    "createRuntime({ clock }): now() gave NaN; it must give milliseconds, as a number from 0",
+    "clock: now() gave NaN; it must give milliseconds, as a number from 0",
   );
   await expect(createRuntime({ agents, clock: wrong({}) })).rejects.toThrow(InvalidInputError);
   let isBroken = false;

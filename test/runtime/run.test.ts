@@ -282,7 +282,7 @@ describe("run() refuses", () => {
 
   it("what is no definition, and what is no input", async () => {
     const nobody: unknown = { name: "counter" };
-    await expect(run(nobody as typeof counter, "one")).rejects.toThrow("made by defineAgent()");
+    await expect(run(nobody as typeof counter, "one")).rejects.toThrow("as defineAgent() makes it");
     const nothing: unknown = 7;
     await expect(run(counter, nothing as string)).rejects.toMatchObject({ code: "invalid_input" });
   });
