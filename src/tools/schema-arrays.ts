@@ -1,10 +1,10 @@
-import type { SchemaCheck, Visit } from "./schema-check.ts";
 import { textOf } from "./schema-values.ts";
+import type { Checking, Visit } from "./schema-visit.ts";
 
 type ArrayVisit = Visit & { readonly value: readonly unknown[] };
 
 /** Keywords of lists, in all their spellings. */
-export function checkArray(check: SchemaCheck, visit: ArrayVisit): boolean {
+export function checkArray(check: Checking, visit: ArrayVisit): boolean {
   const { schema, value, place, seen } = visit;
   const { minItems, maxItems, uniqueItems, unevaluatedItems } = schema;
   check.limit.spend(value.length);
@@ -29,7 +29,7 @@ export function checkArray(check: SchemaCheck, visit: ArrayVisit): boolean {
 }
 
 /** Until draft 2019-09 a tuple is a list under `items`, and `additionalItems` is for the rest. */
-function checkItems(check: SchemaCheck, { schema, value, place, seen }: ArrayVisit): boolean {
+function checkItems(check: Checking, { schema, value, place, seen }: ArrayVisit): boolean {
   const isOldTuple = Array.isArray(schema["items"]);
   const tuple: unknown = isOldTuple ? schema["items"] : schema["prefixItems"];
   const first: readonly unknown[] = Array.isArray(tuple) ? tuple : [];
@@ -44,7 +44,7 @@ function checkItems(check: SchemaCheck, { schema, value, place, seen }: ArrayVis
   return fits;
 }
 
-function checkContains(check: SchemaCheck, { schema, value, place, seen }: ArrayVisit): boolean {
+function checkContains(check: Checking, { schema, value, place, seen }: ArrayVisit): boolean {
   const { contains, minContains, maxContains } = schema;
   if (contains === undefined) return true;
   const least = typeof minContains === "number" ? minContains : 1;
@@ -60,7 +60,7 @@ function checkContains(check: SchemaCheck, { schema, value, place, seen }: Array
   return check.fail(place, `must contain ${range} valid item(s)`);
 }
 
-function areUnique(check: SchemaCheck, items: readonly unknown[]): boolean {
+function areUnique(check: Checking, items: readonly unknown[]): boolean {
   const known = new Set<string>();
   for (const item of items) {
     const text = textOf(item, check.limit);

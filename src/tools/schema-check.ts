@@ -1,35 +1,15 @@
 import type { Issue } from "./issues.ts";
 import { checkArray } from "./schema-arrays.ts";
-import { isObject, type SchemaDocument, type SchemaObject } from "./schema-document.ts";
+import { isObject, type SchemaDocument } from "./schema-document.ts";
 import { checkObject } from "./schema-objects.ts";
 import { checkScalar, isAmong, isOfType, isSame, shownList } from "./schema-values.ts";
+import type { Checking, Place, Seen, Visit } from "./schema-visit.ts";
 import { type StepLimit, TooManySteps } from "./step-limit.ts";
 
 /** More mistakes than this nobody reads; to look for the rest would only take time. */
 const mostIssues = 1_000;
 const visitCost = 20;
 const branchCost = 10;
-
-/** Where a value stands: what it is called in the value around it. */
-export interface Place {
-  readonly parent: Place | undefined;
-  readonly key: string | number;
-  /** Schemas that this very value is being checked against. */
-  readonly open: SchemaObject[];
-}
-
-/** What schemas of one value have said something of: for `unevaluatedProperties` and `unevaluatedItems`. */
-export interface Seen {
-  /** Names of members, or places of items. */
-  readonly keys: Set<string | number>;
-}
-
-export interface Visit {
-  readonly schema: SchemaObject;
-  readonly value: unknown;
-  readonly place: Place;
-  readonly seen: Seen | undefined;
-}
 
 /** Thrown where enough mistakes are known. */
 class EnoughIssues extends Error {}
@@ -39,7 +19,7 @@ class EnoughIssues extends Error {}
  * compiled and no code is made. Each visit of a schema is paid for in steps (guarantee S11); a schema that leads back to
  * itself at the same value says nothing more there.
  */
-export class SchemaCheck {
+export class SchemaCheck implements Checking {
   readonly document: SchemaDocument;
   readonly limit: StepLimit;
   #issues: Issue[] = [];

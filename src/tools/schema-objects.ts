@@ -1,10 +1,10 @@
-import type { SchemaCheck, Visit } from "./schema-check.ts";
 import { isObject, type SchemaObject } from "./schema-document.ts";
+import type { Checking, Visit } from "./schema-visit.ts";
 
 type ObjectVisit = Visit & { readonly value: SchemaObject };
 
 /** Keywords of objects, in all their spellings. */
-export function checkObject(check: SchemaCheck, visit: ObjectVisit): boolean {
+export function checkObject(check: Checking, visit: ObjectVisit): boolean {
   const { schema, value, place, seen } = visit;
   const { minProperties, maxProperties, propertyNames, unevaluatedProperties } = schema;
   const names = Object.keys(value);
@@ -33,7 +33,7 @@ export function checkObject(check: SchemaCheck, visit: ObjectVisit): boolean {
   return fits;
 }
 
-function checkRequired(check: SchemaCheck, { value, place }: ObjectVisit, required: unknown, when: string): boolean {
+function checkRequired(check: Checking, { value, place }: ObjectVisit, required: unknown, when: string): boolean {
   if (!Array.isArray(required)) return true;
   check.limit.spend(required.length);
   let fits = true;
@@ -47,7 +47,7 @@ function checkRequired(check: SchemaCheck, { value, place }: ObjectVisit, requir
   return fits;
 }
 
-function checkMembers(check: SchemaCheck, visit: ObjectVisit, names: readonly string[]): boolean {
+function checkMembers(check: Checking, visit: ObjectVisit, names: readonly string[]): boolean {
   const { schema, value, place, seen } = visit;
   const own = isObject(schema["properties"]) ? schema["properties"] : {};
   const patterns = isObject(schema["patternProperties"]) ? Object.entries(schema["patternProperties"]) : [];
@@ -78,13 +78,13 @@ function checkMembers(check: SchemaCheck, visit: ObjectVisit, names: readonly st
 }
 
 /** A member that no other keyword speaks of. */
-function checkRest(check: SchemaCheck, rest: unknown, { value, place }: ObjectVisit, name: string): boolean {
+function checkRest(check: Checking, rest: unknown, { value, place }: ObjectVisit, name: string): boolean {
   if (rest !== false) return check.visitAt(rest, value[name], place, name);
   return check.fail(place, "must not have additional properties", `no property ${JSON.stringify(name.slice(0, 100))}`);
 }
 
 /** `dependencies` of draft-07 are names or a schema; later drafts have a keyword for either. */
-function checkDependent(check: SchemaCheck, visit: ObjectVisit): boolean {
+function checkDependent(check: Checking, visit: ObjectVisit): boolean {
   const { schema, value, place, seen } = visit;
   let fits = true;
   for (const keyword of ["dependencies", "dependentRequired", "dependentSchemas"]) {

@@ -1,7 +1,7 @@
 import { stableStringify } from "../base/index.ts";
-import type { SchemaCheck, Visit } from "./schema-check.ts";
 import type { SchemaObject } from "./schema-document.ts";
 import { hasFormat } from "./schema-formats.ts";
+import type { Checking, Visit } from "./schema-visit.ts";
 import type { StepLimit } from "./step-limit.ts";
 
 const types: ReadonlySet<unknown> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
@@ -63,13 +63,13 @@ export function shownList(allowed: readonly unknown[]): string {
 }
 
 /** Numbers and strings. */
-export function checkScalar(check: SchemaCheck, visit: Visit): boolean {
+export function checkScalar(check: Checking, visit: Visit): boolean {
   if (typeof visit.value === "number") return checkNumber(check, visit, visit.value);
   if (typeof visit.value === "string") return checkString(check, visit, visit.value);
   return true;
 }
 
-function checkNumber(check: SchemaCheck, { schema, place }: Visit, value: number): boolean {
+function checkNumber(check: Checking, { schema, place }: Visit, value: number): boolean {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
   let fits = true;
   // In draft-04 the exclusive limits are flags of the others.
@@ -92,7 +92,7 @@ function isMultiple(value: number, of: number): boolean {
   return Math.abs(quotient - Math.round(quotient)) <= 4 * Number.EPSILON * Math.max(1, Math.abs(quotient));
 }
 
-function checkString(check: SchemaCheck, { schema, place }: Visit, value: string): boolean {
+function checkString(check: Checking, { schema, place }: Visit, value: string): boolean {
   const { minLength, maxLength, pattern, format } = schema;
   let fits = true;
   if (typeof minLength === "number" && isShorter(value, minLength)) {
