@@ -7,5 +7,6 @@ export * from "./ids.ts";
 export * from "./process-hold.ts";
 export * from "./redact.ts";
 export * from "./safe-json.ts";
+export { readingsOf, type SecretPlace, SecretSearch } from "./secret-search.ts";
 export * from "./timer-queue.ts";
 export * from "./trace-carrier.ts";

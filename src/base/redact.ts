@@ -1,12 +1,13 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { maxJsonDepth } from "./safe-json.ts";
 import { isSecretName, secretPatterns } from "./secret-patterns.ts";
+import { type Reading, readingsOf, SecretSearch } from "./secret-search.ts";
 
 /** What stands in place of a secret. */
 export const redactedText = "[redacted]";
 
 export interface RedactorOptions {
-  /** Texts that must not be shown, each of at least 4 characters. Also found as JSON and as part of a URL. */
+  /** Texts that must not be shown, each of at least 4 characters. Also found escaped as in JSON or YAML, to any depth, and as part of a URL. */
   readonly secrets?: readonly string[] | undefined;
   /**
    * Shapes of secrets, besides the built-in ones. The whole match is redacted, or its group `secret` if it has one.
@@ -50,11 +51,13 @@ export function createRedactor(options: RedactorOptions = {}): Redactor {
     if (typeof secret === "string" && secret.length >= shortestSecret) continue;
     throw new InvalidInputError(`secrets[${place}] must be a text of at least ${shortestSecret} characters`);
   }
-  const needles = formsOf([...secrets, ...secretsOf(environment)]);
+  const search = new SecretSearch([...secrets, ...secretsOf(environment)], shortestSecret);
   const shapes = [...(builtIn ? secretPatterns : []), ...patterns].map(searching);
 
   function text(given: string): string {
-    const places = merged([...needles.flatMap((needle) => findAll(given, needle)), ...findShapes(given, shapes)]);
+    const readings = readingsOf(given);
+    const shaped = readings.flatMap((reading) => findShapes(reading, shapes));
+    const places = merged([...search.placesIn(readings), ...shaped]);
     if (places.length === 0) return given;
     let shown = "";
     let from = 0;
@@ -96,33 +99,9 @@ function secretsOf(environment: Readonly<Record<string, string | undefined>>): s
   );
 }
 
-/** Each secret as it stands in plain text, in JSON, in JSON within JSON, and in a URL. */
-function formsOf(secrets: readonly string[]): readonly string[] {
-  return [...new Set(secrets.flatMap((secret) => [secret, inJson(secret), inJson(inJson(secret)), inUrl(secret)]))];
-}
-
-function inJson(secret: string): string {
-  return JSON.stringify(secret).slice(1, -1);
-}
-
-function inUrl(secret: string): string {
-  return encodeURIComponent(secret.toWellFormed());
-}
-
 interface Place {
   readonly from: number;
   readonly to: number;
-}
-
-function findAll(text: string, needle: string): Place[] {
-  const places: Place[] = [];
-  for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1)) {
-    const last = places.at(-1);
-    const to = at + needle.length;
-    if (last && at <= last.to) places[places.length - 1] = { from: last.from, to };
-    else places.push({ from: at, to });
-  }
-  return places;
 }
 
 function searching(pattern: RegExp): RegExp {
@@ -131,12 +110,12 @@ function searching(pattern: RegExp): RegExp {
   return new RegExp(pattern.source, [...flags].join(""));
 }
 
-function findShapes(text: string, shapes: readonly RegExp[]): Place[] {
+function findShapes({ text, placeOf }: Reading, shapes: readonly RegExp[]): Place[] {
   const places: Place[] = [];
   for (const shape of shapes) {
     for (const match of text.matchAll(shape)) {
       const [from, to] = match.indices?.groups?.secret ?? [match.index, match.index + match[0].length];
-      if (to > from) places.push({ from, to });
+      if (to > from) places.push({ from: placeOf(from), to: placeOf(to) });
     }
   }
   return places;

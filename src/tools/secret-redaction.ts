@@ -1,4 +1,4 @@
-import { maxJsonDepth } from "../base/index.ts";
+import { maxJsonDepth, readingsOf, type SecretPlace, SecretSearch } from "../base/index.ts";
 import type { Redact } from "./tool.ts";
 
 /** Shorter values stand in any text by chance: to take them out would tell more than it hides. */
@@ -7,49 +7,36 @@ const minRedactedLength = 4;
 /** The `redact` of a tool without secrets. */
 export const nothingToRedact: Redact = (text) => text;
 
-interface Needle {
-  readonly text: string;
-  readonly marker: string;
-}
-
 /**
- * Replaces each of the values by `[secret:<name>]`, also where they are escaped as in JSON or in a URL. One pass over
- * the text, linear in its length: a marker is never searched again. Values of fewer than 4 characters are left alone.
+ * Replaces each of the values by `[secret:<name>]`, also where they are escaped as in JSON or YAML, to any depth, or in a URL.
+ * One pass over each reading of the text: a marker is never searched again. Values of fewer than 4 characters are left alone.
  */
 export function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
-  const needles = Object.entries(secrets).flatMap(([name, value]) =>
-    formsOf(value).map((text) => ({ text, marker: `[secret:${name}]` })),
+  const known = Object.entries(secrets).flatMap(([name, value]) =>
+    [...new Set([value, value.trim()])]
+      .filter((text) => text.length >= minRedactedLength)
+      .map((text) => ({ text, marker: `[secret:${name}]` })),
   );
-  // Of two that begin at one place the longer one is taken, or its rest would be shown.
-  needles.sort((one, other) => other.text.length - one.text.length);
-  return needles.length === 0 ? nothingToRedact : (text) => replaceAll(text, needles);
+  if (known.length === 0) return nothingToRedact;
+  const search = new SecretSearch(
+    known.map(({ text }) => text),
+    minRedactedLength,
+  );
+  return (text) => marked(text, search.placesIn(readingsOf(text)), (secret) => known[secret]?.marker ?? "");
 }
 
-/** The texts in which a value may be met again. */
-function formsOf(value: string): readonly string[] {
-  const plain = new Set([value, value.trim()]);
-  const forms = new Set(plain);
-  for (const text of plain) {
-    forms.add(JSON.stringify(text).slice(1, -1));
-    // A lone surrogate has no form in a URL.
-    if (text.isWellFormed()) forms.add(encodeURIComponent(text));
-  }
-  return [...forms].filter((text) => text.length >= minRedactedLength);
-}
-
-function replaceAll(text: string, needles: readonly Needle[]): string {
-  const parts: string[] = [];
-  let rest = needles.map((needle) => ({ needle, at: text.indexOf(needle.text) })).filter(({ at }) => at >= 0);
+/** Of two that begin at one place the longer one is taken, or its rest would be shown. */
+function marked(text: string, places: readonly SecretPlace[], markerOf: (secret: number) => string): string {
+  if (places.length === 0) return text;
+  let shown = "";
   let done = 0;
-  while (rest.length > 0) {
-    const found = rest.reduce((first, other) => (other.at < first.at ? other : first));
-    parts.push(text.slice(done, found.at), found.needle.marker);
-    done = found.at + found.needle.text.length;
-    rest = rest
-      .map((one) => (one.at >= done ? one : { ...one, at: text.indexOf(one.needle.text, done) }))
-      .filter(({ at }) => at >= 0);
+  for (const { from, to, secret } of places.toSorted((one, other) => one.from - other.from || other.to - one.to)) {
+    if (to <= done) continue;
+    // What overlaps the one before is marked from where that one ends.
+    shown += text.slice(done, Math.max(done, from)) + markerOf(secret);
+    done = to;
   }
-  return parts.length === 0 ? text : parts.join("") + text.slice(done);
+  return shown + text.slice(done);
 }
 
 /** The same for all strings and keys within a value. */
