@@ -29,6 +29,7 @@ export async function gateCall(
   }
   const denied = callPatchesOf(host, call.callId).find((patch) => patch.denied !== undefined);
   if (denied) return append(host, call, tool, { verdict: "denied", message: denied.denied ?? "" });
+  warnOfUnchecked(host, call.turnId, tool);
   const parsed = tool.parse(argumentsTextOf(host, call.callId));
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
   const asks = tool.kind === "function" ? tool.needsApproval : false;
@@ -47,6 +48,21 @@ export async function gateCall(
   appendWarnings(host, turnId, left.warnings);
   for (const stop of left.stops) host.append({ type: "stop.signalled", turnId, signal: stop });
   return append(host, call, tool, verdict);
+}
+
+/** Once a turn, and only where such a tool is called: what it is called with was not checked against all of its schema. */
+function warnOfUnchecked(host: Host, turnId: string, tool: AgentTool): void {
+  if (uncheckedOf(tool).length === 0) return;
+  const lines = host.definition.tools.tools.flatMap((one) => uncheckedOf(one).map((part) => `${one.name} ${part}`));
+  const more = lines.length > SHOWN_PARTS ? `, and ${lines.length - SHOWN_PARTS} more` : "";
+  const message = `parts of schemas that are not checked: ${lines.slice(0, SHOWN_PARTS).join("; ")}${more}`;
+  appendWarnings(host, turnId, [{ code: "schema_unchecked", message }]);
+}
+
+const SHOWN_PARTS = 5;
+
+function uncheckedOf(tool: AgentTool): readonly string[] {
+  return (tool.kind === "function" || tool.kind === "client" ? tool.unchecked : undefined) ?? [];
 }
 
 /** Arguments that a person put in place of the model's: validated as those were. Hooks do not overrule a person. */

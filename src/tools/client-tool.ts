@@ -3,7 +3,7 @@ import type { CheckedArguments } from "./define-tool.ts";
 import { checkExpiry, checkIdentity, checkOptionalFunction } from "./definition-checks.ts";
 import { describer } from "./describe-call.ts";
 import { type RenderedOutput, textOf } from "./output.ts";
-import { parseArguments, readParameters, type ToolParameters } from "./parameters.ts";
+import { parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import type { ParsedArguments } from "./parsed-arguments.ts";
 
 /**
@@ -18,6 +18,8 @@ export interface ClientTool {
   /** What happens at the caller's is not ours to repeat. */
   readonly effect: "once";
   readonly jsonSchema: JsonObject;
+  /** Parts of a JSON Schema that nobody checks, as `defineTool` tells them. */
+  readonly unchecked?: readonly string[];
   /** Milliseconds until a request that nobody answered expires; absent: never. */
   readonly expiresAfterMs?: number;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
@@ -63,6 +65,7 @@ export function waitingTool<const Schema extends ToolParameters>(
     description,
     effect: "once",
     jsonSchema: parameters.jsonSchema,
+    ...uncheckedOf(parameters),
     ...(expiresAfterMs === undefined ? {} : { expiresAfterMs }),
     parse: (text) => parseArguments(parameters, text, { toolName: name }),
     describeCall: describer(name, definition.describeCall?.bind(definition)),

@@ -3,7 +3,7 @@ import { type EffectClass, effectClassSchema, type JsonObject } from "../state/i
 import { approvalRule } from "./approval-rule.ts";
 import { checkIdentity, checkQueue, checkWaits } from "./definition-checks.ts";
 import { describer } from "./describe-call.ts";
-import { parseArguments, readParameters, type ToolParameters } from "./parameters.ts";
+import { parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
 import { checkSecrets, resolveArguments, type SecretResolver } from "./secrets.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
@@ -122,6 +122,7 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
     ...(approvalExpiresAfterMs === undefined ? {} : { approvalExpiresAfterMs }),
     ...(auth === undefined ? {} : { auth }),
     jsonSchema: parameters.jsonSchema,
+    ...uncheckedOf(parameters),
     parse: (text) => parseArguments(parameters, text, { toolName: name, maxBytes: maxArgumentBytes, secrets }),
     describeCall: describer(name, definition.describeCall?.bind(definition)),
     resolveArguments: async (json, run) => await resolveArguments(json, run, { name, secrets }),

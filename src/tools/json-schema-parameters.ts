@@ -1,36 +1,41 @@
-import type { ErrorObject, ValidateFunction } from "ajv/dist/2020.js";
 import { parseJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import { renderIssues } from "./issues.ts";
-import { createCompiler, issuesOf, type SchemaCompiler } from "./schema-compiler.ts";
 import type { Parameters, ParsedArguments } from "./parsed-arguments.ts";
-import { countVisits } from "./schema-steps.ts";
-import { type StepLimit, TooManySteps } from "./step-limit.ts";
+import { SchemaCheck } from "./schema-check.ts";
+import { readDocument } from "./schema-document.ts";
+import { createStepLimit, TooManySteps } from "./step-limit.ts";
 import { toJson } from "./to-json.ts";
 
 const maxSchemaBytes = 256_000;
-const definitionSteps = 100_000_000;
-const allErrorsSteps = 100_000;
 const maxRemembered = 1_000;
 
 /**
- * Parameters given as the text of a JSON Schema (row R7). It is read as draft 2020-12; its root's `$schema` and `$id`
- * are ignored, and defaults are not filled in. The schema may be a stranger's: no reference leaves it, and no check of
- * a value takes more than a fixed number of steps (guarantee S11). Compiled once per text. Throws `InvalidInputError`.
+ * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in. The
+ * schema may be a stranger's: no reference leaves it, no check of a value takes more than a fixed number of steps
+ * (guarantee S11), and what cannot be checked is told in `unchecked` and stays for the model. Read once per text.
+ * Throws `InvalidInputError` for what is no JSON object.
  */
 export function jsonSchemaParameters(text: string): Parameters {
   const known = remembered.get(text);
   if (known !== undefined) return known;
   const value = parseJson(text, { maxBytes: maxSchemaBytes, what: "The JSON Schema of the parameters" });
-  const { $schema: _draft, $id: _id, ...schema } = asObject(value);
-  const parameters = { jsonSchema: schema, check: checkerOf(schema) };
+  const root = asObject(value);
+  const { $schema: draft, $id: _id, ...schema } = root;
+  const limit = createStepLimit();
+  const document = readDocument(root, draft, limit);
+  const check = new SchemaCheck(document, limit);
+  const parameters = {
+    jsonSchema: { ...schema, ...rootTypeOf(schema) },
+    unchecked: document.unchecked,
+    check: (given: unknown) => checked(check, given),
+  };
   if (remembered.size >= maxRemembered) remembered.clear();
   remembered.set(text, parameters);
   return parameters;
 }
 
-let compiler: SchemaCompiler | undefined;
 const remembered = new Map<string, Parameters>();
 
 function asObject(value: unknown): JsonObject {
@@ -38,36 +43,19 @@ function asObject(value: unknown): JsonObject {
   throw new InvalidInputError('The JSON Schema of the parameters must be an object, such as {"type":"object"}.');
 }
 
-/**
- * Most arguments fit: the first pass stops at the first mistake. Only then a second, short one looks for the others;
- * where that takes too long, the model is told of the first alone.
- */
-function checkerOf(schema: JsonObject): (value: unknown) => ParsedArguments {
-  const { limit } = (compiler ??= createCompiler());
-  const counted = countVisits(schema);
-  limit.reset(definitionSteps);
-  const first = compiler.compileFirst(counted);
-  const all = compiler.compileAll(counted);
-  return (value) => {
-    try {
-      limit.reset();
-      if (first(value)) return accepted(value);
-    } catch (error) {
-      if (error instanceof TooManySteps) return { ok: false, message: error.message };
-      // A schema that refers to itself without end overflows the stack; nothing else throws here.
-      return { ok: false, message: "the schema of this tool cannot be checked against them" };
-    }
-    return { ok: false, message: renderIssues(issuesOf(errorsOf(all, value, limit) ?? first.errors ?? [])) };
-  };
+/** Arguments are always an object: providers want it said, and a foreign schema may have left it out. */
+function rootTypeOf({ type }: JsonObject): JsonObject {
+  return type === undefined || (Array.isArray(type) && type.includes("object")) ? { type: "object" } : {};
 }
 
-function errorsOf(all: ValidateFunction, value: unknown, limit: StepLimit): readonly ErrorObject[] | undefined {
+function checked(check: SchemaCheck, value: unknown): ParsedArguments {
   try {
-    limit.reset(allErrorsSteps);
-    all(value);
-    return all.errors ?? undefined;
-  } catch {
-    return undefined;
+    const issues = check.issuesOf(value);
+    return issues.length === 0 ? accepted(value) : { ok: false, message: renderIssues(issues) };
+  } catch (error) {
+    if (error instanceof TooManySteps) return { ok: false, message: error.message };
+    // Nesting that overflows the stack; nothing else throws here.
+    return { ok: false, message: "the schema of this tool cannot be checked against them" };
   }
 }
 

@@ -1,4 +1,4 @@
-import { type PatternFlags, parsePattern, type PatternNode, UnsupportedPattern } from "./pattern-syntax.ts";
+import { parsePattern, type PatternNode, UnsupportedPattern } from "./pattern-syntax.ts";
 import type { StepLimit } from "./step-limit.ts";
 
 /** A regular expression that answers in time linear in pattern times text, whatever they are (guarantee S11). */
@@ -25,8 +25,8 @@ const maxStates = 5_000;
  * All alternatives are followed side by side (Thompson's construction), so nothing backtracks. Lookaheads start such
  * a run of their own; their steps count against the same limit. Throws `UnsupportedPattern`.
  */
-export function createLinearPattern(source: string, limit: StepLimit, flags?: PatternFlags): LinearPattern {
-  const program = compile(parsePattern(source, flags), { states: 0 });
+export function createLinearPattern(source: string, limit: StepLimit): LinearPattern {
+  const program = compile(parsePattern(source), { states: 0 });
   return { test: (text) => run(program, text, 0, false, limit) };
 }
 

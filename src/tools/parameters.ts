@@ -27,7 +27,13 @@ export function readParameters(parameters: ToolParameters, refuse: Refuse = plai
     );
   }
   // Some providers refuse an object schema that does not list its properties.
-  return { jsonSchema: { properties: {}, ...read.jsonSchema }, check: (value) => read.check(value) };
+  const { unchecked, check } = read;
+  return { jsonSchema: { properties: {}, ...read.jsonSchema }, unchecked, check: (value) => check(value) };
+}
+
+/** What a tool tells of its parameters that only the model heeds. */
+export function uncheckedOf({ unchecked = [] }: Parameters): { readonly unchecked?: readonly string[] } {
+  return unchecked.length === 0 ? {} : { unchecked: Object.freeze([...unchecked]) };
 }
 
 const plainly: Refuse = (what, cause) => new InvalidInputError(what, { cause });

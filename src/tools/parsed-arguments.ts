@@ -19,6 +19,8 @@ export type ParsedArguments =
 export interface Parameters {
   /** For the model: a JSON Schema whose root is an object. */
   readonly jsonSchema: JsonObject;
+  /** Parts of a foreign schema that only the model heeds, each with its place and the reason. Absent: none. */
+  readonly unchecked?: readonly string[] | undefined;
   /** Checks a value that was read from JSON. Synchronous; never throws. */
   check(value: unknown): ParsedArguments;
 }

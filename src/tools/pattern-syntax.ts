@@ -9,9 +9,6 @@ export type PatternNode =
 /** The pattern is no regular expression, or one that cannot be checked in linear time. */
 export class UnsupportedPattern extends Error {}
 
-/** Characters are code points; with `i` upper and lower case are the same. */
-export type PatternFlags = "u" | "iu";
-
 export const maxPatternLength = 5_000;
 const maxGroupDepth = 100;
 const maxRepeat = 1_000;
@@ -19,25 +16,51 @@ const maxRepeat = 1_000;
 const atom =
   /\\(?:[pP]\{[^}]*\}|u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[^])|\[(?:\\[^]|[^\]\\])*\]|[^]/uy;
 const quantifier = /(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})\??/uy;
-const groupStart = /\((?:\?(?::|=|!|<[^>]+>))?/uy;
+const groupStart = /\((?:\?(?::|=|!|<[^>]+>|[ims]+:))?/uy;
+const inlineFlags = /^\(\?([ims]+)\)/;
 
-/** Parses the `u` flavour of JavaScript, less back references and lookbehind. Throws `UnsupportedPattern`. */
-export function parsePattern(source: string, flags: PatternFlags = "u"): PatternNode {
-  if (source.length > maxPatternLength) {
+/**
+ * Parses JavaScript's regular expressions, less back references and lookbehind: first as with the `u` flag, and where that
+ * does not hold as without. Characters are code points either way. `(?i)`, `(?m)` and `(?s)` are taken at the beginning, as
+ * other languages write them. Throws `UnsupportedPattern`.
+ */
+export function parsePattern(given: string): PatternNode {
+  if (given.length > maxPatternLength) {
     throw new UnsupportedPattern(`it is longer than ${maxPatternLength} characters`);
   }
-  try {
-    // The engine's own parser judges the syntax; below, only well-formed patterns are taken apart.
-    RegExp(source, "u");
-  } catch (error) {
-    throw new UnsupportedPattern(error instanceof Error ? error.message : "it is not a regular expression");
-  }
+  const flags = inlineFlags.exec(given)?.[1] ?? "";
+  // So Python names its groups.
+  const source = given.replace(inlineFlags, "").replaceAll("(?P<", "(?<");
+  checkSyntax(source);
   return parseChoice({ source, flags, at: 0 }, 0);
+}
+
+/** The engine's own parser judges the syntax; below, only well-formed patterns are taken apart. */
+function checkSyntax(source: string): void {
+  const fault = faultOf(source, "u");
+  if (fault === undefined) return;
+  if (faultOf(source, "") !== undefined) throw new UnsupportedPattern(fault);
+  // Without the flag such an escape would be the letter itself, which nobody can have meant.
+  for (const [escape] of source.matchAll(/\\[^]/g)) {
+    if (/[A-Za-z]/.test(escape) && !/[bBcdDfknrsStuvwWx]/.test(escape)) {
+      throw new UnsupportedPattern(`${escape} means nothing here`);
+    }
+  }
+}
+
+function faultOf(source: string, flags: string): string | undefined {
+  try {
+    RegExp(source, flags);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : "it is not a regular expression";
+  }
 }
 
 interface Cursor {
   readonly source: string;
-  readonly flags: PatternFlags;
+  /** Of `i`, `m` and `s` those that hold here. */
+  flags: string;
   at: number;
 }
 
@@ -83,17 +106,24 @@ function parseGroup(cursor: Cursor, depth: number): PatternNode {
   }
   const start = take(cursor, groupStart)?.[0] ?? "(";
   if (start === "(" && cursor.source[cursor.at] === "?") {
-    throw new UnsupportedPattern("it changes flags inside a group, which is not supported");
+    throw new UnsupportedPattern("it takes flags away inside a group, which is not supported");
   }
+  const outer = cursor.flags;
+  cursor.flags += /^\(\?([ims]+):$/.exec(start)?.[1] ?? "";
   const node = parseChoice(cursor, depth + 1);
+  cursor.flags = outer;
   cursor.at += 1;
   if (start === "(?=" || start === "(?!") return { kind: "lookahead", node, negated: start === "(?!" };
   return node;
 }
 
-function parseAtom(text: string, flags: PatternFlags): PatternNode {
-  if (text === "^") return { kind: "boundary", holds: (_, at) => at === 0 };
-  if (text === "$") return { kind: "boundary", holds: (subject, at) => at === subject.length };
+function parseAtom(text: string, flags: string): PatternNode {
+  const isLine = flags.includes("m");
+  if (text === "^")
+    return { kind: "boundary", holds: (subject, at) => at === 0 || (isLine && endsLine(subject, at - 1)) };
+  if (text === "$") {
+    return { kind: "boundary", holds: (subject, at) => at === subject.length || (isLine && endsLine(subject, at)) };
+  }
   if (text === "\\b") return { kind: "boundary", holds: isWordBoundary };
   if (text === "\\B") return { kind: "boundary", holds: (subject, at) => !isWordBoundary(subject, at) };
   if (/^\\(?:[1-9]|k)/.test(text)) {
@@ -103,14 +133,25 @@ function parseAtom(text: string, flags: PatternFlags): PatternNode {
 }
 
 /** One character against one atom is the engine's own business: it cannot backtrack. ASCII answers are remembered. */
-function characterTest(text: string, flags: PatternFlags): (codePoint: number) => boolean {
-  const expression = new RegExp(`^(?:${text})$`, flags);
+function characterTest(text: string, flags: string): (codePoint: number) => boolean {
+  const expression = expressionOf(text, flags);
   const known = new Int8Array(128).fill(-1);
   return (codePoint) => {
     if (codePoint >= 128) return expression.test(String.fromCodePoint(codePoint));
     if (known[codePoint] === -1) known[codePoint] = expression.test(String.fromCodePoint(codePoint)) ? 1 : 0;
     return known[codePoint] === 1;
   };
+}
+
+/** What holds only without the `u` flag is asked without it; then a pair of surrogates is two characters, of which any is meant. */
+function expressionOf(text: string, flags: string): RegExp {
+  const kept = [...new Set(flags.replaceAll("m", ""))].join("");
+  if (faultOf(text, "u") === undefined) return new RegExp(`^(?:${text})$`, `${kept}u`);
+  return new RegExp(`^(?:${text}){1,2}$`, kept);
+}
+
+function endsLine(text: string, at: number): boolean {
+  return /[\n\r\u2028\u2029]/.test(text[at] ?? "");
 }
 
 function isWordBoundary(text: string, at: number): boolean {

@@ -50,6 +50,11 @@ export interface Tool<Args = unknown> {
   readonly auth?: "required";
   /** The parameters as the model sees them, without secrets. */
   readonly jsonSchema: JsonObject;
+  /**
+   * Parts of a JSON Schema that the model sees and nobody checks, each with its place and the reason: patterns that cannot be
+   * asked in linear time, references that lead out of it. Absent: there are none.
+   */
+  readonly unchecked?: readonly string[];
   /** Reads and checks the model's arguments. Synchronous; never throws. */
   parse(argumentsText: string): ParsedArguments;
   /** A call in words for the person who decides on it. Never throws. */

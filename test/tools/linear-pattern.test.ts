@@ -83,13 +83,37 @@ test.each([
   expect([matches(source, good), matches(source, bad)]).toEqual([true, false]);
 });
 
+test.each([
+  ["(?i)^error: [a-z]+$", "ERROR: Disk", "ERROR: 7"],
+  ["(?s)^a.b$", "a\nb", "a\n\nb"],
+  ["(?m)^b$", "a\nb\nc", "a\nbc"],
+  ["^(?i:ab)c$", "ABc", "ABC"],
+  ["^(?P<name>a)b$", "ab", "b"],
+])("%s, as other languages write it", (source, good, bad) => {
+  expect([matches(source, good), matches(source, bad)]).toEqual([true, false]);
+});
+
+test.each([
+  ["^[\\w-.]+@x$", "a-b.c@x", "a b@x"],
+  ["^\\#\\-\\_$", "#-_", "#"],
+  ["^a{$", "a{", "a"],
+  ["^{id}]$", "{id}]", "id"],
+  ["^[^\\w-.]$", "🦊", "w"],
+  ["^\\-.{2}$", "-🦊🦊", "-🦊"],
+])("%s, which holds only without the u flag", (source, good, bad) => {
+  expect([matches(source, good), matches(source, bad)]).toEqual([true, false]);
+});
+
 describe("what it does not take", () => {
   test.each([
     ["(a)\\1", /refers back/],
     ["(?<n>a)\\k<n>", /refers back/],
     ["(?<=a)b", /looks behind/],
     ["(?<!a)b", /looks behind/],
-    ["(?i:a)", /flags inside a group|Invalid group/],
+    ["(?-i:a)", /takes flags away/],
+    ["a(?i)b", /Invalid group/],
+    ["a++", /Nothing to repeat/],
+    ["\\Aa", /\\A means nothing here/],
     ["(a", /Unterminated group/],
     ["a{100000}", /more than 1000 times/],
     ["((a{100}){100}){100}", /too large/],

@@ -1,0 +1,239 @@
+import { createLinearPattern, type LinearPattern } from "./linear-pattern.ts";
+import type { StepLimit } from "./step-limit.ts";
+
+export type SchemaObject = Readonly<Record<string, unknown>>;
+
+/** A foreign schema, read once: what its references and patterns mean, and what of it is not checked. */
+export interface SchemaDocument {
+  readonly root: SchemaObject;
+  /** Draft-07 and older: what stands beside a `$ref` says nothing. */
+  readonly refsStandAlone: boolean;
+  /** Whether `unevaluatedProperties` or `unevaluatedItems` is anywhere in it. */
+  readonly tracksSeen: boolean;
+  /** What a reference of this schema leads to; undefined where it is left out of the check. */
+  target(schema: SchemaObject): unknown;
+  /** Undefined where the pattern is left out of the check. */
+  pattern(source: string): LinearPattern | undefined;
+  /** Parts that the model sees and nobody checks, each with its place and the reason. */
+  readonly unchecked: readonly string[];
+}
+
+/** Their members are schemas whatever they are named. */
+const schemaMaps: ReadonlySet<string> = new Set([
+  "properties",
+  "patternProperties",
+  "$defs",
+  "definitions",
+  "dependentSchemas",
+  "dependencies",
+]);
+/** What is in them is data. */
+const plainValues: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example", "required"]);
+const isCount = (value: unknown): boolean => typeof value === "number" && value >= 0;
+const isLimit = (value: unknown): boolean => typeof value === "number" || typeof value === "boolean";
+const isText = (value: unknown): boolean => typeof value === "string";
+const isSchema = (value: unknown): boolean => typeof value === "boolean" || isObject(value);
+const types: ReadonlySet<unknown> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
+
+/** What keywords have to be to say something; others are checked by nobody. */
+const shapes: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"].map(
+    (keyword) => [keyword, isCount] as const,
+  ),
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"].map((keyword) => [keyword, isLimit] as const),
+  ...["pattern", "format", "$ref", "$dynamicRef"].map((keyword) => [keyword, isText] as const),
+  ...["properties", "patternProperties", "dependentSchemas"].map((keyword) => [keyword, isObject] as const),
+  ...["allOf", "anyOf", "oneOf", "enum", "required", "prefixItems"].map((keyword) => [keyword, Array.isArray] as const),
+  ...["additionalProperties", "propertyNames", "contains", "not", "if"].map((keyword) => [keyword, isSchema] as const),
+  ["items", (value: unknown) => isSchema(value) || Array.isArray(value)],
+  ["multipleOf", (value: unknown) => typeof value === "number" && value > 0],
+  ["type", (value: unknown) => (Array.isArray(value) ? value : [value]).every((one) => types.has(one))],
+]);
+const references = ["$ref", "$dynamicRef", "$recursiveRef"] as const;
+const base = "troupe:///schema";
+/** A stranger's schema may have as many faults as it has lines. */
+const mostUnchecked = 100;
+
+/** Reads a schema of any draft from 4 to 2020-12. Whatever cannot be checked is told in `unchecked`; nothing throws. */
+export function readDocument(root: SchemaObject, draft: unknown, limit: StepLimit): SchemaDocument {
+  return new Reader(root, typeof draft === "string" ? draft : "", limit);
+}
+
+class Reader implements SchemaDocument {
+  readonly root: SchemaObject;
+  readonly refsStandAlone: boolean;
+  readonly unchecked: string[] = [];
+  tracksSeen = false;
+  readonly #limit: StepLimit;
+  readonly #hasOldIds: boolean;
+  /** Schemas by the whole address under which references know them. */
+  readonly #addresses = new Map<string, unknown>();
+  readonly #dynamic = new Map<string, number>();
+  readonly #bases = new Map<SchemaObject, string>();
+  readonly #targets = new Map<SchemaObject, unknown>();
+  readonly #patterns = new Map<string, LinearPattern | undefined>();
+
+  constructor(root: SchemaObject, draft: string, limit: StepLimit) {
+    this.root = root;
+    this.#limit = limit;
+    this.refsStandAlone = /draft-0[3-7]/.test(draft);
+    this.#hasOldIds = /draft-0[34]/.test(draft);
+    const found: Place[] = [];
+    this.#addresses.set(base, root);
+    this.#walk({ schema: root, at: "#", base }, found);
+    for (const { schema, at } of found) this.#targets.set(schema, this.#resolve(schema, at));
+  }
+
+  target(schema: SchemaObject): unknown {
+    return this.#targets.get(schema);
+  }
+
+  pattern(source: string): LinearPattern | undefined {
+    return this.#patterns.get(source);
+  }
+
+  /** Tells of a part of the schema that is left out of the check. */
+  #leaveOut(at: string, why: string): void {
+    if (this.unchecked.length < mostUnchecked) this.unchecked.push(`${at.slice(0, 200)}: ${why}`);
+  }
+
+  #walk(place: Place, found: Place[]): void {
+    const { schema, at } = place;
+    const own = this.#baseOf(place);
+    this.#bases.set(schema, own);
+    if (references.some((keyword) => typeof schema[keyword] === "string")) found.push({ schema, at, base: own });
+    for (const [keyword, value] of Object.entries(schema)) {
+      const here = `${at}/${keyword}`;
+      if (keyword.startsWith("unevaluated")) this.tracksSeen = true;
+      if (shapes.get(keyword)?.(value) === false) this.#leaveOut(here, `${shown(JSON.stringify(value))} says nothing`);
+      if (keyword === "pattern" && typeof value === "string") this.#readPattern(value, here);
+      if (plainValues.has(keyword)) continue;
+      if (schemaMaps.has(keyword) && isObject(value)) {
+        for (const [name, member] of Object.entries(value)) {
+          if (keyword === "patternProperties") this.#readPattern(name, here);
+          this.#walkValue(member, `${here}/${name}`, own, found);
+        }
+      } else this.#walkValue(value, here, own, found);
+    }
+  }
+
+  /** Keywords that are not known may hold schemas too: a reference may lead into them. */
+  #walkValue(value: unknown, at: string, own: string, found: Place[]): void {
+    if (Array.isArray(value)) {
+      for (const [index, member] of value.entries()) this.#walkValue(member, `${at}/${index}`, own, found);
+    } else if (isObject(value)) this.#walk({ schema: value, at, base: own }, found);
+  }
+
+  /** Notes under which addresses the schema is known, and gives the one that its references are relative to. */
+  #baseOf({ schema, at, base: outer }: Place): string {
+    const id = schema[this.#hasOldIds ? "id" : "$id"];
+    let own = outer;
+    if (typeof id === "string" && !(this.refsStandAlone && "$ref" in schema)) {
+      const address = addressOf(id, outer);
+      if (address === undefined) this.#leaveOut(at, `its id ${shown(id)} is no address`);
+      else if (id.startsWith("#")) this.#addresses.set(address, schema);
+      else {
+        own = withoutFragment(address);
+        this.#addresses.set(own, schema);
+      }
+    }
+    for (const keyword of ["$anchor", "$dynamicAnchor"]) {
+      const anchor = schema[keyword];
+      if (typeof anchor === "string") this.#addresses.set(`${own}#${anchor}`, schema);
+      if (keyword === "$dynamicAnchor" && typeof anchor === "string") {
+        this.#dynamic.set(anchor, (this.#dynamic.get(anchor) ?? 0) + 1);
+      }
+    }
+    return own;
+  }
+
+  #resolve(schema: SchemaObject, at: string): unknown {
+    const keyword = references.find((one) => typeof schema[one] === "string");
+    const reference = keyword === undefined ? "" : String(schema[keyword]);
+    const address = addressOf(reference, this.#bases.get(schema) ?? base);
+    const target = address === undefined ? undefined : this.#find(address);
+    if (typeof target !== "boolean" && !(isObject(target) && this.#bases.has(target))) {
+      this.#leaveOut(at, `${keyword} ${shown(reference)} leads to no schema within it`);
+      return undefined;
+    }
+    const anchor = reference.slice(reference.indexOf("#") + 1);
+    if (keyword === "$dynamicRef" && (this.#dynamic.get(anchor) ?? 0) > 1) {
+      this.#leaveOut(at, `$dynamicRef ${shown(reference)} may lead to several places`);
+      return undefined;
+    }
+    return target;
+  }
+
+  #find(address: string): unknown {
+    const known = this.#addresses.get(address);
+    if (known !== undefined) return known;
+    const document = this.#addresses.get(withoutFragment(address));
+    const fragment = address.includes("#") ? address.slice(address.indexOf("#") + 1) : "";
+    if (fragment === "") return document;
+    return fragment.startsWith("/") ? at(document, fragment) : undefined;
+  }
+
+  #readPattern(source: string, here: string): void {
+    if (this.#patterns.has(source)) return;
+    let pattern: LinearPattern | undefined;
+    try {
+      pattern = createLinearPattern(source, this.#limit);
+    } catch (error) {
+      this.#leaveOut(
+        here,
+        `the pattern ${shown(source)}: ${error instanceof Error ? error.message : "it cannot be read"}`,
+      );
+    }
+    this.#patterns.set(source, pattern);
+  }
+}
+
+interface Place {
+  readonly schema: SchemaObject;
+  readonly at: string;
+  readonly base: string;
+}
+
+function addressOf(reference: string, from: string): string | undefined {
+  try {
+    const url = new URL(reference, from);
+    const hash = reference.includes("#") ? reference.slice(reference.indexOf("#")) : "";
+    url.hash = "";
+    // As it stands: names in a fragment are compared letter by letter.
+    return `${withoutFragment(url.href)}${hash === "#" ? "" : hash}`;
+  } catch {
+    return reference.startsWith("#") ? `${from}${reference === "#" ? "" : reference}` : undefined;
+  }
+}
+
+function withoutFragment(address: string): string {
+  const hash = address.indexOf("#");
+  return hash < 0 ? address : address.slice(0, hash);
+}
+
+function at(document: unknown, pointer: string): unknown {
+  let value = document;
+  for (const part of pointer.slice(1).split("/")) {
+    const key = decoded(part);
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as SchemaObject)[key];
+  }
+  return value;
+}
+
+function decoded(part: string): string {
+  const unescaped = (text: string): string => text.replaceAll("~1", "/").replaceAll("~0", "~");
+  try {
+    return unescaped(decodeURIComponent(part));
+  } catch {
+    return unescaped(part);
+  }
+}
+
+function shown(text: string): string {
+  return JSON.stringify(text.slice(0, 100));
+}
+
+export function isObject(value: unknown): value is SchemaObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
