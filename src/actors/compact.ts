@@ -34,7 +34,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
     turn.attempt === 0 &&
     compactionDue({ messages, maxMessages, contextPercent, ...autoCompact });
   if (!autoCompact) {
-    if (maxMessages !== undefined && messages > maxMessages) warnOnce(host, turnId, messages, maxMessages);
+    warnOfLength(host, turnId);
     return;
   }
   if (!isTooLong && !isDue) return;
@@ -102,7 +102,11 @@ function wasTooLong(host: Host, turn: TurnState): boolean {
   return turn.attempt > 0 && last?.type === "model.failed" && last.error.code === "context_length";
 }
 
-function warnOnce(host: Host, turnId: string, messages: number, maxMessages: number): void {
+/** Warns of a conversation that is longer than its definition allows and that nothing compacts, once a turn. */
+export function warnOfLength(host: Host, turnId: string, more: readonly Message[] = []): void {
+  const { maxMessages, autoCompact } = host.definition;
+  const messages = host.history().length + more.length;
+  if (autoCompact || maxMessages === undefined || messages <= maxMessages) return;
   const message = `the conversation has ${messages} messages, the limit is ${maxMessages}; set autoCompact to compact it`;
   appendWarnings(host, turnId, [{ code: "messages_limit", message }]);
 }

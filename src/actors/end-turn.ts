@@ -2,6 +2,7 @@ import { faultPoint } from "../base/index.ts";
 import {
   costOfExecution,
   errorsOf,
+  isFailure,
   type Lifecycle,
   type Message,
   naturalStopReason,
@@ -14,6 +15,7 @@ import {
   usageOf,
   wasForceStopped,
 } from "../state/index.ts";
+import { warnOfLength } from "./compact.ts";
 import { effectActor } from "./effect.ts";
 import { backgroundMoves, endPosts, wakingAfter } from "./end-posts.ts";
 import { releaseHeld } from "./hook-run.ts";
@@ -32,6 +34,8 @@ export const endTurn = effectActor<{ readonly turnId: string }>("endTurn", async
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
+  // The turn that makes it too long tells it, not the next one.
+  warnOfLength(host, turnId, closing ? [closing] : []);
   const [first, ...others] = wakingAfter(turn, { stopReason });
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
   host.append(
@@ -86,7 +90,7 @@ function lifecycleAfter(host: Host, outcome: TurnOutcome): Lifecycle {
 
 function verdictOf(turn: TurnState, signal: StopSignal | null): { outcome: TurnOutcome; stopReason: StopReason } {
   if (signal) {
-    if (signal.reason === "error") return { outcome: "failed", stopReason: "error" };
+    if (isFailure(signal.reason)) return { outcome: "failed", stopReason: signal.reason };
     return { outcome: wasForceStopped(signal.reason) ? "stopped" : "completed", stopReason: signal.reason };
   }
   return { outcome: "completed", stopReason: naturalStopReason(turn.execution) };

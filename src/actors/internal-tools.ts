@@ -4,7 +4,7 @@ import { type CallState, type Json, type Message } from "../state/index.ts";
 import { type InternalTool, type ReadArtifactArguments, readArtifactText } from "../tools/index.ts";
 import type { Host } from "./host.ts";
 import { compileInputOf } from "./prompt.ts";
-import { errorResult, settleCall } from "./settle-call.ts";
+import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
 
 /** Longest excerpt of one call's arguments in a list. */
 const EXCERPT_CHARACTERS = 200;
@@ -34,6 +34,11 @@ export async function runInternalTool(
   }
 }
 
+/** It has no entry for its beginning: that it ran is told with its end. */
+function settle(host: Host, call: CallState, result: CallResult): void {
+  settleCall(host, call, result, { isInternal: true });
+}
+
 function loadHistory(host: Host, call: CallState): void {
   const { turnId, step, callId } = call;
   const turn = host.turn(turnId);
@@ -41,12 +46,12 @@ function loadHistory(host: Host, call: CallState): void {
   const shown = turn?.contextWindowSize ?? history.contextWindowSize ?? 0;
   const window = turn && expandedWindow(history, compileInputOf(host, turn));
   if (!window || window.size <= shown) {
-    return settleCall(host, call, { outcome: "success", text: "There are no older messages: you see all of them." });
+    return settle(host, call, { outcome: "success", text: "There are no older messages: you see all of them." });
   }
   const { size, total } = window;
   host.append({ type: "context.expanded", turnId, step, callId, size });
   const text = `${size - shown} older messages are now in your context; ${Math.max(0, total - size)} more can be loaded.`;
-  settleCall(host, call, { outcome: "success", text });
+  settle(host, call, { outcome: "success", text });
 }
 
 interface EarlierCall {
@@ -83,7 +88,7 @@ function listToolCalls(host: Host, call: CallState, args: Readonly<Record<string
     return `${callId} ${name}(${excerpt}) ${failed ? "failed" : "succeeded"}`;
   });
   const text = lines.length === 0 ? "There are no earlier tool calls." : lines.join("\n");
-  settleCall(host, call, { outcome: "success", text });
+  settle(host, call, { outcome: "success", text });
 }
 
 function loadToolResults(host: Host, call: CallState, args: Readonly<Record<string, Json>>): void {
@@ -94,11 +99,11 @@ function loadToolResults(host: Host, call: CallState, args: Readonly<Record<stri
   const unknown = asked.filter((id) => !known.has(id));
   if (callIds.length === 0) {
     const text = `None of these calls is known: ${asked.join(", ")}. list_tool_calls gives the ids.`;
-    return settleCall(host, call, errorResult(text, "not_found"));
+    return settle(host, call, errorResult(text, "not_found"));
   }
   host.append({ type: "context.loaded", turnId, step, callId, callIds });
   const missing = unknown.length === 0 ? "" : ` Not known: ${unknown.join(", ")}.`;
-  settleCall(host, call, { outcome: "success", text: `Loaded ${callIds.length} results into your context.${missing}` });
+  settle(host, call, { outcome: "success", text: `Loaded ${callIds.length} results into your context.${missing}` });
 }
 
 /** Ids that are named to a model which asked for another one. */
@@ -117,10 +122,10 @@ async function readArtifact(
     const known = host.archive().flatMap((message) => (message.role === "tool" ? (message.artifactId ?? []) : []));
     const named = known.length === 0 ? "" : ` Results that were cut: ${known.slice(-NAMED_IDS).join(", ")}.`;
     const text = `You have no artifact ${JSON.stringify(args.id)}.${named}`;
-    return settleCall(host, call, errorResult(text, "not_found"));
+    return settle(host, call, errorResult(text, "not_found"));
   }
   const reading = await readArtifactText(artifact, args, signal);
   if (signal.aborted) return;
-  if (reading.ok) return settleCall(host, call, { outcome: "success", text: reading.text });
-  settleCall(host, call, errorResult(reading.message, reading.code));
+  if (reading.ok) return settle(host, call, { outcome: "success", text: reading.text });
+  settle(host, call, errorResult(reading.message, reading.code));
 }

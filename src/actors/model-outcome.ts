@@ -129,7 +129,8 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
   const isTooLong = stored.code === "context_length";
   const compactions = host.turn(turnId)?.compactions ?? 0;
   const compacts = isTooLong && host.definition.autoCompact !== null && compactions < COMPACTIONS_WITHOUT_PROGRESS;
-  const retries = compacts || ((known?.retryable ?? false) && attempt < host.definition.maxModelAttempts);
+  const isTransient = known?.retryable ?? false;
+  const retries = compacts || (isTransient && attempt < host.definition.maxModelAttempts);
   const delay = compacts ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
   const { usage, settlement } = billOf(error, granted.ask, reservation);
   host.append(
@@ -144,6 +145,7 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
           ? { ...stored, code: "context_too_long", message: `${tooLong(compactions)} (${stored.message})` }
           : stored,
       retryAt: retries ? host.clock.now() + delay : null,
+      ...(isTransient && !retries ? { isExhausted: true as const } : {}),
       usage,
       settlement,
     },

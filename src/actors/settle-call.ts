@@ -18,6 +18,8 @@ export interface CallResult {
 interface SettleParts extends FactParts {
   /** No hook gets to see it: the turn is being ended. */
   readonly isUnreviewed?: boolean | undefined;
+  /** A tool on the agent's own context, which has run without an entry for its beginning. */
+  readonly isInternal?: boolean | undefined;
   /** Messages of reports that the result holds. */
   readonly reports?: readonly string[] | undefined;
 }
@@ -41,6 +43,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
       durationMs: call.startedAt === null ? 0 : Math.max(0, now - call.startedAt),
       error: error ?? null,
       artifactId: artifact?.artifactId ?? null,
+      ...(parts.isInternal ? { internal: true as const } : {}),
       ...(!parts.isUnreviewed && isReviewDue(host, turnId, outcome) ? { reviewDue: true } : {}),
       ...(parts.reports && parts.reports.length > 0 ? { reports: [...parts.reports] } : {}),
     },

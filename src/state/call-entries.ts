@@ -61,6 +61,8 @@ export const callEntrySchemas = [
     durationMs: z.number().int().nonnegative(),
     error: storedErrorSchema.nullable(),
     artifactId: z.string().nullable(),
+    /** A tool on the agent's own context has run: it has no entry for its beginning. */
+    internal: z.literal(true).optional(),
     /** Hooks look at it next: `afterEachTool`, and `onError` when it failed. */
     reviewDue: z.boolean().optional(),
     /** Messages of reports that this result holds: they enter history in no other way. */

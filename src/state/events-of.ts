@@ -96,7 +96,7 @@ function bodiesOf(entry: Entry, textOf: TextLookup): TroupeEventBody[] {
     case "tool.started":
       return [startedEvent(entry)];
     case "tool.settled":
-      return [settledEvent(entry)];
+      return entry.internal ? [startedEvent({ ...entry, attempt: 1 }), settledEvent(entry)] : [settledEvent(entry)];
     case "child.spawned":
       return [
         {
@@ -155,7 +155,9 @@ function requestEvents(entry: EntryOf<"model.requested">): TroupeEventBody[] {
   return step > 1 ? [{ type: "step.completed" }, started, ...told] : [started, ...told];
 }
 
-function startedEvent({ callId, name, attempt, queue }: EntryOf<"tool.started">): TroupeEventBody {
+type Beginning = Pick<EntryOf<"tool.started">, "callId" | "name" | "attempt" | "queue">;
+
+function startedEvent({ callId, name, attempt, queue }: Beginning): TroupeEventBody {
   return { type: "tool.started", callId, name, attempt, ...(queue === undefined ? {} : { queue }) };
 }
 

@@ -144,7 +144,8 @@ function failedAttempt(execution: ExecutionState, entry: EntryOf<"model.failed">
   if (entry.retryAt !== null) return billed;
   const failed = onStep(billed, (step) => ({ ...step, errors: [...step.errors, entry.error] }));
   if (failed.continuation.stopSignals.length > 0 && entry.error.code === "turn_interrupted") return failed;
-  return signalled(failed, { reason: "error", message: entry.error.message, source: "model" });
+  const reason = entry.isExhausted ? "retry_limit" : "error";
+  return signalled(failed, { reason, message: entry.error.message, source: "model" });
 }
 
 function withError(execution: ExecutionState, error: StoredError): ExecutionState {

@@ -66,6 +66,8 @@ export const modelEntrySchemas = [
     error: storedErrorSchema,
     /** When the next attempt may start; null: there is none. */
     retryAt: z.number().int().nullable(),
+    /** It was the last of the attempts that the definition allows; another kind of failure is not tried again at all. */
+    isExhausted: z.literal(true).optional(),
     /** What it was billed, as far as known. */
     usage: usageSchema.nullable(),
     settlement: settlementSchema.nullable(),

@@ -1,7 +1,7 @@
 import type { LimitName } from "../budget/index.ts";
 import type { EntryOf } from "./entry.ts";
 import { type LimitFigures, limitText } from "./limit-reached.ts";
-import type { StopReason, StopSignal } from "./stop.ts";
+import { isFailure, type StopReason, type StopSignal } from "./stop.ts";
 
 const reasonOfLimit: Record<LimitName, StopReason> = {
   maxSteps: "steps_limit",
@@ -46,5 +46,5 @@ export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | 
 
 /** Signals that cut work in flight; the others wait for the end of the step (row S5). */
 export function cutsNow(signal: StopSignal): boolean {
-  return signal.reason === "user_requested" || signal.reason === "time_limit" || signal.reason === "error";
+  return signal.reason === "user_requested" || signal.reason === "time_limit" || isFailure(signal.reason);
 }

@@ -46,6 +46,11 @@ export function priorityOf(reason: StopReason): number {
   return stopReasons.indexOf(reason);
 }
 
+/** Whether a turn that ends for this reason has failed: it has an error, and its agent asks for a decision. */
+export function isFailure(reason: StopReason): boolean {
+  return reason === "error" || reason === "retry_limit";
+}
+
 /** False for `completed` and `finish_reason` alone (row S6). */
 export function wasForceStopped(reason: StopReason): boolean {
   return reason !== "completed" && reason !== "finish_reason";

@@ -25,6 +25,7 @@ export type TextOfValue =
 export function textOf(value: unknown, redact: Redact = nothingToRedact): TextOfValue {
   if (typeof value === "string") return { ok: true, text: redact(value) };
   if (value === undefined) return { ok: true, text: "" };
+  if (typeof value === "number") return { ok: true, text: String(value) };
   try {
     if (ArrayBuffer.isView(value)) throw new TypeError(`it is ${binaryKind}`);
     return { ok: true, text: redact(JSON.stringify(value, createReplacer()) ?? "") };
@@ -37,15 +38,19 @@ const maxReasonCharacters = 500;
 const maxRenderedValues = 10_000_000;
 
 /**
- * Refuses what JSON.stringify would leave out or make `{}` of without a word, and what has more than ten million
- * values: so many take some two seconds, in which nothing else runs.
+ * Names what JSON.stringify would make `null` of, refuses what it would leave out or make `{}` of without a word, and what
+ * has more than ten million values: so many take some two seconds, in which nothing else runs.
  */
-function createReplacer(): (key: string, value: unknown) => unknown {
+function createReplacer(): (this: unknown, key: string, value: unknown) => unknown {
   let values = 0;
-  return (key, value) => {
+  return function replace(this: unknown, key, value) {
     values += 1;
     if (values > maxRenderedValues) throw tooManyValues();
-    if (typeof value === "number" || typeof value === "string") return value;
+    if (typeof value === "string") return value;
+    // A null would be a value that nobody has given: the model would take it for a fact.
+    if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
+    if (value === undefined) return Array.isArray(this) ? "undefined" : undefined;
+    if (value === null) return (this as Record<string, unknown>)[key] instanceof Date ? "Invalid Date" : null;
     const kind = lossyKindOf(value);
     if (kind !== undefined) throw new TypeError(key === "" ? `it is ${kind}` : `"${headOf(key, 100)}" is ${kind}`);
     if (typeof value === "object" && value !== null) lookAhead(value);
@@ -79,7 +84,19 @@ function lossyKindOf(value: unknown): string | undefined {
   if (value instanceof Promise) return "a promise that was not awaited";
   if (value instanceof Error) return "an error, which should have been thrown";
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return binaryKind;
-  return undefined;
+  return hasNothingToShow(value) ? `an object of class ${classOf(value)}, of which JSON shows nothing` : undefined;
+}
+
+/** What is behind methods and private fields (a RegExp, a Response, an iterator): JSON has `{}` for it. */
+function hasNothingToShow(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value);
+  return !isPlain && Object.keys(value).length === 0;
+}
+
+function classOf(value: object): string {
+  const { name } = value.constructor ?? {};
+  return typeof name === "string" && name !== "" ? headOf(name, 100) : "unknown";
 }
 
 function reasonOf(error: unknown): string {

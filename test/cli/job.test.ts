@@ -19,7 +19,7 @@ describe("exit codes", () => {
     ["completed", "completed", 0],
     ["completed", "steps_limit", 0],
     ["failed", "error", 1],
-    ["stopped", "retry_limit", 1],
+    ["failed", "retry_limit", 1],
     ["stopped", "steps_limit", 3],
     ["stopped", "token_limit", 3],
     ["stopped", "cost_limit", 3],

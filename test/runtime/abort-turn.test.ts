@@ -105,6 +105,23 @@ describeRuntimes("abort", (stage) => {
     expect(await agent.executeTurn("again").result).toMatchObject({ text: "next" });
   });
 
+  it.each([
+    { effect: "once", read: /outcome of this call of "slow" is not known: Interrupted by user.*It is not repeated/ },
+    { effect: "none", read: /^Interrupted by user$/ },
+  ] as const)("the next turn reads of a cut call with effect $effect what is known of it", async ({ effect, read }) => {
+    const gate = createGate<string>();
+    const model = scriptedModel([calling("slow"), "next"]);
+    const { agent } = await open(defineAgent({ name: "worker", model, tools: [slowTool(gate, effect)] }));
+    const turn = agent.executeTurn("go");
+    await gate.reached();
+    await turn.abort();
+    await turn.result;
+    gate.open("too late");
+    expect((await agent.executeTurn("again").result).text).toBe("next");
+    const seen = model.calls[1]?.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
+    expect(seen).toEqual([expect.stringMatching(read)]);
+  });
+
   it("a once tool that was cut is told to be of unknown outcome", async () => {
     const gate = createGate<string>();
     const model = scriptedModel([calling("slow")]);

@@ -72,7 +72,7 @@ describeRuntimes("retries of model calls", (stage) => {
     });
     const result = await elapse(stage().clock, agent.executeTurn("go").result);
     expect(model.calls).toHaveLength(4);
-    expect(result).toMatchObject({ status: "failed", stopReason: "error", steps: 1 });
+    expect(result).toMatchObject({ status: "failed", stopReason: "retry_limit", steps: 1 });
     expect(result.error).toMatchObject({ code: "model_error", message: "down 4", retryable: true });
     expect(agent.state.status).toBe("failed");
     expect((await accountOf(stage()))?.reserved.tokens).toBe(0);

@@ -10,6 +10,14 @@ describe("rendering a result", () => {
     ["a number as JSON", 4.5, "4.5"],
     ["an object as JSON", { a: [1, { b: true }], left: undefined }, '{"a":[1,{"b":true}]}'],
     ["a date as JSON", { at: new Date(0) }, '{"at":"1970-01-01T00:00:00.000Z"}'],
+    ["NaN by its name", { a: Number.NaN, b: [Number.NaN] }, '{"a":"NaN","b":["NaN"]}'],
+    ["what is infinite", [Infinity, -Infinity, 0], '["Infinity","-Infinity",0]'],
+    ["a number that is none, alone", Number.NaN, "NaN"],
+    ["undefined in a list, where JSON has null", [undefined, null, { a: undefined }], '["undefined",null,{}]'],
+    ["a hole in a list", Object.assign(Array(3), { 0: 1, 2: 3 }), '[1,"undefined",3]'],
+    ["a date that is none", { at: new Date(Number.NaN) }, '{"at":"Invalid Date"}'],
+    ["what toJSON gives", [{ toJSON: () => Number.NaN }, { toJSON: () => undefined }], '["NaN","undefined"]'],
+    ["an object of a class by its fields", Object.assign(Object.create({ hidden: 1 }), { a: 1 }), '{"a":1}'],
   ])("%s", (_name, value, text) => {
     expect(renderOutput(value)).toEqual({ text, isError: false });
   });
@@ -24,6 +32,8 @@ describe("rendering a result", () => {
     ["a function", () => 1, /it is a function/],
     ["a function inside", [{ call: () => 1 }], /"call" is a function/],
     ["a symbol", Symbol("x"), /it is a symbol/],
+    ["a RegExp", { found: /x/ }, /"found" is an object of class RegExp, of which JSON shows nothing/],
+    ["an iterator", [1].values(), /JSON shows nothing/],
     ["a Map", { map: new Map() }, /"map" is a Map/],
     ["an error", new Error("no"), /should have been thrown/],
     ["a promise", [Promise.resolve(1)], /not awaited/],

@@ -67,7 +67,7 @@ export function stateOf(agent: AgentOverview): { readonly text: string; readonly
   if (agent.endedAt !== null) {
     if (agent.stopReason === "completed" || agent.stopReason === "finish_reason")
       return { text: "✓ done", style: "dim" };
-    if (agent.stopReason === "error") return { text: "✗ failed", style: "red" };
+    if (agent.stopReason === "error" || agent.stopReason === "retry_limit") return { text: "✗ failed", style: "red" };
     return { text: `■ ${agent.stopReason ?? "stopped"}`, style: "yellow" };
   }
   if (agent.status === "failed") return { text: "✗ failed", style: "red" };
