@@ -33,9 +33,9 @@ async function answerAll(turn: Turn, answer: (requestId: string, prompt: string)
   return { open, status: rest.status };
 }
 
-describeRuntimes("a turn that is asked again and again whether it rests", (stage) => {
-  const answering = (runtime: Runtime) => (requestId: string) => runtime.answer(requestId, "yes");
+const answering = (runtime: Runtime) => (requestId: string) => runtime.answer(requestId, "yes");
 
+describeRuntimes("a turn that is asked again and again whether it rests", (stage) => {
   it("gives what is open now, once for each decision, and then its end, every time", async () => {
     const runtime = await stage().open({ agents: [clerk()] });
     const agent = await startAgent(runtime, "clerk", "c");

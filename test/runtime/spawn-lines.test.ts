@@ -35,6 +35,8 @@ function leadOf(
   });
 }
 
+const team = () => leadOf(asker(), { calls: 3 });
+
 /** Whatever a turn comes to within a while, or nothing. */
 async function cameTo(turn: Turn): Promise<string> {
   const ended = turn.result.then(({ status, stopReason }) => `${status}: ${stopReason}`);
@@ -106,7 +108,6 @@ describeRuntimes("a line for places", (stage) => {
   });
 
   it("goes on when its head was aborted, or is taken up by another process", async () => {
-    const team = () => leadOf(asker(), { calls: 3 });
     const first = await stage().openProcess({ agents: [team()] });
     const lead = await startAgent(first.runtime, "lead", "l");
     const begun = lead.executeTurn("go");

@@ -143,9 +143,10 @@ const cases: readonly Case[] = [
   },
 ];
 
+const listed = async (runtime: Runtime) => (await runtime.list({ rootAgentId: "w" }))[0]?.status;
+
 /** What each way of asking says. */
 async function told(agent: Agent, here: Runtime, elsewhere: Runtime): Promise<Record<string, Lifecycle | undefined>> {
-  const listed = async (runtime: Runtime) => (await runtime.list({ rootAgentId: "w" }))[0]?.status;
   return {
     "its own handle": agent.state.status,
     "a handle found here": (await here.find("w")).state.status,

@@ -81,17 +81,19 @@ describe("the rule of marks", () => {
   });
 
   it("in every situation: only an open turn is ended, and then no pause of its agent keeps it from its end", () => {
-    for (const { at, effect, ask } of table) {
-      expect({ at, ask, ended: effect.isEnded }).toEqual({ at, ask, ended: effect.told.includes("abort") });
-      if (effect.isEnded)
-        expect({ at, ask, effect }).toMatchObject({ at: { hasOpenTurn: true }, effect: { isPaused: false } });
-    }
+    const wrong = table.filter(({ at, effect }) => {
+      const isTold = effect.told.includes("abort");
+      return isTold !== effect.isEnded || (effect.isEnded && (!at.hasOpenTurn || effect.isPaused));
+    });
+    expect(wrong).toEqual([]);
+    expect(table.filter(({ effect }) => effect.isEnded).length).toBeGreaterThan(10);
   });
 
   it("in every situation: a mark is set by a pause alone, and taken away by what names the agent or ends its turn", () => {
-    for (const { at, effect, ask } of table) {
-      if (!at.isPaused) expect(effect.isPaused).toBe(ask === "pause");
-      else if (!effect.isPaused) expect(ask === "resume" || effect.isEnded).toBe(true);
-    }
+    const set = table.filter(({ at, effect }) => !at.isPaused && effect.isPaused);
+    const taken = table.filter(({ at, effect }) => at.isPaused && !effect.isPaused);
+    expect([...new Set(set.map(({ ask }) => ask))]).toEqual(["pause"]);
+    expect(taken.filter(({ ask, effect }) => ask !== "resume" && !effect.isEnded)).toEqual([]);
+    expect(taken.length).toBeGreaterThan(10);
   });
 });

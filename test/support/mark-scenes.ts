@@ -109,9 +109,10 @@ async function ofChildren({ runtime, agent }: MarkScene, work: (child: Agent) =>
   }
 }
 
+const isRefused = (error: unknown): boolean => error instanceof TroupeError && error.family !== "defect";
+
 /** A command may be refused for what the agent is doing; nothing else may happen to it. */
 async function tried(work: () => Promise<unknown>): Promise<void> {
-  const isRefused = (error: unknown): boolean => error instanceof TroupeError && error.family !== "defect";
   const done = work().catch((error: unknown) => {
     if (!isRefused(error)) throw error;
   });
