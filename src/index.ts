@@ -124,6 +124,7 @@ export type {
   DrainReport,
   EventObserver,
   Overview,
+  OverviewState,
   RuntimeHealth,
   RuntimeMetrics,
 } from "./runtime/index.ts";
@@ -131,7 +132,7 @@ export type { TraceEntry, TroupeEvent, TroupeEventOf } from "./state/index.ts";
 export { placeOfAgent } from "./stores/index.ts";
 
 // Store, and hand work on
-export { localQueues, type Queues } from "./queues/index.ts";
+export { localQueues, type QueueCount, type QueueHealth, type Queues } from "./queues/index.ts";
 export type {
   AgentMetadata,
   ArtifactStore,

@@ -10,8 +10,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     HookContext HookDrafts HookName Hooks InstructionsContext InvalidInputError JobStoppedError Json JsonObject
     LanguageModel LeaseLostError LimitName LimitStop localQueues LoopMessage LoopResult LoopTurn memoryStores Message
     MessageCompaction MessageStore ModelDelta ModelError ModelRequest ModelResponse ModelUse noProgressGuard
-    NotFoundError offlineModel openaiModel OpenaiModelOptions Overview placeOfAgent Plugin PolicyRefusedError
-    PreviousTool Price PriceTable Projections Queues reactHistory Reconciliation reflection RequestConflictError run
+    NotFoundError offlineModel openaiModel OpenaiModelOptions Overview OverviewState placeOfAgent Plugin PolicyRefusedError
+    PreviousTool Price PriceTable Projections QueueCount QueueHealth Queues reactHistory Reconciliation reflection RequestConflictError run
     RunContext RunOptions Runtime RuntimeHealth RuntimeMetrics RuntimeOptions SavedArtifact SpawnedAgent SpawnedChild
     Spending StateStore StopReason StopSignal StoredError StoreRolledBackError Stores StoreUnavailableError subagent
     SubagentOptions SubagentTool summarize textOf Tool ToolDefinition toolLogging ToolNotStartedError totalUse
@@ -91,7 +91,7 @@ export const unnamedTypes: readonly string[] = words(`
   AfterEachToolDraft AfterLlmDraft AfterToolsDraft AfterUserInputDraft BeforeEachToolDraft BeforeLlmDraft BeforeToolsDraft OnCompleteDraft
   OnErrorDraft OneOrMore RegisteredTool
 
-  AwaitedChild ErrorDetails JobStop LimitFlag QueueCount QueueHealth Role RunAgent
+  AwaitedChild ErrorDetails JobStop BudgetOverviews LimitFlag Role RunAgent
 
   DefectError RejectionError TerminalError TransientError
 
