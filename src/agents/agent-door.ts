@@ -4,15 +4,16 @@ import {
   type Door,
   flagRule,
   hasMethods,
-  isPortName,
   listRule,
   type OptionRule,
   optionsRule,
+  portNameRule,
   portRule,
   ruleOf,
   wholeNumberRule,
 } from "../base/index.ts";
 import { budgetRule } from "../budget/index.ts";
+import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { checkedPrice } from "../model/index.ts";
 import { responseFormatSchema, take } from "../state/index.ts";
@@ -45,27 +46,29 @@ export const toolRule: OptionRule = (value, where) => {
   );
 };
 
-const historyRule = ruleOf(
-  "a history compiler, for instance fullHistory() or windowHistory(20)",
-  (value) => hasMethods(value, ["compile"]) && isNamed(value) && hasSizes(value, ["contextWindowSize", "expandBy"]),
+const atLeastOne = wholeNumberRule(1);
+
+const compilerRule = ruleOf("a history compiler, for instance fullHistory() or windowHistory(20)", (value) =>
+  hasMethods(value, ["compile"]),
 );
 
-const strategyRule = ruleOf(
-  "a compaction strategy, for instance summarize() or dropOldest()",
-  (value) => hasMethods(value, ["compact"]) && isNamed(value),
+const historyRule: OptionRule = (value, where) => {
+  const { name, contextWindowSize, expandBy } = compilerRule(value, where) as HistoryCompiler;
+  portNameRule(name, `${where}.name`);
+  if (contextWindowSize !== undefined) atLeastOne(contextWindowSize, `${where}.contextWindowSize`);
+  if (expandBy !== undefined) atLeastOne(expandBy, `${where}.expandBy`);
+  return value;
+};
+
+const compactorRule = ruleOf("a compaction strategy, for instance summarize() or dropOldest()", (value) =>
+  hasMethods(value, ["compact"]),
 );
 
-/** Names of ports are journalled. */
-function isNamed(value: object): boolean {
-  return "name" in value && isPortName(value.name);
-}
-
-function hasSizes(value: object, names: readonly string[]): boolean {
-  return names.every((name) => {
-    const size: unknown = Reflect.get(value, name);
-    return size === undefined || (Number.isSafeInteger(size) && Number(size) >= 1);
-  });
-}
+const strategyRule: OptionRule = (value, where) => {
+  const { name } = compactorRule(value, where) as CompactionStrategy;
+  portNameRule(name, `${where}.name`);
+  return value;
+};
 
 const autoCompactOptions = optionsRule<AutoCompactOptions>({
   rules: {
@@ -78,8 +81,6 @@ const autoCompactOptions = optionsRule<AutoCompactOptions>({
   },
   instead: { percent: "atPercent", threshold: "atPercent", maxMessages: "keep" },
 });
-
-const atLeastOne = wholeNumberRule(1);
 
 /** What of a definition does not depend on its name; each is looked at when it is made. */
 export const definitionDoor = {

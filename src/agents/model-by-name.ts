@@ -1,4 +1,4 @@
-import { hasMethods, isPortName } from "../base/index.ts";
+import { hasMethods, portNameRule, ruleOf } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
 
@@ -8,15 +8,22 @@ import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts
  */
 export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
   if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
-  if (isModel(model)) return model;
+  if (hasMethods(model, ["generate", "countPromptTokens"])) return checkedModel(agent, model);
   throw new InvalidInputError(
     `agent "${agent}": model must be a LanguageModel or the name of one, for instance openaiModel("gpt-5-mini"), "gpt-5-mini" or offlineModel()`,
   );
 }
 
-function isModel(model: unknown): model is LanguageModel {
-  if (!hasMethods(model, ["generate", "countPromptTokens"])) return false;
-  const { name, provider, contextWindow = 1 } = model as Partial<Record<keyof LanguageModel, unknown>>;
-  const isWindow = typeof contextWindow === "number" && Number.isFinite(contextWindow) && contextWindow > 0;
-  return isWindow && [name, provider].every(isPortName);
+/** What is journalled of a model, and reckoned with. */
+function checkedModel(agent: string, model: LanguageModel): LanguageModel {
+  const { name, provider, contextWindow } = model;
+  portNameRule(name, `agent "${agent}": model.name`);
+  portNameRule(provider, `agent "${agent}": model.provider`);
+  if (contextWindow !== undefined) windowRule(contextWindow, `agent "${agent}": model.contextWindow`);
+  return model;
 }
+
+const windowRule = ruleOf(
+  "a number of tokens above 0, or nothing",
+  (value) => typeof value === "number" && Number.isFinite(value) && value > 0,
+);

@@ -51,10 +51,11 @@ export function hasMethods(value: unknown, methods: readonly string[]): value is
 
 const LONGEST_NAME = 1_000;
 
-/** Whether it can name a port, a model or a provider: a text of 1 to 1,000 characters that is more than spaces. */
-export function isPortName(value: unknown): value is string {
-  return typeof value === "string" && value.trim() !== "" && value.length <= LONGEST_NAME;
-}
+/** The name of a port, a model or a provider: it is journalled. */
+export const portNameRule: OptionRule = ruleOf(
+  `a name, a text of 1 to ${LONGEST_NAME} characters`,
+  (value) => typeof value === "string" && value.trim() !== "" && value.length <= LONGEST_NAME,
+);
 
 export function wholeNumberRule(least: number, most: number = Number.MAX_SAFE_INTEGER): OptionRule {
   const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;

@@ -124,7 +124,9 @@ const contextDoor: Door<TurnContext> = {
 };
 
 /** What is wrong with it is told by the turn, as everything that is refused. */
-function contextOf(context: TurnContext | undefined): TurnContext & { readonly clock: Clock; readonly refusal?: Error } {
+function contextOf(
+  context: TurnContext | undefined,
+): TurnContext & { readonly clock: Clock; readonly refusal?: Error } {
   try {
     const options = optionsOf<TurnContext>(context, "executeTurn()", contextDoor);
     return { ...options, ...checkedPorts(options) };

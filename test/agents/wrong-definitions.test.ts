@@ -38,7 +38,7 @@ it.each([
   [{ temperature: Number.NaN }, "temperature is NaN"],
   [{ responseFormat: { type: "xml" } }, "responseFormat"],
   [{ model: { name: "m", generate: () => undefined } }, "model must be a LanguageModel"],
-  [{ model: { ...model, name: 5 } }, "model must be a LanguageModel"],
+  [{ model: { ...model, name: 5 } }, "model.name is 5; it takes a name"],
   [{ history: {} }, "history is an object; it takes a history compiler"],
   [{ autoCompact: { percent: 5 } }, "did you mean atPercent?"],
   [{ output: false }, "output is false; it takes a schema of zod 4"],

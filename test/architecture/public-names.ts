@@ -84,14 +84,14 @@ export const unnamedTypes: readonly string[] = words(`
   AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   DropOldestOptions FollowOptions GenerateInput GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RoleOptions RuntimeDrainOptions SecretResolver SpawnAgentOptions
-  SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TroupeErrorOptions
+  AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TroupeErrorOptions
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 
   AfterEachToolDraft AfterLlmDraft AfterToolsDraft AfterUserInputDraft BeforeEachToolDraft BeforeLlmDraft BeforeToolsDraft OnCompleteDraft
   OnErrorDraft OneOrMore RegisteredTool
 
-  AwaitedChild ErrorDetails JobStop BudgetOverviews LimitFlag Role RunAgent
+  AwaitedChild DeepReadonly ErrorDetails JobStop BudgetOverviews LimitFlag Role RunAgent
 
   DefectError RejectionError TerminalError TransientError
 
