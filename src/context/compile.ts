@@ -27,8 +27,8 @@ const roles: ReadonlySet<unknown> = new Set<Message["role"]>(["user", "system", 
 
 /** What the compiler chose. Throws `InvalidInputError` where that is no list of messages. */
 function compiledBy(compiler: HistoryCompiler, input: CompileInput): readonly Message[] {
-  const chosen: unknown = compiler.compile(input);
   const most = input.history.length + input.earlier.length + MOST_ADDED;
+  const chosen: unknown = compiler.compile(input);
   if (!Array.isArray(chosen) || chosen.length > most) {
     const found = Array.isArray(chosen) ? `a list of ${chosen.length}` : describeValue(chosen);
     throw new InvalidInputError(

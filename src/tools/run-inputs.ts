@@ -2,8 +2,8 @@ import { z } from "zod";
 import { contentSchema, type Json, LONGEST_CONTENT, take, takeJson, takeText } from "../state/index.ts";
 import type { ArtifactInput, AwaitOptions, GenerateInput } from "./run-context.ts";
 
-/** Longest content of an artifact, in UTF-16 units: what is longer no store can be trusted with. */
-export const LONGEST_ARTIFACT = 2 ** 26;
+/** Longest content of an artifact, in UTF-16 units: what is longer no store can be trusted with. 100 MB of a tool's result fit. */
+export const LONGEST_ARTIFACT = 2 ** 27;
 /** What one update of progress may have in all, in characters: it goes to everyone who watches. */
 const LARGEST_UPDATE = 2 ** 20;
 const LONGEST_NAME = 1_000;

@@ -24,7 +24,7 @@ describe("createRuntime()", () => {
     [{ messages: { append: async () => {} } }, "projections.messages lacks compact()"],
     [{ messages: {} }, "projections.messages lacks append() and compact()"],
     [{ artifacts: { save: "yes" } }, "projections.artifacts lacks save()"],
-    [{ message: new OwnMessages() }, 'projections: "message" is unknown; it takes messages, artifacts, state'],
+    [{ message: new OwnMessages() }, 'projections has no option "message": did you mean messages?'],
   ])("refuses what is no store, and says what is missing: %#", async (projections, words) => {
     const agents = [defineAgent({ name: "clerk", model: scriptedModel("done") })];
     const opened = createRuntime({ agents, projections: projections as unknown as Projections });

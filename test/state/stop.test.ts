@@ -81,9 +81,9 @@ describe("stop reasons (row S6)", () => {
     expect(natural).toEqual(["finish_reason", "completed"]);
   });
 
-  test("a person, a time limit and an error cut what is in flight; the others wait for the end of the step", () => {
+  test("a person, a time limit, used-up attempts and an error cut what is in flight; the others wait for the end of the step", () => {
     const cutting = stopReasons.filter((reason) => cutsNow(signal(reason)));
-    expect(cutting).toEqual(["error", "time_limit", "user_requested"]);
+    expect(cutting).toEqual(["error", "time_limit", "retry_limit", "user_requested"]);
   });
 });
 

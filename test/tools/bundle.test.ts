@@ -25,7 +25,7 @@ const program = `
   await agent.executeTurn("go").result;
   const messages = await agent.getMessages();
   console.log(JSON.stringify(messages.filter(({ role }) => role === "tool").map(({ content }) => content)));
-  await agent.dispose();
+  await agent.runtime.shutdown();
 `;
 /** Loaded only by those who ask for them, and asked for by nobody here. */
 const optional = /^(?:ioredis|bullmq|openai|gpt-tokenizer|@pydantic\/genai-prices)(?:\/|$)/;
