@@ -40,20 +40,18 @@ export class AgentHandle implements Agent {
   readonly #core: RuntimeCore;
   readonly #presence: AgentPresence;
   #record: AgentRecord;
-  /** As this handle last saw it live. */
-  #seen: Activation | undefined;
 
   constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
     this.#record = record;
     this.agentId = this.contextId = record.agentId;
     this.#presence = new AgentPresence(core, record.agentId);
-    this.#seen = this.#live;
+    // Seen from now on, also where it leaves memory before anybody asks.
+    void this.#presence.live;
   }
 
   get state(): AgentStatus {
-    const live = this.#live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
-    return agentStatusOf(this.#record, live, this.#core.live.isShutDown(this.#key));
+    return agentStatusOf(this.#record, this.#presence.last, this.#core.live.isShutDown(this.#key));
   }
 
   async start(): Promise<void> {
@@ -80,7 +78,10 @@ export class AgentHandle implements Agent {
   async #openTurn(asked: TurnAsked): Promise<string> {
     const place = { core: this.#core, presence: this.#presence, status: () => this.state.status };
     const { turnId, record } = await openTurn(place, asked);
-    if (record) [this.#record, this.#seen] = [record, undefined];
+    if (record) {
+      this.#record = record;
+      this.#presence.forget();
+    }
     return turnId;
   }
 
@@ -138,7 +139,7 @@ export class AgentHandle implements Agent {
     // What a turn came to is told also while the stores are being closed.
     if (this.#live || this.#core.closed.aborted) return;
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
-    this.#seen = undefined;
+    this.#presence.forget();
   };
 
   async requests(): Promise<AgentRequest[]> {
@@ -210,8 +211,6 @@ export class AgentHandle implements Agent {
   }
 
   get #live(): Activation | undefined {
-    const { live } = this.#presence;
-    if (live) this.#seen = live;
-    return live;
+    return this.#presence.live;
   }
 }

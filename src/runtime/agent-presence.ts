@@ -3,10 +3,14 @@ import type { AgentKey } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import type { RuntimeCore } from "./runtime-core.ts";
 
-/** Where an agent lives, as its handle in this process has to know it. */
+/**
+ * Where an agent lives, as its handle in this process has to know it.
+ * Owns: its activation here, as the handle last saw it.
+ */
 export class AgentPresence {
   readonly key: AgentKey;
   readonly #core: RuntimeCore;
+  #seen: Activation | undefined;
 
   constructor(core: RuntimeCore, agentId: string) {
     this.#core = core;
@@ -14,7 +18,19 @@ export class AgentPresence {
   }
 
   get live(): Activation | undefined {
-    return this.#core.live.get(this.key);
+    const live = this.#core.live.get(this.key);
+    if (live) this.#seen = live;
+    return live;
+  }
+
+  /** The activation that lives here, or the last one that did since the handle forgot it. */
+  get last(): Activation | undefined {
+    return this.live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
+  }
+
+  /** What was read since is newer. */
+  forget(): void {
+    this.#seen = undefined;
   }
 
   /** Whether its handle has the agent run by this process. */

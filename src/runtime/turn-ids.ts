@@ -26,6 +26,7 @@ export async function givenTurn(core: RuntimeCore, agentId: string, turnId: stri
   const number = numberOfTurn(turnId);
   if (number < (record.firstTurnNumber ?? 1)) throw unknown(turnId, "its numbers begin later");
   if (number < record.nextTurnNumber || startsTurns(core, record.definition.name)) return turnId;
+  if (number < (await savedTurnNumber(core, agentId))) return turnId;
   const last = record.nextTurnNumber - 1;
   throw unknown(turnId, last === 0 ? "the agent has had none yet" : `the last one is ${turnIdOf(agentId, last)}`);
 }
@@ -39,6 +40,13 @@ async function readRecord(core: RuntimeCore, agentId: string) {
     core.closed.throwIfAborted();
     throw error;
   }
+}
+
+/** What others gave to an agent that is in this memory alone is in the stores, and comes to it. */
+async function savedTurnNumber(core: RuntimeCore, agentId: string): Promise<number> {
+  const key = core.keyOf(agentId);
+  const saved = core.stores.isHeld(key) ? await core.stores.readSaved(key) : undefined;
+  return saved?.nextTurnNumber ?? 0;
 }
 
 /** Where the definition is not known here, nobody can tell. */

@@ -1,4 +1,4 @@
-import { type AgentKey, agentOfAccount, agentOfTurn, rootOf } from "../state/index.ts";
+import { type AgentKey, type AgentRecord, agentOfAccount, agentOfTurn, rootOf } from "../state/index.ts";
 import type { Batch, CommitOutcome, Stores } from "../stores/index.ts";
 import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
 import { allDueTimers, listAllAgents, listAllRequests, type MergedStores, nextOfAllTimers } from "./unsaved-lists.ts";
@@ -22,6 +22,8 @@ export interface UnsavedTrees extends Stores {
   letGo(key: AgentKey): Promise<void>;
   /** Whether its tree is in the memory of this process alone. */
   isHeld(key: AgentKey): boolean;
+  /** An agent as it was last saved, with what others have asked of it since. */
+  readSaved(key: AgentKey): Promise<AgentRecord | undefined>;
 }
 
 export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedTrees {
@@ -41,6 +43,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     save: (key) => keeper.save(key),
     letGo: (key) => keeper.letGo(key),
     isHeld: (key) => !keeper.isEmpty && keeper.isHeld(key),
+    readSaved: (key) => durable.readAgent(key),
 
     commit: (batches, now, steady = now) =>
       commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { createId } from "../../src/base/index.ts";
-import { defineAgent } from "../../src/index.ts";
+import { defineAgent, type Runtime } from "../../src/index.ts";
 import { codeSeams } from "../support/code-seams.ts";
 import { anything, foreignValues } from "../support/foreign-values.ts";
 import { modelSeams } from "../support/model-seams.ts";
@@ -52,6 +52,7 @@ async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unkn
   const left: Left[] = [];
   for (const { agentId, status } of ended) {
     const next = await playTurn(second.runtime, agentId);
+    await vi.waitFor(async () => expect(await isAtRest(second.runtime, agentId)).toBe(true), { timeout: 20_000 });
     const accounts = await second.runtime.accounts(agentId);
     left.push({
       hasEnded: ["completed", "stopped", "failed"].includes(status),
@@ -62,6 +63,11 @@ async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unkn
   }
   await second.runtime.shutdown();
   return left;
+}
+
+/** A child that code had begun when the process left ends by itself, after the turn that is waited for. */
+async function isAtRest(runtime: Runtime, rootAgentId: string): Promise<boolean> {
+  return (await runtime.list({ rootAgentId })).every(({ openTurnId }) => openTurnId === null);
 }
 
 function isAmount(value: unknown): boolean {

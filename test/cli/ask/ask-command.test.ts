@@ -5,7 +5,7 @@ import { questionToResume } from "../../../src/cli/ask/ask-job.ts";
 import { documentsIn, folderAt } from "../../../src/cli/ask/documents.ts";
 import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/ask/job.ts";
 import { askTeam } from "../../../src/cli/ask/team.ts";
-import type { AgentIdentity } from "../../../src/state/index.ts";
+import type { AgentIdentity, AgentRecord } from "../../../src/state/index.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 
 const job: AskJob = { command: "ask", question: "What is it?", files: null, model: "offline", maxReaders: 6 };
@@ -75,16 +75,21 @@ describe("the team", () => {
 /** A store with questions of these ages: whether each has a turn that is open, has none yet, or has ended. */
 async function questions(ages: Readonly<Record<string, "open" | "none" | "ended">>): Promise<Stores> {
   const stores = memoryStores();
+  const ended = new Set<string>();
   for (const [index, [agentId, state]] of Object.entries(ages).entries()) {
     const key = { tenant: "default", agentId };
     await stores.createAgent({ ...identity(agentId), createdAt: index, metadata: { ...job } }, null);
     if (state === "none") continue;
     await stores.openTurn(key, { input: "x", actorId: null, limits: null, ifBusy: "refuse" }, 1);
     if (state === "open") continue;
-    const record = await stores.readAgent(key);
-    if (record) Object.assign(record, { openTurnId: null, turnCount: 1 });
+    ended.add(agentId);
   }
-  return stores;
+  const asEnded = (record: AgentRecord): AgentRecord => ({ ...record, openTurnId: null, turnCount: 1 });
+  return {
+    ...stores,
+    listAgents: async (filter) =>
+      (await stores.listAgents(filter)).map((record) => (ended.has(record.agentId) ? asEnded(record) : record)),
+  };
 }
 
 async function resumed(stores: Stores): Promise<string | undefined> {
