@@ -17,7 +17,7 @@ const begun = [
  * lives through declared, gated, queued and running: when it is started again after a restart it reads from the fold how far
  * the call had come.
  */
-export const toolCallMachine = setup({
+const made = setup({
   types: {
     context: {} as CallState,
     events: {} as Entry,
@@ -129,3 +129,9 @@ export const toolCallMachine = setup({
 });
 
 const unborn = declareCall(":1:0", "");
+
+type Made = typeof made;
+/** By a name of its own: written out in the types of the machine that holds it, it would be too long for a declaration. */
+export interface ToolCallMachine extends Made {}
+
+export const toolCallMachine: ToolCallMachine = made;
