@@ -9,6 +9,9 @@ import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts
 export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
   if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
   if (hasMethods(model, ["generate", "countPromptTokens"])) return checkedModel(agent, model);
+  if (hasMethods(model, ["generate"])) {
+    throw new InvalidInputError(`agent "${agent}": model lacks countPromptTokens(request), by which budgets are kept`);
+  }
   throw new InvalidInputError(
     `agent "${agent}": model must be a LanguageModel or the name of one, for instance openaiModel("gpt-5-mini"), "gpt-5-mini" or offlineModel()`,
   );

@@ -33,7 +33,7 @@ export function assertKnownOptions(
     const meant = Object.hasOwn(instead, name) ? instead[name] : nearestName(name, names);
     if (takesOwnFields && meant === undefined) continue;
     throw new InvalidInputError(
-      `${of} has no option "${name.slice(0, 64)}"${meant === undefined ? "" : `: did you mean ${meant}?`} Its options are ${names.join(", ")}`,
+      `${of} has no option "${name.slice(0, 64)}"${meant === undefined ? "." : `: did you mean ${meant}?`} Its options are ${names.join(", ")}`,
       { details: { option: name.slice(0, 64) } },
     );
   }

@@ -30,17 +30,17 @@ export function readUsage(given: unknown): GivenUsage {
   const wrong =
     wrongSide("inputTokens", inputTokens) ??
     wrongSide("outputTokens", outputTokens) ??
-    wrongPart("cachedInputTokens", cachedInputTokens) ??
+    wrongPart("cachedInputTokens", cachedInputTokens, inputTokens) ??
     wrongPart("cacheWriteTokens", cacheWriteTokens) ??
-    wrongPart("reasoningTokens", reasoningTokens);
+    wrongPart("reasoningTokens", reasoningTokens, outputTokens);
   if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) {
     const sides = { inputTokens: known(inputTokens), outputTokens: known(outputTokens) };
     return { usage: undefined, ...sides, wrong };
   }
   const usage: { -readonly [Part in keyof Usage]: Usage[Part] } = { inputTokens, outputTokens };
-  if (isTokenCount(cachedInputTokens)) usage.cachedInputTokens = cachedInputTokens;
+  if (isTokenCount(cachedInputTokens) && cachedInputTokens <= inputTokens) usage.cachedInputTokens = cachedInputTokens;
   if (isTokenCount(cacheWriteTokens)) usage.cacheWriteTokens = cacheWriteTokens;
-  if (isTokenCount(reasoningTokens)) usage.reasoningTokens = reasoningTokens;
+  if (isTokenCount(reasoningTokens) && reasoningTokens <= outputTokens) usage.reasoningTokens = reasoningTokens;
   if (estimated === true) usage.estimated = true;
   if (typeof note === "string") usage.note = note.slice(0, longestNote);
   return { usage, wrong };
@@ -54,6 +54,9 @@ function wrongSide(field: string, value: unknown): string | undefined {
   return isTokenCount(value) ? undefined : `${field}: ${describeValue(value)}`;
 }
 
-function wrongPart(field: string, value: unknown): string | undefined {
-  return value === undefined || value === null ? undefined : wrongSide(field, value);
+/** A part is never more than its whole, where it is told as one. */
+function wrongPart(field: string, value: unknown, whole?: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const isMore = isTokenCount(value) && isTokenCount(whole) && value > whole;
+  return isMore ? `${field}: ${value} of ${whole}` : wrongSide(field, value);
 }

@@ -1,3 +1,4 @@
+import { NotFoundError } from "../errors/index.ts";
 import { type AgentKey, keyText } from "../state/index.ts";
 import type { Activation } from "./activation.ts";
 import type { Departures } from "./departures.ts";
@@ -43,7 +44,13 @@ export class LiveMap {
     if (live && !this.#departures.undecided(live)) return live;
     const text = keyText(key);
     const coming = this.#coming.get(text);
-    if (coming) return await coming;
+    if (coming) {
+      return await coming.catch(async (error: unknown) => {
+        // It was begun before, and the agent may have been made since.
+        if (error instanceof NotFoundError) return await this.come(key, start);
+        throw error;
+      });
+    }
     const started = this.staying(key)
       .then(async (staying) => staying ?? (await start()))
       .finally(() => this.#coming.delete(text));

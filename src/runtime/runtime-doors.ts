@@ -91,7 +91,14 @@ const runtimeDoor: Door<RuntimeOptions> = {
     work: optionsRule(workDoor),
   },
   needed: ["agents"],
-  instead: { store: "stores", definitions: "agents", agent: "agents", queue: "queues" },
+  instead: {
+    store: "stores",
+    definitions: "agents",
+    agent: "agents",
+    queue: "queues",
+    maxSteps: "defineAgent({ budget: { maxSteps } })",
+    budget: "defineAgent({ budget })",
+  },
 };
 
 export function runtimeOptionsOf(options: unknown): RuntimeOptions {

@@ -1,4 +1,5 @@
 import { createDeferred } from "../base/index.ts";
+import { StoreRolledBackError } from "../errors/index.ts";
 import {
   type AgentRecord,
   type Entry,
@@ -7,7 +8,7 @@ import {
   textOf,
   type TroupeEvent,
 } from "../state/index.ts";
-import { type ForeignWrites, isTreeChanged, type Stores } from "../stores/index.ts";
+import { type ForeignWrites, isTreeChanged, type SetBack, type Stores } from "../stores/index.ts";
 import type { EventBus } from "./event-bus.ts";
 import type { LiveDesk } from "./live-desk.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
@@ -60,6 +61,8 @@ export class TreeStream {
   /** The last durable event that the reader has. */
   #after: string | null;
   #queue: (LivePart | "look")[] = ["look"];
+  /** The stores have lost something of the tree: perhaps all of it. */
+  #mayBeGone = false;
   #waiting = 0;
   #arrived = createDeferred();
   /** The part before which the journal was read last. */
@@ -80,8 +83,10 @@ export class TreeStream {
     this.#listen();
     while (!this.#signal?.aborted) {
       const item = this.#queue.shift();
-      if (item === "look") yield* this.#read();
-      else if (item) {
+      if (item === "look") {
+        await this.#assertStored();
+        yield* this.#read();
+      } else if (item) {
         this.#waiting -= 1;
         yield* this.#live(item);
       } else {
@@ -93,6 +98,18 @@ export class TreeStream {
         letGo?.();
       }
     }
+  }
+
+  /** Of a tree that the stores have lost nothing more can come. */
+  async #assertStored(): Promise<void> {
+    if (!this.#mayBeGone) return;
+    this.#mayBeGone = false;
+    const { stores, tenant } = this.#source;
+    const agentId = this.#rootAgentId;
+    if (await stores.readAgent({ tenant, agentId })) return;
+    throw new StoreRolledBackError(`the stores have lost the tree of agent "${agentId}": it has no further events`, {
+      details: { agentId },
+    });
   }
 
   close(): void {
@@ -110,6 +127,12 @@ export class TreeStream {
     this.#ends.push(bus.listen((event) => (event.cursor === null ? undefined : look()), this.#rootAgentId));
     const key = { tenant, agentId: this.#rootAgentId };
     this.#ends.push(this.#source.onForeignWrite((writes) => (isTreeChanged(writes, key) ? look() : undefined)));
+    const lose = (found: SetBack): void => {
+      if (found.tenant !== tenant || found.rootAgentId !== this.#rootAgentId) return;
+      this.#mayBeGone = true;
+      look();
+    };
+    this.#ends.push(this.#source.stores.onSetBack(lose));
     const following = liveDesk.follow(this.#rootAgentId, (part) => this.#push(part));
     this.#following = following;
     this.#ends.push(() => following.end());

@@ -1,5 +1,13 @@
 import type { z } from "zod";
-import { type DeepReadonly, deepFreeze, describeValue, type JsonBounds, renderPath, toJson } from "../base/index.ts";
+import {
+  type DeepReadonly,
+  deepFreeze,
+  describeValue,
+  type JsonBounds,
+  type Path,
+  renderPath,
+  toJson,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "./json.ts";
 
@@ -21,9 +29,19 @@ export function taken<Schema extends z.ZodType>(
   if (!copied.ok) return { ok: false, problem: `${renderPath(copied.issue.path)}: ${copied.issue.message}` };
   const parsed = schema.safeParse(copied.json);
   if (parsed.success) return { ok: true, value: deepFreeze(parsed.data) };
-  const [issue] = parsed.error.issues;
-  const path = (issue?.path ?? []).map((part) => (typeof part === "number" ? part : String(part)));
-  return { ok: false, problem: `${renderPath(path)}: ${issue?.message ?? "does not fit its schema"}` };
+  const { path, message } = deepest(parsed.error.issues, []);
+  return { ok: false, problem: `${renderPath(path)}: ${message}` };
+}
+
+/** A union says only that none of its kinds fits: what is meant is the kind that fits furthest. */
+function deepest(issues: readonly z.core.$ZodIssue[], above: Path): { readonly path: Path; readonly message: string } {
+  const [issue] = issues;
+  if (!issue) return { path: above, message: "does not fit its schema" };
+  const own = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
+  const path = [...above, ...own];
+  const kinds = issue.code === "invalid_union" ? issue.errors.map((errors) => deepest(errors, path)) : [];
+  const [best] = kinds.toSorted((one, other) => other.path.length - one.path.length);
+  return best && best.path.length > path.length ? best : { path, message: issue.message };
 }
 
 /**

@@ -37,7 +37,7 @@ it.each([
   [{ hooks: { beforeLLM: () => undefined } }, "did you mean beforeLlm?"],
   [{ temperature: Number.NaN }, "temperature is NaN"],
   [{ responseFormat: { type: "xml" } }, "responseFormat"],
-  [{ model: { name: "m", generate: () => undefined } }, "model must be a LanguageModel"],
+  [{ model: { name: "m", generate: () => undefined } }, "model lacks countPromptTokens(request)"],
   [{ model: { ...model, name: 5 } }, "model.name is 5; it takes a name"],
   [{ history: {} }, "history is an object; it takes a history compiler"],
   [{ autoCompact: { percent: 5 } }, "did you mean atPercent?"],

@@ -113,6 +113,21 @@ describeRuntimes(
       expect(warnings[0]?.message).toContain("cachedInputTokens: -50, which no call can have; it was left out");
     });
 
+    it.each([
+      [{ cachedInputTokens: 101 }, "cachedInputTokens: 101 of 100"],
+      [{ reasoningTokens: 1_000_000 }, "reasoningTokens: 1000000 of 10"],
+    ])("a part that is more than its whole, %o, is left out, and told", async (part, words) => {
+      const usage = { inputTokens: 100, outputTokens: 10, ...part };
+      const { result, warnings } = await played(adapter(() => ({ ...rightAnswer, usage })));
+      expect(result.usage).toMatchObject({
+        inputTokens: 100,
+        outputTokens: 10,
+        cachedInputTokens: 0,
+        reasoningTokens: 0,
+      });
+      expect(warnings[0]?.message).toContain(`${words}, which no call can have; it was left out`);
+    });
+
     it.each(["reasoning_details", "tool_calls"])("%s of 3,000 levels are told and left out", async (field) => {
       const details = field === "reasoning_details" ? `[{"type":"reasoning.text","data":${deep}}]` : "[]";
       const calls = `[{"id":"1","function":{"name":"look","arguments":"{}"},"extra_content":${deep}}]`;

@@ -52,6 +52,8 @@ async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unkn
   const left: Left[] = [];
   for (const { agentId, status } of ended) {
     const next = await playTurn(second.runtime, agentId);
+    // A child whose parent's turn has ended is taken up by whoever carries on what was left behind.
+    await second.runtime.recover();
     await vi.waitFor(async () => expect(await isAtRest(second.runtime, agentId)).toBe(true), { timeout: 20_000 });
     const accounts = await second.runtime.accounts(agentId);
     left.push({
@@ -65,7 +67,7 @@ async function whatIsLeft(stage: Stage, seam: Seam, values: readonly (() => unkn
   return left;
 }
 
-/** A child that code had begun when the process left ends by itself, after the turn that is waited for. */
+/** No turn of the tree is open any more. */
 async function isAtRest(runtime: Runtime, rootAgentId: string): Promise<boolean> {
   return (await runtime.list({ rootAgentId })).every(({ openTurnId }) => openTurnId === null);
 }

@@ -58,6 +58,11 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     client.disconnect();
   };
 
+  async function followed(runtime: Runtime, rootAgentId: string): Promise<void> {
+    const types = new Set<string>();
+    for await (const { type } of runtime.follow(rootAgentId)) types.add(type);
+  }
+
   it("is told to whoever waits in one process, for a person or for a model, and new turns work", async () => {
     const runtime = await open();
     const ends: Promise<unknown>[] = [];
@@ -66,6 +71,7 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
       await agent.start();
       const turn = agent.executeTurn("go");
       ends.push(turn.result.catch((error: unknown) => error));
+      ends.push(followed(runtime, agent.agentId).catch((error: unknown) => error));
       if (name === "asker") await turn.settled;
     }
     await gate.reached();

@@ -13,7 +13,7 @@ const foreign = defineTool({
     type: "object",
     properties: { a: { type: "string", pattern: "(?<=x)y" }, b: { $ref: "https://example.com/b.json" } },
   }),
-  execute: ({ a }) => `got ${JSON.stringify(a)}`,
+  execute: ({ a }) => `got ${typeof a === "string" ? a : "no text"}`,
 });
 
 describeRuntimes("a tool whose schema cannot be checked whole", (stage) => {
