@@ -17,6 +17,9 @@ async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
   return agent;
 }
 
+/** When a process gives an agent back that has nothing to do is its own matter. */
+const withoutHolder = (name: string, value: unknown): unknown => (name === "isHeld" ? undefined : value);
+
 describeRuntimes(
   "what callers give",
   (stage) => {
@@ -30,8 +33,6 @@ describeRuntimes(
     async function stored(): Promise<unknown> {
       const stores = onlookers.get(stage()) ?? stage().look();
       onlookers.set(stage(), stores);
-      // When a process gives an agent back that has nothing to do is its own matter.
-      const withoutHolder = (name: string, value: unknown): unknown => (name === "isHeld" ? undefined : value);
       return JSON.parse(JSON.stringify(await stores.exportTree("default", "a"), withoutHolder)) as unknown;
     }
 

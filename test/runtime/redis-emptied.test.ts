@@ -10,6 +10,11 @@ import { calling, createGate } from "../support/turn-probes.ts";
 /** A third of it passes between two signs of life. */
 const leaseMs = 900;
 
+async function followed(runtime: Runtime, rootAgentId: string): Promise<void> {
+  const types = new Set<string>();
+  for await (const { type } of runtime.follow(rootAgentId)) types.add(type);
+}
+
 describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", () => {
   let server: RedisServer;
   let prefix: string;
@@ -57,11 +62,6 @@ describe.skipIf(!redisProgram)("a Redis that is emptied while a turn is open", (
     await client.flushall();
     client.disconnect();
   };
-
-  async function followed(runtime: Runtime, rootAgentId: string): Promise<void> {
-    const types = new Set<string>();
-    for await (const { type } of runtime.follow(rootAgentId)) types.add(type);
-  }
 
   it("is told to whoever waits in one process, for a person or for a model, and new turns work", async () => {
     const runtime = await open();

@@ -72,6 +72,8 @@ describe("the team", () => {
   });
 });
 
+const asEnded = (record: AgentRecord): AgentRecord => ({ ...record, openTurnId: null, turnCount: 1 });
+
 /** A store with questions of these ages: whether each has a turn that is open, has none yet, or has ended. */
 async function questions(ages: Readonly<Record<string, "open" | "none" | "ended">>): Promise<Stores> {
   const stores = memoryStores();
@@ -84,7 +86,6 @@ async function questions(ages: Readonly<Record<string, "open" | "none" | "ended"
     if (state === "open") continue;
     ended.add(agentId);
   }
-  const asEnded = (record: AgentRecord): AgentRecord => ({ ...record, openTurnId: null, turnCount: 1 });
   return {
     ...stores,
     listAgents: async (filter) =>
