@@ -17,19 +17,19 @@ import { InvalidInputError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, taken, turnIdOf } from "../state/index.ts";
 import { memoryStores } from "../stores/index.ts";
-import { AgentHandle } from "./agent-handle.ts";
-import { checkedPorts } from "./checked-ports.ts";
+import { AgentHandle } from "./handles/agent-handle.ts";
+import { checkedPorts } from "./core/checked-ports.ts";
 import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
-import type { Decide } from "./request-types.ts";
+import type { Decide } from "./doors/request-types.ts";
 import { refuseBackground } from "./refuse-background.ts";
-import { partOf } from "./roles.ts";
-import { RuntimeCore } from "./runtime-core.ts";
-import { definitionsRule } from "./runtime-doors.ts";
-import { INPUT_CHARACTERS, turnDoor } from "./turn-door.ts";
-import { TurnHandle } from "./turn-handle.ts";
-import type { Turn, TurnOptions, TurnResult } from "./turn-types.ts";
-import { unsavedTrees } from "./unsaved-trees.ts";
-import { wakeUp } from "./wake-up.ts";
+import { partOf } from "./doors/roles.ts";
+import { RuntimeCore } from "./core/runtime-core.ts";
+import { definitionsRule } from "./doors/runtime-doors.ts";
+import { INPUT_CHARACTERS, turnDoor } from "./doors/turn-door.ts";
+import { TurnHandle } from "./follow/turn-handle.ts";
+import type { Turn, TurnOptions, TurnResult } from "./doors/turn-types.ts";
+import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
+import { wakeUp } from "./agent/wake-up.ts";
 
 /** What one turn is run with (row L1); nothing of it is kept. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {

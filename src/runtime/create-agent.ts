@@ -1,11 +1,11 @@
 import { type AgentDefinition, type AgentOptions, defineAgent, definitionDoor } from "../agents/index.ts";
 import { anyRule, type Door, idRule, optionsOf } from "../base/index.ts";
 import type { Stores } from "../stores/index.ts";
-import { agentFields } from "./agent-doors.ts";
+import { agentFields } from "./doors/agent-doors.ts";
 import { createRuntime } from "./create-runtime.ts";
-import type { Projections } from "./projection-stores.ts";
-import { definitionsRule, projectionsRule, storesRule } from "./runtime-doors.ts";
-import type { Agent, AgentStartOptions, Runtime } from "./types.ts";
+import type { Projections } from "./doors/projection-stores.ts";
+import { definitionsRule, projectionsRule, storesRule } from "./doors/runtime-doors.ts";
+import type { Agent, AgentStartOptions, Runtime } from "./doors/types.ts";
 
 export interface CreateAgentOptions extends Omit<AgentOptions, "name">, Omit<AgentStartOptions, "budget"> {
   /** Default `agent`. */

@@ -9,8 +9,14 @@ export {
   type TurnContext,
 } from "./create-agent-loop.ts";
 export { createRuntime } from "./create-runtime.ts";
-export type { BudgetOverview, BudgetOverviews } from "./overview-budgets.ts";
-export { type AgentOverview, createOverview, noted, type Overview, type OverviewState } from "./overview.ts";
+export type { BudgetOverview, BudgetOverviews } from "./projections/overview-budgets.ts";
+export {
+  type AgentOverview,
+  createOverview,
+  noted,
+  type Overview,
+  type OverviewState,
+} from "./projections/overview.ts";
 export type {
   AgentMetadata,
   ArtifactStore,
@@ -18,17 +24,17 @@ export type {
   MessageStore,
   Projections,
   StateStore,
-} from "./projection-stores.ts";
-export { MachineFold } from "./rebuild.ts";
-export { RequestDesk, type RequestDeskOptions } from "./request-desk.ts";
-export type { Decide, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+} from "./doors/projection-stores.ts";
+export { MachineFold } from "./agent/rebuild.ts";
+export { RequestDesk, type RequestDeskOptions } from "./core/request-desk.ts";
+export type { Decide, DecisionAttempt, RequestListOptions } from "./doors/request-types.ts";
 export { run, type RunOptions, TurnWaitingError } from "./run.ts";
-export type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
-export type { LeftBehind, RuntimeShutdownOptions } from "./leaving.ts";
-export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
-export type { Role, RoleOptions, WorkSettings } from "./roles.ts";
-export { eventsOfRow } from "./row-events.ts";
-export { ownUse, type Spending, type TurnSpending } from "./turn-spending.ts";
+export type { DrainReport, RuntimeDrainOptions } from "./doors/drain-options.ts";
+export type { LeftBehind, RuntimeShutdownOptions } from "./doors/leaving.ts";
+export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
+export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";
+export { eventsOfRow } from "./follow/row-events.ts";
+export { ownUse, type Spending, type TurnSpending } from "./doors/turn-spending.ts";
 export type {
   EventObserver,
   LimitStop,
@@ -37,7 +43,7 @@ export type {
   TurnRest,
   TurnResult,
   WaitingTurn,
-} from "./turn-types.ts";
+} from "./doors/turn-types.ts";
 export type {
   Agent,
   AgentListOptions,
@@ -52,4 +58,4 @@ export type {
   RuntimeOptions,
   SpawnAgentOptions,
   SpawnedAgent,
-} from "./types.ts";
+} from "./doors/types.ts";

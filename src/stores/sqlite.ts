@@ -1,9 +1,9 @@
 import { type Door, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
-import { localStores } from "./local-stores.ts";
-import type { Stores } from "./ports.ts";
-import { SqliteDatabase, type SqliteOptions } from "./sqlite-database.ts";
+import { localStores } from "./rules/local-stores.ts";
+import type { Stores } from "./rules/ports.ts";
+import { SqliteDatabase, type SqliteOptions } from "./sqlite/sqlite-database.ts";
 
-export type { SqliteOptions } from "./sqlite-database.ts";
+export type { SqliteOptions } from "./sqlite/sqlite-database.ts";
 
 const sqliteDoor: Door<SqliteOptions> = {
   rules: {

@@ -25,6 +25,24 @@ const typeNeighbours: Readonly<Record<string, readonly string[]>> = {
 /** Folders that may take values from these only, and types from every floor below. */
 const valueSources: Readonly<Record<string, readonly string[]>> = { machines: ["state", "budget"] };
 
+/**
+ * Wings: the folders of a room, from the ground up, "" being the files that lie in the room itself. A file takes values from its own
+ * wing and from the rows below; types it may take from any.
+ */
+const wings: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  runtime: [
+    ["doors"],
+    ["agent", "unsaved", "projections"],
+    ["follow"],
+    ["residence"],
+    ["work"],
+    ["core"],
+    ["handles"],
+    [""],
+  ],
+  stores: [["rules"], ["memory", "sqlite", "redis"], [""]],
+};
+
 /** Where a package may be imported, types included. */
 export const packagePlaces: readonly {
   readonly name: string;
@@ -58,4 +76,14 @@ export function forbiddenImport(from: string, to: string, isType: boolean): stri
   const sources = valueSources[from];
   if (sources === undefined || isType || sources.includes(to)) return undefined;
   return `${from} takes values from ${sources.join(" and ")}, of ${to} types only (import type)`;
+}
+
+/** Says why code in the wing `from` of a room may not import from its wing `to`, or nothing if it may. */
+export function forbiddenWing(room: string, from: string, to: string, isType: boolean): string | undefined {
+  const rows = wings[room];
+  if (rows === undefined || from === to) return undefined;
+  const rowOf = (wing: string): number => rows.findIndex((names) => names.includes(wing));
+  for (const wing of [from, to]) if (rowOf(wing) === -1) return `src/${room}/${wing} is no wing of its room`;
+  if (isType || rowOf(to) < rowOf(from)) return undefined;
+  return `${room}/${to} does not stand below ${room}/${from}, which may take its types only (import type)`;
 }

@@ -102,6 +102,34 @@ describe("the order of the rooms", () => {
   });
 });
 
+describe("the wings of a room", () => {
+  const files = {
+    "src/stores/index.ts": empty,
+    "src/stores/rules/commit.ts": empty,
+    "src/stores/sqlite/sqlite-tables.ts": `import "../rules/commit.ts";`,
+  };
+
+  test("take values from the wings below, and types from any", () => {
+    expect(faultsOf({ ...files, "src/stores/sqlite.ts": `import "./sqlite/sqlite-tables.ts";` })).toEqual([]);
+    const typed = `import type { A } from "../sqlite/sqlite-tables.ts";`;
+    expect(faultsOf({ ...files, "src/stores/redis/redis-tables.ts": typed })).toEqual([]);
+  });
+
+  test("take no values from beside them or from above", () => {
+    const statement = `import "../sqlite/sqlite-tables.ts";`;
+    expect(faultsOf({ ...files, "src/stores/redis/a.ts": statement, "src/stores/rules/a.ts": statement })).toEqual([
+      "src/stores/redis/a.ts:1: imports src/stores/sqlite/sqlite-tables.ts: stores/sqlite does not stand below stores/redis, which may take its types only (import type)",
+      "src/stores/rules/a.ts:1: imports src/stores/sqlite/sqlite-tables.ts: stores/sqlite does not stand below stores/rules, which may take its types only (import type)",
+    ]);
+  });
+
+  test("are known by name", () => {
+    expect(faultsOf({ ...files, "src/stores/utils/a.ts": `import "../rules/commit.ts";` })).toEqual([
+      "src/stores/utils/a.ts:1: imports src/stores/rules/commit.ts: src/stores/utils is no wing of its room",
+    ]);
+  });
+});
+
 describe("doors", () => {
   const files = { "src/state/index.ts": empty, "src/state/react/index.ts": empty, "src/stores/memory.ts": empty };
 
@@ -171,7 +199,7 @@ describe("packages", () => {
       "src/queues/bullmq-queue.ts": `import "bullmq";`,
       "src/queues/local-queue.ts": `import type { Queue } from "bullmq";`,
       "src/redis/redis-connect.ts": `import "ioredis";`,
-      "src/stores/sqlite-journal.ts": `import "node:sqlite";`,
+      "src/stores/sqlite/sqlite-journal.ts": `import "node:sqlite";`,
       "src/stores/memory-journal.ts": `process.getBuiltinModule("node:sqlite"); require("ioredis");`,
     };
     expect(faultsOf(files)).toEqual([

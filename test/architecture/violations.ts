@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { cyclesOf, shortestWalk } from "./cycles.ts";
-import { forbiddenImport, maximumLines, packagePlaces } from "./house.ts";
+import { forbiddenImport, forbiddenWing, maximumLines, packagePlaces } from "./house.ts";
 import { type ImportKind, importsOf } from "./source-imports.ts";
 
 export interface Rules {
@@ -65,6 +65,12 @@ function folderOf(path: string): string {
   return rest.length === 0 ? "" : (folder ?? "");
 }
 
+/** The folder of a file inside its room, "" for the files that lie in the room itself. */
+function wingOf(path: string): string {
+  const [, , wing, ...rest] = path.split("/");
+  return rest.length === 0 ? "" : (wing ?? "");
+}
+
 function sizeFaults(path: string, source: string): readonly string[] {
   const lines = source.replace(/\n$/, "").split("\n").length;
   return lines > maximumLines
@@ -74,8 +80,11 @@ function sizeFaults(path: string, source: string): readonly string[] {
 
 function houseFaults({ from, to, line, kind }: Edge, entries: readonly string[]): readonly string[] {
   const [source, target] = [folderOf(from), folderOf(to)];
-  if (source === target) return [];
   const place = `${from}:${line}`;
+  if (source === target) {
+    const reason = forbiddenWing(source, wingOf(from), wingOf(to), kind === "type");
+    return reason === undefined ? [] : [`${place}: imports ${to}: ${reason}`];
+  }
   if (target === "") return [`${place}: imports ${to}; the doors of the package are for its users`];
   const faults: string[] = [];
   if (to !== `src/${target}/index.ts` && !entries.includes(to)) {

@@ -1,6 +1,6 @@
 import { beforeEach, describe } from "vitest";
 import { systemClock } from "../../src/base/index.ts";
-import { unsavedTrees } from "../../src/runtime/unsaved-trees.ts";
+import { unsavedTrees } from "../../src/runtime/unsaved/unsaved-trees.ts";
 import { memoryStores, type Stores } from "../../src/stores/index.ts";
 import { storesContract } from "../contracts/stores.contract.ts";
 import { accountsContract } from "../contracts/stores-accounts.contract.ts";

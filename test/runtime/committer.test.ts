@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { systemClock } from "../../src/base/index.ts";
 import { InvariantError, StoreUnavailableError } from "../../src/errors/index.ts";
 import { memoryStores } from "../../src/index.ts";
-import { Committer, type CommitSource } from "../../src/runtime/committer.ts";
+import { Committer, type CommitSource } from "../../src/runtime/agent/committer.ts";
 import type { Batch, CommitOutcome } from "../../src/stores/index.ts";
 
 function batchOf(id: string): Batch {

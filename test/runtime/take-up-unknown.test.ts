@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { NotFoundError } from "../../src/errors/index.ts";
-import { AuthBook } from "../../src/runtime/auth-book.ts";
-import { takeUp } from "../../src/runtime/take-up.ts";
+import { AuthBook } from "../../src/runtime/agent/auth-book.ts";
+import { takeUp } from "../../src/runtime/residence/take-up.ts";
 import { memoryStores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";

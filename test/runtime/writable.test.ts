@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { InvariantError } from "../../src/errors/index.ts";
-import { assertWritable } from "../../src/runtime/writable.ts";
+import { assertWritable } from "../../src/runtime/agent/writable.ts";
 import type { FactBody, Message } from "../../src/state/index.ts";
 
 /** As an effect hands it in that has forgotten to look. */

@@ -1,7 +1,7 @@
 import { assert, constantFrom, oneof, property, string, tuple } from "fast-check";
 import { expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
-import { agentParts, fields, pairOf, RedisKeys, treeParts } from "../../src/stores/redis-keys.ts";
+import { agentParts, fields, pairOf, RedisKeys, treeParts } from "../../src/stores/redis/redis-keys.ts";
 
 /** Parts that run into each other where keys are glued together. */
 const risky = constantFrom(

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { NewAccount } from "../../src/budget/index.ts";
 import type { AgentIdentity, AgentRecord } from "../../src/state/index.ts";
 import type { AgentFilter, Stores } from "../../src/stores/index.ts";
-import { RedisKeys } from "../../src/stores/redis-keys.ts";
+import { RedisKeys } from "../../src/stores/redis/redis-keys.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { approved, opening, requestOf } from "../contracts/request-fixtures.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Stores } from "../../src/stores/index.ts";
-import { RedisKeys, type TreeKeys } from "../../src/stores/redis-keys.ts";
+import { RedisKeys, type TreeKeys } from "../../src/stores/redis/redis-keys.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "../contracts/names.ts";
 import { openTurn } from "../contracts/queued-fixtures.ts";

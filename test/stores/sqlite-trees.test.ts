@@ -3,7 +3,7 @@ import { newRecord } from "../../src/state/index.ts";
 import type { Stores } from "../../src/stores/index.ts";
 import { memoryStores } from "../../src/stores/memory.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { SqliteDatabase } from "../../src/stores/sqlite-database.ts";
+import { SqliteDatabase } from "../../src/stores/sqlite/sqlite-database.ts";
 import { messageOf, note, toolStarted } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "../contracts/names.ts";
 import { here, identityOf, keyOf, Owner, openAgent } from "../contracts/stores-fixtures.ts";

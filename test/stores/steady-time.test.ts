@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { clockOffsetFor } from "../../src/stores/steady-time.ts";
-import type { ProcessRow } from "../../src/stores/tables.ts";
+import { clockOffsetFor } from "../../src/stores/rules/steady-time.ts";
+import type { ProcessRow } from "../../src/stores/rules/tables.ts";
 
 const noon = Date.UTC(2026, 5, 1, 12);
 const tenMinutes = 600_000;

@@ -1,0 +1,255 @@
+import {
+  type FactParts,
+  type Host,
+  type Proposed,
+  requestKeyOf,
+  type SpawnRequest,
+  worldKeyOf,
+} from "../../actors/index.ts";
+import type { AgentDefinition } from "../../agents/index.ts";
+import type { Clock } from "../../base/index.ts";
+import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  CallState,
+  Entry,
+  FactBody,
+  IntentBody,
+  OwnedFields,
+  Refusal,
+} from "../../state/index.ts";
+import type { Committed } from "../../stores/index.ts";
+import type { Auth, SpawnedChild } from "../../tools/index.ts";
+import type { ActivationStart } from "./activation-start.ts";
+import { Activity } from "./activity.ts";
+import { ActorTree } from "./actor-tree.ts";
+import { backgroundDesk } from "./background-desk.ts";
+import { Conversation } from "./conversation.ts";
+import { EffectNotes } from "./effect-notes.ts";
+import { IntentGate, proposedOf } from "./intent-gate.ts";
+import { JournalWriter } from "./journal-writer.ts";
+import { LiveView } from "./live-view.ts";
+import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
+import { queueDesk } from "./queue-desk.ts";
+import { QuietWatch } from "./quiet-watch.ts";
+import { staleError } from "./stale-error.ts";
+import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { assertWritable } from "./writable.ts";
+
+/**
+ * One live agent: the host its effects act through.
+ * Owns: the actors, the writer, the conversation in memory. Does not own: the lease's renewal, the inbox, other agents.
+ */
+export class Activation extends LiveView implements Host {
+  readonly key: AgentKey;
+  readonly identity: AgentRecord;
+  readonly definition: AgentDefinition;
+  readonly epoch: number;
+  readonly clock: Clock;
+  readonly writer: JournalWriter;
+  readonly conversation: Conversation;
+  readonly world: Host["world"];
+  readonly background: Host["background"];
+  readonly queue: Host["queue"];
+  readonly viewers: Host["viewers"];
+  readonly #around: Surroundings<Activation>;
+  protected readonly actors: ActorTree;
+  readonly notes = new EffectNotes();
+  readonly gate = new IntentGate();
+  readonly #watch = new QuietWatch(this);
+  readonly #activity = new Activity(this);
+  #owned: OwnedFields;
+  #lost: LeaseLostError | undefined;
+
+  constructor(start: ActivationStart, around: Surroundings<Activation>) {
+    super(around);
+    const { key, record, definition, epoch, snapshot } = start;
+    this.key = key;
+    this.identity = record;
+    this.definition = definition;
+    this.epoch = epoch;
+    this.clock = around.clock;
+    this.world = {
+      run: (worldKey, signal, start, isRepeatable = true) =>
+        around.world.run(worldKey, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
+      has: (worldKey) => around.world.has(worldKey),
+    };
+    this.background = backgroundDesk(this, around);
+    this.queue = queueDesk(this, around);
+    this.viewers = around.viewersOf(record);
+    this.#around = around;
+    this.#owned = ownedFieldsOf(record);
+    this.conversation = new Conversation(start.history, start.turnEntries);
+    const { processId } = around;
+    this.writer = new JournalWriter({ ...start, processId }, around.committer, {
+      now: () => around.clock.now(),
+      deliver: (entry) => this.#deliver(entry),
+      onCommitted: (outcome) => this.#onCommitted(outcome),
+      onStale: (found, seq) => this.discard(staleError(key, { epoch, seq }, found)),
+      onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
+      onFailure: (cause) => this.#onFailure(cause),
+    });
+    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
+  }
+
+  /** Starts the actors: what the state calls for begins to run. */
+  start(): void {
+    this.actors.start();
+    const move = this.#activity.begin();
+    if (move) this.writer.move(move);
+  }
+
+  get owned(): OwnedFields {
+    return this.#owned;
+  }
+
+  get isLost(): boolean {
+    return this.#lost !== undefined;
+  }
+
+  /** Nothing of the open turn's own is under way. */
+  get isAtRest(): boolean {
+    return this.openTurnId !== null && !this.#activity.isActive;
+  }
+
+  /** Forgets the conversation, and for `all` the artifacts too. */
+  clear(scope: "conversation" | "all", by: string): void {
+    this.append({ type: "conversation.cleared", by, scope });
+    this.writer.clear(scope);
+    this.conversation.clear();
+  }
+
+  /** Drops the model call in flight: it is repeated when the pause is over. */
+  dropModelCall(): void {
+    const request = this.openTurnId === null ? null : this.turn(this.openTurnId)?.openRequest;
+    if (!request) return;
+    this.notes.drop(requestKeyOf(request));
+    this.#around.world.cut(requestKeyOf(request));
+  }
+
+  append(body: FactBody, parts?: FactParts): Entry {
+    assertWritable(body, parts);
+    if (parts?.messages && !this.#lost) this.conversation.addMessages(parts.messages);
+    return this.writer.append(body, parts);
+  }
+
+  async propose<Body extends Exclude<IntentBody, { type: "child.spawned" }>>(
+    body: Body,
+  ): Promise<Proposed<Body["type"]>> {
+    if (this.gate.holds(body.type)) return await this.gate.hold("callId" in body ? body.callId : null);
+    return proposedOf(await this.writer.propose(body));
+  }
+
+  async proposeSpawn(request: SpawnRequest): Promise<Proposed<"child.spawned">> {
+    const body = spawnBody(this, request);
+    if (spawnedBefore(this.undelivered(), body)) await this.delivered();
+    const known = spawnedBefore(this.memory(request.turnId).entries, body);
+    if (known) return { granted: true, entry: known };
+    // A child of a tool's own code belongs to what is under way.
+    if (request.callId !== null && this.gate.holds(body.type)) return await this.gate.hold(request.callId);
+    return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
+  }
+
+  committed(): Promise<void> {
+    return this.writer.committed();
+  }
+
+  delivered(): Promise<void> {
+    return this.writer.delivered();
+  }
+
+  undelivered(): readonly Entry[] {
+    return this.writer.undelivered;
+  }
+
+  live(): Promise<Host> {
+    return this.#lost ? this.#around.successor(this) : Promise.resolve(this);
+  }
+
+  isOut({ callId, attempt, startedEpoch }: CallState): boolean {
+    if (startedEpoch === null) return false;
+    return startedEpoch === this.epoch || this.world.has(worldKeyOf(callId, attempt));
+  }
+
+  quiet(): Promise<void> {
+    return this.#watch.quiet();
+  }
+
+  freed(refusal: Refusal, run: string): Promise<void> {
+    return this.#watch.freed(refusal, run);
+  }
+
+  moved(): Promise<void> {
+    return this.#watch.moved();
+  }
+
+  effectOver(): void {
+    if (!this.#lost) this.#around.onEffectOver(this);
+  }
+
+  confirmPause(): void {
+    if (this.openTurnId !== null) this.append({ type: "agent.paused", turnId: this.openTurnId });
+  }
+
+  resolveAuth(turnId: string): Promise<Auth | undefined> {
+    return this.#around.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
+  }
+
+  child(_turnId: string, childId: string): SpawnedChild["result"] {
+    return this.#around.childResult(this, childId);
+  }
+
+  /** Stops the actors and refuses everything from now on. What was not committed is forgotten: it did not happen. */
+  discard(error: LeaseLostError): void {
+    if (this.#lost) return;
+    this.#lost = error;
+    this.actors.stop();
+    this.writer.close(error);
+    this.#watch.close(error);
+    this.#around.onLost(this);
+  }
+
+  /** One that gave up what was refused goes on from what is stored. */
+  #onRefused(cause: StoreUnavailableError, isGivenUp: boolean): void {
+    const { agentId } = this.key;
+    if (!isGivenUp) return this.#around.onRefused(this, cause);
+    this.discard(new LeaseLostError(`agent ${agentId} gave up what the stores did not take`, { cause }));
+    this.#around.notify([agentId]);
+  }
+
+  /** It is not taken up again by itself: what its state calls for would be paid for once more, and come to the same. */
+  #onFailure(cause: unknown): void {
+    this.discard(new LeaseLostError(`agent ${this.key.agentId} could not commit`, { cause }));
+    this.#around.onFailed(this.key.agentId, cause);
+  }
+
+  #deliver(entry: Entry): void {
+    this.conversation.note(entry);
+    this.actors.deliver(entry);
+    this.#watch.look(entry);
+    this.#noteOwned(entry);
+    const change = this.#activity.look(entry);
+    if (!change) return;
+    this.writer.move(change.move);
+    const turnId = this.openTurnId;
+    if (turnId === null || change.waitsFor.length === 0) return;
+    this.append({ type: "turn.waiting", turnId, requestIds: [...change.waitsFor] });
+  }
+
+  #noteOwned(entry: Entry): void {
+    const owned = nextOwnedFields(this.#owned, entry, this.actors);
+    if (owned === this.#owned) return;
+    this.#owned = owned;
+    this.writer.setOwned(owned);
+    if (entry.type === "turn.ended") this.writer.closeTurn(entry.turnId);
+  }
+
+  #onCommitted(outcome: Committed): void {
+    this.notes.noteCommitted(outcome.entries);
+    const turnId = this.openTurnId ?? this.actors.context.lastTurnId;
+    if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
+    this.#around.onCommitted(this, outcome);
+  }
+}

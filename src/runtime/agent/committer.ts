@@ -1,0 +1,136 @@
+import { setMaxListeners } from "node:events";
+import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } from "../../base/index.ts";
+import { StoreUnavailableError } from "../../errors/index.ts";
+import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
+
+/** Somebody who has things to commit. */
+export interface CommitSource {
+  /** The next batch, or undefined when there is nothing to commit or one is under way. */
+  takeBatch(): Batch | undefined;
+  onOutcome(batch: Batch, outcome: CommitOutcome): void;
+  /** The stores do not take it now. False: it is not to be sent again. */
+  onRefused(error: StoreUnavailableError): boolean;
+  onFailure(error: unknown): void;
+}
+
+/** Between two times that something refused is sent. */
+const PAUSES = { baseMs: 50, capMs: 2_000 };
+
+interface Order {
+  readonly source: CommitSource;
+  readonly batch: Batch;
+}
+
+/**
+ * Brings batches to the store: all that became ready within one event-loop turn go in one transaction.
+ * Owns: which sources are due. Does not own: the batches, or what their outcomes mean.
+ *
+ * Invariants
+ * 1. A source is asked once per event-loop turn at the most, whether or not anybody awaits the result.
+ * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered. Whoever
+ *    they are of is told each time.
+ * 3. A batch that is refused, or breaks its transaction, takes no other with it: each is sent again alone.
+ */
+export class Committer {
+  readonly #stores: Stores;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #due = new Set<CommitSource>();
+  #scheduled = false;
+  #underWay = 0;
+  readonly #closing = new AbortController();
+  #idle = createDeferred();
+
+  constructor(stores: Stores, clock: Clock, random: () => number) {
+    this.#stores = stores;
+    this.#clock = clock;
+    this.#random = random;
+    this.#idle.resolve();
+    // Each batch that waits to be sent again listens to it.
+    setMaxListeners(0, this.#closing.signal);
+  }
+
+  schedule(source: CommitSource): void {
+    this.#due.add(source);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    if (this.#idle.isSettled) this.#idle = createDeferred();
+    setImmediate(() => this.#flush());
+  }
+
+  /** Resolves when nothing is due or under way. */
+  async drained(): Promise<void> {
+    await this.#idle.promise;
+  }
+
+  /** What is refused from now on is not sent again. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    const orders: Order[] = [];
+    for (const source of this.#due) {
+      const batch = source.takeBatch();
+      if (batch) orders.push({ source, batch });
+    }
+    this.#due.clear();
+    if (orders.length === 0) return this.#settleIdle();
+    this.#underWay += 1;
+    faultPoint("commit.before");
+    void this.#send(orders).then(() => {
+      this.#underWay -= 1;
+      this.#settleIdle();
+    });
+  }
+
+  async #send(orders: readonly Order[], attempt = 1): Promise<void> {
+    let outcomes: readonly CommitOutcome[];
+    try {
+      const batches = orders.map(({ batch }) => batch);
+      outcomes = await this.#stores.commit(batches, this.#clock.now(), this.#clock.elapsed());
+    } catch (error) {
+      return await this.#sendAgain(orders, attempt, error);
+    }
+    faultPoint("commit.after");
+    for (const [index, { source, batch }] of orders.entries()) {
+      const outcome = outcomes[index];
+      try {
+        if (outcome) source.onOutcome(batch, outcome);
+      } catch (error) {
+        // A defect while it took in what is committed: its agent is given up here and recovered from the journal.
+        source.onFailure(error);
+      }
+    }
+  }
+
+  async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
+    if (error instanceof StoreUnavailableError && !this.#closing.signal.aborted) {
+      // One of them may be all that there is no room for.
+      const left = orders.filter(({ source }) => source.onRefused(error));
+      if (left.length > 0) await this.#pause(backoffDelay(attempt, this.#random(), PAUSES));
+      await Promise.all(left.map((order) => this.#send([order], attempt + 1)));
+      return;
+    }
+    const [only, ...others] = orders;
+    if (only && others.length === 0) return only.source.onFailure(error);
+    await Promise.all(orders.map((order) => this.#send([order])));
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const over = createDeferred();
+    const letGo = holdProcess();
+    const stop = (): void => over.resolve();
+    const cancel = this.#clock.setDelay(ms, stop);
+    this.#closing.signal.addEventListener("abort", stop, { once: true });
+    await over.promise;
+    this.#closing.signal.removeEventListener("abort", stop);
+    cancel();
+    letGo();
+  }
+
+  #settleIdle(): void {
+    if (this.#underWay === 0 && this.#due.size === 0) this.#idle.resolve();
+  }
+}

@@ -1,0 +1,244 @@
+import { turnAccountId } from "../../budget/index.ts";
+import { hookCountsOf } from "../../hooks/index.ts";
+import {
+  type InboxItem,
+  isIntent,
+  type Message,
+  numberOfTurn,
+  type StopSignal,
+  type TurnItem,
+  turnIdOf,
+} from "../../state/index.ts";
+import type { Activation } from "./activation.ts";
+import { takeCallEnd } from "./take-call-end.ts";
+import { takeReport } from "./take-report.ts";
+
+/**
+ * Takes inbox items into the journal. An item is acknowledged by the batch that holds what became of it, so that it is
+ * neither lost nor taken twice. False: it is not its turn yet, and it stays where it is.
+ */
+export function takeItem(activation: Activation, item: InboxItem): boolean {
+  switch (item.kind) {
+    case "turn":
+      // One that has ended is not begun again, whoever tells of it.
+      if (item.number > activation.owned.turnCount && !beginTurn(activation, item)) return false;
+      break;
+    case "child.ended":
+      takeChildEnded(activation, item);
+      break;
+    case "child.reported":
+      if (isAsleep(activation)) return false;
+      takeReport(activation, item);
+      break;
+    case "pause":
+      if (isAsleep(activation)) return false;
+      pauseAgent(activation, item.by, item.now);
+      break;
+    case "resume":
+      if (isAsleep(activation)) return false;
+      takeResume(activation, item.by);
+      break;
+    case "abort":
+      if (isOfComingTurn(activation, item.turnId)) return false;
+      takeAbort(activation, item);
+      break;
+    case "budget.freed":
+      if (activation.openTurnId !== null) activation.append({ type: "budget.freed", turnId: activation.openTurnId });
+      break;
+    case "budget.warning":
+      takeWarning(activation, item);
+      break;
+    case "decision":
+      takeDecision(activation, item);
+      break;
+    case "call.ended":
+      if (!takeCallEnd(activation, item)) return false;
+      break;
+    default:
+      item satisfies never;
+  }
+  activation.writer.acknowledge(item.key);
+  return true;
+}
+
+function beginTurn(activation: Activation, item: TurnItem): boolean {
+  const { lifecycle, definition, identity, clock, waking, writer } = activation;
+  if (activation.openTurnId !== null || writer.isClosingTurn) return false;
+  if (lifecycle !== "ready" && lifecycle !== "failed") return false;
+  const { turnId, number, actorId } = item;
+  const message: Message | undefined =
+    item.input === null
+      ? undefined
+      : { id: `${turnId}:in`, role: "user", content: item.input, createdAt: clock.now(), origin: actorId ?? "user" };
+  const accountId = turnAccountId(turnId);
+  const limits = { ...definition.limits, ...identity.turnLimits, ...item.limits };
+  const granted = identity.grantedTools;
+  const { contextWindowSize } = definition.history;
+  activation.append(
+    {
+      type: "turn.started",
+      turnId,
+      number,
+      inputMessageIds: message ? [message.id] : (item.inputMessageIds ?? []),
+      actorId,
+      definition: definition.ref,
+      model: { name: definition.model.name, provider: definition.model.provider },
+      tools: granted
+        ? definition.grantedTools.filter(({ name }) => granted.includes(name))
+        : [...definition.grantedTools],
+      limits,
+      accountId,
+      maxConsecutiveToolFailures: definition.maxConsecutiveToolFailures,
+      hooks: hookCountsOf(definition.hooks),
+      ...(definition.output ? { checksOutput: true } : {}),
+      ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
+      ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),
+      ...(item.trace ? { trace: item.trace } : {}),
+      // One that was started for them has done what they call for.
+      ...(item.wokenBy === undefined && waking.length > 0 ? { waking: [...waking] } : {}),
+    },
+    {
+      messages: message ? [message] : [],
+      moves: [
+        {
+          type: "open",
+          account: {
+            id: accountId,
+            agentId: identity.agentId,
+            turnId,
+            parentId: item.parentAccountId ?? identity.accountId ?? identity.parentAccountId,
+            limits,
+          },
+        },
+      ],
+    },
+  );
+  return true;
+}
+
+function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind: "child.ended" }>): void {
+  if (activation.openTurnId !== item.parentTurnId) return;
+  const {
+    parentTurnId: turnId,
+    step,
+    callId,
+    childId,
+    childTurnId,
+    outcome,
+    stopReason,
+    text,
+    error,
+    leavesWork,
+  } = item;
+  activation.append({
+    type: "child.ended",
+    turnId,
+    step,
+    ...(callId === null ? {} : { callId }),
+    childId,
+    childTurnId,
+    outcome,
+    stopReason,
+    text,
+    error,
+    ...(leavesWork ? { leavesWork } : {}),
+  });
+}
+
+/** A limit of its own is near; a turn that has ended meanwhile is not warned of its account any more. */
+function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "budget.warning" }>): void {
+  const { definition, key, openTurnId, owned } = activation;
+  const turnId = openTurnId ?? turnIdOf(key.agentId, owned.turnCount);
+  const { accountId, limit, used, max } = item;
+  if (openTurnId === null && (owned.turnCount === 0 || accountId === turnAccountId(turnId))) return;
+  const holder = { name: definition.name, kinship: "own" } as const;
+  activation.append({ type: "budget.warning", turnId, accountId, limit, used, max, holder });
+}
+
+function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "decision" }>): void {
+  const { requestId, turnId, callId, decision } = item;
+  const turn = activation.openTurnId === turnId ? activation.turn(turnId) : undefined;
+  // The turn has gone on without it: the call was interrupted, and has its result.
+  if (!turn?.openRequestIds.includes(requestId)) return;
+  const call = activation.call(turnId, callId);
+  if (!call?.openRequest) return;
+  const { kind } = call.openRequest;
+  activation.append({
+    type: "request.decided",
+    turnId,
+    step: call.step,
+    callId,
+    requestId,
+    kind,
+    name: call.name,
+    ...decision,
+  });
+}
+
+/** Holds the agent; mid-turn as soon as nothing of its own is under way. With `now` a model call in flight is dropped. */
+export function pauseAgent(activation: Activation, by: string, now = false): void {
+  const { lifecycle, openTurnId } = activation;
+  if (lifecycle === "paused") return;
+  if (!isHeld(activation)) {
+    const turnId = openTurnId === null ? {} : { turnId: openTurnId };
+    activation.append({ type: "agent.pausing", by, ...turnId, ...(now ? { now } : {}) });
+    if (openTurnId === null) activation.append({ type: "agent.paused" });
+  }
+  if (now) activation.dropModelCall();
+}
+
+/** Told twice, by whoever took the pause away and by what ended the turn, it goes on once. */
+function takeResume(activation: Activation, by: string): void {
+  const { lifecycle, openTurnId } = activation;
+  if ((lifecycle !== "paused" && lifecycle !== "busy") || isGoingOn(activation)) return;
+  if (openTurnId === null) {
+    activation.append({ type: "agent.resumed", by, to: "ready" });
+    return;
+  }
+  activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId });
+}
+
+/** What holds or frees it is for the agent as it is after `start()`. */
+function isAsleep({ lifecycle }: Activation): boolean {
+  return lifecycle === "created" || lifecycle === "shutdown";
+}
+
+/** A turn that waits in line is ended when it has begun. */
+function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null): boolean {
+  return turnId !== null && turnId !== openTurnId && numberOfTurn(turnId) > owned.turnCount;
+}
+
+function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abort" }>): void {
+  const turnId = activation.openTurnId;
+  if (turnId === null || (item.turnId !== null && item.turnId !== turnId)) return;
+  const signal: StopSignal = {
+    reason: item.stopReason,
+    message: item.reason,
+    source: item.isSuperseded ? "supersede" : item.by,
+  };
+  activation.append({ type: "stop.signalled", turnId, signal });
+  // What there is no room for must not keep the turn from its end, for which there may be.
+  activation.writer.giveUpRefused();
+  // A paused agent takes no step on its own: ending it is what was asked for.
+  if (isHeld(activation)) takeResume(activation, item.by);
+}
+
+/** Whether it was told to go on, and nothing was held or asked for since. */
+function isGoingOn(activation: Activation): boolean {
+  const entries = [...activation.turnEntries, ...activation.undelivered()];
+  const last = entries.findLast(
+    (entry) =>
+      isIntent(entry) ||
+      entry.type === "intent.refused" ||
+      entry.type === "agent.pausing" ||
+      entry.type === "agent.resumed",
+  );
+  return last?.type === "agent.resumed";
+}
+
+/** Whether a pause holds the agent, or is about to: its entry may stand behind an intent that is not decided yet. */
+function isHeld(activation: Activation): boolean {
+  const last = activation.undelivered().findLast(({ type }) => type === "agent.pausing" || type === "agent.resumed");
+  if (last) return last.type === "agent.pausing";
+  return activation.lifecycle === "paused" || activation.isPausing;
+}

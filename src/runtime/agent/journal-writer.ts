@@ -1,0 +1,234 @@
+import type { FactParts } from "../../actors/index.ts";
+import { createDeferred, type Deferred, faultPoint } from "../../base/index.ts";
+import type { LeaseLostError, StoreUnavailableError } from "../../errors/index.ts";
+import { type Entry, type FactBody, type IntentBody, isIntent, type OwnedFields } from "../../state/index.ts";
+import type { Batch, BudgetMove, CommitOutcome, SpawnOrder } from "../../stores/index.ts";
+import type { CommitSource, Committer } from "./committer.ts";
+import { PendingBatch } from "./pending-batch.ts";
+import type { WriterEvents, WriterStart } from "./writer-ports.ts";
+
+/**
+ * One agent's part of the journal, as its owner writes it.
+ * Owns: the order of entries, the batch that is being filled and the one under way. Does not own: what entries mean.
+ *
+ * Invariants
+ * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once, unless
+ *    an intent before it still awaits its commit.
+ * 2. At most one batch is under way; what is appended meanwhile goes into the next.
+ * 3. After `close` nothing is appended, delivered or sent.
+ */
+export class JournalWriter implements CommitSource {
+  readonly #start: WriterStart;
+  readonly #committer: Committer;
+  readonly #events: WriterEvents;
+  readonly #undecided = new Map<number, Deferred<Entry>>();
+  #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
+  #pending = new PendingBatch();
+  #underWay: Batch | undefined;
+  /** Whether the batch that is under way was refused, and whether it is given up when it is refused once more. */
+  #refused: "no" | "again" | "given up" = "no";
+  /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
+  #waiting: Entry[] = [];
+  #delivering = false;
+  #seq: number;
+  #committedSeq: number;
+  #at: number;
+  #closed: LeaseLostError | undefined;
+
+  constructor(start: WriterStart, committer: Committer, events: WriterEvents) {
+    this.#start = start;
+    this.#committer = committer;
+    this.#events = events;
+    this.#seq = start.seq;
+    this.#committedSeq = start.seq;
+    this.#at = start.at;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed !== undefined;
+  }
+
+  /** Nothing waits for a commit. */
+  get isSettled(): boolean {
+    return this.#pending.isEmpty && !this.#underWay;
+  }
+
+  /** What has not entered the machines yet: an intent that awaits its commit, and all that came after it. */
+  get undelivered(): readonly Entry[] {
+    return this.#waiting;
+  }
+
+  append(body: FactBody, parts?: FactParts): Entry {
+    const entry = this.#envelope(body);
+    this.#pending.add(entry, parts);
+    this.#waiting.push(entry);
+    this.#drain();
+    this.#committer.schedule(this);
+    return entry;
+  }
+
+  /** Resolves with the entry as the commit decided it: granted, or `intent.refused`. */
+  async propose(body: IntentBody, orderFor?: (seq: number) => SpawnOrder): Promise<Entry> {
+    const entry = this.#envelope(body);
+    const deferred = createDeferred<Entry>();
+    if (orderFor) this.#pending.spawns.push(orderFor(entry.seq));
+    this.#undecided.set(entry.seq, deferred);
+    this.#pending.add(entry);
+    this.#waiting.push(entry);
+    this.#committer.schedule(this);
+    return await deferred.promise;
+  }
+
+  /** What the owner's part of the record now is; goes with the batch that is being filled. */
+  setOwned(owned: OwnedFields): void {
+    this.#pending.owned = owned;
+    this.#committer.schedule(this);
+  }
+
+  /** A batch closes one turn: until the one that is being filled is sent, no other turn may begin, which might end in it too. */
+  get isClosingTurn(): boolean {
+    return this.#pending.closedTurnId !== null;
+  }
+
+  closeTurn(turnId: string): void {
+    this.#pending.closedTurnId = turnId;
+    this.#committer.schedule(this);
+  }
+
+  acknowledge(itemKey: string): void {
+    this.#pending.acknowledged.push(itemKey);
+    this.#committer.schedule(this);
+  }
+
+  /** A change of accounts that goes with no entry of its own. */
+  move(move: BudgetMove): void {
+    this.#pending.moves.push(move);
+    this.#committer.schedule(this);
+  }
+
+  /** The stored messages are deleted with the batch that is being filled. */
+  clear(scope: NonNullable<Batch["cleared"]>): void {
+    this.#pending.cleared = scope;
+    this.#committer.schedule(this);
+  }
+
+  clearTimer(timerId: string): void {
+    this.#pending.clearTimer(timerId);
+    this.#committer.schedule(this);
+  }
+
+  async committed(): Promise<void> {
+    if (this.#closed) throw this.#closed;
+    if (this.#committedSeq < this.#seq) await this.#commitOf(this.#seq);
+  }
+
+  async #commitOf(seq: number): Promise<void> {
+    if (this.#closed) throw this.#closed;
+    const deferred = createDeferred();
+    this.#commitWaiters.push({ seq, deferred });
+    await deferred.promise;
+  }
+
+  /** Resolves when all that was appended so far has been delivered. */
+  async delivered(): Promise<void> {
+    const last = this.#waiting.at(-1);
+    if (last) await this.#commitOf(last.seq);
+  }
+
+  close(error: LeaseLostError): void {
+    if (this.#closed) return;
+    this.#closed = error;
+    const left = [...this.#undecided.values(), ...this.#commitWaiters.map(({ deferred }) => deferred)];
+    this.#undecided.clear();
+    this.#commitWaiters = [];
+    for (const deferred of left) {
+      deferred.promise.catch(() => undefined);
+      deferred.reject(error);
+    }
+  }
+
+  takeBatch(): Batch | undefined {
+    if (this.#closed || this.#underWay || this.#pending.isEmpty) return undefined;
+    this.#underWay = this.#pending.toBatch(this.#start, this.#committedSeq);
+    this.#pending = new PendingBatch();
+    return this.#underWay;
+  }
+
+  onOutcome(batch: Batch, outcome: CommitOutcome): void {
+    if (this.#closed) return;
+    this.#underWay = undefined;
+    this.#refused = "no";
+    if (outcome.type === "stale") return this.#events.onStale(outcome, this.#committedSeq);
+    this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
+    const decided = this.#decide(outcome.entries);
+    this.#drain();
+    for (const { deferred, entry } of decided) deferred.resolve(entry);
+    this.#resolveWaiters();
+    this.#events.onCommitted(outcome);
+    if (!this.#pending.isEmpty) this.#committer.schedule(this);
+    faultPoint("commit.acknowledged");
+  }
+
+  onRefused(error: StoreUnavailableError): boolean {
+    if (this.#closed) return false;
+    const isGivenUp = this.#refused === "given up";
+    if (!isGivenUp) this.#refused = "again";
+    this.#events.onRefused(error, isGivenUp);
+    return !isGivenUp;
+  }
+
+  /** What the stores have refused is sent once more, and then given up. */
+  giveUpRefused(): void {
+    if (this.#refused === "again") this.#refused = "given up";
+  }
+
+  onFailure(error: unknown): void {
+    if (!this.#closed) this.#events.onFailure(error);
+  }
+
+  #envelope(body: FactBody | IntentBody): Entry {
+    if (this.#closed) throw this.#closed;
+    this.#at = Math.max(this.#events.now(), this.#at);
+    this.#seq += 1;
+    return { ...body, seq: this.#seq, at: this.#at, epoch: this.#start.epoch } as Entry;
+  }
+
+  #decide(entries: readonly Entry[]): { deferred: Deferred<Entry>; entry: Entry }[] {
+    if (this.#undecided.size === 0) return [];
+    const decided: { deferred: Deferred<Entry>; entry: Entry }[] = [];
+    for (const entry of entries) {
+      const deferred = this.#undecided.get(entry.seq);
+      if (!deferred) continue;
+      this.#undecided.delete(entry.seq);
+      decided.push({ deferred, entry });
+      const place = this.#waiting.findIndex(({ seq }) => seq === entry.seq);
+      if (place >= 0) this.#waiting[place] = entry;
+    }
+    return decided;
+  }
+
+  /** Delivers what no longer waits for a commit, in order. */
+  #drain(): void {
+    if (this.#delivering) return;
+    this.#delivering = true;
+    try {
+      for (let next = this.#waiting[0]; next && !this.#awaitsCommit(next); next = this.#waiting[0]) {
+        this.#waiting.shift();
+        this.#events.deliver(next);
+      }
+    } finally {
+      this.#delivering = false;
+    }
+  }
+
+  #awaitsCommit(entry: Entry): boolean {
+    return isIntent(entry) && this.#undecided.has(entry.seq);
+  }
+
+  #resolveWaiters(): void {
+    if (this.#commitWaiters.length === 0) return;
+    const waiters = this.#commitWaiters;
+    this.#commitWaiters = waiters.filter(({ seq }) => seq > this.#committedSeq);
+    for (const { seq, deferred } of waiters) if (seq <= this.#committedSeq) deferred.resolve();
+  }
+}

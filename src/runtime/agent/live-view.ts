@@ -1,0 +1,148 @@
+import type { TurnMemory } from "../../actors/index.ts";
+import { type AgentDefinition, lineLimitOf } from "../../agents/index.ts";
+import { type TraceHeaders, traceOf } from "../../base/index.ts";
+import {
+  type AgentIdentity,
+  type Artifact,
+  type CallState,
+  type Entry,
+  isInLine,
+  type Lifecycle,
+  type Message,
+  type TurnState,
+  type WakingReport,
+} from "../../state/index.ts";
+import type { Auth, Slots } from "../../tools/index.ts";
+import type { ActorTree } from "./actor-tree.ts";
+import type { Conversation } from "./conversation.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+type Lent = Pick<Surroundings, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
+
+/** A live agent as it can be read: where its machines stand, what their ids stand for, and what its process lends it. */
+export abstract class LiveView {
+  readonly prices: Lent["prices"];
+  readonly #lent: Lent;
+
+  constructor(lent: Lent) {
+    this.prices = lent.prices;
+    this.#lent = lent;
+  }
+
+  random(): number {
+    return this.#lent.random();
+  }
+
+  auth(turnId: string): Auth | undefined {
+    return this.#lent.auth(turnId);
+  }
+
+  redactorOf(turnId: string): (text: string) => string {
+    return this.#lent.redactorOf(turnId);
+  }
+
+  slots(toolName: string, limit: number): Slots {
+    return this.#lent.slots(toolName, limit);
+  }
+
+  get definitions(): Lent["definitions"] {
+    return this.#lent.definitions;
+  }
+
+  protected abstract readonly actors: ActorTree;
+  abstract readonly identity: AgentIdentity;
+  abstract readonly definition: AgentDefinition;
+  abstract readonly conversation: Conversation;
+
+  get lifecycle(): Lifecycle {
+    return this.actors.lifecycle;
+  }
+
+  get isPausing(): boolean {
+    return this.actors.isPausing;
+  }
+
+  get openTurnId(): string | null {
+    return this.actors.context.openTurnId;
+  }
+
+  /** What the state calls for and has not ended. Empty: only others can move the agent. */
+  get effects() {
+    return this.actors.effects;
+  }
+
+  get openChildIds(): readonly string[] {
+    return this.actors.context.openChildIds;
+  }
+
+  /** Children that go on by themselves, and whose end has not been reported. */
+  get backgroundChildren() {
+    return this.actors.context.background;
+  }
+
+  /** Reports since the last turn that call for one. */
+  get waking(): readonly WakingReport[] {
+    return this.actors.context.waking;
+  }
+
+  get turnEntries(): readonly Entry[] {
+    return this.openTurnId === null ? [] : this.memory(this.openTurnId).entries;
+  }
+
+  /** The state values of all live machines. */
+  values() {
+    return this.actors.values(this.openTurnId);
+  }
+
+  turn(turnId: string): TurnState | undefined {
+    return this.actors.turn(turnId);
+  }
+
+  call(turnId: string, callId: string): CallState | undefined {
+    return this.actors.call(turnId, callId);
+  }
+
+  isInLine(callId: string): boolean {
+    const { openTurnId } = this;
+    const call = openTurnId === null ? undefined : this.call(openTurnId, callId);
+    const limit = call && lineLimitOf(this.definition.tools.get(call.name));
+    return call !== undefined && isInLine(call, this.turnEntries, limit);
+  }
+
+  memory(turnId: string): TurnMemory {
+    return this.conversation.memory(turnId);
+  }
+
+  traceOf(turnId: string, callId?: string): TraceHeaders | undefined {
+    const known = traceOf(this.identity.rootAgentId, callId === undefined ? [turnId] : [callId, turnId]);
+    const [first] = this.memory(turnId).entries;
+    return known ?? (first?.type === "turn.started" ? first.trace : undefined);
+  }
+
+  /** What the model may see of the conversation. */
+  history(): readonly Message[] {
+    return this.conversation.viewOf(this.actors.context.compaction);
+  }
+
+  turnStart(): number | undefined {
+    return this.conversation.turnStartOf(this.actors.context.compaction);
+  }
+
+  /** All of it. */
+  archive(): readonly Message[] {
+    return this.conversation.archive;
+  }
+
+  hasExcerpts(): boolean {
+    return this.conversation.hasExcerpts;
+  }
+
+  artifact(artifactId: string): Promise<Artifact | undefined> {
+    const { tenant, agentId } = this.identity;
+    return this.#lent.stores.artifact({ tenant, agentId }, artifactId);
+  }
+
+  message(messageId: string): Message | undefined {
+    return this.conversation.message(messageId);
+  }
+}

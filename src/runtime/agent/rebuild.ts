@@ -1,0 +1,139 @@
+import { initialTransition, type Snapshot, transition } from "xstate";
+import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../../actors/index.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import { type AgentContext, agentContextSchema, agentHears, turnHears } from "../../machines/index.ts";
+import {
+  type AgentRecord,
+  addressOf,
+  type CallState,
+  declareCall,
+  type Entry,
+  type EntryOf,
+  openCallsOf,
+  type TurnState,
+} from "../../state/index.ts";
+
+type AgentSnapshot = ReturnType<typeof initialTransition<typeof liveAgentMachine>>[0];
+type TurnSnapshot = ReturnType<typeof initialTransition<typeof liveTurnMachine>>[0];
+type CallSnapshot = ReturnType<typeof initialTransition<typeof liveToolCallMachine>>[0];
+
+/**
+ * Recovery: each machine is folded on its own by pure transitions, its persisted snapshot grafted into its parent's, so
+ * that starting the root runs again just what the state calls for (design, Machines). Entries alone decide.
+ */
+export class MachineFold {
+  #agent: AgentSnapshot;
+  #turn: TurnSnapshot | undefined;
+  #turnId = "";
+  readonly #calls = new Map<string, CallSnapshot>();
+  turnEntries: Entry[] = [];
+
+  constructor(checkpoint: AgentRecord["checkpoint"]) {
+    this.#agent = checkpoint ? agentAt(checkpoint.agent) : initialTransition(liveAgentMachine)[0];
+  }
+
+  apply(entry: Entry): void {
+    if (entry.type === "turn.started") this.#startTurn(entry);
+    if (addressOf(entry).turnId === this.#turnId) this.turnEntries.push(entry);
+    if (agentHears(entry)) this.#agent = transition(liveAgentMachine, this.#agent, entry)[0];
+    if (this.#turn && addressOf(entry).turnId === this.#turnId) this.#applyToTurn(this.#turn, entry);
+    if (entry.type === "turn.ended") this.#turn = undefined;
+  }
+
+  #startTurn(entry: EntryOf<"turn.started">): void {
+    this.#turn = initialTransition(liveTurnMachine, { entry })[0];
+    this.#turnId = entry.turnId;
+    this.#calls.clear();
+    this.turnEntries = [];
+  }
+
+  #applyToTurn(turn: TurnSnapshot, entry: Entry): void {
+    const next = turnHears(entry) ? transition(liveTurnMachine, turn, entry)[0] : turn;
+    this.#turn = next;
+    if (next.value === "round" && turn.value !== "round") {
+      this.#calls.clear();
+      for (const { callId, name } of openCallsOf(next.context)) {
+        this.#calls.set(callId, initialTransition(liveToolCallMachine, { call: declareCall(callId, name) })[0]);
+      }
+      return;
+    }
+    for (const [callId, call] of this.#calls) {
+      if (hears(callId, entry)) this.#calls.set(callId, transition(liveToolCallMachine, call, entry)[0]);
+    }
+  }
+
+  /** Of the snapshot only this is told: the type of the whole is megabytes of declarations. */
+  get agent(): { readonly value: unknown; readonly context: AgentContext } {
+    return this.#agent;
+  }
+
+  get turn(): TurnState | undefined {
+    return this.#turn?.context;
+  }
+
+  call(callId: string): CallState | undefined {
+    return this.#calls.get(callId)?.context;
+  }
+
+  /** The state values of all machines, for comparing a fold with the live state. */
+  get values(): { agent: unknown; turn: unknown; calls: Record<string, unknown> } {
+    const calls = Object.fromEntries([...this.#calls].map(([callId, call]) => [callId, call.value]));
+    return { agent: this.#agent.value, turn: this.#turn?.value, calls };
+  }
+
+  toSnapshot(): Snapshot<unknown> {
+    const root = persisted(liveAgentMachine.getPersistedSnapshot(this.#agent));
+    if (!this.#turn) return { ...root, children: {} } as unknown as Snapshot<unknown>;
+    const turn = persisted(liveTurnMachine.getPersistedSnapshot(this.#turn));
+    // Pure transitions never drop a child: calls of earlier rounds are over, and must not be started again.
+    for (const childId of Object.keys(turn.children)) {
+      if (childId.startsWith(`${this.#turnId}:`) && !this.#calls.has(childId)) delete turn.children[childId];
+    }
+    for (const [callId, call] of this.#calls) {
+      const child = turn.children[callId];
+      if (!child) continue;
+      const { outcome, reviewDue } = call.context;
+      // A call that has its result lives on as long as hooks have to look at it.
+      if (outcome === null || reviewDue) child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
+      else delete turn.children[callId];
+    }
+    const held = root.children[this.#turnId];
+    if (!held) throw new CorruptRecordError(`the fold of turn ${this.#turnId} left it without its place in the agent`);
+    held.snapshot = turn;
+    return root as unknown as Snapshot<unknown>;
+  }
+}
+
+/** An entry is heard by every machine on its address; one that any call of the turn may wait for, by all of them. */
+export function hears(callId: string, entry: Entry): boolean {
+  return concernsCalls(entry) || addressOf(entry).callId === callId;
+}
+
+/** The end of a pause, of a child that code has spawned, of one in the background: they name no call. */
+export function concernsCalls(entry: Entry): boolean {
+  if (entry.type === "child.ended") return entry.callId === undefined;
+  return entry.type === "agent.resumed" || entry.type === "child.reported";
+}
+
+interface PersistedNode {
+  children: Record<string, { snapshot: unknown } | undefined>;
+}
+
+/** A copy, since the machines' own snapshots share structure. */
+function persisted(snapshot: unknown): PersistedNode {
+  return JSON.parse(JSON.stringify(snapshot)) as PersistedNode;
+}
+
+function agentAt(stored: unknown): AgentSnapshot {
+  const parsed = stored as { value?: unknown; context?: unknown };
+  const context = agentContextSchema.safeParse(parsed?.context);
+  if (!context.success || typeof parsed.value !== "string" || !(parsed.value in liveAgentMachine.states)) {
+    throw new CorruptRecordError("the stored checkpoint is not a state of the agent machine");
+  }
+  return liveAgentMachine.resolveState({ value: parsed.value as "ready", context: context.data });
+}
+
+/** What a checkpoint keeps of the agent machine. */
+export function checkpointOf(agent: { readonly value: unknown; readonly context: unknown }) {
+  return { value: agent.value, context: agent.context } as { value: string; context: AgentContext };
+}

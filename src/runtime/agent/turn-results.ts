@@ -1,0 +1,163 @@
+import { outputOf } from "../../actors/index.ts";
+import { deepFreeze } from "../../base/index.ts";
+import { type Account, type Budget, type LimitName, turnAccountId } from "../../budget/index.ts";
+import {
+  type AgentRecord,
+  agentOfAccount,
+  agentOfTurn,
+  type Entry,
+  type EntryOf,
+  type ExecutionState,
+  errorsOf,
+  foldTurn,
+  numberOfTurn,
+  type StopSignal,
+  signalOfLimit,
+  startTurn,
+  type TurnState,
+  textOf,
+} from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { LiveView } from "./live-view.ts";
+import { turnSpending } from "../doors/turn-spending.ts";
+import type { LimitStop, TurnResult } from "../doors/turn-types.ts";
+
+/** Entries that are read at first, to find those of a turn of which nothing is known: a turn of one call has fewer. */
+const FIRST_REACH = 16;
+
+/** The result of a turn from its last entry, its execution, and the text of its answer; frozen, for all who wait are given it. */
+export function turnResultOf(
+  entry: EntryOf<"turn.ended">,
+  execution: ExecutionState | null,
+  text: string,
+  { entries, account }: { readonly entries: readonly Entry[]; readonly account: Account | undefined },
+): TurnResult {
+  const output = entry.outcome === "completed" ? outputOf(entries) : undefined;
+  const { turnId, outcome, stopReason, signal, usage, costMicros, steps, toolCalls, error } = entry;
+  return deepFreeze({
+    agentId: agentOfTurn(turnId),
+    turnId,
+    status: outcome,
+    text,
+    stopReason,
+    signal,
+    stop: signal && limitStopOf(signal),
+    finalAnswer: outcome === "completed" ? lastCallOf(entries) : null,
+    usage,
+    cost: costMicros === null ? null : costMicros / 1_000_000,
+    spent: turnSpending(entries, account),
+    steps,
+    toolCalls,
+    error,
+    errors: execution ? errorsOf(execution) : error ? [error] : [],
+    execution,
+    ...(output === undefined ? {} : { output }),
+  });
+}
+
+/** The same of a turn that has just ended here; undefined where its commit does not tell how its account stands. */
+export function resultAtEnd(
+  live: LiveView,
+  entry: EntryOf<"turn.ended">,
+  accounts: readonly Account[],
+): TurnResult | undefined {
+  const { turnId, outputMessageId } = entry;
+  const account = accounts.find(({ id }) => id === turnAccountId(turnId));
+  if (!account) return undefined;
+  const text = outputMessageId === null ? "" : live.conversation.text(outputMessageId);
+  const { entries } = live.memory(turnId);
+  return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
+}
+
+/** The limit for which the turn's last call was asked for an answer alone; null where it had room for more. */
+function lastCallOf(entries: readonly Entry[]): LimitStop | null {
+  const last = entries.findLast((entry) => entry.type === "model.requested");
+  if (last?.type !== "model.requested" || !last.last) return null;
+  const { limit, accountId } = last.last;
+  return limitStopOf(signalOfLimit(limit, accountId, last.last));
+}
+
+/** The limit behind a signal; null when something else raised it. */
+function limitStopOf({ reason, limit, accountId, used, max, message }: StopSignal): LimitStop | null {
+  if (limit === undefined || accountId === undefined || reason === "error") return null;
+  const figures = { used: used ?? null, max: max ?? null };
+  return {
+    reason,
+    limit,
+    agentId: agentOfAccount(accountId),
+    accountId,
+    ...figures,
+    message,
+    wayOn: wayOnOf(limit, accountId),
+  };
+}
+
+/** The field of a budget that sets a limit. */
+const fieldOf: Readonly<Partial<Record<LimitName, keyof Budget>>> = {
+  maxCostMicros: "maxCost",
+  maxActiveMs: "maxSeconds",
+  deadlineAt: "deadline",
+};
+
+function wayOnOf(limit: LimitName, accountId: string): string {
+  if (!accountId.startsWith("turn:")) {
+    return "the account outlives its turns, and no budget of a turn can help: a new agent with a larger budget can";
+  }
+  const field = fieldOf[limit] ?? limit;
+  return `agent.executeTurn(null, { budget: { ${field}: … } }) goes on from here with a new budget`;
+}
+
+/** How a turn stands, as one look at the stores shows it. */
+export interface TurnLook {
+  /** Undefined while it is open or unknown. */
+  readonly result?: TurnResult | undefined;
+  /** The number of an entry that came before all of an open turn's; what is known from an earlier look stays. */
+  readonly after: number | undefined;
+  /** Whether the stores know nothing of it. */
+  readonly isUnknown?: boolean;
+}
+
+/** Reads the result of an ended turn from the journal; undefined while it is open or unknown. */
+export async function readTurnResult(stores: Stores, tenant: string, turnId: string): Promise<TurnResult | undefined> {
+  return (await lookAtTurn(stores, tenant, turnId)).result;
+}
+
+/** As `readTurnResult`; whoever looks again says what it was told `after`, and no more than the turn is read then. */
+export async function lookAtTurn(stores: Stores, tenant: string, turnId: string, after?: number): Promise<TurnLook> {
+  const key = { tenant, agentId: agentOfTurn(turnId) };
+  const record = await stores.readAgent(key);
+  if (!record || record.nextTurnNumber <= numberOfTurn(turnId)) return { after, isUnknown: true };
+  // Looked for at every write of another process: the journal is read only when there is something to find.
+  if (record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) {
+    return { after: record.checkpoint?.seq ?? 0 };
+  }
+  const entries = await entriesOf(stores, record, turnId, after);
+  let turn: TurnState | undefined;
+  let ended: EntryOf<"turn.ended"> | undefined;
+  for (const entry of entries) {
+    if (entry.type === "turn.started") turn = startTurn(entry);
+    if (turn) turn = foldTurn(turn, entry);
+    if (entry.type === "turn.ended") ended = entry;
+  }
+  if (!ended) return { after };
+  const id = ended.outputMessageId;
+  const [[message], account] = await Promise.all([
+    id === null ? [] : stores.messagesById(key, [id]),
+    stores.account(tenant, turnAccountId(turnId)),
+  ]);
+  const text = textOf(message?.content ?? "");
+  return { after, result: turnResultOf(ended, turn?.execution ?? null, text, { entries, account }) };
+}
+
+/** The entries of a turn, read backwards from the last turn's end: whoever waits for a turn asks for one of the last. */
+async function entriesOf(stores: Stores, record: AgentRecord, turnId: string, after?: number): Promise<Entry[]> {
+  const end = record.checkpoint?.seq ?? 0;
+  let from = after === undefined ? end - FIRST_REACH : after + 1;
+  for (;;) {
+    const rows = await stores.readJournal(record, Math.max(1, from));
+    const all = rows.flatMap((row): readonly Entry[] => row.entries);
+    const entries = all.filter((entry) => "turnId" in entry && entry.turnId === turnId);
+    if (from <= 1 || entries.some(({ type }) => type === "turn.started")) return entries;
+    from = end - 4 * Math.max(FIRST_REACH, end - from);
+  }
+}

@@ -1,0 +1,99 @@
+import type { FactParts } from "../../actors/index.ts";
+import { describeValue, wordsOfThrown } from "../../base/index.ts";
+import { assertSettlement } from "../../budget/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import {
+  contentSchema,
+  type EntryType,
+  entrySchema,
+  type FactBody,
+  type Message,
+  type ToolCallRequest,
+} from "../../state/index.ts";
+
+/**
+ * Entries of effects that hold what code of others gave, and are not part of every step: these are read once before they are
+ * written. What an inbox holds was read when it came out, and a refusal here would keep it there for ever.
+ */
+const readFirst: ReadonlySet<EntryType> = new Set([
+  "instructions.resolved",
+  "hook.applied",
+  "output.checked",
+  "context.compacted",
+  "context.expanded",
+  "effect.failed",
+  "warning",
+  "model.failed",
+  "generate.responded",
+  "generate.failed",
+  "request.opened",
+  "artifact.saved",
+  "child.awaited",
+]);
+
+const schemas = new Map(
+  entrySchema.options.flatMap((schema) =>
+    readFirst.has(schema.shape.type.value) ? [[schema.shape.type.value as EntryType, schema] as const] : [],
+  ),
+);
+
+/** What the writer adds. */
+const envelope = { seq: 1, at: 0, epoch: 1 };
+
+/**
+ * The last line of defence: what comes from outside is brought to its schema where it comes in, and what was forgotten there
+ * fails here, as its effect, in place of an agent that cannot be read any more. Of what every step writes only the few fields are
+ * looked at that code of others gives.
+ * @throws InvariantError; nothing was written.
+ */
+export function assertWritable(body: FactBody, { messages = [], moves = [] }: FactParts = {}): void {
+  const schema = schemas.get(body.type);
+  if (schema) assertReads(schema, body);
+  else if (body.type === "model.responded") assertCounts(body);
+  if (body.type !== "turn.started") for (const message of messages) assertMessage(message);
+  for (const move of moves) if (move.type === "settle") assertSettlement(move.settlement);
+}
+
+function assertReads(schema: { safeParse(value: unknown): ReadResult }, body: FactBody): void {
+  let problem: string | undefined;
+  try {
+    const [issue] = schema.safeParse({ ...body, ...envelope }).error?.issues ?? [];
+    problem = issue && `${issue.message} at ${issue.path.map(String).join(".")}`;
+  } catch (error) {
+    // What is nested too deeply for the schema.
+    problem = wordsOfThrown(error);
+  }
+  if (problem !== undefined) throw unreadable(`"${body.type}"`, problem);
+}
+
+interface ReadResult {
+  readonly error?:
+    | { readonly issues: readonly { readonly message: string; readonly path: readonly PropertyKey[] }[] }
+    | undefined;
+}
+
+function assertCounts({ usage, model, calls }: Extract<FactBody, { type: "model.responded" }>): void {
+  const { inputTokens, outputTokens, cachedInputTokens = 0, cacheWriteTokens = 0, reasoningTokens = 0 } = usage;
+  const counts = [inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens];
+  const wrong = counts.find((count) => !Number.isSafeInteger(count) || count < 0);
+  if (wrong !== undefined) throw unreadable('"model.responded"', `its usage has ${describeValue(wrong)}`);
+  if (typeof model === "string" && calls.every(({ name }) => typeof name === "string")) return;
+  throw unreadable('"model.responded"', `a name is no text`);
+}
+
+function assertMessage(message: Message): void {
+  const { id, content, createdAt, origin } = message;
+  const isText = typeof content === "string" || contentSchema.safeParse(content).success;
+  const isRight = isText && typeof id === "string" && typeof origin === "string" && Number.isSafeInteger(createdAt);
+  const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+  if (isRight && calls.every(isCall)) return;
+  throw unreadable(`message ${describeValue(id)}`, `its content is ${describeValue(content)}`);
+}
+
+function isCall({ providerId, name, arguments: args }: ToolCallRequest): boolean {
+  return typeof providerId === "string" && typeof name === "string" && typeof args === "string";
+}
+
+function unreadable(what: string, problem: string): InvariantError {
+  return new InvariantError(`${what} could not be read again once it was written: ${problem}; nothing was written`);
+}

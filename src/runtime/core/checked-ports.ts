@@ -1,0 +1,62 @@
+import { type Clock, describeValue, systemClock } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { RuntimeOptions } from "../doors/types.ts";
+
+type Ports = Pick<RuntimeOptions, "clock" | "random">;
+
+/**
+ * The small ports of a runtime or of a stateless turn, so that nothing of what they give or throw gets into a journal: times are whole milliseconds,
+ * and random numbers lie in [0, 1).
+ * @throws InvalidInputError for a clock that shows no time.
+ */
+export function checkedPorts({ clock = systemClock, random }: Ports) {
+  return {
+    clock: clock === systemClock ? clock : checkedClock(clock),
+    ...(random === undefined ? {} : { random: checkedRandom(random) }),
+  };
+}
+
+/** A clock that shows no time stands still until it does. */
+function checkedClock(clock: Clock): Clock {
+  const now = steadily("now", clock.now(), () => clock.now());
+  const elapsed = steadily("elapsed", clock.elapsed(), () => clock.elapsed());
+  return {
+    now,
+    elapsed,
+    setTimer: (at, callback) => clock.setTimer(at, callback),
+    setDelay: (ms, callback) => clock.setDelay(ms, callback),
+  };
+}
+
+function steadily(method: string, first: number, read: () => number): () => number {
+  if (!isTime(first)) {
+    const right = "it must give milliseconds, as a number from 0";
+    throw new InvalidInputError(`clock: ${method}() gave ${describeValue(first)}; ${right}`);
+  }
+  let last = Math.floor(first);
+  return () => {
+    try {
+      const time = read();
+      if (isTime(time)) last = Math.floor(time);
+    } catch {
+      // As a time that is none.
+    }
+    return last;
+  };
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+}
+
+function checkedRandom(random: () => number): () => number {
+  return () => {
+    try {
+      const value: unknown = random();
+      if (typeof value === "number" && value >= 0 && value < 1) return value;
+    } catch {
+      // As a number that is none.
+    }
+    return Math.random();
+  };
+}

@@ -1,0 +1,184 @@
+import type { AgentDefinition } from "../../agents/index.ts";
+import { describeValue, shortHash, stableStringify } from "../../base/index.ts";
+import {
+  CorruptRecordError,
+  InvalidInputError,
+  InvariantError,
+  NotFoundError,
+  RequestConflictError,
+} from "../../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentRequest,
+  agentOfTurn,
+  callOfRequest,
+  type Decision,
+  partsOfCall,
+  type RequestVerdict,
+  takeJson,
+  verdictsOf,
+} from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { answerText } from "../../tools/index.ts";
+import { decideOf, textOfCaller } from "../doors/agent-doors.ts";
+import type { Decide, RequestListOptions } from "../doors/request-types.ts";
+import type { RuntimeOptions } from "../doors/types.ts";
+
+export interface RequestDeskOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: { now(): number };
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly mayDecide: RuntimeOptions["mayDecide"];
+  /** Somebody posted to these agents. */
+  readonly notify: (agentIds: readonly string[]) => void;
+}
+
+/** What people, callers and programs decide for agents that wait: of any process, whether or not an owner is alive. */
+export class RequestDesk {
+  readonly #options: RequestDeskOptions;
+
+  constructor(options: RequestDeskOptions) {
+    this.#options = options;
+  }
+
+  async list(filter: RequestListOptions = {}): Promise<AgentRequest[]> {
+    const { stores, tenant } = this.#options;
+    return await stores.requests({ status: "open", ...filter, tenant });
+  }
+
+  async find(requestId: string): Promise<AgentRequest> {
+    textOfCaller(requestId, "the id of the request");
+    const request = await this.#options.stores.request(this.#keyOf(requestId), requestId);
+    if (!request) throw new NotFoundError(`there is no request "${requestId}"`);
+    return request;
+  }
+
+  /**
+   * Decides a request once. Whoever comes later gets `RequestConflictError`, which tells who decided and how. `onAllowed` is
+   * called before it is stored, if whoever decides may.
+   */
+  async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<AgentRequest> {
+    textOfCaller(requestId, "the id of the request");
+    const decide = copyOf(requestId, given);
+    const request = await this.find(requestId);
+    const decision = this.#decisionOf(request, decide);
+    const { by = null } = decide;
+    const { mayDecide } = this.#options;
+    if (mayDecide && !isAllowed(await mayDecide({ request, by, verdict: decision.verdict }))) {
+      throw new InvalidInputError(`${by ?? "nobody"} may not decide request "${requestId}"`, {
+        details: { requestId, by },
+      });
+    }
+    onAllowed?.();
+    return await this.#apply(request, decision, decide.argumentsHash);
+  }
+
+  /** Its time is over: nobody decides it any more. */
+  async expire(requestId: string): Promise<void> {
+    const { stores, clock } = this.#options;
+    const decision: Decision = { verdict: "expired", by: null, reason: null };
+    const outcome = await stores.decide(this.#keyOf(requestId), requestId, decision, clock.now());
+    if (outcome.type === "decided") this.#notify(outcome.request, outcome.posted);
+  }
+
+  async #apply(request: AgentRequest, decision: Decision, argumentsHash?: string): Promise<AgentRequest> {
+    const { stores, clock } = this.#options;
+    const { requestId } = request;
+    const options = argumentsHash === undefined ? {} : { argumentsHash };
+    const outcome = await stores.decide(this.#keyOf(requestId), requestId, decision, clock.now(), options);
+    switch (outcome.type) {
+      case "decided":
+        this.#notify(request, outcome.posted);
+        return outcome.request;
+      case "conflict":
+        this.#notify(request, outcome.posted);
+        throw conflictOf(outcome.request);
+      case "changed":
+        throw new RequestConflictError(
+          `request "${requestId}" is about other arguments than those you have seen; look at it again`,
+          { details: { requestId } },
+        );
+      case "unfit":
+        throw new InvalidInputError(unfit(request, decision.verdict));
+      case "notFound":
+        throw new NotFoundError(`there is no request "${requestId}"`);
+      default:
+        outcome satisfies never;
+        throw new InvariantError("a decision had no outcome");
+    }
+  }
+
+  #decisionOf(request: AgentRequest, decide: Decide): Decision {
+    const { verdict, by = null, reason = null } = decide;
+    const isTheClocks = (verdict as RequestVerdict) === "expired";
+    if (isTheClocks || !verdictsOf[request.kind].includes(verdict))
+      throw new InvalidInputError(unfit(request, verdict));
+    const tool = this.#options.definitions.get(request.agentName)?.tools.get(request.name);
+    if (verdict === "edited") {
+      if (decide.arguments === undefined) {
+        throw new InvalidInputError(
+          `request "${request.requestId}": to edit it, give the arguments that are to be used`,
+        );
+      }
+      // Where the definition is known, arguments that do not fit are refused before anything is decided.
+      const parsed = tool?.parse(JSON.stringify(decide.arguments));
+      if (parsed && !parsed.ok) throw new InvalidInputError(`request "${request.requestId}": ${parsed.message}`);
+      return { verdict, by, reason, arguments: decide.arguments };
+    }
+    // What people see must be what its hash, and so their approval, stands for (S15).
+    if (verdict === "approved" && shortHash(stableStringify(request.arguments)) !== request.argumentsHash) {
+      throw new CorruptRecordError(
+        `request "${request.requestId}": its stored arguments were changed; it can be rejected`,
+      );
+    }
+    if (verdict === "answered") return { verdict, by, reason, result: resultOf(request, decide) };
+    return { verdict, by, reason };
+  }
+
+  /** Where its definition is not known the agent is left to a process that can run it: what was posted waits in the store. */
+  #notify({ agentName }: AgentRequest, posted: readonly string[]): void {
+    if (this.#options.definitions.has(agentName)) this.#options.notify(posted);
+  }
+
+  #keyOf(requestId: string): AgentKey {
+    const { turnId } = partsOfCall(callOfRequest(requestId));
+    return { tenant: this.#options.tenant, agentId: agentOfTurn(turnId) };
+  }
+}
+
+/** A rule that gives neither true nor false is a slip, and must let nobody through unseen. */
+function isAllowed(answer: unknown): boolean {
+  if (typeof answer === "boolean") return answer;
+  throw new InvalidInputError(`mayDecide gave ${describeValue(answer)}; it must give true or false`);
+}
+
+/** What its caller does to it afterwards changes nothing, and what cannot be stored is refused before anything is decided. */
+function copyOf(requestId: string, given: Decide): Decide {
+  const of = `request "${requestId}"`;
+  const decide = decideOf(given, of);
+  if (decide.arguments === undefined) return decide;
+  return { ...decide, arguments: takeJson(decide.arguments, `${of}: the arguments`) };
+}
+
+/** An answer that cannot be shown to the model is refused before anything is decided: there is no second decision. */
+function resultOf(request: AgentRequest, { result, isError = false }: Decide): NonNullable<Decision["result"]> {
+  const rendered = answerText(request, result);
+  if (rendered.isError) throw new InvalidInputError(`request "${request.requestId}": ${rendered.text}`);
+  return { text: rendered.text, isError };
+}
+
+function unfit({ requestId, kind }: AgentRequest, verdict: string): string {
+  const fit = verdictsOf[kind].filter((one) => one !== "expired").join(", ");
+  return `request "${requestId}" is of kind "${kind}" and cannot be ${verdict}; it can be ${fit}`;
+}
+
+function conflictOf({ requestId, status, decision }: AgentRequest): RequestConflictError {
+  const by = decision?.by ?? null;
+  const how = decision
+    ? `was ${decision.verdict}${by === null ? "" : ` by ${by}`}`
+    : "was closed: its turn went on without it";
+  return new RequestConflictError(`request "${requestId}" ${how}`, {
+    details: { requestId, status, verdict: decision?.verdict ?? null, by },
+  });
+}

@@ -1,0 +1,249 @@
+import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
+import type { AgentDefinition } from "../../agents/index.ts";
+import type { Account } from "../../budget/index.ts";
+import { LeaseLostError } from "../../errors/index.ts";
+import type { Queues } from "../../queues/index.ts";
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../../state/index.ts";
+import { currentProcess, type ForeignWrites, isPostedTo } from "../../stores/index.ts";
+import { abortAgent } from "./abort-agent.ts";
+import type { Activation } from "../agent/activation.ts";
+import { Alarms } from "./alarms.ts";
+import { AuthBook } from "../agent/auth-book.ts";
+import type { CoreOptions } from "./core-options.ts";
+import type { DrainReport } from "../doors/drain-options.ts";
+import { EventBus } from "../follow/event-bus.ts";
+import { fireTimer } from "./fire-timer.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import type { LeftBehind } from "../doors/leaving.ts";
+import { LiveAgents } from "../residence/live-agents.ts";
+import { LiveDesk } from "../follow/live-desk.ts";
+import { Outage } from "../agent/outage.ts";
+import { PauseWaiters } from "./pause-waiters.ts";
+import { RequestDesk } from "./request-desk.ts";
+import type { Part } from "../doors/roles.ts";
+import { RuntimeLeave } from "./runtime-leave.ts";
+import { SpawnTrees } from "./spawn-trees.ts";
+import { StoreClock } from "./store-clock.ts";
+import type { Reading } from "../follow/tree-stream.ts";
+import type { TurnSource } from "../follow/turn-handle.ts";
+import { resultAtEnd } from "../agent/turn-results.ts";
+import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
+import { TurnWatch } from "../follow/turn-watch.ts";
+import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
+import { WaitingHold } from "../follow/waiting-hold.ts";
+import { WorkDesk } from "../work/work-desk.ts";
+
+/**
+ * What the handles of one process share.
+ * Owns: heartbeats, alarms, the waiters for results, who was spawned by which turn. Does not own: the agents themselves.
+ */
+export class RuntimeCore implements TurnSource {
+  readonly stores: UnsavedTrees;
+  readonly tenant: string;
+  /** Its `elapsed()` is the stores' steady time. */
+  readonly clock: StoreClock;
+  readonly bus = new EventBus();
+  readonly auth: AuthBook;
+  readonly live: LiveAgents;
+  readonly liveDesk: LiveDesk;
+  readonly desk: RequestDesk;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly part: Part;
+  readonly queues: Queues;
+  readonly work: WorkDesk;
+  readonly waiting: WaitingHold;
+  readonly outage: Outage;
+  readonly #turns: TurnWatch;
+  readonly #trees = new SpawnTrees();
+  readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
+  readonly #pauses = new PauseWaiters();
+  readonly #alarms: Alarms;
+  readonly processId = randomUUID();
+  readonly #closing = new AbortController();
+  readonly closed: AbortSignal = this.#closing.signal;
+  readonly leaseMs: number;
+  readonly #leave: RuntimeLeave;
+  #heartbeat: Heartbeat | undefined;
+  #stopWatching: (() => void) | undefined;
+
+  constructor(options: CoreOptions) {
+    const { stores, tenant, leaseMs, definitions } = options;
+    const clock = new StoreClock(options.clock);
+    this.stores = stores;
+    this.tenant = tenant;
+    this.clock = clock;
+    this.definitions = definitions;
+    this.part = options.part;
+    this.queues = options.part.queues;
+    this.leaseMs = leaseMs;
+    // Every stream listens to it; there may be any number.
+    setMaxListeners(0, this.closed);
+    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
+    this.desk = new RequestDesk({
+      stores,
+      tenant,
+      clock,
+      definitions,
+      mayDecide: options.mayDecide,
+      notify: (agentIds) => this.live.notify(agentIds),
+    });
+    this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.processId, clock });
+    this.outage = new Outage(this.liveDesk);
+    this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
+    this.waiting = new WaitingHold(stores.kind !== "memory");
+    this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
+    this.live = new LiveAgents({
+      stores,
+      part: this.part,
+      tenant,
+      clock,
+      prices: options.priceBook,
+      random: options.random ?? Math.random,
+      leaseMs,
+      process: currentProcess(this.processId),
+      definitions,
+      bus: this.bus,
+      liveDesk: this.liveDesk,
+      auth: this.auth,
+      onInspect: options.onInspect,
+      restoreAfterCommit: options.restoreAfterCommit ?? false,
+      onTimers: (timers) => this.#alarms.note(timers),
+      onActivated: ({ identity: { agentId, parentTurnId, background } }) =>
+        this.#trees.note(agentId, parentTurnId, background !== undefined),
+      onRefused: (activation, error) => this.outage.refused(activation, error),
+      onFailed: (agentId, cause) => this.#turns.fail(cause, (turnId) => this.#trees.awaits(turnId, agentId)),
+      onCommitted: (activation) => {
+        this.outage.taken(activation);
+        if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
+      },
+      onTurnEnded: (activation, entry, accounts) => this.#onTurnEnded(activation, entry, accounts),
+      onRest: (activation) => this.#onRest(activation),
+      // Whoever waits for the pause waits no longer: it was taken back.
+      onResumed: ({ key }) => this.#pauses.resolve(key.agentId),
+    });
+    this.work = new WorkDesk(this);
+    const { work, live, queues } = this;
+    const place = { clock, work, live, queues, stores };
+    this.#leave = new RuntimeLeave({ ...place, stop: () => this.#stop(), tell: (error) => this.#tell(error) });
+  }
+
+  #stop(): void {
+    this.work.stop();
+    this.#alarms.close();
+    this.#stopWatching?.();
+  }
+
+  #tell(error: Error): void {
+    this.liveDesk.close();
+    this.#heartbeat?.stop();
+    this.#turns.reject(error);
+    this.#closing.abort(error);
+  }
+
+  async start(): Promise<void> {
+    const { stores, clock } = this;
+    const self = currentProcess(this.processId);
+    await clock.register(stores, self);
+    this.#heartbeat = new Heartbeat({
+      stores,
+      clock,
+      process: self,
+      leaseMs: this.leaseMs,
+      live: () => this.live.all(),
+      // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
+      onBeat: () => this.#onForeignWrite("any"),
+    });
+    this.#heartbeat.start();
+    await this.#alarms.start();
+    this.#stopWatching = this.stores.onForeignWrite((writes) => this.#onForeignWrite(writes));
+    await this.work.start();
+  }
+
+  shutdown(timeoutMs?: number): Promise<readonly LeftBehind[]> {
+    return this.#leave.shutdown(timeoutMs);
+  }
+
+  /** Throws `LeaseLostError` once the runtime is being shut down: a command must not be refused after it was stored. */
+  assertOpen(): void {
+    if (!this.isOpen) throw new LeaseLostError("this runtime was shut down; another one may carry on what it had");
+  }
+
+  get isOpen(): boolean {
+    return !this.#leave.isShutDown && !this.live.isLeaving;
+  }
+
+  drain(timeoutMs: number): Promise<DrainReport> {
+    return this.#leave.drain(timeoutMs);
+  }
+
+  keyOf(agentId: string): AgentKey {
+    return { tenant: this.tenant, agentId };
+  }
+
+  notify(agentIds: readonly string[]): void {
+    this.live.notify(agentIds);
+  }
+
+  end(turnId: string): Promise<TurnResult> {
+    return this.#turns.end(turnId);
+  }
+
+  rest(turnId: string): Promise<TurnRest> {
+    return this.#turns.rest(turnId);
+  }
+
+  async abort(turnId: string, reason: string): Promise<void> {
+    await abortAgent(this, agentOfTurn(turnId), turnId, reason);
+  }
+
+  parentTurnOf(agentId: string): string | null {
+    return this.#trees.parentTurnOf(agentId);
+  }
+
+  isLocal(turnId: string): boolean {
+    const live = this.live.get(this.keyOf(agentOfTurn(turnId)));
+    // A turn that waits in line, or whose item is just being taken, is not open in the machine yet.
+    return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
+  }
+
+  replay(rootAgentId: string, reading: Reading) {
+    return this.#trees.follow(this, rootAgentId, reading);
+  }
+
+  /** Resolves when the agent has come to rest. */
+  async paused(activation: Activation): Promise<void> {
+    if (activation.lifecycle !== "busy") return;
+    await this.#pauses.until(activation.key.agentId);
+  }
+
+  #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {
+    const { turnId } = entry;
+    this.work.noteTurnEnded();
+    this.auth.forget(turnId, activation.turn(turnId)?.backgroundIds);
+    this.#pauses.resolve(activation.key.agentId);
+    if (!this.#turns.isAwaited(turnId)) return;
+    const result = resultAtEnd(activation, entry, accounts);
+    if (result) this.#turns.ended(result);
+    else this.#turns.lookForAll();
+  }
+
+  #onRest(activation: Activation): void {
+    this.#pauses.resolve(activation.key.agentId);
+    this.#turns.lookForRests(activation.identity.rootAgentId);
+  }
+
+  /** Another process wrote, or may have: it may have posted to agents that live here, or ended a turn that is awaited here. */
+  #onForeignWrite(writes: ForeignWrites): void {
+    const posted = this.live.all().filter(({ key }) => isPostedTo(writes, key));
+    this.live.notify(posted.map(({ key }) => key.agentId));
+    this.#alarms.heard(writes);
+    this.#turns.lookForAll(writes);
+    for (const onlooker of this.#onlookers) onlooker(writes);
+  }
+
+  onForeignWrite(listener: (writes: ForeignWrites) => void): () => void {
+    this.#onlookers.add(listener);
+    return () => this.#onlookers.delete(listener);
+  }
+}

@@ -1,0 +1,149 @@
+import {
+  anyRule,
+  type Door,
+  flagRule,
+  idRule,
+  nameRule,
+  oneOfRule,
+  optionsOf,
+  ruleOf,
+  signalRule,
+  textRule,
+  wholeNumberRule,
+} from "../../base/index.ts";
+import { budgetRule } from "../../budget/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
+import { type JsonObject, rootOf, takeObject } from "../../state/index.ts";
+import type { Decide, RequestListOptions } from "./request-types.ts";
+import { authRule } from "./turn-door.ts";
+import type {
+  AgentListOptions,
+  AgentStartOptions,
+  FollowOptions,
+  GetMessagesOptions,
+  PauseOptions,
+  ResumeOptions,
+  SpawnAgentOptions,
+} from "./types.ts";
+
+/** Characters of what a caller keeps with an agent: it is written with every change of the agent's record. */
+const METADATA_CHARACTERS = 1_000_000;
+
+/** What a caller keeps with an agent, as a frozen copy. */
+export function metadataRule(value: unknown, where: string): JsonObject {
+  return takeObject(value, where, { maxSize: METADATA_CHARACTERS });
+}
+
+/** What is the same wherever an agent is made. */
+export const agentFields = {
+  sessionId: textRule,
+  ownerId: textRule,
+  metadata: metadataRule,
+  autoSave: flagRule,
+} as const;
+
+const startDoor: Door<AgentStartOptions> = {
+  rules: { ...agentFields, agentId: idRule, budget: budgetRule },
+  instead: { contextId: "agentId", id: "agentId", userId: "ownerId", limits: "budget" },
+};
+
+const pauseDoor: Door<PauseOptions> = { rules: { now: flagRule } };
+const resumeDoor: Door<ResumeOptions> = {
+  rules: { auth: authRule },
+  instead: { credentials: "auth: { credentials }" },
+};
+const messagesDoor: Door<GetMessagesOptions> = {
+  rules: { maxMessages: wholeNumberRule(1), withoutTrace: flagRule },
+  instead: { limit: "maxMessages" },
+};
+const spawnDoor: Door<SpawnAgentOptions> = {
+  rules: { key: nameRule, budget: budgetRule },
+  needed: ["key"],
+  instead: { name: "key", id: "key", limits: "budget" },
+};
+const followDoor: Door<FollowOptions> = {
+  rules: { after: textRule, signal: signalRule },
+  instead: { cursor: "after", from: "after" },
+};
+const listDoor: Door<AgentListOptions> = {
+  rules: {
+    rootAgentId: textRule,
+    sessionId: textRule,
+    ownerId: textRule,
+    rootsOnly: flagRule,
+    order: oneOfRule("id", "newest"),
+    limit: wholeNumberRule(1),
+    after: textRule,
+  },
+};
+const requestsDoor: Door<RequestListOptions> = {
+  rules: {
+    rootAgentId: textRule,
+    agentId: textRule,
+    turnId: textRule,
+    status: oneOfRule("open", "decided", "closed"),
+    limit: wholeNumberRule(1),
+    after: textRule,
+  },
+};
+
+const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule } as const;
+const decideDoor: Door<Decide> = {
+  // The verdict, the arguments and the result are judged by what is asked, when the request is known.
+  rules: { ...byWhom, verdict: textRule, arguments: anyRule, result: anyRule, isError: flagRule },
+  needed: ["verdict"],
+  instead: { decision: "verdict", args: "arguments", answer: "result", actorId: "by" },
+};
+
+export function startOptionsOf(options: unknown): AgentStartOptions {
+  return optionsOf<AgentStartOptions>(options, "runtime.agent()", startDoor);
+}
+
+export function pauseOptionsOf(options: unknown): PauseOptions {
+  return optionsOf<PauseOptions>(options, "agent.pause()", pauseDoor);
+}
+
+export function resumeOptionsOf(options: unknown): ResumeOptions {
+  return optionsOf<ResumeOptions>(options, "agent.resume()", resumeDoor);
+}
+
+export function messagesOptionsOf(options: unknown): GetMessagesOptions {
+  return optionsOf<GetMessagesOptions>(options, "agent.getMessages()", messagesDoor);
+}
+
+export function spawnOptionsOf(options: unknown): SpawnAgentOptions {
+  return optionsOf<SpawnAgentOptions>(options, "agent.spawn()", spawnDoor);
+}
+
+export function followOptionsOf(options: unknown): FollowOptions {
+  return optionsOf<FollowOptions>(options, "runtime.follow()", followDoor);
+}
+
+export function listOptionsOf(options: unknown): AgentListOptions {
+  return optionsOf<AgentListOptions>(options, "runtime.list()", listDoor);
+}
+
+export function requestListOptionsOf(options: unknown): RequestListOptions {
+  return optionsOf<RequestListOptions>(options, "runtime.requests()", requestsDoor);
+}
+
+export function decideOf(decide: unknown, of: string): Decide {
+  return optionsOf<Decide>(decide, of, decideDoor);
+}
+
+const isText = ruleOf("a text", (value) => typeof value === "string");
+
+/** Throws `InvalidInputError` for what is no text; `of` says what it is: `runtime.find(): the agent's id`. */
+export function textOfCaller(value: unknown, of: string): string {
+  return isText(value, of) as string;
+}
+
+/** For an id that is no root's: a tree has the id of its root. */
+export function unknownTree(rootAgentId: string): NotFoundError {
+  const root = rootOf(rootAgentId);
+  return new NotFoundError(
+    root === rootAgentId
+      ? `there is no tree "${rootAgentId}": no agent of that id is stored`
+      : `there is no tree "${rootAgentId}": that is the id of a subagent, whose events are in the tree "${root}"`,
+  );
+}

@@ -1,0 +1,97 @@
+import type { AgentDefinition } from "../../agents/index.ts";
+import type { Clock } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { localQueues, type Queues, type ToolQueueOptions } from "../../queues/index.ts";
+import type { Stores } from "../../stores/index.ts";
+
+/**
+ * What a process does. `all`: it runs what its own handles call for, and takes part in the work of others. `client`: it runs
+ * neither turns nor tools; what it is told goes to the stores, and a worker is woken. `worker`: it works on what is woken and
+ * on the tools' queues.
+ */
+export type Role = "all" | "client" | "worker";
+
+export const DEFAULT_AGENTS_AT_WORK = 50;
+
+export interface WorkSettings {
+  /** How many woken agents are at work at a time in this process; one that only waits is not. Default 50. */
+  readonly agents?: number | undefined;
+  /**
+   * The tools' queues that are worked on here, by name; `{}`: none. Default: all that the given definitions name, one job of
+   * each at a time.
+   */
+  readonly queues?: Readonly<Record<string, ToolQueueOptions>> | undefined;
+}
+
+export interface RoleOptions {
+  /** How processes hand work to one another. Default: queues within this process. They are closed with the runtime. */
+  readonly queues?: Queues | undefined;
+  /** Default `all`. `client` and `worker` take stores and queues that other processes share. */
+  readonly role?: Role | undefined;
+  /** How much of the work is done here; not for a `client`. */
+  readonly work?: WorkSettings | undefined;
+}
+
+/** The part that a runtime has in the work of its deployment, with every default in place. */
+export interface Part {
+  readonly role: Role;
+  readonly queues: Queues;
+  /** Whether other processes may take what is put into the queues. */
+  readonly isDistributed: boolean;
+  /** Whether it looks for agents that nobody attends to. */
+  readonly looksAfterOthers: boolean;
+  readonly agents: number;
+  readonly toolQueues: Readonly<Record<string, ToolQueueOptions>>;
+}
+
+interface PartSource extends RoleOptions {
+  readonly stores?: Stores | undefined;
+  readonly clock: Clock;
+  readonly random?: (() => number) | undefined;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+}
+
+/** Throws `InvalidInputError` for a role that is none, or that lacks what it needs. */
+export function partOf(source: PartSource): Part {
+  const { role = "all", work = {}, clock, random, definitions } = source;
+  const known: readonly unknown[] = ["all", "client", "worker"];
+  if (!known.includes(role)) {
+    throw new InvalidInputError(`role is ${JSON.stringify(role)}; it is "all", "client" or "worker"`);
+  }
+  if (role !== "all") assertShared(role, source);
+  if (role === "client" && source.work !== undefined) {
+    throw new InvalidInputError('role "client" does no work; leave { work } out, or take the role "all" or "worker"');
+  }
+  const { agents = DEFAULT_AGENTS_AT_WORK } = work;
+  if (!Number.isSafeInteger(agents) || agents < 1 || agents > 100_000) {
+    throw new InvalidInputError(`work.agents is ${String(agents)}; it takes a whole number from 1 to 100000`);
+  }
+  const queues = source.queues ?? localQueues({ clock, random });
+  const toolQueues = role === "client" ? {} : (work.queues ?? queuesOf(definitions));
+  const isDistributed = queues.kind !== "local";
+  // Memory of one process has no others, unless it is a test's.
+  const isShared = isDistributed || (source.stores !== undefined && source.stores.kind !== "memory");
+  const looksAfterOthers = role !== "client" && isShared;
+  return { role, queues, isDistributed, looksAfterOthers, agents, toolQueues };
+}
+
+function assertShared(role: Role, { stores, queues }: PartSource): void {
+  if (stores === undefined) {
+    throw new InvalidInputError(`role "${role}" takes stores that other processes share: give { stores }`);
+  }
+  if (queues === undefined || queues.kind === "local") {
+    throw new InvalidInputError(
+      `role "${role}" takes queues that other processes share: give { queues: bullmqQueues({ connection }) }`,
+    );
+  }
+}
+
+/** Every queue that a tool of these definitions names. */
+function queuesOf(definitions: ReadonlyMap<string, AgentDefinition>): Record<string, ToolQueueOptions> {
+  const names = [...definitions.values()].flatMap(({ tools }) => tools.tools.flatMap(queueOfTool));
+  return Object.fromEntries(names.map((name) => [name, {}]));
+}
+
+function queueOfTool(tool: object): string[] {
+  return "queue" in tool && typeof tool.queue === "string" ? [tool.queue] : [];
+}

@@ -1,0 +1,112 @@
+import {
+  anyRule,
+  clockRule,
+  type Door,
+  flagRule,
+  functionRule,
+  idRule,
+  listRule,
+  oneOfRule,
+  optionsOf,
+  optionsRule,
+  portRule,
+  recordRule,
+  wholeNumberRule,
+} from "../../base/index.ts";
+import { definitionRule } from "../../agents/index.ts";
+import type { Queues, ToolQueueOptions } from "../../queues/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { Projections } from "./projection-stores.ts";
+import type { WorkSettings } from "./roles.ts";
+import type { HealthOptions } from "./runtime-health.ts";
+import type { RuntimeOptions } from "./types.ts";
+
+const storeMethods = [
+  "commit",
+  "createAgent",
+  "readAgent",
+  "listAgents",
+  "openTurn",
+  "registerProcess",
+  "onForeignWrite",
+  "close",
+] as const satisfies readonly (keyof Stores)[];
+
+const queueMethods = [
+  "wake",
+  "add",
+  "cancel",
+  "work",
+  "counts",
+  "health",
+  "drain",
+  "close",
+] as const satisfies readonly (keyof Queues)[];
+
+export const storesRule = portRule("stores, for instance memoryStores()", storeMethods);
+const queuesRule = portRule("queues, for instance localQueues()", queueMethods);
+
+/** What each store of the user's own has to have is looked at by its kind. */
+export const projectionsRule = optionsRule<Projections>({
+  rules: { messages: anyRule, artifacts: anyRule, state: anyRule },
+});
+
+export const definitionsRule = listRule("a list of definitions, as defineAgent() makes them", definitionRule);
+
+const toolQueueDoor: Door<ToolQueueOptions> = {
+  rules: {
+    concurrency: wholeNumberRule(1, 100_000),
+    rateLimit: optionsRule<NonNullable<ToolQueueOptions["rateLimit"]>>({
+      rules: { max: wholeNumberRule(1, 2 ** 31 - 1), perMs: wholeNumberRule(1, 2 ** 31 - 1) },
+      needed: ["max", "perMs"],
+    }),
+  },
+};
+
+const workDoor: Door<WorkSettings> = {
+  rules: {
+    agents: wholeNumberRule(1, 100_000),
+    queues: recordRule("an object of queues by their names", optionsRule(toolQueueDoor)),
+  },
+  instead: { concurrency: "agents" },
+};
+
+const runtimeDoor: Door<RuntimeOptions> = {
+  rules: {
+    agents: definitionsRule,
+    stores: storesRule,
+    projections: projectionsRule,
+    prices: anyRule,
+    showCosts: flagRule,
+    tenant: idRule,
+    clock: clockRule,
+    random: functionRule,
+    leaseMs: wholeNumberRule(1, 2 ** 31 - 1),
+    resolveAuth: functionRule,
+    mayDecide: functionRule,
+    onInspect: functionRule,
+    restoreAfterCommit: flagRule,
+    queues: queuesRule,
+    role: oneOfRule("all", "client", "worker"),
+    work: optionsRule(workDoor),
+  },
+  needed: ["agents"],
+  instead: {
+    store: "stores",
+    definitions: "agents",
+    agent: "agents",
+    queue: "queues",
+    maxSteps: "defineAgent({ budget: { maxSteps } })",
+    budget: "defineAgent({ budget })",
+  },
+};
+
+export function runtimeOptionsOf(options: unknown): RuntimeOptions {
+  return optionsOf<RuntimeOptions>(options, "createRuntime()", runtimeDoor);
+}
+
+export function healthOptionsOf(options: unknown): HealthOptions {
+  return optionsOf<HealthOptions>(options, "runtime.health()", {
+    rules: { timeoutMs: wholeNumberRule(1, 2 ** 31 - 1) },
+  });
+}

@@ -1,0 +1,132 @@
+import {
+  activeTrace,
+  anyRule,
+  describeThrown,
+  describeValue,
+  type Door,
+  nameRule,
+  oneOfRule,
+  optionsOf,
+  optionsRule,
+  type OptionRule,
+  reading,
+  ruleOf,
+  signalRule,
+  type TraceHeaders,
+} from "../../base/index.ts";
+import { budgetRule } from "../../budget/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { type Content, contentSchema, take, taken, traceHeadersSchema } from "../../state/index.ts";
+import { type Auth, concealCredentials } from "../../tools/index.ts";
+import type { EventObserver, TurnOptions } from "./turn-types.ts";
+
+/** Longest `data:` URL of an image that is taken, in characters: about 15 MB of image. */
+const IMAGE_CHARACTERS = 20_000_000;
+/** Characters of all parts of one input together: some images of the largest size. */
+export const INPUT_CHARACTERS = 200_000_000;
+
+const dataUrl = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
+
+const authDoor: Door<Auth> = {
+  rules: { actorId: nameRule, credentials: anyRule },
+  needed: ["actorId"],
+  instead: { userId: "actorId", user: "actorId", id: "actorId", token: "credentials" },
+};
+
+const authOptions = optionsRule(authDoor);
+
+/** Whoever a turn is for, as a copy of which the credentials are hidden. */
+export const authRule: OptionRule = (value, where) => concealCredentials(authOptions(value, where) as Auth);
+
+/** Headers of a request hold much besides: what belongs to a span is taken out of them. */
+const traceRule: OptionRule = (value) => {
+  const isObject = typeof value === "object" && value !== null;
+  const { traceparent, tracestate } = (isObject ? value : {}) as Partial<TraceHeaders>;
+  return take(traceHeadersSchema, isObject ? { traceparent, tracestate } : value, "executeTurn({ trace })");
+};
+
+export const turnDoor = {
+  rules: {
+    auth: authRule,
+    signal: signalRule,
+    budget: budgetRule,
+    ifBusy: oneOfRule("refuse", "queue", "supersede"),
+    trace: traceRule,
+  },
+  instead: {
+    abortSignal: "signal",
+    controller: "signal",
+    limits: "budget",
+    maxSteps: "budget: { maxSteps }",
+    maxTokens: "budget: { maxTokens }",
+    maxCost: "budget: { maxCost }",
+    timeout: "budget: { maxSeconds }, or signal: AbortSignal.timeout(…)",
+    actorId: "auth: { actorId }",
+    headers: "trace",
+  },
+} satisfies Door<TurnOptions>;
+
+/** The options of a turn, checked whole. Throws `InvalidInputError`. */
+export function turnOptionsOf(options: unknown): TurnOptions {
+  return optionsOf<TurnOptions>(options, "executeTurn()", turnDoor);
+}
+
+/** The span under which a turn is asked for: the one that is given, or that is active here. */
+export function traceOfTurn({ trace }: TurnOptions): TraceHeaders | undefined {
+  return trace ?? activeTrace();
+}
+
+/** A turn's input, as a copy of its own. Throws `InvalidInputError` that says which part is wrong, and what would be right. */
+export function inputOf(input: unknown): Content | null {
+  if (input === null || typeof input === "string") return input;
+  const result = taken(contentSchema, input, { maxDepth: 3, maxSize: INPUT_CHARACTERS });
+  if (!result.ok || typeof result.value === "string") {
+    const where = result.ok || !reading("executeTurn()", () => Array.isArray(input)) ? "" : ` (${result.problem})`;
+    throw new InvalidInputError(
+      `executeTurn() takes a text, a list of content parts, or null to continue without a message${where}`,
+    );
+  }
+  if (result.value.length === 0) throw new InvalidInputError("the list of content parts is empty; use null, or a text");
+  for (const [index, part] of result.value.entries()) if (part.type === "image") assertImage(part.url, index);
+  return result.value as Content;
+}
+
+/** Why something is ended, as whoever ends it says. Throws `InvalidInputError` for what is no text. */
+export function reasonOf(reason: unknown, of: string): string {
+  return ruleOf("its reason as a text, or nothing", (value) => typeof value === "string")(reason, of) as string;
+}
+
+/** The reason of an abort signal in words: anything may be given as one. */
+export function reasonOfSignal(signal: AbortSignal): string {
+  const { reason }: { reason: unknown } = signal;
+  if (typeof reason === "string") return reason;
+  return typeof reason === "object" ? describeThrown(reason) : describeValue(reason);
+}
+
+/** Throws `InvalidInputError` for what cannot be called with events. */
+export function assertObserver(observer: unknown, of: string): asserts observer is EventObserver {
+  if (typeof observer === "function") return;
+  const isObserver = reading(of, () => {
+    if (typeof observer !== "object" || observer === null) return false;
+    const given = observer as Readonly<Record<string, unknown>>;
+    return ["next", "error", "complete"].every((name) => typeof (given[name] ?? assertObserver) === "function");
+  });
+  if (isObserver) return;
+  throw new InvalidInputError(
+    `${of} takes a function, or an observer { next, error, complete } of functions, not ${describeValue(observer)}`,
+  );
+}
+
+function assertImage(url: string, index: number): void {
+  const refuse = (what: string): InvalidInputError => new InvalidInputError(`content part ${index}: ${what}`);
+  if (url.startsWith("data:")) {
+    if (url.length > IMAGE_CHARACTERS) {
+      throw refuse(`the image has ${url.length} characters; up to ${IMAGE_CHARACTERS} are taken: give its https: URL`);
+    }
+    if (dataUrl.test(url)) return;
+    throw refuse("the data: URL must be of an image, base64: data:image/png;base64,… (png, jpeg, gif or webp)");
+  }
+  const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: "" };
+  if (protocol === "https:" || protocol === "http:") return;
+  throw refuse(`"${url.slice(0, 80)}" is no URL of an image; use https:, or data: with base64`);
+}

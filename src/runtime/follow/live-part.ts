@@ -1,0 +1,73 @@
+import { z } from "zod";
+import { type DeepReadonly, deepFreeze } from "../../base/index.ts";
+import { cursorText, jsonSchema, parseCursor, type TroupeEvent } from "../../state/index.ts";
+
+const common = {
+  agentId: z.string(),
+  agentName: z.string(),
+  parentAgentId: z.string().nullable(),
+  rootAgentId: z.string(),
+  sessionId: z.string().nullable(),
+  turnId: z.string(),
+  step: z.number().int(),
+  attempt: z.number().int().positive(),
+  at: z.number().int(),
+  /** The last durable event of its agent when it was said. */
+  cursor: z.string().refine((text) => parseCursor(text) !== undefined),
+};
+const said = {
+  ...common,
+  /** Of the entry that asked the model: it tells one call from another, and which came later. */
+  seq: z.number().int(),
+};
+const piece = { ...said, offset: z.number().int().nonnegative(), text: z.string() };
+
+/** Something live, as it goes from where it is said to those who follow: a piece of an answer, all of it so far, progress, a warning. */
+export const livePartSchema = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("text"), ...piece }),
+  z.object({ kind: z.literal("reasoning"), ...piece }),
+  z.object({ kind: z.literal("whole"), ...said, text: z.string(), reasoning: z.string().nullable() }),
+  z.object({
+    kind: z.literal("progress"),
+    ...common,
+    callId: z.string(),
+    name: z.string(),
+    update: jsonSchema,
+  }),
+  z.object({ kind: z.literal("warning"), ...common, code: z.string(), message: z.string() }),
+]);
+export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;
+export type LivePartOf<Kind extends LivePart["kind"]> = Extract<LivePart, { kind: Kind }>;
+
+/** The row of the journal that has to be read before it. */
+export function rowOf({ cursor }: LivePart): number {
+  return parseCursor(cursor)?.row ?? 0;
+}
+
+/** The event as the world sees it, frozen; `after` is the last durable one before it where it is shown. */
+export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
+  return deepFreeze(bodyOfPart(part, after));
+}
+
+function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
+  const { agentId, agentName, parentAgentId, rootAgentId, sessionId, turnId, step, attempt, at } = part;
+  const place = { agentId, agentName, parentAgentId, rootAgentId, sessionId, turnId, step, at, cursor: null };
+  const base = { ...place, after, attempt };
+  switch (part.kind) {
+    case "text":
+      return { type: "text.delta", ...base, offset: part.offset, text: part.text };
+    case "reasoning":
+      return { type: "reasoning.delta", ...base, offset: part.offset, text: part.text };
+    case "whole":
+      return { type: "text.snapshot", ...base, offset: part.text.length, text: part.text, reasoning: part.reasoning };
+    case "progress":
+      return { type: "tool.progress", ...base, callId: part.callId, name: part.name, update: part.update };
+    case "warning":
+      return { type: "warning", ...place, code: part.code, message: part.message };
+    default:
+      return part satisfies never;
+  }
+}
+
+/** Before anything of a tree. */
+export const noCursor = cursorText({ row: 0, seq: 0, index: 0 });

@@ -1,0 +1,96 @@
+import { type Account, agentAccountId, turnAccountId } from "../../budget/index.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../../state/index.ts";
+import type { Stores, TreeStanding } from "../../stores/index.ts";
+
+/**
+ * The open requests that a turn and everything below it wait for; undefined while anything there works. It is told by the
+ * accounts, which count the work of every process, and by the inboxes: what lies there sets work going. All of it has to be
+ * read at one moment: whoever opens a request comes to rest with it.
+ */
+export async function requestsAtRest(
+  stores: Stores,
+  tenant: string,
+  turnId: string,
+): Promise<AgentRequest[] | undefined> {
+  const standing = await stores.standing(tenant, rootOf(agentOfTurn(turnId)));
+  if (!standing) return undefined;
+  const agents = byId(standing.agents);
+  assertAccount(turnId, standing);
+  if (activeBelow(turnId, standing.accounts, agents) !== 0) return undefined;
+  if (standing.agents.some((agent) => isOfAgentAtWork(agent, turnId, agents) && isSomethingUnheard(agent, standing)))
+    return undefined;
+  const own = standing.openRequests.filter((request) => isOfTurn(request.turnId, turnId, agents));
+  return own.length === 0 ? undefined : own;
+}
+
+/** A turn that has opened a request has begun, and so has its account; without it nobody could tell whether it works. */
+function assertAccount(turnId: string, { accounts, openRequests }: TreeStanding): void {
+  const accountId = turnAccountId(turnId);
+  if (accounts.some(({ id }) => id === accountId) || !openRequests.some((one) => one.turnId === turnId)) return;
+  throw new CorruptRecordError(`account ${accountId} is missing, though its turn is open`);
+}
+
+function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Agents): boolean {
+  return openTurnId !== null && isOfTurn(openTurnId, turnId, agents);
+}
+
+/**
+ * Whether something lies in the agent's inbox that sets work going. What concerns a turn in line does not, and neither does
+ * what only holds or warns.
+ */
+function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeStanding): boolean {
+  const items = inboxes.get(agentId) ?? [];
+  return items.some((item) => {
+    if (item.kind === "turn") return item.turnId === openTurnId;
+    if (item.kind === "abort") return item.turnId === null || item.turnId === openTurnId;
+    return item.kind !== "pause" && item.kind !== "budget.warning";
+  });
+}
+
+/** How many work for the turn: children in the background count on its account as well, and it does not wait for them. */
+function activeBelow(turnId: string, accounts: readonly Account[], agents: Agents): number | undefined {
+  const known = new Map(accounts.map((account) => [account.id, account]));
+  const isUnder = (id: string | null): boolean => {
+    for (let at = id; at !== null; at = known.get(at)?.parentId ?? null) if (at === turnAccountId(turnId)) return true;
+    return false;
+  };
+  let active = known.get(turnAccountId(turnId))?.activeCount;
+  for (const { background, agentId, parentTurnId } of agents.values()) {
+    const account = known.get(agentAccountId(agentId));
+    if (!background || !account || active === undefined || parentTurnId === null) continue;
+    if (isOfTurn(parentTurnId, turnId, agents) && isUnder(account.id)) active -= account.activeCount;
+  }
+  return active;
+}
+
+/** Open requests of an agent and of everything below it. */
+export async function requestsBelow(stores: Stores, tenant: string, agentId: string): Promise<AgentRequest[]> {
+  const standing = await stores.standing(tenant, rootOf(agentId));
+  if (!standing) return [];
+  const agents = byId(standing.agents);
+  return standing.openRequests.filter((request) => isOfAgent(request.agentId, agentId, agents));
+}
+
+type Agents = ReadonlyMap<string, AgentRecord>;
+
+function byId(agents: readonly AgentRecord[]): Agents {
+  return new Map(agents.map((agent) => [agent.agentId, agent]));
+}
+
+function isOfAgent(agentId: string, above: string, agents: Agents): boolean {
+  for (let at: string | null = agentId; at !== null; at = agents.get(at)?.parentAgentId ?? null) {
+    if (at === above) return true;
+  }
+  return false;
+}
+
+/** Whether a turn is another one, or belongs to an agent that was spawned under it and that it waits for. */
+function isOfTurn(turnId: string, above: string, agents: Agents): boolean {
+  for (let at: string | null = turnId; at !== null; ) {
+    if (at === above) return true;
+    const agent: AgentRecord | undefined = agents.get(agentOfTurn(at));
+    at = agent && !agent.background ? agent.parentTurnId : null;
+  }
+  return false;
+}

@@ -1,0 +1,216 @@
+import { percentOfWindow } from "../../actors/index.ts";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { wholeNumberRule } from "../../base/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
+import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../../state/index.ts";
+import { abortAgent } from "../core/abort-agent.ts";
+import type { Activation } from "../agent/activation.ts";
+import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../doors/agent-doors.ts";
+import { startElsewhere } from "./agent-elsewhere.ts";
+import { AgentPresence } from "./agent-presence.ts";
+import { agentStatusOf } from "./agent-status.ts";
+import { clearAgent } from "./clear-agent.ts";
+import { openTurn, type TurnAsked } from "./open-turn.ts";
+import { provideAuth } from "./provide-auth.ts";
+import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
+import type { Decide } from "../doors/request-types.ts";
+import { requestsBelow } from "../follow/rest-watch.ts";
+import type { RuntimeCore } from "../core/runtime-core.ts";
+import { createChild } from "./spawn-by-code.ts";
+import { TurnHandle } from "../follow/turn-handle.ts";
+import { reasonOf } from "../doors/turn-door.ts";
+import { assertTurnOf, givenTurn } from "./turn-ids.ts";
+import type { Turn, TurnOptions } from "../doors/turn-types.ts";
+import type {
+  Agent,
+  AgentStatus,
+  GetMessagesOptions,
+  PauseOptions,
+  ResumeOptions,
+  SpawnAgentOptions,
+  SpawnedAgent,
+} from "../doors/types.ts";
+import { pauseAndSave, saveState, shutDownAndSave } from "./unsaved-agent.ts";
+import { wakeUp } from "../agent/wake-up.ts";
+
+/** One durable agent, as its user holds it. Any number of handles may name the same agent. */
+export class AgentHandle implements Agent {
+  readonly agentId: string;
+  readonly contextId: string;
+  readonly #core: RuntimeCore;
+  readonly #presence: AgentPresence;
+  #record: AgentRecord;
+
+  constructor(core: RuntimeCore, record: AgentRecord) {
+    this.#core = core;
+    this.#record = record;
+    this.agentId = this.contextId = record.agentId;
+    this.#presence = new AgentPresence(core, record.agentId);
+    // Seen from now on, also where it leaves memory before anybody asks.
+    void this.#presence.live;
+  }
+
+  get state(): AgentStatus {
+    return agentStatusOf(this.#record, this.#presence.last, this.#core.live.isShutDown(this.#key));
+  }
+
+  async start(): Promise<void> {
+    this.#core.assertOpen();
+    if (!this.#presence.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
+    const live = await this.#core.live.own(this.#key);
+    this.#record = live.identity;
+    wakeUp(live);
+    await this.#core.live.intake(live);
+    // Lost meanwhile: either it lives here anew, or another process has it, and that is what is told.
+    if (live.isLost) await this.#core.live.activate(this.#key);
+    else await live.committed();
+  }
+
+  executeTurn(input: Content | null, options?: TurnOptions): Turn {
+    return this.execute({ input, options });
+  }
+
+  /** As `executeTurn`, for those within. */
+  execute(asked: TurnAsked): Turn {
+    return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), this.#lookAgain);
+  }
+
+  async #openTurn(asked: TurnAsked): Promise<string> {
+    const place = { core: this.#core, presence: this.#presence, status: () => this.state.status };
+    const { turnId, record } = await openTurn(place, asked);
+    if (record) {
+      this.#record = record;
+      this.#presence.forget();
+    }
+    return turnId;
+  }
+
+  openTurn(): Turn | undefined {
+    const turnId = this.state.openTurnId;
+    return turnId === null ? undefined : this.#turn(turnId, Promise.resolve(turnId));
+  }
+
+  turn(turnId: string): Turn {
+    assertTurnOf(this.agentId, turnId);
+    return this.#turn(turnId, givenTurn(this.#core, this.agentId, turnId));
+  }
+
+  #turn(turnId: string, given: Promise<string>): Turn {
+    return new TurnHandle(this.#core, this.agentId, { turnId, given }, this.#lookAgain);
+  }
+
+  async pause(options?: PauseOptions): Promise<void> {
+    await pauseAndSave(this.#core, this.#key, options);
+    await this.#lookAgain();
+  }
+
+  async resume(options?: ResumeOptions): Promise<void> {
+    const { auth } = resumeOptionsOf(options);
+    this.#core.assertOpen();
+    if (auth) await provideAuth(this.#core, this.agentId, auth);
+    const { stores, clock, live } = this.#core;
+    const outcome = await stores.resume(this.#key, "user", clock.now());
+    if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
+    const comesBack = outcome.posted.includes(this.agentId) && !live.isShutDown(this.#key);
+    const activation = (await live.present(this.#key)) ?? (comesBack ? await this.#presence.own() : undefined);
+    if (activation) {
+      await live.intake(activation);
+      if (!activation.isLost) await activation.committed();
+    }
+    this.#presence.tell(outcome.posted, activation);
+    if (!activation) await this.#lookAgain();
+  }
+
+  async abort(reason = "aborted by a user"): Promise<void> {
+    await abortAgent(this.#core, this.agentId, null, reasonOf(reason, "agent.abort()"));
+  }
+
+  async saveState(): Promise<void> {
+    await saveState(this.#core, this.#key);
+  }
+
+  async shutdown(): Promise<void> {
+    await shutDownAndSave(this.#core, this.#key);
+    await this.#lookAgain();
+  }
+
+  /** A turn that ended elsewhere, or whose agent has left this process since, is counted here too. */
+  readonly #lookAgain = async (): Promise<void> => {
+    // What a turn came to is told also while the stores are being closed.
+    if (this.#live || this.#core.closed.aborted) return;
+    this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
+    this.#presence.forget();
+  };
+
+  async requests(): Promise<AgentRequest[]> {
+    return await requestsBelow(this.#core.stores, this.#core.tenant, this.agentId);
+  }
+
+  async decide(requestId: string, decide: Decide): Promise<AgentRequest> {
+    this.#core.assertOpen();
+    const { rootAgentId } = await this.#core.desk.find(requestId);
+    if (rootAgentId !== this.#record.rootAgentId) {
+      throw new NotFoundError(`request "${requestId}" is none of agent "${this.agentId}" or its tree`);
+    }
+    return await this.#core.desk.decide(requestId, decide);
+  }
+
+  async contextPercent(): Promise<number | null> {
+    const [model, live] = [this.#core.definitions.get(this.#record.definition.name)?.model, this.#live];
+    const turnId = live?.openTurnId ?? turnIdOf(this.agentId, this.state.turnCount);
+    const turn = live?.turn(turnId) ?? (await readTurn(this.#core.stores, this.#key, turnId));
+    return turn && model ? percentOfWindow(turn, model.contextWindow) : null;
+  }
+
+  async clear(): Promise<void> {
+    await clearAgent(this.#core, this.#key, "all");
+  }
+
+  async resetConversation(): Promise<void> {
+    await clearAgent(this.#core, this.#key, "conversation");
+  }
+
+  async getMessages(options?: GetMessagesOptions): Promise<Message[]> {
+    return await readMessages(this.#core.stores, this.#key, messagesOptionsOf(options));
+  }
+
+  getArtifacts() {
+    return this.#core.stores.artifacts(this.#key);
+  }
+
+  async getArtifact(idOrName: string, version?: number) {
+    textOfCaller(idOrName, "agent.getArtifact(): its id or name");
+    if (version !== undefined) wholeNumberRule(1)(version, "agent.getArtifact(): version");
+    const { stores } = this.#core;
+    const byId = version === undefined ? await stores.artifact(this.#key, idOrName) : undefined;
+    return byId ?? (await stores.artifactByName(this.#key, idOrName, version));
+  }
+
+  async getTrace(turnId?: string) {
+    if (turnId !== undefined) assertTurnOf(this.agentId, turnId);
+    return await readTrace(this.#core.stores, this.#key, turnId);
+  }
+
+  getState() {
+    const { stores, definitions } = this.#core;
+    return readAgentState(stores, this.#key, definitions.get(this.#record.definition.name));
+  }
+
+  async spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent> {
+    const prompt = textOfCaller(input, "agent.spawn(): the child's input");
+    const record = await createChild(this.#core, this.#record, definition, spawnOptionsOf(options));
+    const agent = new AgentHandle(this.#core, record);
+    await agent.start();
+    const turn = new TurnHandle(this.#core, agent.agentId, agent.#openTurn({ input: prompt, isFirst: true }));
+    await turn.id;
+    return { agent, turn };
+  }
+
+  get #key() {
+    return this.#presence.key;
+  }
+
+  get #live(): Activation | undefined {
+    return this.#presence.live;
+  }
+}

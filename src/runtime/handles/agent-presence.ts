@@ -1,0 +1,59 @@
+import { AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
+import type { Activation } from "../agent/activation.ts";
+import type { RuntimeCore } from "../core/runtime-core.ts";
+
+/**
+ * Where an agent lives, as its handle in this process has to know it.
+ * Owns: its activation here, as the handle last saw it.
+ */
+export class AgentPresence {
+  readonly key: AgentKey;
+  readonly #core: RuntimeCore;
+  #seen: Activation | undefined;
+
+  constructor(core: RuntimeCore, agentId: string) {
+    this.#core = core;
+    this.key = core.keyOf(agentId);
+  }
+
+  get live(): Activation | undefined {
+    const live = this.#core.live.get(this.key);
+    if (live) this.#seen = live;
+    return live;
+  }
+
+  /** The activation that lives here, or the last one that did since the handle forgot it. */
+  get last(): Activation | undefined {
+    return this.live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
+  }
+
+  /** What was read since is newer. */
+  forget(): void {
+    this.#seen = undefined;
+  }
+
+  /** Whether its handle has the agent run by this process. */
+  get runsHere(): boolean {
+    return this.#core.part.role === "all";
+  }
+
+  /** Takes the agent up here; undefined where others run it: whoever does hears of what came. */
+  async own(): Promise<Activation | undefined> {
+    if (!this.runsHere) return undefined;
+    try {
+      return await this.#core.live.own(this.key);
+    } catch (error) {
+      if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whoever was posted to is told; this agent too, where it does not live here and any process may take it up. */
+  tell(posted: readonly string[], here: Activation | undefined): void {
+    const { agentId } = this.key;
+    const others = posted.filter((one) => one !== agentId);
+    const isToBeWoken = !here && this.#core.live.isOthers(this.key);
+    this.#core.live.notify(isToBeWoken ? [agentId, ...others] : others);
+  }
+}

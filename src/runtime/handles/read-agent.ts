@@ -1,0 +1,104 @@
+import { traceEntriesOf } from "../../actors/index.ts";
+import { type AgentDefinition, lineLimitOf } from "../../agents/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentSettings,
+  type AgentState,
+  agentStateOf,
+  declareCall,
+  type Entry,
+  foldCall,
+  foldTurn,
+  isInLine,
+  isResting,
+  type Message,
+  openCallsOf,
+  startTurn,
+  type TraceEntry,
+  type TurnState,
+  textOf,
+} from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { GetMessagesOptions } from "../doors/types.ts";
+
+/** The committed entries of one turn, by default of the newest, in order. */
+async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Promise<Entry[]> {
+  const rows = await stores.readJournal(key, 1);
+  const all = rows.flatMap((row): readonly Entry[] => row.entries);
+  const wanted = turnId ?? all.findLast((entry) => entry.type === "turn.started")?.turnId;
+  return wanted === undefined ? [] : all.filter((entry) => "turnId" in entry && entry.turnId === wanted);
+}
+
+/** Trace of one turn, by default the last (row H5). */
+export async function readTrace(stores: Stores, key: AgentKey, turnId?: string): Promise<TraceEntry[]> {
+  const entries = await entriesOfTurn(stores, key, turnId);
+  const messages = new Map((await stores.messages(key)).map((message) => [message.id, message]));
+  const first = entries.find((entry) => entry.type === "turn.started");
+  const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
+  const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
+  return traceEntriesOf(entries, prompt, (id) => messages.get(id));
+}
+
+/** The agent as rows S see it, from what is committed. */
+export async function readAgentState(
+  stores: Stores,
+  key: AgentKey,
+  definition: AgentDefinition | undefined,
+): Promise<AgentState> {
+  const entries = await entriesOfTurn(stores, key);
+  const messages = await stores.messages(key);
+  const record = await stores.readAgent(key);
+  if (!record) throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  const turn = turnOf(entries);
+  const settings = definition ? settingsOf(definition, entries) : undefined;
+  const waits = turn !== undefined && isResting(turn, linesIn(turn, entries, definition));
+  return agentStateOf(record, turn?.execution ?? null, messages, settings, waits);
+}
+
+/** Which calls wait in line for a place, as the entries make them. */
+function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDefinition | undefined) {
+  const names = new Map(openCallsOf(turn).map(({ callId, name }) => [callId, name]));
+  return (callId: string): boolean => {
+    const name = names.get(callId) ?? "";
+    const call = entries
+      .filter((entry) => "callId" in entry && entry.callId === callId)
+      .reduce((folded, entry) => foldCall(folded, entry), declareCall(callId, name));
+    return isInLine(call, entries, lineLimitOf(definition?.tools.get(name)));
+  };
+}
+
+/** One turn as its committed entries make it. */
+export async function readTurn(stores: Stores, key: AgentKey, turnId: string): Promise<TurnState | undefined> {
+  return turnOf(await entriesOfTurn(stores, key, turnId));
+}
+
+function turnOf(entries: readonly Entry[]): TurnState | undefined {
+  const [first] = entries;
+  if (first?.type !== "turn.started") return undefined;
+  return entries.reduce((folded, entry) => foldTurn(folded, entry), startTurn(first));
+}
+
+function settingsOf(definition: AgentDefinition, entries: readonly Entry[]): AgentSettings {
+  const { model, temperature, maxOutputTokens, instructions, responseFormat = null } = definition;
+  const resolved = entries.find((entry) => entry.type === "instructions.resolved");
+  return {
+    llmConfig: {
+      provider: model.provider,
+      model: model.name,
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    },
+    systemPrompt: typeof instructions === "string" ? instructions : (resolved?.text ?? ""),
+    responseFormat,
+  };
+}
+
+/** The conversation, oldest first. */
+export async function readMessages(stores: Stores, key: AgentKey, options: GetMessagesOptions): Promise<Message[]> {
+  const { maxMessages, withoutTrace } = options;
+  const messages = await stores.messages(key, withoutTrace ? {} : { maxMessages });
+  if (!withoutTrace) return messages;
+  const kept = messages.filter(({ metadata }) => !metadata?.is_trace);
+  return maxMessages === undefined ? kept : kept.slice(-maxMessages);
+}

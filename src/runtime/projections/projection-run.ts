@@ -1,0 +1,135 @@
+import { backoffDelay, type Clock, createDeferred, type Deferred, faultPoint, holdProcess } from "../../base/index.ts";
+import { TurnInterruptedError } from "../../errors/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { Projection } from "./projection-step.ts";
+
+const ROWS_AT_A_TIME = 200;
+
+/** Whom runs belong to: their surroundings, and where failures are counted. */
+export interface ProjectionPlace {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  onFailure(run: ProjectionRun, error: unknown): void;
+  onSuccess(run: ProjectionRun): void;
+}
+
+/**
+ * Brings one projection of one tree up to date.
+ * Owns: its passes, and those who wait for them. Does not own: the cursor, which is stored, or what rows mean.
+ *
+ * Invariants
+ * 1. One pass at a time. What was committed before a look is written when the pass that follows it has ended.
+ * 2. The cursor moves after the write, so nothing is ever missing; what was written and not noted is written again.
+ * 3. A pass that fails is repeated, later and later, until it succeeds or the runtime is shut down.
+ */
+export class ProjectionRun {
+  readonly projection: Projection;
+  readonly rootAgentId: string;
+  readonly #place: ProjectionPlace;
+  #waiters: Deferred<void>[] = [];
+  #isDue = false;
+  #passes: Promise<void> | undefined;
+  #endPause: (() => void) | undefined;
+  #isClosing = false;
+  #isOver = false;
+
+  constructor(projection: Projection, rootAgentId: string, place: ProjectionPlace) {
+    this.projection = projection;
+    this.rootAgentId = rootAgentId;
+    this.#place = place;
+  }
+
+  get isIdle(): boolean {
+    return this.#passes === undefined;
+  }
+
+  look(): void {
+    this.#isDue = true;
+    if (!this.#isOver) this.#passes ??= this.#run();
+  }
+
+  /** Resolves when everything that is committed now is written. */
+  async projected(): Promise<void> {
+    const waiter = createDeferred();
+    this.#waiters.push(waiter);
+    this.look();
+    // A retry waits for the clock only, which keeps no process alive.
+    const letGo = holdProcess();
+    try {
+      await waiter.promise;
+    } finally {
+      letGo();
+    }
+  }
+
+  /** Resolves when what is due was tried once more. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    this.#endPause?.();
+    await this.#passes;
+  }
+
+  /** Nobody waits for it any longer: the stores are being closed. */
+  giveUp(): void {
+    this.#isOver = true;
+    this.#reject();
+  }
+
+  async #run(): Promise<void> {
+    for (let failures = 0; this.#isDue && !this.#isOver; ) {
+      this.#isDue = false;
+      const waiters = this.#waiters;
+      this.#waiters = [];
+      try {
+        await this.#pass();
+        failures = 0;
+        this.#place.onSuccess(this);
+        for (const waiter of waiters) waiter.resolve();
+      } catch (error) {
+        failures += 1;
+        this.#isDue = true;
+        this.#waiters.unshift(...waiters);
+        if (!this.#isOver) this.#place.onFailure(this, error);
+        if (this.#isClosing) break;
+        await this.#pause(failures);
+      }
+    }
+    // Here and not later: a look that comes from now on begins anew.
+    this.#passes = undefined;
+    if (this.#isClosing) this.#reject();
+  }
+
+  async #pass(): Promise<void> {
+    const { stores, tenant } = this.#place;
+    const { name } = this.projection;
+    let cursor = await stores.projectionCursor(tenant, name, this.rootAgentId);
+    for (;;) {
+      const rows = await stores.readTree(tenant, this.rootAgentId, cursor, ROWS_AT_A_TIME);
+      for (const step of this.projection.steps(rows)) {
+        await step.write();
+        faultPoint("projection.written");
+        await stores.moveProjection(tenant, name, this.rootAgentId, step.through);
+        cursor = step.through;
+      }
+      if (rows.length < ROWS_AT_A_TIME) return;
+    }
+  }
+
+  async #pause(failures: number): Promise<void> {
+    const { clock, random } = this.#place;
+    const over = createDeferred();
+    const cancel = clock.setDelay(backoffDelay(failures, random()), () => over.resolve());
+    this.#endPause = () => over.resolve();
+    await over.promise;
+    cancel();
+    this.#endPause = undefined;
+  }
+
+  #reject(): void {
+    const error = new TurnInterruptedError("this runtime was shut down; what is left is written at the next start");
+    for (const waiter of this.#waiters) waiter.reject(error);
+    this.#waiters = [];
+  }
+}

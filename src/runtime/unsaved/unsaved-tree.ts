@@ -1,0 +1,204 @@
+import { AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
+import { type AgentKey, type AgentRecord, agentIdentitySchema } from "../../state/index.ts";
+import {
+  type AcquireOutcome,
+  memoryStores,
+  type ProcessIdentity,
+  type StoredTree,
+  type Stores,
+} from "../../stores/index.ts";
+import { PassedCommands } from "./unsaved-commands.ts";
+import { CopiedCursors } from "./unsaved-cursors.ts";
+
+const ALL = Number.MAX_SAFE_INTEGER;
+
+/** Where trees are saved to, and who saves them. */
+export interface SavePlace {
+  readonly durable: Stores;
+  /** The stores' steady time. */
+  readonly steady: () => number;
+  readonly leaseMs: number;
+  readonly process: ProcessIdentity;
+}
+
+/**
+ * One tree that is kept in memory until it is saved.
+ * Owns: the tree as it is, and the lease on what is saved of it. Does not own: who is routed here.
+ *
+ * Invariants
+ * 1. Nothing is written to the durable stores before the first save; each save replaces the whole tree in one transaction.
+ * 2. From its copy or its first save on, this process holds its root's lease there: no other one can run what is saved.
+ *    A save that finds the lease lost rejects, and overwrites nothing.
+ */
+export class UnsavedTree {
+  readonly root: AgentKey;
+  /** The tree as it is now. */
+  readonly stores: Stores;
+  /** How often something was asked of it that may have changed it. */
+  changes = 0;
+  readonly #place: SavePlace;
+  readonly #memory = memoryStores();
+  readonly #commands = new PassedCommands();
+  #cursors = new CopiedCursors([], []);
+  #isClaimed = false;
+  #saving: Promise<unknown> = Promise.resolve();
+
+  private constructor(root: AgentKey, place: SavePlace) {
+    this.root = root;
+    this.#place = place;
+    this.stores = this.#asSeen(this.#memory);
+  }
+
+  /** A tree that is nowhere yet. */
+  static async create(root: AgentKey, place: SavePlace): Promise<UnsavedTree> {
+    const tree = new UnsavedTree(root, place);
+    await tree.#memory.registerProcess(place.process, place.steady());
+    return tree;
+  }
+
+  /**
+   * Takes a tree out of the durable stores, with its leases there; or tells who has one. Undefined while an agent of it
+   * lives in this process: it would be cut off from what it has under way.
+   */
+  static async copy(root: AgentKey, place: SavePlace): Promise<UnsavedTree | AcquireOutcome | undefined> {
+    const { durable, steady, leaseMs, process } = place;
+    const held: AgentKey[] = [root];
+    for (const { tenant, agentId } of await agentsOf(durable, root)) {
+      const holder = await durable.holder({ tenant, agentId });
+      if (holder?.process.processId === process.processId) return undefined;
+      if (holder && agentId !== root.agentId) held.push({ tenant, agentId });
+    }
+    const taken: AcquireOutcome[] = [];
+    for (const key of held) taken.push(await durable.acquire(key, process.processId, leaseMs, steady()));
+    const tree = await UnsavedTree.create(root, place);
+    tree.#isClaimed = true;
+    const refused = taken.find(({ type }) => type !== "acquired");
+    const stored = refused ? undefined : await durable.exportTree(root.tenant, root.agentId);
+    if (!stored) {
+      await tree.giveBack();
+      return refused ?? { type: "notFound" };
+    }
+    await tree.#fill(stored);
+    return tree;
+  }
+
+  async #fill(stored: StoredTree): Promise<void> {
+    const { tenant, agentId } = this.root;
+    await this.#memory.importTree(stored, this.#place.process.processId);
+    this.#cursors = new CopiedCursors(await this.#memory.readTree(tenant, agentId, 0, ALL), stored.rows);
+    this.#commands.note(stored);
+  }
+
+  /**
+   * Writes the tree as it is when it comes to its turn; saves go one after the other. Tells whether other processes had
+   * sent something meanwhile.
+   */
+  async save(): Promise<boolean> {
+    const saved = this.#saving.then(() => this.#save());
+    this.#saving = saved.catch(() => undefined);
+    return await saved;
+  }
+
+  async #save(): Promise<boolean> {
+    const { durable, steady, process } = this.#place;
+    const { tenant, agentId } = this.root;
+    const record = await this.#memory.readAgent(this.root);
+    if (!record) return false;
+    await durable.heartbeat(process.processId, steady());
+    if (this.#isClaimed) await this.#checkClaim();
+    else await this.#claim(record);
+    for (let isToldMore = false; ; ) {
+      isToldMore = (await this.passCommands()) || isToldMore;
+      const tree = await this.#memory.exportTree(tenant, agentId);
+      if (!tree) return isToldMore;
+      // The lease on the root is kept, whether or not the root is at work.
+      const agents = tree.agents.map((agent) =>
+        agent.record.agentId === agentId ? { ...agent, isHeld: true } : agent,
+      );
+      const saved = { ...tree, agents, projections: [] };
+      // What was sent since the commands were passed is passed first.
+      if (!(await durable.importTree(saved, process.processId, this.#commands.known))) continue;
+      this.#commands.note(tree);
+      return isToldMore;
+    }
+  }
+
+  /** Gives what other processes sent to the saved tree to the tree as it is; tells whether there was anything. */
+  async passCommands(): Promise<boolean> {
+    if (!this.#isClaimed) return false;
+    return await this.#commands.pass(this.#place.durable, this.stores, this.root);
+  }
+
+  /** Gives the lease on the root back, or with `all` every lease of this process on what is saved. */
+  async giveBack(all = true): Promise<void> {
+    if (!this.#isClaimed) return;
+    this.#isClaimed = false;
+    const { durable, process } = this.#place;
+    const agents = all ? await agentsOf(durable, this.root) : [this.root];
+    for (const { tenant, agentId } of agents) {
+      const key = { tenant, agentId };
+      const holder = await durable.holder(key);
+      if (holder?.process.processId !== process.processId) continue;
+      await durable.release(key, holder.epoch, { as: "leaving" });
+    }
+  }
+
+  /** Makes the agent where it will be saved: whoever made one of that id meanwhile has it. */
+  async #claim(record: AgentRecord): Promise<void> {
+    const { durable, steady, leaseMs, process } = this.#place;
+    const accounts = await this.#memory.accounts(record.tenant, record.rootAgentId);
+    const account = accounts.find(({ id }) => id === record.accountId);
+    const { created } = await durable.createAgent(agentIdentitySchema.parse(record), account ?? null);
+    const taken = created && (await durable.acquire(this.root, process.processId, leaseMs, steady()));
+    if (taken && taken.type === "acquired") {
+      this.#isClaimed = true;
+      return;
+    }
+    throw new AlreadyOwnedError(
+      `agent "${record.agentId}" was made by another process since it was opened here with autoSave: false; it cannot be saved under this id`,
+    );
+  }
+
+  async #checkClaim(): Promise<void> {
+    const { durable, process } = this.#place;
+    const holder = await durable.holder(this.root);
+    if (holder?.process.processId === process.processId) return;
+    throw new LeaseLostError(
+      `agent "${this.root.agentId}" was taken over by ${holder ? `process ${holder.process.pid}` : "another process"} while this one gave no sign of life; what was not saved here cannot be saved any more`,
+    );
+  }
+
+  #asSeen(memory: Stores): Stores {
+    const noted = <Answer>(answer: Answer): Answer => {
+      this.changes += 1;
+      return answer;
+    };
+    return {
+      ...memory,
+      commit: async (batches, now, steady) => {
+        const outcomes = await noted(memory.commit(batches, now, steady));
+        return outcomes.map((outcome) =>
+          outcome.type === "committed" ? { ...outcome, cursor: this.#cursors.outward(outcome.cursor) } : outcome,
+        );
+      },
+      createAgent: (...given) => noted(memory.createAgent(...given)),
+      openTurn: (...given) => noted(memory.openTurn(...given)),
+      pause: (...given) => noted(memory.pause(...given)),
+      resume: (...given) => noted(memory.resume(...given)),
+      abort: (...given) => noted(memory.abort(...given)),
+      claimCall: (...given) => noted(memory.claimCall(...given)),
+      postCallEnd: (...given) => noted(memory.postCallEnd(...given)),
+      hearAlarm: (...given) => noted(memory.hearAlarm(...given)),
+      decide: (...given) => noted(memory.decide(...given)),
+      acquire: (...given) => noted(memory.acquire(...given)),
+      release: (...given) => noted(memory.release(...given)),
+      readJournal: async (key, fromSeq) => this.#cursors.outwardRows(await memory.readJournal(key, fromSeq)),
+      readTree: async (tenant, root, after, limit) =>
+        this.#cursors.outwardRows(await memory.readTree(tenant, root, this.#cursors.inward(after), limit)),
+    };
+  }
+}
+
+async function agentsOf(stores: Stores, { tenant, agentId }: AgentKey): Promise<AgentRecord[]> {
+  return await stores.listAgents({ tenant, rootAgentId: agentId, limit: ALL });
+}

@@ -1,0 +1,158 @@
+import { type AgentKey, type AgentRecord, agentOfAccount, agentOfTurn, rootOf } from "../../state/index.ts";
+import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
+import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
+import { allDueTimers, listAllAgents, listAllRequests, type MergedStores, nextOfAllTimers } from "./unsaved-lists.ts";
+
+/**
+ * Stores of which some trees are in memory until they are saved, and all others as durable as they are given. To whoever
+ * uses them they are one (row L10).
+ */
+export interface UnsavedTrees extends Stores {
+  /**
+   * Keeps the whole tree of an agent in memory until it is saved; one that is stored is copied when it is taken up. Throws
+   * `InvalidInputError` while it lives in this process with `autoSave`.
+   */
+  hold(key: AgentKey): Promise<void>;
+  /**
+   * Writes the agent's whole tree as it stands, in one transaction; nothing where it is not held. Rejects with
+   * `LeaseLostError` or `AlreadyOwnedError` when another process has the agent, and overwrites nothing then.
+   */
+  save(key: AgentKey): Promise<void>;
+  /** Saves; a root's tree is in memory no longer then, until it is taken up again. */
+  letGo(key: AgentKey): Promise<void>;
+  /** Whether its tree is in the memory of this process alone. */
+  isHeld(key: AgentKey): boolean;
+  /** An agent as it was last saved, with what others have asked of it since. */
+  readSaved(key: AgentKey): Promise<AgentRecord | undefined>;
+}
+
+export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedTrees {
+  const keeper = new UnsavedKeeper(durable, options);
+  const of = (key: AgentKey): Stores => keeper.route(key);
+  const ofTree = (tenant: string, agentId: string): Stores => keeper.route({ tenant, agentId });
+  const merged = (): MergedStores => ({
+    durable,
+    trees: keeper.trees,
+    isHeld: (key) => keeper.isHeld(key),
+    request: (tenant, requestId) =>
+      ofTree(tenant, agentOfTurn(requestId)).request({ tenant, agentId: agentOfTurn(requestId) }, requestId),
+  });
+  return {
+    kind: durable.kind,
+    hold: (key) => keeper.hold(key),
+    save: (key) => keeper.save(key),
+    letGo: (key) => keeper.letGo(key),
+    isHeld: (key) => !keeper.isEmpty && keeper.isHeld(key),
+    readSaved: (key) => durable.readAgent(key),
+
+    commit: (batches, now, steady = now) =>
+      commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),
+    createAgent: (identity, account) => of(identity).createAgent(identity, account),
+    openTurn: (key, command, now) => of(key).openTurn(key, command, now),
+    pause: (key, by, now, how) => of(key).pause(key, by, now, how),
+    resume: (key, by, now) => of(key).resume(key, by, now),
+    abort: (key, command, now) => of(key).abort(key, command, now),
+    decide: (key, requestId, decision, now, how) => of(key).decide(key, requestId, decision, now, how),
+    registerProcess: (process, now, elapsed) => keeper.register(process, now, elapsed),
+    heartbeat: (processId, steady) => keeper.heartbeat(processId, steady),
+    acquire: (key, processId, leaseMs, steady, isKnown) => keeper.acquire(key, processId, leaseMs, steady, isKnown),
+    release: (key, epoch, how) => of(key).release(key, epoch, how),
+
+    claimCall: (key, claim, steady) => of(key).claimCall(key, claim, steady),
+    postCallEnd: (key, item) => of(key).postCallEnd(key, item),
+    unattended: async (tenant, query, steady) => {
+      const keys = await durable.unattended(tenant, query, steady);
+      return keeper.isEmpty ? keys : keys.filter((key) => !keeper.isHeld(key));
+    },
+    holder: (key) => of(key).holder(key),
+    readAgent: (key) => of(key).readAgent(key),
+    inbox: (key) => of(key).inbox(key),
+    readJournal: (key, fromSeq) => of(key).readJournal(key, fromSeq),
+    messages: (key, query) => of(key).messages(key, query),
+    messagesById: (key, ids) => of(key).messagesById(key, ids),
+    artifacts: (key) => of(key).artifacts(key),
+    artifact: (key, artifactId) => of(key).artifact(key, artifactId),
+    artifactByName: (key, name, version) => of(key).artifactByName(key, name, version),
+    request: (key, requestId) => of(key).request(key, requestId),
+    readTree: (tenant, root, after, limit) => ofTree(tenant, root).readTree(tenant, root, after, limit),
+    accounts: (tenant, root) => ofTree(tenant, root).accounts(tenant, root),
+    waiters: (tenant, root) => ofTree(tenant, root).waiters(tenant, root),
+    hearAlarm: (timer, now, steady) => of(timer).hearAlarm(timer, now, steady),
+    account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
+    standing: (tenant, root) => ofTree(tenant, root).standing(tenant, root),
+    exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
+    importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
+    // Projections are copies of what is saved.
+    projectionCursor: (tenant, name, root) => durable.projectionCursor(tenant, name, root),
+    moveProjection: (tenant, name, root, cursor) => durable.moveProjection(tenant, name, root, cursor),
+
+    listAgents: async (filter) => {
+      const { tenant, rootAgentId } = filter;
+      if (rootAgentId !== undefined) return await ofTree(tenant, rootAgentId).listAgents(filter);
+      return keeper.isEmpty ? await durable.listAgents(filter) : await listAllAgents(merged(), filter);
+    },
+    requests: async (filter) => {
+      const place = filter.rootAgentId ?? filter.agentId ?? (filter.turnId && agentOfTurn(filter.turnId));
+      if (place !== undefined) return await ofTree(filter.tenant, place).requests(filter);
+      return keeper.isEmpty ? await durable.requests(filter) : await listAllRequests(merged(), filter);
+    },
+    dueTimers: (now, limit, steady = now) =>
+      keeper.isEmpty ? durable.dueTimers(now, limit, steady) : allDueTimers(merged(), { now, steady }, limit),
+    timer: (key, timerId) => of(key).timer(key, timerId),
+    nextTimerAt: () => (keeper.isEmpty ? durable.nextTimerAt() : nextOfAllTimers(merged())),
+    live: {
+      // Nobody elsewhere sees the rows that its texts belong to.
+      isFollowed: (place) =>
+        !keeper.isHeld({ tenant: place.tenant, agentId: place.rootAgentId }) && durable.live.isFollowed(place),
+      send: (place, message) => durable.live.send(place, message),
+      follow: (place, listener) => durable.live.follow(place, listener),
+      onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
+    },
+    onForeignWrite: (listener) => keeper.onForeignWrite(listener),
+    onSetBack: (listener) => durable.onSetBack(listener),
+    close: () => keeper.close(),
+  };
+}
+
+/** Tells with each request that there is a rule on who may decide it. */
+function guarded(batch: Batch): Batch {
+  if (batch.requests.length === 0) return batch;
+  return { ...batch, requests: batch.requests.map((request) => ({ ...request, isGuarded: true })) };
+}
+
+/** Each batch where its tree is; outcomes in the order given. */
+async function commit(
+  keeper: UnsavedKeeper,
+  batches: readonly Batch[],
+  now: number,
+  steady: number,
+): Promise<CommitOutcome[]> {
+  const { durable } = keeper;
+  if (keeper.isEmpty) return noted(keeper, batches, await durable.commit(batches, now, steady));
+  const groups = new Map<Stores, Batch[]>();
+  for (const batch of batches) {
+    const stores = keeper.route(batch.key);
+    groups.set(stores, [...(groups.get(stores) ?? []), batch]);
+  }
+  const outcomes = new Map<Batch, CommitOutcome>();
+  const work = [...groups].map(async ([stores, own]) => {
+    const answers = await stores.commit(own, now, steady);
+    if (stores === durable) noted(keeper, own, answers);
+    for (const [index, answer] of answers.entries()) outcomes.set(own[index] as Batch, answer);
+  });
+  // All are waited for: what is sent again meets the answers it got.
+  const failed = (await Promise.allSettled(work)).find((one) => one.status === "rejected");
+  if (failed) throw failed.reason;
+  return batches.flatMap((batch) => outcomes.get(batch) ?? []);
+}
+
+function noted(keeper: UnsavedKeeper, batches: readonly Batch[], outcomes: CommitOutcome[]): CommitOutcome[] {
+  const { onDurable } = keeper.options;
+  if (!onDurable) return outcomes;
+  for (const [index, outcome] of outcomes.entries()) {
+    const agentId = batches[index]?.key.agentId;
+    if (agentId === undefined || outcome.type !== "committed" || outcome.entries.length === 0) continue;
+    onDurable(rootOf(agentId));
+  }
+  return outcomes;
+}

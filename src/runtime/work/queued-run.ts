@@ -1,0 +1,114 @@
+import { type AttemptPlace, artifactOf, percentOfWindow, runAgentOf, traceEntriesOf } from "../../actors/index.ts";
+import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
+import type { Clock, TraceHeaders } from "../../base/index.ts";
+import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
+import { type OrderedSpawn, textOf } from "../../state/index.ts";
+import type { NewArtifact, Stores } from "../../stores/index.ts";
+import {
+  type Auth,
+  AwaitedChild,
+  type CheckedSpawn,
+  checkedSpawn,
+  type RunContext,
+  type SpawnedChild,
+} from "../../tools/index.ts";
+import type { LiveDesk } from "../follow/live-desk.ts";
+import type { KnownCall } from "../agent/queued-call.ts";
+import { childIdOfSpawn } from "../agent/spawn-order.ts";
+
+export interface QueuedRunPlace {
+  readonly stores: Stores;
+  readonly clock: Clock;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly liveDesk: Pick<LiveDesk, "viewersOf">;
+}
+
+/** What a tool's code leaves with its call's end: only the owner of the agent may write it. */
+export interface LeftByRun {
+  readonly artifacts: NewArtifact[];
+  readonly spawns: OrderedSpawn[];
+}
+
+export interface QueuedRunParts {
+  readonly auth: Auth | undefined;
+  readonly redact: (text: string) => string;
+  readonly trace: TraceHeaders | undefined;
+  readonly left: LeftByRun;
+}
+
+/** A call's own code, run where its agent may not live: what it sees was read from the stores. */
+export function queuedAttempt(
+  place: QueuedRunPlace,
+  known: KnownCall,
+  { auth, redact, trace, left }: QueuedRunParts,
+): AttemptPlace {
+  const { clock } = place;
+  const { record, turn, call, entries, definition, messages } = known;
+  const { turnId, step, callId } = call;
+  const first = entries[0];
+  const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
+  const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
+  const viewers = place.liveDesk.viewersOf(record);
+  const contextOf = (signal: AbortSignal): RunContext => ({
+    agent: runAgentOf({ identity: record }),
+    turnId,
+    step,
+    callId,
+    attempt: call.attempt,
+    prompt,
+    previousTools: entries.flatMap((entry) =>
+      entry.type === "tool.settled" ? [{ callId: entry.callId, name: entry.name, outcome: entry.outcome }] : [],
+    ),
+    get trace() {
+      return traceEntriesOf(entries, prompt, (id) => messages.get(id));
+    },
+    auth,
+    actorId: turn.actorId,
+    contextPercent: percentOfWindow(turn, definition.model.contextWindow),
+    signal,
+    idempotencyKey: callId,
+    progress: (update) => viewers.showProgress(call, update),
+    generate: async () => {
+      throw new UnsupportedError(
+        `run.generate() was called in the queued tool "${call.name}": a model call spends the budget of its agent, who may live in another process. Leave the queue out, or start a subagent: return run.await(await run.spawn(…))`,
+      );
+    },
+    saveArtifact: async ({ name, contentType, content }) => {
+      const artifact = artifactOf(place, name, contentType, content);
+      const before = await place.stores.artifactByName(known.key, name);
+      const saved = left.artifacts.filter((one) => one.name === name).length;
+      left.artifacts.push(artifact);
+      return { artifactId: artifact.artifactId, version: (before?.version ?? 0) + saved + 1 };
+    },
+    spawn: async (child, input, options) => orderSpawn(place, known, left, child, checkedSpawn(input, options)),
+    await: (child, { prefix } = {}) => {
+      if (left.spawns.some(({ childId }) => childId === child?.agentId)) return new AwaitedChild(child.agentId, prefix);
+      throw new InvalidInputError(
+        `run.await() takes a child that this call has started with run.spawn(); ${JSON.stringify(child?.agentId)} is none`,
+      );
+    },
+  });
+  return { clock, redact, contextOf, trace };
+}
+
+/** Notes the child that the code asks for; the same key is the same child. */
+function orderSpawn(
+  { definitions }: QueuedRunPlace,
+  { record, call }: KnownCall,
+  { spawns }: LeftByRun,
+  definition: unknown,
+  { key, input, limits }: CheckedSpawn,
+): SpawnedChild {
+  assertGiven(definitions, definition, "run.spawn()");
+  const agentId = childIdOfSpawn(record, call.turnId, `${call.callId}:${key}`);
+  if (!spawns.some(({ childId }) => childId === agentId)) {
+    spawns.push({ key, childId: agentId, definition: definition.name, input, limits });
+  }
+  const refusal = new UnsupportedError(
+    `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would hold its worker for as long as the subagent takes. Return run.await(child)`,
+  );
+  const result: SpawnedChild["result"] = Promise.reject(refusal);
+  // Who does not wait for it is told nothing.
+  result.catch(() => undefined);
+  return { agentId, result };
+}

@@ -1,0 +1,216 @@
+import {
+  endOfError,
+  endOfOutput,
+  errorResult,
+  executeTool,
+  isOnce,
+  reconcileCall,
+  unknownResult,
+} from "../../actors/index.ts";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { abortable, type Clock, combineSignals, faultPoint, type TraceHeaders } from "../../base/index.ts";
+import { StoreUnavailableError } from "../../errors/index.ts";
+import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../../queues/index.ts";
+import { type CallEnd, callEndedKey, queuedCallKey } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
+import type { AuthBook } from "../agent/auth-book.ts";
+import type { LiveAgents } from "../residence/live-agents.ts";
+import type { LiveDesk } from "../follow/live-desk.ts";
+import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/queued-call.ts";
+import { type LeftByRun, queuedAttempt } from "./queued-run.ts";
+import { callEndOf, endOfGone, endOfResult, wordsOf } from "./tool-job-ends.ts";
+import { untilReached } from "../agent/until-reached.ts";
+
+/** What the run of a queued tool needs of the process it runs in. */
+export interface ToolJobPlace {
+  readonly stores: Stores;
+  readonly queues: Queues;
+  readonly tenant: string;
+  readonly processId: string;
+  readonly leaseMs: number;
+  readonly clock: Clock;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly auth: AuthBook;
+  readonly live: LiveAgents;
+  readonly liveDesk: LiveDesk;
+  /** Aborted when the runtime is shut down. */
+  readonly closed: AbortSignal;
+  /** Somebody posted to these agents. */
+  notify(agentIds: readonly string[]): void;
+}
+
+/** Calls whose code runs in a place, or whose end is not posted yet. */
+const atWork = new WeakMap<ToolJobPlace, Set<string>>();
+
+/**
+ * Runs the body of a queued tool, and posts what came of it; the owner of the agent journals that. All user code runs here.
+ *
+ * Invariants
+ * 1. Before the body there is a claim in the store: of a call that may not be repeated the body is begun once, by one process.
+ * 2. What came of it is posted before the job is done; the first post of an attempt counts.
+ * 3. A job that is there twice, too late, or again after its end changes nothing.
+ * 4. What this process does not know is left to others: the job is tried again, there or here.
+ */
+export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun): Promise<JobOutcome> {
+  const waiting = await waitingCall(place, job);
+  if (!waiting || (await isOfOthers(place, waiting))) return "done";
+  const known = await knownCall(place, waiting);
+  const tool = known && toolOf(known);
+  if (!known || !tool) return await leaveToOthers(place, waiting, known, run);
+  const auth = await authOf(place, known, tool);
+  if (tool.auth === "required" && auth?.credentials === undefined) {
+    const text = `The tool "${tool.name}" was not run: it needs credentials, and the worker of its queue "${run.queue}" has none. Its runtime needs resolveAuth, since credentials never travel.`;
+    await abortable(post(place, waiting, endOfResult(errorResult(text, "auth_missing"))), run.signal);
+    return "done";
+  }
+  const { processId, leaseMs, clock } = place;
+  const claim = { callId: job.callId, attempt: job.attempt, processId, leaseMs };
+  const claimed = await place.stores.claimCall(waiting.key, claim, clock.elapsed());
+  if (claimed.type === "over" || claimed.type === "refused") return "done";
+  const name = `${waiting.key.agentId}/${queuedCallKey(job)}`;
+  const own = ownWork(place);
+  // Whoever has begun it posts its end; but what this process has forgotten of its own nobody posts.
+  if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId)))
+    return "done";
+  own.add(name);
+  if (claimed.type === "claimed") faultPoint("tool.claimed");
+  const lost = claimed.type === "taken" ? "its process ended while it ran" : null;
+  const posting = endOf(place, known, { tool, auth, signal: run.signal, lost, trace: traceIn(job) })
+    .then((end) => post(place, waiting, end))
+    .finally(() => own.delete(name));
+  posting.catch(() => undefined);
+  // A job that is given up meanwhile does not take its end with it: that goes on being posted.
+  await abortable(posting, run.signal);
+  faultPoint("tool.posted");
+  return "done";
+}
+
+function ownWork(place: ToolJobPlace): Set<string> {
+  const own = atWork.get(place) ?? new Set();
+  atWork.set(place, own);
+  return own;
+}
+
+/** Queues within a process hold its own agents' jobs: where another has the agent, it has the job too. */
+async function isOfOthers({ queues, stores, live, processId }: ToolJobPlace, { key }: WaitingCall): Promise<boolean> {
+  if (queues.kind !== "local" || live.get(key)) return false;
+  const holder = await stores.holder(key);
+  return holder !== undefined && holder.process.processId !== processId;
+}
+
+/** A definition or a tool that is not known here may be known elsewhere; where there is nobody else, it is gone. */
+async function leaveToOthers(
+  place: ToolJobPlace,
+  waiting: WaitingCall,
+  known: KnownCall | undefined,
+  { queue, signal }: JobRun,
+): Promise<JobOutcome> {
+  const { record, queued } = waiting;
+  const { name } = record.definition;
+  if (!known && place.definitions.has(name)) return "done";
+  if (place.queues.kind === "local") {
+    await abortable(post(place, waiting, endOfGone(waiting.queued, known?.call.name)), signal);
+    return "done";
+  }
+  const what = known ? `tool "${known.call.name}" of agent definition "${name}"` : `agent definition "${name}"`;
+  throw new StoreUnavailableError(`a worker of the queue "${queue}" does not know ${what}, for call ${queued.callId}`);
+}
+
+/** As the process that has the turn knows it, or as the program resolves it here. */
+async function authOf({ auth }: ToolJobPlace, { key, turn }: KnownCall, tool: Tool<never>): Promise<Auth | undefined> {
+  const { turnId, actorId } = turn;
+  const here = auth.of(turnId);
+  if (actorId === null || here?.credentials !== undefined) return here;
+  const reason = tool.auth === "required" ? "tool" : "restart";
+  const asked = await auth.ask({ actorId, agentId: key.agentId, turnId, reason });
+  return asked ? concealCredentials(asked) : (here ?? { actorId });
+}
+
+/** The span of the call, or of its turn, in the process that has the agent. */
+function traceIn({ traceparent, tracestate }: ToolJob): TraceHeaders | undefined {
+  return traceparent === undefined ? undefined : { traceparent, tracestate };
+}
+
+interface RunOfTool {
+  readonly tool: Tool<never>;
+  readonly auth: Auth | undefined;
+  readonly signal: AbortSignal;
+  readonly trace?: TraceHeaders | undefined;
+  /** Why whoever had begun it did not end it, where it may not be repeated; null: it is to be run. */
+  readonly lost: string | null;
+}
+
+/** Runs the tool's code, once; rejects where the signal was aborted before it had ended. */
+async function endOf(place: ToolJobPlace, known: KnownCall, run: RunOfTool): Promise<CallEnd> {
+  const { call } = known;
+  const { tool, auth, signal, lost, trace } = run;
+  const left: LeftByRun = { artifacts: [], spawns: [] };
+  const at = queuedAttempt(place, known, { auth, redact: place.auth.redactorFor(auth), trace, left });
+  if (lost !== null) return endOfResult(await reconcileCall(at, call, tool, lost, signal), left);
+  try {
+    const output = await executeTool(at, call, tool, signal);
+    faultPoint("tool.body");
+    return callEndOf(call.name, endOfOutput(at, call, tool, output), left);
+  } catch (error) {
+    if (signal.aborted) throw error;
+    return callEndOf(call.name, await endOfError(at, call, tool, error, signal), left);
+  }
+}
+
+/** Posts for as long as the runtime is there and the stores cannot be reached: what a tool gave is nowhere else. */
+async function post(place: ToolJobPlace, waiting: WaitingCall, end: CallEnd): Promise<void> {
+  const { clock, closed } = place;
+  await untilReached(() => postOnce(place, waiting, end), { clock, random: Math.random, signal: closed });
+}
+
+async function postOnce(place: ToolJobPlace, { key, queued }: WaitingCall, end: CallEnd): Promise<void> {
+  const { turnId, step, callId, attempt } = queued;
+  const item = { kind: "call.ended", key: callEndedKey(queued), at: place.clock.now() } as const;
+  const { posted } = await place.stores.postCallEnd(key, { ...item, turnId, step, callId, attempt, end });
+  place.notify(posted);
+}
+
+/**
+ * Tells the agent that a job of its call was given up. What may not be repeated and was begun is asked for by `reconcile`, or
+ * its outcome is not known; anything else is an error in plain words, and the call is not tried again.
+ */
+export async function onDeadJob(place: ToolJobPlace, job: Job, cause: DeadCause): Promise<void> {
+  if (job.kind !== "tool") return;
+  const waiting = await waitingCall(place, job);
+  if (!waiting) return;
+  const known = await knownCall(place, waiting);
+  if (!known && place.definitions.has(waiting.record.definition.name)) return;
+  await postOnce(place, waiting, await endOfDead(place, waiting, known, cause));
+}
+
+async function endOfDead(
+  place: ToolJobPlace,
+  waiting: WaitingCall,
+  known: KnownCall | undefined,
+  cause: DeadCause,
+): Promise<CallEnd> {
+  const tool = known && toolOf(known);
+  const { claimedBy, isRepeatable } = waiting.queued;
+  const why = wordsOf(cause);
+  if (claimedBy === null) {
+    if (!tool && cause.code === "failed") return endOfGone(waiting.queued, known?.call.name);
+    return endOfResult(errorResult(`The tool was not run: ${why}.`, `job_${cause.code}`));
+  }
+  if (known && tool && isOnce(tool, known.call)) return await reconciled(place, known, tool, why);
+  if (isRepeatable) return endOfResult(errorResult(`Error: ${why}. It is not tried again.`, `job_${cause.code}`));
+  return endOfResult(unknownResult(known?.call.name ?? "a tool", why));
+}
+
+/** It may take as long as the tool itself. */
+async function reconciled(place: ToolJobPlace, known: KnownCall, tool: Tool<never>, why: string): Promise<CallEnd> {
+  const auth = await authOf(place, known, tool);
+  const timed = combineSignals([place.closed]);
+  const cancel = place.clock.setDelay(tool.timeoutMs, () => timed.abort(new Error("it did not answer in time")));
+  try {
+    return await endOf(place, known, { tool, auth, signal: timed.signal, lost: why });
+  } finally {
+    cancel();
+    timed.dispose();
+  }
+}

@@ -1,0 +1,159 @@
+import { type Clock, createDeferred } from "../../base/index.ts";
+import { type AgentKey, rootOf } from "../../state/index.ts";
+import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
+import type { Activation } from "../agent/activation.ts";
+import type { DrainReport } from "../doors/drain-options.ts";
+import { Reconciler } from "./reconciler.ts";
+import type { Part } from "../doors/roles.ts";
+import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
+import { hasMore, onDeadWake, runWake } from "./wake-work.ts";
+
+/** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
+const LONGEST_NOTICE_MS = 2_000;
+/** What work needs of the process it is done in. */
+export interface WorkPlace extends ToolJobPlace {
+  readonly part: Part;
+}
+
+/**
+ * The part of a process in the work of its deployment.
+ * Owns: what it does with jobs, its looks for agents that nobody attends to, how it leaves. Does not own: the agents.
+ */
+export class WorkDesk {
+  readonly #place: WorkPlace;
+  readonly #part: Part;
+  readonly #clock: Clock;
+  readonly #reconciler: Reconciler | undefined;
+  #toolJobs = 0;
+  #wakes = 0;
+  #turnsEnded = 0;
+  #rolledBack = 0;
+
+  constructor(place: WorkPlace) {
+    const { part, clock, stores, tenant, processId, leaseMs } = place;
+    this.#place = place;
+    this.#part = part;
+    this.#clock = clock;
+    stores.onSetBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
+    if (!part.looksAfterOthers) return;
+    this.#reconciler = new Reconciler({
+      stores,
+      tenant,
+      clock,
+      processId,
+      leaseMs,
+      isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
+      // Where work is not handed over a wake is nobody's business.
+      areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
+      attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.attendance.rescue(key.agentId)),
+    });
+  }
+
+  /**
+   * Whether an agent that is left behind is for this process to see to. Where work is not handed over, only those of trees
+   * that it works on: a process that runs one job does not begin another's, which somebody may have left on purpose.
+   */
+  #concerns(key: AgentKey): boolean {
+    const { live, part } = this.#place;
+    if (live.get(key) !== undefined) return false;
+    const root = rootOf(key.agentId);
+    return part.isDistributed || live.all().some(({ identity }) => identity.rootAgentId === root);
+  }
+
+  get counted() {
+    const { count: unattended = 0 } = this.#reconciler ?? {};
+    const ended = { turnsEnded: this.#turnsEnded, toolJobs: this.#toolJobs, wakes: this.#wakes };
+    return { ...ended, unattended, rolledBack: this.#rolledBack };
+  }
+
+  noteTurnEnded(): void {
+    this.#turnsEnded += 1;
+  }
+
+  /** Begins nothing where there is nothing to do. */
+  async start(): Promise<void> {
+    const { role, queues, isDistributed, agents, toolQueues } = this.#part;
+    this.#reconciler?.start();
+    const hasTools = Object.keys(toolQueues).length > 0;
+    if (role === "client" || !(isDistributed || hasTools)) return;
+    await queues.work({
+      wakes: isDistributed ? { concurrency: agents, run: (job, run) => this.#wake(job, run) } : undefined,
+      tools: hasTools ? { queues: toolQueues, run: (job, run) => this.#runTool(job, run) } : undefined,
+      onDead: (job, cause) => this.#onDead(job, cause),
+      onFault: (error) => (this.#place.closed.aborted ? undefined : warn(error)),
+    });
+  }
+
+  /** Looks no more for what others have left behind. */
+  stop(): void {
+    this.#reconciler?.close();
+  }
+
+  /**
+   * Begins nothing new, lets turns come to rest between two steps, and gives their agents to others; what is still under way
+   * shortly before the time is over is cut off. Resolves within the time.
+   */
+  async drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> {
+    const { live } = this.#place;
+    this.stop();
+    live.isLeaving = true;
+    const cut = new AbortController();
+    const notice = Math.min(LONGEST_NOTICE_MS, Math.floor(timeoutMs / 2));
+    const cancel = this.#clock.setDelay(timeoutMs - notice, () => cut.abort());
+    const over = createDeferred();
+    const cancelOver = this.#clock.setDelay(timeoutMs, () => over.resolve());
+    try {
+      const jobs = this.#part.queues.drain({ timeoutMs }).catch((error: unknown) => {
+        process.emitWarning(`the queues could not be drained: ${String(error)}`);
+        return { left: 0 };
+      });
+      const left = new Set(live.all());
+      await Promise.race([this.#handOn(left, cut.signal), over.promise]);
+      return { left: (await jobs).left + left.size };
+    } finally {
+      cancel();
+      cancelOver();
+    }
+  }
+
+  /** Takes those out that have left as they should: neither cut off nor kept from it. */
+  async #handOn(left: Set<Activation>, cut: AbortSignal): Promise<void> {
+    const { live, stores } = this.#place;
+    const outcomes = await Promise.allSettled(
+      [...left].map(async (activation) => {
+        const { key } = activation;
+        const wasCut = await live.departures.leaveAtSafePoint(activation, cut);
+        await live.departures.undecided(activation);
+        // Whoever has posted to it lately has left it to this process.
+        if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
+        if (!wasCut) left.delete(activation);
+      }),
+    );
+    for (const outcome of outcomes) if (outcome.status === "rejected") warn(outcome.reason);
+  }
+
+  async #wake(job: WakeJob, run: JobRun): Promise<JobOutcome> {
+    try {
+      return await runWake(this.#place, job, run);
+    } finally {
+      this.#wakes += 1;
+    }
+  }
+
+  async #runTool(job: ToolJob, run: JobRun): Promise<JobOutcome> {
+    try {
+      return await runToolJob(this.#place, job, run);
+    } finally {
+      this.#toolJobs += 1;
+    }
+  }
+
+  async #onDead(job: Job, cause: DeadCause): Promise<void> {
+    if (job.kind === "wake") await onDeadWake(this.#place, job, cause);
+    else await onDeadJob(this.#place, job, cause);
+  }
+}
+
+function warn(error: unknown): void {
+  process.emitWarning(`queues: ${String(error)}`);
+}

@@ -1,0 +1,45 @@
+import { LocalLive } from "../rules/local-live.ts";
+import type { LocalDatabase, RestlessTables } from "../rules/local-tables.ts";
+import { MemoryTrees } from "./memory-trees.ts";
+import { MemoryUndo } from "../rules/undo.ts";
+import { unattendedIn } from "../rules/unattended.ts";
+
+/** Everything in this process' memory: gone with the process, seen by nobody else. */
+export class MemoryDatabase implements LocalDatabase {
+  readonly tables: RestlessTables;
+  readonly live = new LocalLive();
+  readonly #undo = new MemoryUndo();
+
+  constructor() {
+    this.tables = new MemoryTrees(this.#undo);
+  }
+
+  async write<T>(work: () => T): Promise<T> {
+    return this.#undo.run(work);
+  }
+
+  part<T>(work: () => T): T {
+    return this.#undo.run(work);
+  }
+
+  isFatal(): boolean {
+    return false;
+  }
+
+  async read<T>(work: () => T): Promise<T> {
+    return work();
+  }
+
+  unattended(
+    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
+  ): ReturnType<LocalDatabase["unattended"]> {
+    return this.read(() => unattendedIn(this.tables, tenant, query, steady));
+  }
+
+  onForeignWrite(): () => void {
+    return () => {};
+  }
+
+  /** Frees nothing: whoever holds the stores may go on with them. */
+  async close(): Promise<void> {}
+}

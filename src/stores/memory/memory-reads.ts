@@ -1,0 +1,135 @@
+import type { Account } from "../../budget/index.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  InboxItem,
+  JournalRow,
+  Message,
+  Timer,
+} from "../../state/index.ts";
+import { type AgentPlace, byAge } from "../rules/agent-place.ts";
+import { MemoryTables } from "./memory-tables.ts";
+import type { Moment } from "../rules/moment.ts";
+import type { AgentFilter, RequestFilter } from "../rules/queries.ts";
+import type { ArtifactMeta } from "../rules/tables.ts";
+
+/** The questions that are asked outside of commits. */
+export class MemoryReads extends MemoryTables {
+  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
+    const isNewest = order === "newest";
+    const found: AgentRecord[] = [];
+    for (const { record } of this.rows.tenants.get(filter.tenant)?.agents.values() ?? []) {
+      if (!isNewest && after !== undefined && record.agentId <= after) continue;
+      if (place !== undefined && byAge(place, record) >= 0) continue;
+      if (rootAgentId !== undefined && record.rootAgentId !== rootAgentId) continue;
+      if (sessionId !== undefined && record.sessionId !== sessionId) continue;
+      if (ownerId !== undefined && record.ownerId !== ownerId) continue;
+      if (rootsOnly && record.parentAgentId !== null) continue;
+      found.push(record);
+    }
+    return found.sort(isNewest ? byAge : (a, b) => (a.agentId < b.agentId ? -1 : 1)).slice(0, limit);
+  }
+
+  inbox(key: AgentKey): InboxItem[] {
+    return [...(this.find(key)?.inbox.values() ?? [])].map((row) => row.item);
+  }
+
+  rowsFrom(key: AgentKey, fromSeq: number): JournalRow[] {
+    const journal = this.find(key)?.journal ?? [];
+    const start = journal.findLastIndex((row) => (row.entries.at(-1)?.seq ?? 0) < fromSeq) + 1;
+    return journal.slice(start);
+  }
+
+  treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
+    const journal = this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.journal ?? [];
+    const start = firstAfter(journal, afterCursor);
+    return journal.slice(start, start + limit);
+  }
+
+  messages(key: AgentKey, newest: number | undefined): Message[] {
+    const messages = this.find(key)?.messages ?? [];
+    return newest === undefined ? [...messages] : messages.slice(Math.max(0, messages.length - newest));
+  }
+
+  messagesById(key: AgentKey, ids: readonly string[]): Message[] {
+    const byId = this.find(key)?.messagesById;
+    return ids.flatMap((id) => byId?.get(id)?.message ?? []);
+  }
+
+  artifacts(key: AgentKey): ArtifactMeta[] {
+    const artifacts = [...(this.find(key)?.artifacts.values() ?? [])];
+    return artifacts.map(({ content: _content, ...meta }) => meta);
+  }
+
+  artifact(key: AgentKey, artifactId: string): Artifact | undefined {
+    return this.find(key)?.artifacts.get(artifactId);
+  }
+
+  artifactByName(key: AgentKey, name: string, version: number | undefined): Artifact | undefined {
+    const wanted = version ?? this.newestVersion(key, name);
+    const artifacts = [...(this.find(key)?.artifacts.values() ?? [])];
+    return artifacts.find((artifact) => artifact.name === name && artifact.version === wanted);
+  }
+
+  requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
+    const { tenant, rootAgentId, agentId, turnId, status } = filter;
+    const found: AgentRequest[] = [];
+    for (const { requests } of this.rows.tenants.get(tenant)?.agents.values() ?? []) {
+      for (const request of requests.values()) {
+        if (rootAgentId !== undefined && request.rootAgentId !== rootAgentId) continue;
+        if (agentId !== undefined && request.agentId !== agentId) continue;
+        if (turnId !== undefined && request.turnId !== turnId) continue;
+        if (status !== undefined && request.status !== status) continue;
+        if (after === undefined || byOpening(after, request) < 0) found.push(request);
+      }
+    }
+    return found.sort(byOpening).slice(0, limit);
+  }
+
+  /** By their ids. */
+  restless(tenant: string, isLiving: (processId: string) => boolean, after: string | undefined): AgentKey[] {
+    const found: AgentKey[] = [];
+    for (const [agentId, { head }] of this.rows.tenants.get(tenant)?.restless ?? []) {
+      if (after !== undefined && agentId <= after) continue;
+      if (head.holder === null || !isLiving(head.holder)) found.push({ tenant, agentId });
+    }
+    return found.sort((one, other) => (one.agentId < other.agentId ? -1 : 1));
+  }
+
+  accounts(tenant: string, rootAgentId: string): Account[] {
+    return [...(this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.accounts.values() ?? [])];
+  }
+
+  dueTimers(moment: Moment, limit: number): Timer[] {
+    return this.timers.due(moment, limit);
+  }
+
+  nextTimerAt(): number | undefined {
+    return this.timers.nextAt();
+  }
+
+  timer(key: AgentKey, timerId: string): Timer | undefined {
+    return this.find(key)?.timers.get(timerId);
+  }
+}
+
+/** The place of the first row whose cursor is above `cursor`. */
+function firstAfter(journal: readonly JournalRow[], cursor: number): number {
+  let low = 0;
+  let high = journal.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((journal[middle]?.cursor ?? 0) > cursor) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function byOpening(one: AgentRequest, other: AgentRequest): number {
+  if (one.openedAt !== other.openedAt) return one.openedAt - other.openedAt;
+  if (one.requestId === other.requestId) return 0;
+  return one.requestId < other.requestId ? -1 : 1;
+}

@@ -1,0 +1,252 @@
+import type { Account, Waiter } from "../../budget/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  type Artifact,
+  type Entry,
+  type InboxItem,
+  JOURNAL_VERSION,
+  type Message,
+  type Timer,
+} from "../../state/index.ts";
+import { addItem, noteRest, removeItems } from "./memory-inbox.ts";
+import {
+  type AgentRows,
+  emptyAgent,
+  emptyRows,
+  emptyTenant,
+  emptyTree,
+  type MemoryRows,
+  type TenantRows,
+  type TreeRows,
+} from "./memory-rows.ts";
+import { MemoryTimers } from "./memory-timers.ts";
+import type { MemoryUndo } from "../rules/undo.ts";
+import type { Committed } from "../rules/outcomes.ts";
+import {
+  type ArtifactMeta,
+  freshHead,
+  type Head,
+  type LineChange,
+  type ProcessRow,
+  type Tables,
+} from "../rules/tables.ts";
+
+/** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */
+export class MemoryTables implements Tables {
+  readonly rows: MemoryRows = emptyRows();
+  readonly timers: MemoryTimers;
+  protected readonly undo: MemoryUndo;
+
+  constructor(undo: MemoryUndo) {
+    this.undo = undo;
+    this.timers = new MemoryTimers(undo);
+  }
+
+  find({ tenant, agentId }: AgentKey): AgentRows | undefined {
+    return this.rows.tenants.get(tenant)?.agents.get(agentId);
+  }
+
+  agent(key: AgentKey): AgentRecord | undefined {
+    return this.find(key)?.record;
+  }
+
+  putAgent(record: AgentRecord): void {
+    const { tenant, agentId, rootAgentId, parentAgentId } = record;
+    const known = this.find({ tenant, agentId });
+    if (known) {
+      const before = known.record;
+      this.undo.note(() => (known.record = before));
+      known.record = record;
+      return;
+    }
+    const rows = emptyAgent(record, this.#tree(tenant, rootAgentId));
+    this.undo.set(this.tenantRows(tenant).agents, agentId, rows);
+    const parent = parentAgentId === null ? undefined : this.find({ tenant, agentId: parentAgentId });
+    if (parent) this.undo.push(parent.children, rows);
+  }
+
+  childrenOf(key: AgentKey): AgentRecord[] {
+    return this.find(key)?.children.map((child) => child.record) ?? [];
+  }
+
+  head(key: AgentKey): Head {
+    return this.find(key)?.head ?? freshHead;
+  }
+
+  putHead(key: AgentKey, head: Head, outcome?: Committed): void {
+    const rows = this.#require(key);
+    const before = rows.head;
+    const outcomeBefore = rows.outcome;
+    this.undo.note(() => {
+      rows.head = before;
+      rows.outcome = outcomeBefore;
+    });
+    rows.head = head;
+    if (outcome) rows.outcome = outcome;
+    this.#noteRest(rows);
+  }
+
+  lastOutcome(key: AgentKey): Committed | undefined {
+    return this.find(key)?.outcome;
+  }
+
+  account(tenant: string, accountId: string): Account | undefined {
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(accountId)?.accounts.get(accountId);
+  }
+
+  putAccount(tenant: string, rootAgentId: string, account: Account): void {
+    const { treesOfAccounts } = this.tenantRows(tenant);
+    let tree = treesOfAccounts.get(account.id);
+    if (!tree) {
+      tree = this.#tree(tenant, rootAgentId);
+      this.undo.set(treesOfAccounts, account.id, tree);
+    }
+    this.undo.set(tree.accounts, account.id, account);
+  }
+
+  waiters(tenant: string, { id }: Account): readonly Waiter[] {
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.lines.get(id) ?? [];
+  }
+
+  putLine(tenant: string, rootAgentId: string, { account, line }: LineChange): void {
+    this.undo.set(this.#tree(tenant, rootAgentId).lines, account.id, line);
+  }
+
+  addToInbox(key: AgentKey, item: InboxItem): boolean {
+    const rows = this.#require(key);
+    const isAdded = addItem(this.undo, rows, item);
+    this.#noteRest(rows);
+    return isAdded;
+  }
+
+  inboxSize(key: AgentKey): number {
+    return this.find(key)?.inbox.size ?? 0;
+  }
+
+  removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
+    const rows = this.find(key);
+    if (!rows || itemKeys.length === 0) return;
+    removeItems(this.undo, rows, itemKeys);
+    this.#noteRest(rows);
+  }
+
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
+    const { tree } = this.#require(key);
+    this.addRowAt(key, tree.lastCursor + 1, entries, messages);
+    return tree.lastCursor;
+  }
+
+  /** Adds a row at the end, under a cursor that is higher than those of the rows before. */
+  protected addRowAt(key: AgentKey, cursor: number, entries: readonly Entry[], messages: readonly Message[]): void {
+    const rows = this.#require(key);
+    const { tree } = rows;
+    const row = { version: JOURNAL_VERSION, cursor, agentId: key.agentId, entries };
+    const { lastCursor } = tree;
+    this.undo.note(() => (tree.lastCursor = lastCursor));
+    tree.lastCursor = Math.max(lastCursor, cursor);
+    this.undo.push(tree.journal, row);
+    this.undo.push(rows.journal, row);
+    for (const message of messages) {
+      if (rows.messagesById.has(message.id)) continue;
+      this.undo.set(rows.messagesById, message.id, { cursor, message });
+      this.undo.push(rows.messages, message);
+    }
+  }
+
+  clearMessages(key: AgentKey): void {
+    const rows = this.#require(key);
+    const { messages, messagesById } = rows;
+    this.undo.note(() => Object.assign(rows, { messages, messagesById }));
+    Object.assign(rows, { messages: [], messagesById: new Map() });
+  }
+
+  putArtifact(key: AgentKey, artifact: Artifact): void {
+    this.undo.set(this.#require(key).artifacts, artifact.artifactId, artifact);
+  }
+
+  artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined {
+    return this.find(key)?.artifacts.get(artifactId);
+  }
+
+  newestVersion(key: AgentKey, name: string): number {
+    const ofName = [...(this.find(key)?.artifacts.values() ?? [])].filter((artifact) => artifact.name === name);
+    return ofName.reduce((newest, { version }) => Math.max(newest, version), 0);
+  }
+
+  clearArtifacts(key: AgentKey): void {
+    const rows = this.#require(key);
+    const { artifacts } = rows;
+    this.undo.note(() => (rows.artifacts = artifacts));
+    rows.artifacts = new Map();
+  }
+
+  request(key: AgentKey, requestId: string): AgentRequest | undefined {
+    return this.find(key)?.requests.get(requestId);
+  }
+
+  putRequest(request: AgentRequest): void {
+    this.undo.set(this.#require(request).requests, request.requestId, request);
+  }
+
+  openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
+    const requests = [...(this.find(key)?.requests.values() ?? [])];
+    return requests.filter((request) => request.turnId === turnId && request.status === "open");
+  }
+
+  setTimer(timer: Timer): void {
+    this.timers.set(this.#require(timer), timer);
+  }
+
+  clearTimer(key: AgentKey, timerId: string): void {
+    const rows = this.find(key);
+    if (rows) this.timers.clear(rows, timerId);
+  }
+
+  process(processId: string): ProcessRow | undefined {
+    return this.rows.processes.get(processId);
+  }
+
+  processes(): ProcessRow[] {
+    return [...this.rows.processes.values()];
+  }
+
+  putProcess(row: ProcessRow): void {
+    this.undo.set(this.rows.processes, row.processId, row);
+  }
+
+  removeProcess(processId: string): void {
+    this.undo.removeAll(this.rows.processes, [processId]);
+  }
+
+  #noteRest(rows: AgentRows): void {
+    noteRest(this.undo, this.tenantRows(rows.record.tenant), rows);
+  }
+
+  #require(key: AgentKey): AgentRows {
+    const rows = this.find(key);
+    if (rows) return rows;
+    throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
+  }
+
+  protected tenantRows(tenant: string): TenantRows {
+    let rows = this.rows.tenants.get(tenant);
+    if (!rows) {
+      rows = emptyTenant();
+      this.undo.set(this.rows.tenants, tenant, rows);
+    }
+    return rows;
+  }
+
+  #tree(tenant: string, rootAgentId: string): TreeRows {
+    const { trees } = this.tenantRows(tenant);
+    let tree = trees.get(rootAgentId);
+    if (!tree) {
+      tree = emptyTree();
+      this.undo.set(trees, rootAgentId, tree);
+    }
+    return tree;
+  }
+}

@@ -1,0 +1,247 @@
+import type { Account, Waiter } from "../../budget/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import { type AgentKey, type AgentRecord, agentOfAccount } from "../../state/index.ts";
+import type { Committed } from "../rules/outcomes.ts";
+import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { ReadSession, type RowsOfTree } from "./redis-read-session.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { freshHeadRow, type HeadRow, headText, rowKinds } from "./redis-rows.ts";
+import { type Collection, TreeSession } from "./redis-session.ts";
+import { waitersIn } from "./redis-stored.ts";
+import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
+import { plainOutcome, storedOutcome } from "../rules/stored-outcome.ts";
+import type { Head, LineChange, ProcessRow } from "../rules/tables.ts";
+
+/** Over what a piece of work runs, before anybody knows which tree it is about: thrown as soon as it tells. */
+export class AboutTree {
+  readonly tree: TreeKeys;
+
+  constructor(tree: TreeKeys) {
+    this.tree = tree;
+  }
+}
+
+/** The session of a tree; or one that reads everything anew; or none yet, to find out about which tree the work is. */
+export type Session = TreeSession | ReadSession | "finding out";
+
+/** The rows of agents, heads, accounts and processes, as a piece of work sees them. */
+export class RedisAgents {
+  protected readonly keys: RedisKeys;
+  protected readonly reader: RedisReader;
+  #session: Session | undefined;
+
+  constructor(keys: RedisKeys, reader: RedisReader) {
+    this.keys = keys;
+    this.reader = reader;
+  }
+
+  /** Runs work that is done when it returns. */
+  over<T>(session: Session, work: () => T): T {
+    this.#session = session;
+    try {
+      return work();
+    } finally {
+      this.#session = undefined;
+    }
+  }
+
+  agent({ tenant, agentId }: AgentKey): AgentRecord | undefined {
+    return this.at(this.keys.treeOf(tenant, agentId)).get(rowKinds.record(tenant, agentId));
+  }
+
+  putAgent(record: AgentRecord): void {
+    const { tenant, agentId, parentAgentId } = record;
+    const isNew = this.agent({ tenant, agentId }) === undefined;
+    const session = this.writing(this.keys.treeOf(tenant, agentId));
+    session.put(rowKinds.record(tenant, agentId), record);
+    if (!isNew) return;
+    const { tree } = session;
+    session.do("push", { key: tree.agents }, agentId);
+    if (parentAgentId !== null) {
+      session.change(this.#children(tree, parentAgentId), (ids) => [...ids, agentId]);
+    }
+    const tell = (list: HintList, ...of: readonly string[]): void =>
+      session.tell({ kind: "name", keys: this.keys.hints(list, tree.partition, ...of), member: agentId, score: 0 });
+    const { sessionId, ownerId } = record;
+    tell("agents", tenant);
+    if (parentAgentId === null) {
+      tell("roots", tenant);
+      // The newest have the lowest scores: all lists are read upwards.
+      const keys = this.keys.hints("newest", tree.partition, tenant);
+      session.tell({ kind: "at", keys, member: agentId, score: -record.createdAt });
+    }
+    if (sessionId !== null) tell("session", tenant, sessionId);
+    if (ownerId !== null) tell("owner", tenant, ownerId);
+  }
+
+  childrenOf({ tenant, agentId }: AgentKey): AgentRecord[] {
+    const tree = this.keys.treeOf(tenant, agentId);
+    const ids = this.writing(tree).members(this.#children(tree, agentId));
+    return this.at(tree).all(ids.map((id) => rowKinds.record(tenant, id)));
+  }
+
+  head(key: AgentKey): Head {
+    return this.headRow(key).head;
+  }
+
+  putHead(key: AgentKey, head: Head, outcome?: Committed): void {
+    const before = this.headRow(key);
+    this.putHeadRow(key, { ...before, head, outcome: outcome ? storedOutcome(outcome) : before.outcome });
+  }
+
+  lastOutcome(key: AgentKey): Committed | undefined {
+    const tree = this.keys.treeOf(key.tenant, key.agentId);
+    const { head, outcome } = this.headRow(key);
+    if (head.batchId === null) return undefined;
+    const { hasRow, warnings, posted, timers } = outcome ?? plainOutcome;
+    const row = hasRow ? this.at(tree).newestRow(key.agentId, this.reader) : undefined;
+    return { type: "committed", entries: row?.entries ?? [], cursor: row?.cursor ?? 0, warnings, posted, timers };
+  }
+
+  account(tenant: string, accountId: string): Account | undefined {
+    return this.at(this.keys.treeOf(tenant, agentOfAccount(accountId))).get(rowKinds.account(accountId));
+  }
+
+  putAccount(tenant: string, rootAgentId: string, account: Account): void {
+    const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
+    const kind = rowKinds.account(account.id);
+    const isNew = session.get(kind) === undefined;
+    session.put(kind, account);
+    if (!isNew) return;
+    session.do("push", { key: session.tree.accounts }, account.id);
+    session.change(this.accountIds(session.tree), (ids) => [...ids, account.id]);
+  }
+
+  waiters(tenant: string, { id }: Account): readonly Waiter[] {
+    const tree = this.keys.treeOf(tenant, agentOfAccount(id));
+    const whole = this.wholeOf(tree);
+    if (whole) return waitersIn(whole.waiters, id, tree.waiters);
+    if (this.reading(tree)) {
+      const stored = this.ask("waiters", () => this.reader.hash(tree.waiters));
+      return waitersIn([...stored].flat(), id, tree.waiters);
+    }
+    return this.writing(tree).members(this.#line(tree, id));
+  }
+
+  putLine(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: LineChange): void {
+    const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
+    const { tree } = session;
+    for (const key of removed) session.do("take", { key: tree.waiters }, pairOf(id, key));
+    for (const waiter of put) {
+      session.do("put", { key: tree.waiters }, pairOf(id, waiter.ask.key), JSON.stringify(waiter));
+    }
+    session.replace(this.#line(tree, id), line);
+  }
+
+  process(processId: string): ProcessRow | undefined {
+    return this.at(this.keys.processes()).get(rowKinds.process(processId));
+  }
+
+  processes(): ProcessRow[] {
+    const tree = this.keys.processes();
+    const ids = this.writing(tree).members(this.#processIds(tree));
+    return this.at(tree).all(ids.map((id) => rowKinds.process(id)));
+  }
+
+  putProcess(row: ProcessRow): void {
+    const session = this.writing(this.keys.processes());
+    const kind = rowKinds.process(row.processId);
+    const isNew = session.get(kind) === undefined;
+    session.put(kind, row);
+    if (!isNew) return;
+    session.do("push", { key: session.tree.agents }, row.processId);
+    session.change(this.#processIds(session.tree), (ids) => [...ids, row.processId]);
+  }
+
+  removeProcess(processId: string): void {
+    const session = this.writing(this.keys.processes());
+    session.remove(rowKinds.process(processId));
+    session.do("pull", { key: session.tree.agents }, processId);
+    session.change(this.#processIds(session.tree), (ids) => ids.filter((id) => id !== processId));
+  }
+
+  /** Where the work may write. */
+  protected writing(tree: TreeKeys): TreeSession {
+    const session = this.#sessionOf(tree);
+    if (session instanceof TreeSession && session.tree.tag === tree.tag) return session;
+    throw new InvariantError(`something was to be written to tree ${tree.tag}, where the work does not belong`);
+  }
+
+  protected reading(tree: TreeKeys): ReadSession | undefined {
+    const session = this.#sessionOf(tree);
+    return session instanceof ReadSession ? session : undefined;
+  }
+
+  /** Where the work reads rows of a tree; the processes' may be looked at from everywhere. */
+  protected at(tree: TreeKeys): RowsOfTree {
+    const session = this.#sessionOf(tree);
+    if (session instanceof ReadSession) return session.of(tree, this.reader);
+    if (session.tree.tag === tree.tag) return session;
+    if (tree.tag !== this.keys.processes().tag) {
+      throw new InvariantError(`tree ${tree.tag} was looked at in a transaction of tree ${session.tree.tag}`);
+    }
+    return new ReadSession(session.answers).of(tree, this.reader);
+  }
+
+  /** What is not validated: it is read once for this piece of work. */
+  protected ask<T>(key: string, load: () => Promise<T>): T {
+    if (this.#session instanceof ReadSession || this.#session instanceof TreeSession) {
+      return this.#session.answers.ask(key, load);
+    }
+    throw new InvariantError(`the tables were asked for ${key} outside of any work`);
+  }
+
+  /** The tree, if all of it was read for this piece of work. */
+  protected wholeOf(tree: TreeKeys): WholeTree | undefined {
+    const session = this.#sessionOf(tree);
+    return session instanceof ReadSession ? session.whole(tree) : session.whole;
+  }
+
+  protected readWhole(tree: TreeKeys): WholeTree {
+    const session = this.#sessionOf(tree);
+    if (session instanceof ReadSession) return session.readWhole(tree, this.reader);
+    return session.whole ?? session.loadWhole(() => readWholeTree(this.reader, tree));
+  }
+
+  /** For an agent that has a record. */
+  protected ofAgent(key: AgentKey): TreeSession {
+    if (this.agent(key)) return this.writing(this.keys.treeOf(key.tenant, key.agentId));
+    throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
+  }
+
+  protected headRow({ tenant, agentId }: AgentKey): HeadRow {
+    return this.at(this.keys.treeOf(tenant, agentId)).get(rowKinds.head(agentId)) ?? freshHeadRow;
+  }
+
+  protected putHeadRow(key: AgentKey, row: HeadRow): void {
+    this.ofAgent(key).put(rowKinds.head(key.agentId), row, headText(row));
+  }
+
+  protected accountIds(tree: TreeKeys): Collection<readonly string[]> {
+    return this.#list(tree, fields.accounts, tree.accounts);
+  }
+
+  #line(tree: TreeKeys, accountId: string): Collection<readonly Waiter[]> {
+    const load = () => this.reader.lineMembers(tree, accountId);
+    return { field: fields.line(accountId), key: tree.waiters, empty: [], load };
+  }
+
+  #list(tree: TreeKeys, field: string, key: string): Collection<readonly string[]> {
+    return { field, key, empty: [], load: () => this.reader.listMembers(tree, key, field) };
+  }
+
+  /** Whoever asks for an agent's children goes on to theirs: all of the tree are read at once. */
+  #children(tree: TreeKeys, agentId: string): Collection<readonly string[]> {
+    return { field: fields.children(agentId), key: tree.agents, empty: [], load: () => this.reader.families(tree) };
+  }
+
+  #processIds(tree: TreeKeys): Collection<readonly string[]> {
+    return this.#list(tree, fields.processes, tree.agents);
+  }
+
+  #sessionOf(tree: TreeKeys): TreeSession | ReadSession {
+    if (this.#session === "finding out") throw new AboutTree(tree);
+    if (this.#session) return this.#session;
+    throw new InvariantError("the tables were used outside of any work");
+  }
+}

@@ -1,0 +1,177 @@
+import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
+import { type AgentPlace, byAge } from "../rules/agent-place.ts";
+import { isDue, type Moment } from "../rules/moment.ts";
+import type { AgentFilter, RequestFilter } from "../rules/queries.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import type { RedisHints } from "./redis-hints.ts";
+import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
+import { collected, type Member, merged } from "./redis-merge.ts";
+import { pagesOf } from "./redis-pages.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { rowKinds } from "./redis-rows.ts";
+
+/** Records of one tree that are read at once. */
+const RECORDS = 200;
+
+const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
+
+/** Questions over all trees, answered by the lists, and each answer looked up in its tree: the lists may be behind. */
+export class RedisLists {
+  readonly #connection: RedisConnection;
+  readonly #keys: RedisKeys;
+  readonly #reader: RedisReader;
+  readonly #hints: RedisHints;
+  readonly #correctTimers: (tree: TreeKeys) => Promise<void>;
+
+  /** `correctTimers`: a transaction that tells the list when the tree's first timer is due. */
+  constructor(
+    connection: RedisConnection,
+    keys: RedisKeys,
+    reader: RedisReader,
+    hints: RedisHints,
+    correctTimers: (tree: TreeKeys) => Promise<void>,
+  ) {
+    this.#connection = connection;
+    this.#keys = keys;
+    this.#reader = reader;
+    this.#hints = hints;
+    this.#correctTimers = correctTimers;
+  }
+
+  /** `place`: what the filter continues after, where its order is `newest`. */
+  async agents(filter: AgentFilter, limit: number, place?: AgentPlace): Promise<AgentRecord[]> {
+    const { tenant, rootAgentId, after, order } = filter;
+    if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit, place);
+    const isNewest = order === "newest";
+    const [list, ...of] = listFor(filter);
+    const keys = partitions.map((partition) => this.#keys.hints(list, partition, ...of).list);
+    const byName = after === undefined ? undefined : { member: after, score: 0 };
+    const start = isNewest ? place && { member: place.agentId, score: -place.createdAt } : byName;
+    const found = merged(pagesOf(this.#connection, keys, { by: isNewest ? "score" : "name", wanted: limit }), start);
+    return collected(found, limit, async (members) => {
+      const records = await Promise.all(
+        members.map(({ member: id }) => this.#reader.row(this.#keys.treeOf(tenant, id), rowKinds.record(tenant, id))),
+      );
+      for (const [index, { member }] of members.entries()) {
+        if (!records[index]) this.#forget(member, member, list, ...of);
+      }
+      return records.flatMap((record) => (record && isWanted(record, filter) ? record : []));
+    });
+  }
+
+  /** As the list has them: what is stored of them is not looked at. */
+  async rootIds(tenant: string, after: string | undefined, limit: number): Promise<string[]> {
+    const keys = partitions.map((partition) => this.#keys.hints("roots", partition, tenant).list);
+    const start = after === undefined ? undefined : { member: after, score: 0 };
+    const found = merged(pagesOf(this.#connection, keys, { by: "name", wanted: limit }), start);
+    return collected(found, limit, async (members) => members.map(({ member }) => member));
+  }
+
+  async requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): Promise<AgentRequest[]> {
+    const { tenant, rootAgentId, agentId, status } = filter;
+    const inTree = agentId ?? rootAgentId;
+    const list = status === "open" ? "open" : "requests";
+    const lists =
+      inTree === undefined
+        ? partitions.map((partition) => this.#keys.hints(list, partition, tenant).list)
+        : [this.#keys.treeOf(tenant, inTree)[list]];
+    const start = after && { member: requestMember(after), score: after.openedAt };
+    const members = merged(pagesOf(this.#connection, lists, { by: "score", wanted: limit }), start);
+    return collected(members, limit, async (piece) => {
+      const found = await Promise.all(
+        piece.map(async ({ member }) => {
+          const [requestId = "", ofAgent = ""] = JSON.parse(member) as readonly string[];
+          const tree = this.#keys.treeOf(tenant, ofAgent);
+          const request = await this.#reader.row(tree, rowKinds.request(ofAgent, requestId));
+          if (!request && inTree === undefined) this.#forget(ofAgent, member, list, tenant);
+          return request;
+        }),
+      );
+      return found.flatMap((request) => (request && isAsked(request, filter) ? request : []));
+    });
+  }
+
+  async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {
+    // Where the two times differ, one that seems due may not be.
+    const until = Math.max(moment.now, moment.steady);
+    const due = await collected(this.#treesByTimers(limit, until), limit, async (members) => {
+      const found = await Promise.all(members.map((member) => this.#dueOfTree(member, until)));
+      return found.flat().filter((timer) => isDue(timer, moment));
+    });
+    return due.sort((a, b) => a.dueAt - b.dueAt);
+  }
+
+  async nextTimerAt(): Promise<number | undefined> {
+    let next: number | undefined;
+    // The second one tells that the first one was enough.
+    for await (const member of this.#treesByTimers(2)) {
+      if (next !== undefined && member.score >= next) break;
+      const tree = this.#keys.ofTag(member.member);
+      const first = await this.#reader.lowestScore(tree.due);
+      if (first !== "") next = Math.min(next ?? Number.POSITIVE_INFINITY, Number(first));
+      if (first !== String(member.score)) await this.#correctTimers(tree);
+    }
+    return next;
+  }
+
+  #treesByTimers(wanted: number, until?: number): AsyncGenerator<Member> {
+    const keys = partitions.map((partition) => this.#keys.hints("timers", partition).list);
+    const order = { by: "score", wanted, ...(until === undefined ? {} : { until }) } as const;
+    return merged(pagesOf(this.#connection, keys, order), undefined);
+  }
+
+  /** What is not there (any more) leaves its list in time. */
+  #forget(agentId: string, member: string, list: HintList, tenant: string, ...of: readonly string[]): void {
+    const { partition } = this.#keys.treeOf(tenant, agentId);
+    this.#hints.forget(this.#keys.hints(list, partition, tenant, ...of), member).catch(() => undefined);
+  }
+
+  async #dueOfTree({ member, score }: Member, until: number): Promise<Timer[]> {
+    const tree = this.#keys.ofTag(member);
+    const { first, timers } = await this.#reader.timersUntil(tree, until);
+    if (first !== String(score)) await this.#correctTimers(tree);
+    return timers;
+  }
+
+  async #agentsOfTree(
+    filter: AgentFilter,
+    rootAgentId: string,
+    limit: number,
+    place: AgentPlace | undefined,
+  ): Promise<AgentRecord[]> {
+    const { tenant } = filter;
+    // Of a tree's agents one is a root: its order among roots is only whether it comes after the place.
+    const after = filter.order === "newest" ? undefined : filter.after;
+    const tree = this.#keys.treeOf(tenant, rootAgentId);
+    const ids = (await this.#reader.list(tree.agents)).filter((id) => after === undefined || id > after).sort();
+    const found: AgentRecord[] = [];
+    for (let at = 0; at < ids.length && found.length < limit; at += RECORDS) {
+      const kinds = ids.slice(at, at + RECORDS).map((id) => rowKinds.record(tenant, id));
+      const records = await this.#reader.rows(tree, kinds);
+      found.push(...records.filter((one) => isWanted(one, filter) && (!place || byAge(place, one) < 0)));
+    }
+    return found.slice(0, limit);
+  }
+}
+
+/** The shortest list that holds all that is asked for. */
+function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [HintList, string, ...string[]] {
+  if (order === "newest") return ["newest", tenant];
+  if (sessionId !== undefined) return ["session", tenant, sessionId];
+  if (ownerId !== undefined) return ["owner", tenant, ownerId];
+  return [rootsOnly ? "roots" : "agents", tenant];
+}
+
+function isWanted(record: AgentRecord, { rootAgentId, sessionId, ownerId, rootsOnly }: AgentFilter): boolean {
+  if (rootAgentId !== undefined && record.rootAgentId !== rootAgentId) return false;
+  if (sessionId !== undefined && record.sessionId !== sessionId) return false;
+  if (ownerId !== undefined && record.ownerId !== ownerId) return false;
+  return !rootsOnly || record.parentAgentId === null;
+}
+
+function isAsked(request: AgentRequest, { rootAgentId, agentId, turnId, status }: RequestFilter): boolean {
+  if (rootAgentId !== undefined && request.rootAgentId !== rootAgentId) return false;
+  if (agentId !== undefined && request.agentId !== agentId) return false;
+  if (turnId !== undefined && request.turnId !== turnId) return false;
+  return status === undefined || request.status === status;
+}

@@ -1,0 +1,192 @@
+import { StoreUnavailableError } from "../../errors/index.ts";
+import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "../rules/live-channel.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
+import type { RedisSubscriber } from "./redis-subscriber.ts";
+
+/** How often those who follow say that they still do; who has not been heard for three times as long does no more. */
+const STAY_MS = 5_000;
+/** Messages that may be on their way at a time; further ones are dropped. */
+const MOST_UNDERWAY = 16;
+/** Trees that are kept in mind before those whose followers have been silent are forgotten. */
+const TREES_KEPT = 1_000;
+
+interface Heard {
+  /** Until when it is believed to follow, by `performance.now()`. */
+  readonly until: number;
+  readonly round: number;
+}
+
+interface Followed {
+  readonly tree: TreeKeys;
+  readonly followers: Set<{ readonly processId: string; readonly listener: LiveListener }>;
+  /** Ends hearing its channel. */
+  end(): void;
+}
+
+/**
+ * Live messages by publish and subscribe: each tree has a channel, and on one for all, those who follow say so.
+ * Owns: who follows which tree, here and, for as long as they keep saying it, elsewhere. Does not own: connections.
+ *
+ * On the common channel: `<process> ask <tree>` begins to follow, and wants to know what is open; `<process> stay <tree> …`
+ * still follows; `<process> who` wants to hear from those who follow. Who leaves says nothing: it may come back at once.
+ */
+export class RedisLive implements LiveChannel {
+  readonly #connection: RedisConnection;
+  readonly #subscriber: RedisSubscriber;
+  readonly #keys: RedisKeys;
+  readonly #followed = new Map<string, Followed>();
+  /** Who follows, by tree and process. */
+  readonly #heard = new Map<string, Map<string, Heard>>();
+  /** Counts how often the common channel was heard anew: what was asked before may have been missed. */
+  #round = 0;
+  readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
+  #stopHearing: (() => void) | undefined;
+  #staying: NodeJS.Timeout | undefined;
+  #underway = 0;
+
+  constructor(connection: RedisConnection, subscriber: RedisSubscriber, keys: RedisKeys) {
+    this.#connection = connection;
+    this.#subscriber = subscriber;
+    this.#keys = keys;
+  }
+
+  isFollowed({ tenant, rootAgentId, processId }: LivePlace): boolean {
+    const now = performance.now();
+    const processes = this.#heard.get(this.#keys.treeOf(tenant, rootAgentId).tag) ?? [];
+    return [...processes].some(([id, { until }]) => id !== processId && until > now);
+  }
+
+  send({ tenant, rootAgentId, processId }: LivePlace, message: string): void {
+    this.#publish(this.#keys.liveChannel(this.#keys.treeOf(tenant, rootAgentId)), `${processId} ${message}`);
+  }
+
+  follow({ tenant, rootAgentId, processId }: LivePlace, listener: LiveListener): LiveFollowing {
+    const tree = this.#keys.treeOf(tenant, rootAgentId);
+    const follower = { processId, listener };
+    const known = this.#followed.get(tree.tag);
+    const followed = known ?? this.#hear(tree);
+    followed.followers.add(follower);
+    const ask = (): void => this.#say(`${processId} ask ${tree.tag}`);
+    if (known) ask();
+    const end = (): void => {
+      followed.followers.delete(follower);
+      if (followed.followers.size > 0 || this.#followed.get(tree.tag) !== followed) return;
+      this.#followed.delete(tree.tag);
+      followed.end();
+      if (this.#followed.size === 0) clearInterval(this.#staying);
+    };
+    return { ask, end };
+  }
+
+  onAsked(processId: string, listener: AskListener): () => void {
+    const owner = { processId, listener };
+    this.#owners.add(owner);
+    this.#stopHearing ??= this.#subscriber.hear(this.#keys.liveChannel(), {
+      onMessage: (text) => this.#noteFollower(text),
+      // Who began to follow before is known from its next word; it is asked for it.
+      onHeard: () => {
+        this.#round += 1;
+        this.#say(`${processId} who`);
+      },
+    });
+    return () => {
+      this.#owners.delete(owner);
+      if (this.#owners.size > 0) return;
+      this.#stopHearing?.();
+      this.#stopHearing = undefined;
+    };
+  }
+
+  close(): void {
+    clearInterval(this.#staying);
+    this.#followed.clear();
+    this.#owners.clear();
+  }
+
+  #hear(tree: TreeKeys): Followed {
+    const followers: Followed["followers"] = new Set();
+    const end = this.#subscriber.hear(this.#keys.liveChannel(tree), {
+      onMessage: (text) => {
+        const sender = text.slice(0, text.indexOf(" "));
+        for (const { processId, listener } of followers) {
+          if (processId !== sender) listener(text.slice(sender.length + 1));
+        }
+      },
+      onHeard: () => {
+        for (const processId of processesOf(followers)) this.#say(`${processId} ask ${tree.tag}`);
+      },
+    });
+    const followed = { tree, followers, end };
+    if (this.#followed.size === 0) {
+      this.#staying = setInterval(() => this.#stay(), STAY_MS);
+      this.#staying.unref();
+    }
+    this.#followed.set(tree.tag, followed);
+    return followed;
+  }
+
+  #stay(): void {
+    const trees = new Map<string, string[]>();
+    for (const { tree, followers } of this.#followed.values()) {
+      for (const processId of processesOf(followers)) {
+        trees.set(processId, [...(trees.get(processId) ?? []), tree.tag]);
+      }
+    }
+    for (const [processId, tags] of trees) this.#say(`${processId} stay ${tags.join(" ")}`);
+  }
+
+  #noteFollower(text: string): void {
+    const [processId = "", said, ...tags] = text.split(" ");
+    if (said === "who") this.#stay();
+    for (const tag of tags) {
+      const processes = this.#heard.get(tag) ?? new Map<string, Heard>();
+      const isNew = processes.get(processId)?.round !== this.#round;
+      processes.set(processId, { until: performance.now() + 3 * STAY_MS, round: this.#round });
+      this.#heard.set(tag, processes);
+      if (isNew || said === "ask") this.#tellOwners(processId, tag);
+    }
+    if (this.#heard.size > TREES_KEPT) this.#forgetSilent();
+  }
+
+  #forgetSilent(): void {
+    const now = performance.now();
+    for (const [tag, processes] of this.#heard) {
+      for (const [processId, { until }] of processes) if (until <= now) processes.delete(processId);
+      if (processes.size === 0) this.#heard.delete(tag);
+    }
+  }
+
+  #tellOwners(asking: string, tag: string): void {
+    const { tenant, rootAgentId } = this.#keys.namesIn(tag);
+    for (const { processId, listener } of this.#owners) if (processId !== asking) listener(tenant, rootAgentId);
+  }
+
+  #say(text: string): void {
+    this.#publish(this.#keys.liveChannel(), text);
+  }
+
+  #publish(channel: string, text: string): void {
+    if (this.#underway >= MOST_UNDERWAY) return;
+    this.#underway += 1;
+    const send = async (): Promise<void> => {
+      try {
+        await this.#connection.run(async (client, repeat) => {
+          // It may have arrived, and what comes later has perhaps overtaken it.
+          if (repeat > 0) throw new StoreUnavailableError("a live message is not sent again");
+          // By a script that has the channel for its key: in a cluster one node sends all of a tree, and so in order.
+          await client.eval("return redis.call('PUBLISH', KEYS[1], ARGV[1])", 1, channel, text);
+        });
+      } catch {
+        // What was not heard is found missing by those who hear the next one.
+      } finally {
+        this.#underway -= 1;
+      }
+    };
+    void send();
+  }
+}
+
+function processesOf(followers: Followed["followers"]): Set<string> {
+  return new Set([...followers].map(({ processId }) => processId));
+}

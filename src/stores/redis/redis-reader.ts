@@ -1,0 +1,250 @@
+import { z } from "zod";
+import { CorruptRecordError } from "../../errors/index.ts";
+import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer } from "../../state/index.ts";
+import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import { fields, type TreeKeys } from "./redis-keys.ts";
+import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersScript } from "./redis-read-scripts.ts";
+import { textsOf } from "./redis-replies.ts";
+import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
+import { itemsIn } from "./redis-standing.ts";
+import {
+  checkOrder,
+  dueTimersIn,
+  journalRowOf,
+  ordered,
+  type PlacedArtifact,
+  placedArtifacts,
+  type StoredMessage,
+  timerIn,
+  waitersIn,
+} from "./redis-stored.ts";
+import { parsed } from "../rules/stored-json.ts";
+
+/** How much is read in one piece, so that nobody else waits for long. */
+const PAGE = 500;
+
+const contentSchema = z.string();
+
+/** What is asked of one tree outside of its transactions, read anew each time. */
+export class RedisReader {
+  readonly #connection: RedisConnection;
+  readonly #known: KnownTrees;
+
+  constructor(connection: RedisConnection, known: KnownTrees) {
+    this.#connection = connection;
+    this.#known = known;
+  }
+
+  async row<T>(tree: TreeKeys, kind: RowKind<T>): Promise<T | undefined> {
+    const stored = (await this.#connection.run((client) => client.hget(tree.rows, kind.field))) ?? undefined;
+    this.#known.note(tree, kind.field, stored);
+    return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
+  }
+
+  /** In the order of `kinds`; those that are not there are left out. */
+  async rows<T>({ rows }: TreeKeys, kinds: readonly RowKind<T>[]): Promise<T[]> {
+    const found: T[] = [];
+    for (let at = 0; at < kinds.length; at += PAGE) {
+      const page = kinds.slice(at, at + PAGE);
+      const stored = await this.#connection.run((client) => client.hmget(rows, ...page.map(({ field }) => field)));
+      for (const [index, kind] of page.entries()) {
+        const text = stored[index];
+        const value = typeof text === "string" ? valueOf(seenRow(text), kind, rows) : undefined;
+        if (value !== undefined) found.push(value);
+      }
+    }
+    return found;
+  }
+
+  async list(key: string): Promise<string[]> {
+    return this.#connection.run((client) => client.lrange(key, 0, -1));
+  }
+
+  async hash(key: string): Promise<Map<string, string>> {
+    const [, ...texts] = textsOf(await this.#connection.script(rowsScript, [key], [Number.MAX_SAFE_INTEGER]));
+    const found = new Map<string, string>();
+    for (let at = 0; at < texts.length; at += 2) found.set(texts[at] ?? "", texts[at + 1] ?? "");
+    return found;
+  }
+
+  async sizeOfHash(key: string): Promise<string> {
+    return String(await this.#connection.run((client) => client.hlen(key)));
+  }
+
+  /** 0 where it is not there. */
+  async number(key: string, name: string): Promise<number> {
+    return Number((await this.#connection.run((client) => client.hget(key, name))) ?? 0);
+  }
+
+  /** Empty where there is nothing. */
+  async lowestScore(key: string): Promise<string> {
+    const [, score = ""] = await this.#connection.run((client) => client.zrange(key, "0", "0", "WITHSCORES"));
+    return score;
+  }
+
+  /** A list with the version it has. */
+  async listMembers({ rows }: TreeKeys, key: string, field: string): Promise<LoadedMembers> {
+    return this.#collection(rows, key, field, "LRANGE", (texts) => texts);
+  }
+
+  /** Who is whose child in the tree, with all records. */
+  async families({ rows, agents, tenant }: TreeKeys): Promise<LoadedMembers> {
+    const answer = await this.#connection.script(familiesScript, [rows, agents], []);
+    const [ids = [], records, versions] = Array.isArray(answer) ? answer.map((part: unknown) => textsOf(part)) : [];
+    const stored = new Map(ids.map((id, index) => [fields.record(id), records?.[index] ?? ""]));
+    const children = new Map<string, string[]>(ids.map((id) => [id, []]));
+    for (const id of ids) {
+      const record = valueOf(seenRow(stored.get(fields.record(id)) ?? ""), rowKinds.record(tenant, id), rows);
+      if (record?.parentAgentId !== null) children.get(record?.parentAgentId ?? "")?.push(id);
+    }
+    const members = ids.map((id, index) => {
+      const { version } = seenRow(versions?.[index] ?? "");
+      return [fields.children(id), { version, value: children.get(id) ?? [] }] as const;
+    });
+    return { members: new Map(members), rows: stored };
+  }
+
+  async artifactMembers({ rows }: TreeKeys, key: string, field: string): Promise<LoadedMembers> {
+    return this.#collection(rows, key, field, "HGETALL", (texts) =>
+      placedArtifacts(
+        texts.filter((_, index) => index % 2 === 1),
+        key,
+      ),
+    );
+  }
+
+  /** Those who wait on one account, with the version their line has. */
+  async lineMembers({ rows, waiters }: TreeKeys, accountId: string): Promise<LoadedMembers> {
+    return this.#collection(rows, waiters, fields.line(accountId), "HGETALL", (texts) =>
+      waitersIn(texts, accountId, waiters),
+    );
+  }
+
+  async artifacts(key: string): Promise<PlacedArtifact[]> {
+    return placedArtifacts(await this.#connection.run((client) => client.hvals(key)), key);
+  }
+
+  async artifactContent(key: string, artifactId: string): Promise<string> {
+    const text = await this.#connection.run((client) => client.hget(key, artifactId));
+    const where = `the content of artifact ${artifactId} (${key})`;
+    if (text === null) throw new CorruptRecordError(`${where} is missing`);
+    return parsed(contentSchema, text, where);
+  }
+
+  /** Undefined where it was taken away in between. */
+  async artifact(
+    keys: { readonly artifacts: string; readonly contents: string },
+    artifactId: string,
+  ): Promise<Artifact | undefined> {
+    const text = await this.#connection.run((client) => client.hget(keys.artifacts, artifactId));
+    if (text === null) return undefined;
+    const [placed] = placedArtifacts([text], keys.artifacts);
+    return placed && { ...placed.meta, content: await this.artifactContent(keys.contents, artifactId) };
+  }
+
+  /** Whoever posts changes the record, which is what those who look here write next. */
+  async inbox(tree: TreeKeys, agentId: string): Promise<InboxItem[]> {
+    const key = tree.ofAgent("inbox", agentId);
+    const isDoubtful = this.#known.isDoubtful(tree);
+    const record = isDoubtful ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
+    const [texts] = await Promise.all([this.#connection.run((client) => client.hvals(key)), record]);
+    return itemsIn(texts, key);
+  }
+
+  /** Rows of one agent from the one that holds `fromSeq` on. */
+  async agentRows({ journal }: TreeKeys, index: string, agentId: string, fromSeq: number): Promise<JournalRow[]> {
+    const found: JournalRow[] = [];
+    for (let from = fromSeq; ; ) {
+      const page = await this.#connection.script(agentRowsScript, [journal, index], [from, PAGE]);
+      const rows = Array.isArray(page) ? page : [];
+      for (const row of rows) {
+        const [lastSeq, entry]: unknown[] = Array.isArray(row) ? row : [];
+        if (!Array.isArray(entry)) {
+          throw new CorruptRecordError(
+            `the journal ${journal} lacks the row of agent ${agentId} with entry ${String(lastSeq)}`,
+          );
+        }
+        const next = journalRowOf(entry, journal);
+        checkOrder(found.at(-1), next, journal);
+        found.push(next);
+        from = Number(lastSeq) + 1;
+      }
+      if (rows.length < PAGE) return found;
+    }
+  }
+
+  async newestRow({ journal }: TreeKeys, index: string): Promise<JournalRow | undefined> {
+    const [cursor] = await this.#connection.run((client) => client.zrange(index, "-1", "-1"));
+    if (cursor === undefined) return undefined;
+    const id = `${cursor}-0`;
+    const [entry] = await this.#connection.run((client) => client.xrange(journal, id, id));
+    return entry && journalRowOf(entry, journal);
+  }
+
+  async treeRows({ journal }: TreeKeys, afterCursor: number, limit: number): Promise<JournalRow[]> {
+    const found: JournalRow[] = [];
+    for (let after = afterCursor; found.length < limit; ) {
+      const count = Math.min(PAGE, limit - found.length);
+      const page = await this.#connection.run((client) => client.xrange(journal, `(${after}-0`, "+", "COUNT", count));
+      for (const entry of page) found.push(journalRowOf(entry, journal));
+      if (page.length < count) break;
+      after = found.at(-1)?.cursor ?? after;
+    }
+    return found;
+  }
+
+  /** Oldest first; only the newest so many, where a number is given. */
+  async messages(
+    keys: { readonly messages: string; readonly order: string },
+    newest?: number,
+  ): Promise<StoredMessage[]> {
+    if (newest === 0) return [];
+    const ids = await this.#connection.run((client) =>
+      client.lrange(keys.order, newest === undefined ? 0 : -newest, -1),
+    );
+    return this.messagesById(keys.messages, ids);
+  }
+
+  async messagesById(key: string, ids: readonly string[]): Promise<StoredMessage[]> {
+    const found: StoredMessage[] = [];
+    for (let at = 0; at < ids.length; at += PAGE) {
+      const texts = await this.#connection.run((client) => client.hmget(key, ...ids.slice(at, at + PAGE)));
+      for (const text of texts) {
+        if (text === null) continue;
+        const where = `a message (${key})`;
+        const { ordinal, text: json } = ordered(text, where);
+        found.push({ cursor: ordinal, message: parsed(messageSchema, json, where) });
+      }
+    }
+    return found;
+  }
+
+  /** Timers of the tree with a time up to this one, earliest first; and the time of its first one, "" for none. */
+  async timersUntil({ due, timers }: TreeKeys, time: number): Promise<{ first: string; timers: Timer[] }> {
+    const answer: unknown = await this.#connection.script(timersScript, [due, timers], [time]);
+    const [first, texts]: unknown[] = Array.isArray(answer) ? answer : [];
+    return { first: typeof first === "string" ? first : "", timers: dueTimersIn(textsOf(texts), timers) };
+  }
+
+  async timer({ timers }: TreeKeys, id: string): Promise<Timer | undefined> {
+    const text = await this.#connection.run((client) => client.hget(timers, id));
+    return text === null ? undefined : timerIn(text, timers);
+  }
+
+  async #collection(
+    rows: string,
+    key: string,
+    field: string,
+    command: "LRANGE" | "HGETALL",
+    read: (texts: string[]) => unknown,
+  ): Promise<LoadedMembers> {
+    const answer = await this.#connection.script(collectionScript, [rows, key], [field, command]);
+    const [version, members]: unknown[] = Array.isArray(answer) ? answer : [];
+    const seen = {
+      version: typeof version === "string" ? seenRow(version).version : "",
+      value: read(textsOf(members)),
+    };
+    return { members: new Map([[field, seen]]) };
+  }
+}

@@ -1,0 +1,128 @@
+import type { Account } from "../../budget/index.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  type Artifact,
+  agentRequestSchema,
+  type InboxItem,
+  type JournalRow,
+  type Message,
+  type Timer,
+} from "../../state/index.ts";
+import type { AgentPlace } from "../rules/agent-place.ts";
+import type { Moment } from "../rules/moment.ts";
+import type { AgentFilter, RequestFilter } from "../rules/queries.ts";
+import { pairOf, type RedisKeys } from "./redis-keys.ts";
+import type { RedisLists } from "./redis-lists.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { type RowKind, rowKinds } from "./redis-rows.ts";
+import { RedisTables } from "./redis-tables.ts";
+import type { WholeTree } from "./redis-whole-tree.ts";
+import { parsed } from "../rules/stored-json.ts";
+import type { ArtifactMeta } from "../rules/tables.ts";
+
+/** The questions that are asked outside of commits. */
+export class RedisReads extends RedisTables {
+  readonly #lists: RedisLists;
+
+  constructor(keys: RedisKeys, reader: RedisReader, lists: RedisLists) {
+    super(keys, reader);
+    this.#lists = lists;
+  }
+
+  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    return this.ask(`agents|${limit}`, () => this.#lists.agents(filter, limit, place));
+  }
+
+  inbox({ tenant, agentId }: AgentKey): InboxItem[] {
+    const tree = this.keys.treeOf(tenant, agentId);
+    const whole = this.wholeOf(tree);
+    if (whole) return [...(whole.agents.get(agentId)?.inbox ?? [])];
+    return this.ask(`inbox|${agentId}`, () => this.reader.inbox(tree, agentId));
+  }
+
+  rowsFrom({ tenant, agentId }: AgentKey, fromSeq: number): JournalRow[] {
+    const tree = this.keys.treeOf(tenant, agentId);
+    return this.ask("rows", () => this.reader.agentRows(tree, tree.ofAgent("index", agentId), agentId, fromSeq));
+  }
+
+  treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
+    return this.ask("rows", () => this.reader.treeRows(this.keys.treeOf(tenant, rootAgentId), afterCursor, limit));
+  }
+
+  messages({ tenant, agentId }: AgentKey, newest: number | undefined): Message[] {
+    const tree = this.keys.treeOf(tenant, agentId);
+    const keys = { messages: tree.ofAgent("messages", agentId), order: tree.ofAgent("order", agentId) };
+    return this.ask("messages", () => this.reader.messages(keys, newest)).map(({ message }) => message);
+  }
+
+  messagesById({ tenant, agentId }: AgentKey, ids: readonly string[]): Message[] {
+    const key = this.keys.treeOf(tenant, agentId).ofAgent("messages", agentId);
+    return this.ask("messages", () => this.reader.messagesById(key, ids)).map(({ message }) => message);
+  }
+
+  artifacts({ tenant, agentId }: AgentKey): ArtifactMeta[] {
+    const tree = this.keys.treeOf(tenant, agentId);
+    const whole = this.wholeOf(tree);
+    if (whole) return (whole.agents.get(agentId)?.artifacts ?? []).map(({ content: _content, ...meta }) => meta);
+    const key = tree.ofAgent("artifacts", agentId);
+    return this.ask("artifacts", () => this.reader.artifacts(key)).map(({ meta }) => meta);
+  }
+
+  artifact({ tenant, agentId }: AgentKey, artifactId: string): Artifact | undefined {
+    const tree = this.keys.treeOf(tenant, agentId);
+    const whole = this.wholeOf(tree);
+    if (whole) return whole.agents.get(agentId)?.artifacts.find((artifact) => artifact.artifactId === artifactId);
+    const keys = { artifacts: tree.ofAgent("artifacts", agentId), contents: tree.ofAgent("contents", agentId) };
+    return this.ask("artifact", () => this.reader.artifact(keys, artifactId));
+  }
+
+  artifactByName(key: AgentKey, name: string, version: number | undefined): Artifact | undefined {
+    const ofName = this.artifacts(key).filter((meta) => meta.name === name);
+    const newest = ofName.reduce((highest, meta) => Math.max(highest, meta.version), 0);
+    const wanted = ofName.find((meta) => meta.version === (version ?? newest));
+    return wanted && this.artifact(key, wanted.artifactId);
+  }
+
+  requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
+    const { tenant, agentId } = filter;
+    const whole = agentId === undefined ? undefined : this.wholeOf(this.keys.treeOf(tenant, agentId));
+    if (whole) return requestsIn(whole, agentId);
+    return this.ask("requests", () => this.#lists.requests(filter, after, limit));
+  }
+
+  accounts(tenant: string, rootAgentId: string): Account[] {
+    const tree = this.keys.treeOf(tenant, rootAgentId);
+    const whole = this.wholeOf(tree);
+    if (whole) return this.at(tree).all(kindsOf(whole.accountIds));
+    if (!this.reading(tree)) return this.at(tree).all(kindsOf(this.writing(tree).members(this.accountIds(tree))));
+    return this.ask("accounts", async () => this.reader.rows(tree, kindsOf(await this.reader.list(tree.accounts))));
+  }
+
+  dueTimers(moment: Moment, limit: number): Timer[] {
+    return this.ask("due", () => this.#lists.dueTimers(moment, limit));
+  }
+
+  nextTimerAt(): number | undefined {
+    return this.ask("next", () => this.#lists.nextTimerAt());
+  }
+
+  timer({ tenant, agentId }: AgentKey, timerId: string): Timer | undefined {
+    const tree = this.keys.treeOf(tenant, agentId);
+    return this.ask("timer", () => this.reader.timer(tree, pairOf(agentId, timerId)));
+  }
+}
+
+function requestsIn({ rows }: WholeTree, agentId: string | undefined): AgentRequest[] {
+  const requests = [...rows]
+    .filter(([field]) => field.startsWith("r:"))
+    .map(([field, { text = "" }]) => parsed(agentRequestSchema, text, `a request (${field})`));
+  return requests
+    .filter((request) => request.agentId === agentId)
+    .sort((a, b) => a.openedAt - b.openedAt || (a.requestId < b.requestId ? -1 : 1));
+}
+
+function kindsOf(accountIds: readonly string[]): RowKind<Account>[] {
+  return accountIds.map((id) => rowKinds.account(id));
+}

@@ -1,0 +1,249 @@
+import { InvariantError } from "../../errors/index.ts";
+import type { JournalRow } from "../../state/index.ts";
+import { MemoryUndo } from "../rules/undo.ts";
+import { type Answers, Missing, NotTogether } from "./redis-answers.ts";
+import type { LoadedMembers, TreeCache } from "./redis-cache.ts";
+import type { HintKeys, TreeKeys } from "./redis-keys.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { absentRow, type RowKind, type SeenRow, valueOf } from "./redis-rows.ts";
+import type { WholeTree } from "./redis-whole-tree.ts";
+
+export interface Check {
+  readonly kind: "row" | "in" | "size" | "first" | "tree";
+  readonly key: string;
+  readonly name: string;
+  readonly expected: string;
+}
+
+/** An operation of the script; keys are told from texts. */
+export type Operation = readonly [name: string, ...args: readonly (string | { readonly key: string })[]];
+
+/** A set of members with a version of its own, kept in a key of its own. */
+export interface Collection<T> {
+  readonly field: string;
+  readonly key: string;
+  readonly empty: T;
+  readonly load: () => Promise<LoadedMembers>;
+}
+
+export interface Written {
+  /** Undefined for a row that is taken away. */
+  readonly text: string | undefined;
+  readonly value: unknown;
+  readonly kind: "row" | "collection" | "changed collection";
+}
+
+/** What the lists over trees must know before the tree is changed. */
+export interface HintWrite {
+  readonly kind: "name" | "at" | "from" | "look";
+  readonly keys: HintKeys;
+  readonly member: string;
+  /** Of what is told; a member that is looked at is taken out once the tree was changed. */
+  readonly score: number | undefined;
+}
+
+/**
+ * What several pieces of work, one after the other, have read of one tree and want to change in it.
+ * Owns: what is to be validated and written. Does not own: the cache, which it only reads.
+ *
+ * Invariants
+ * 1. Whatever a piece of work was told of the tree is validated before anything is written, also when the work failed.
+ * 2. Work that throws leaves no change behind.
+ * 3. Each piece of work sees what those before it have changed.
+ */
+export class TreeSession {
+  readonly tree: TreeKeys;
+  readonly answers: Answers;
+  readonly checks = new Map<string, Check>();
+  readonly written = new Map<string, Written>();
+  readonly operations: Operation[] = [];
+  readonly hints: HintWrite[] = [];
+  readonly undo = new MemoryUndo();
+  readonly #cache: TreeCache;
+  readonly #inbox = new Map<string, ReadonlyMap<string, boolean>>();
+  #rowCount = 0;
+  #workCount = 0;
+  #whole: WholeTree | undefined;
+  #isRemoved = false;
+
+  constructor(tree: TreeKeys, cache: TreeCache, answers: Answers) {
+    this.tree = tree;
+    this.#cache = cache;
+    this.answers = answers;
+  }
+
+  /** Whether others of the group may come after this one. */
+  get isOpen(): boolean {
+    return this.#whole === undefined;
+  }
+
+  /** The newest version of the tree that was seen here. */
+  get newest(): number {
+    return this.#cache.newest;
+  }
+
+  get isRemoved(): boolean {
+    return this.#isRemoved;
+  }
+
+  get whole(): WholeTree | undefined {
+    return this.#whole;
+  }
+
+  run<T>(work: () => T): T {
+    const rowsBefore = this.#rowCount;
+    try {
+      return this.undo.run(work);
+    } catch (error) {
+      this.#rowCount = rowsBefore;
+      throw error;
+    } finally {
+      this.#workCount += 1;
+    }
+  }
+
+  /** Leaves the rest of a group behind: what comes next can only be told from what is stored. */
+  alone(): void {
+    if (this.#workCount > 0) throw new NotTogether("it asks for what is stored");
+  }
+
+  get<T>(kind: RowKind<T>): T | undefined {
+    const written = this.written.get(kind.field);
+    if (written) return written.value as T | undefined;
+    return valueOf(this.#seen(kind.field), kind, this.tree.rows);
+  }
+
+  /** Those that are there, in the order of `kinds`. */
+  all<T>(kinds: readonly RowKind<T>[]): T[] {
+    const missing = kinds.filter(({ field }) => !this.#isKnown(field)).map(({ field }) => field);
+    if (missing.length > 0) throw missingRows(missing);
+    return kinds.flatMap((kind) => this.get(kind) ?? []);
+  }
+
+  newestRow(agentId: string, reader: RedisReader): JournalRow | undefined {
+    this.alone();
+    return this.answers.ask(`newest|${agentId}`, () =>
+      reader.newestRow(this.tree, this.tree.ofAgent("index", agentId)),
+    );
+  }
+
+  put<T>(kind: RowKind<T>, value: T, text: string = JSON.stringify(value)): void {
+    this.undo.set(this.written, kind.field, { text, value, kind: "row" });
+  }
+
+  remove(kind: RowKind<unknown>): void {
+    this.undo.set(this.written, kind.field, { text: undefined, value: undefined, kind: "row" });
+  }
+
+  do(...operation: Operation): void {
+    this.undo.push(this.operations, operation);
+  }
+
+  tell(hint: HintWrite): void {
+    this.undo.push(this.hints, hint);
+  }
+
+  members<T>(collection: Collection<T>): T {
+    const known = this.#membersKnown(collection);
+    if (known) return known.value;
+    throw new Missing(collection.key, async () => this.#cache.take(await collection.load()));
+  }
+
+  /** Changes a collection; one that is not known here need not be, its version says that it is another one. */
+  change<T>(collection: Collection<T>, change: (members: T) => T): void {
+    const known = this.#membersKnown(collection);
+    const written: Written = known
+      ? { text: "", value: change(known.value), kind: "collection" }
+      : { text: "", value: undefined, kind: "changed collection" };
+    this.undo.set(this.written, collection.field, written);
+  }
+
+  /** Replaces a collection, whatever it was. */
+  replace<T>(collection: Collection<T>, members: T): void {
+    this.undo.set(this.written, collection.field, { text: "", value: members, kind: "collection" });
+  }
+
+  isInInbox(key: string, itemKey: string): boolean {
+    const changed = this.#inbox.get(key)?.get(itemKey);
+    if (changed !== undefined) return changed;
+    if (this.#isRemoved) return false;
+    // Nearly every item is new: that it is stored already is found out when it is to be written.
+    const expected = this.answers.get(`in|${key}|${itemKey}`) === "1" ? "1" : "0";
+    this.#check({ kind: "in", key, name: itemKey, expected });
+    return expected === "1";
+  }
+
+  noteInbox(key: string, itemKey: string, isIn: boolean): void {
+    const changed = new Map(this.#inbox.get(key));
+    changed.set(itemKey, isIn);
+    this.undo.set(this.#inbox, key, changed);
+  }
+
+  inboxSize(key: string, load: () => Promise<string>): number {
+    if (this.#inbox.has(key)) throw new NotTogether("it counts what was just changed");
+    const size = this.answers.ask(`size|${key}|`, load);
+    this.#check({ kind: "size", key, name: "", expected: size });
+    return Number(size);
+  }
+
+  /** When the first timer of the tree is due. */
+  firstDue(load: () => Promise<string>): string {
+    const score = this.answers.ask(`first|${this.tree.due}|`, load);
+    this.#check({ kind: "first", key: this.tree.due, name: "", expected: score });
+    return score;
+  }
+
+  /** A number below 0 for a row that gets its cursor from the script. */
+  nextRow(): number {
+    this.#rowCount += 1;
+    return -this.#rowCount;
+  }
+
+  /** Everything of the tree, as it must still be when this is written. */
+  loadWhole(load: () => Promise<WholeTree>): WholeTree {
+    this.alone();
+    const whole = this.answers.ask("whole", load);
+    this.#whole = whole;
+    this.#check({ kind: "tree", key: this.tree.meta, name: "", expected: whole.version });
+    return whole;
+  }
+
+  /** From here on the tree is empty. */
+  removeAll(): void {
+    if (!this.#whole) throw new InvariantError("a tree was to be removed that was not looked at");
+    this.#isRemoved = true;
+  }
+
+  #isKnown(field: string): boolean {
+    return this.written.has(field) || this.#whole !== undefined || this.#cache.row(field) !== undefined;
+  }
+
+  #seen(field: string): SeenRow {
+    if (this.#isRemoved) return absentRow;
+    // The whole tree is validated as one.
+    if (this.#whole) return this.#whole.rows.get(field) ?? absentRow;
+    const row = this.#cache.row(field);
+    if (!row) throw missingRows([field]);
+    this.#check({ kind: "row", key: this.tree.rows, name: field, expected: row.version });
+    return row;
+  }
+
+  #membersKnown<T>(collection: Collection<T>): { readonly value: T } | undefined {
+    const written = this.written.get(collection.field);
+    if (written) return written.kind === "collection" ? { value: written.value as T } : undefined;
+    if (this.#isRemoved) return { value: collection.empty };
+    const cached = this.#cache.collection(collection.field);
+    if (!cached) return undefined;
+    this.#check({ kind: "row", key: this.tree.rows, name: collection.field, expected: cached.version });
+    return { value: cached.value as T };
+  }
+
+  #check(check: Check): void {
+    const id = `${check.kind}|${check.key}|${check.name}`;
+    if (!this.checks.has(id)) this.checks.set(id, check);
+  }
+}
+
+function missingRows(names: readonly string[]): Missing {
+  return new Missing("rows", async () => undefined, names);
+}

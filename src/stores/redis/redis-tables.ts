@@ -1,0 +1,203 @@
+import {
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  type Artifact,
+  type Entry,
+  type InboxItem,
+  JOURNAL_VERSION,
+  type Message,
+  type Timer,
+} from "../../state/index.ts";
+import type { Committed } from "../rules/outcomes.ts";
+import { RedisAgents } from "./redis-agents.ts";
+import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
+import { rowKinds } from "./redis-rows.ts";
+import type { Collection } from "./redis-session.ts";
+import type { PlacedArtifact } from "./redis-stored.ts";
+import { watchHead, watchPosts } from "./redis-watch.ts";
+import { wellFormed } from "../rules/stored-json.ts";
+import type { ArtifactMeta, Head, Tables } from "../rules/tables.ts";
+
+/** The rows that commits, commands and leases work on, as a piece of work sees them. */
+export class RedisTables extends RedisAgents implements Tables {
+  override putAgent(record: AgentRecord): void {
+    const isNewTree = record.parentAgentId === null && this.agent(record) === undefined;
+    super.putAgent(record);
+    // Soon something is posted in it: that it is told now costs nothing.
+    if (isNewTree) watchPosts(this.ofAgent(record), this.keys);
+  }
+
+  override putHead(key: AgentKey, head: Head, outcome?: Committed): void {
+    const before = this.head(key);
+    super.putHead(key, head, outcome);
+    watchHead(this.ofAgent(key), this.keys, before, head);
+  }
+
+  addToInbox(key: AgentKey, item: InboxItem): boolean {
+    const session = this.ofAgent(key);
+    const inbox = session.tree.ofAgent("inbox", key.agentId);
+    if (session.isInInbox(inbox, item.key)) return false;
+    session.do("item", { key: inbox }, wellFormed(item.key, "inbox key"), JSON.stringify(item));
+    session.noteInbox(inbox, item.key, true);
+    watchPosts(session, this.keys);
+    return true;
+  }
+
+  inboxSize({ tenant, agentId }: AgentKey): number {
+    const tree = this.keys.treeOf(tenant, agentId);
+    const inbox = tree.ofAgent("inbox", agentId);
+    return this.writing(tree).inboxSize(inbox, () => this.reader.sizeOfHash(inbox));
+  }
+
+  removeFromInbox({ tenant, agentId }: AgentKey, itemKeys: readonly string[]): void {
+    const session = this.writing(this.keys.treeOf(tenant, agentId));
+    const inbox = session.tree.ofAgent("inbox", agentId);
+    for (const itemKey of itemKeys) {
+      session.do("take", { key: inbox }, itemKey);
+      session.noteInbox(inbox, itemKey, false);
+    }
+  }
+
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
+    return this.addRowAt(key, undefined, entries, messages);
+  }
+
+  /** Under a cursor of its own, or the next one, which is known once it is written: until then it is a number below 0. */
+  protected addRowAt(
+    key: AgentKey,
+    cursor: number | undefined,
+    entries: readonly Entry[],
+    messages: readonly Message[],
+  ): number {
+    const session = this.ofAgent(key);
+    const keyOf = (part: "index" | "messages" | "order"): { key: string } => ({
+      key: session.tree.ofAgent(part, key.agentId),
+    });
+    const lastSeq = String(entries.at(-1)?.seq ?? 0);
+    const text = JSON.stringify(entries);
+    session.do("entries", keyOf("index"), String(cursor ?? ""), lastSeq, key.agentId, String(JOURNAL_VERSION), text);
+    for (const message of messages) {
+      session.do(
+        "message",
+        keyOf("messages"),
+        keyOf("order"),
+        wellFormed(message.id, "message id"),
+        JSON.stringify(message),
+      );
+    }
+    return cursor ?? session.nextRow();
+  }
+
+  clearMessages(key: AgentKey): void {
+    const session = this.ofAgent(key);
+    for (const part of ["messages", "order"] as const)
+      session.do("drop", { key: session.tree.ofAgent(part, key.agentId) });
+  }
+
+  putArtifact(key: AgentKey, artifact: Artifact): void {
+    const session = this.ofAgent(key);
+    const { content, ...meta } = artifact;
+    wellFormed(meta.artifactId, "artifact id");
+    const collection = this.#artifacts(session.tree, key.agentId);
+    const members = session.members(collection);
+    const known = members.find((one) => one.meta.artifactId === meta.artifactId);
+    const ordinal = known?.ordinal ?? (members.at(-1)?.ordinal ?? 0) + 1;
+    const placed = { ordinal, meta };
+    session.do("put", { key: collection.key }, meta.artifactId, `${ordinal}|${JSON.stringify(meta)}`);
+    const contents = session.tree.ofAgent("contents", key.agentId);
+    session.do("put", { key: contents }, meta.artifactId, JSON.stringify(content));
+    session.replace(collection, known ? members.map((one) => (one === known ? placed : one)) : [...members, placed]);
+  }
+
+  artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined {
+    return this.#artifactsOf(key).find(({ meta }) => meta.artifactId === artifactId)?.meta;
+  }
+
+  newestVersion(key: AgentKey, name: string): number {
+    const ofName = this.#artifactsOf(key).filter(({ meta }) => meta.name === name);
+    return ofName.reduce((newest, { meta }) => Math.max(newest, meta.version), 0);
+  }
+
+  clearArtifacts(key: AgentKey): void {
+    const session = this.ofAgent(key);
+    for (const part of ["artifacts", "contents"] as const) {
+      session.do("drop", { key: session.tree.ofAgent(part, key.agentId) });
+    }
+    session.replace(this.#artifacts(session.tree, key.agentId), []);
+  }
+
+  request({ tenant, agentId }: AgentKey, requestId: string): AgentRequest | undefined {
+    return this.at(this.keys.treeOf(tenant, agentId)).get(rowKinds.request(agentId, requestId));
+  }
+
+  putRequest(request: AgentRequest): void {
+    const { agentId, requestId, openedAt, status, tenant } = request;
+    const session = this.ofAgent(request);
+    const { tree } = session;
+    const before = this.request(request, requestId);
+    session.put(rowKinds.request(agentId, requestId), request);
+    const member = requestMember(request);
+    const tell = (list: "requests" | "open", kind: "at" | "look"): void =>
+      session.tell({
+        kind,
+        keys: this.keys.hints(list, tree.partition, tenant),
+        member,
+        score: kind === "at" ? openedAt : undefined,
+      });
+    if (!before) {
+      session.do("place", { key: tree.requests }, member, String(openedAt));
+      tell("requests", "at");
+    }
+    const isOpen = status === "open";
+    if (isOpen === (before?.status === "open")) return;
+    tell("open", isOpen ? "at" : "look");
+    if (isOpen) session.do("place", { key: tree.open }, member, String(openedAt));
+    else session.do("unplace", { key: tree.open }, member);
+    const row = this.headRow(request);
+    const others = row.open.filter((id) => id !== requestId);
+    this.putHeadRow(request, { ...row, open: isOpen ? [...others, requestId] : others });
+  }
+
+  openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
+    const open = this.headRow(key).open.map((requestId) => rowKinds.request(key.agentId, requestId));
+    return this.at(this.keys.treeOf(key.tenant, key.agentId))
+      .all(open)
+      .filter((request) => request.turnId === turnId);
+  }
+
+  setTimer(timer: Timer): void {
+    const session = this.ofAgent(timer);
+    const { tree } = session;
+    const id = pairOf(timer.agentId, timer.id);
+    session.do("put", { key: tree.timers }, id, JSON.stringify(timer));
+    session.do("place", { key: tree.due }, id, String(timer.dueAt));
+    const known = session.get(rowKinds.timersFrom);
+    if (known !== undefined && known <= timer.dueAt) return;
+    session.put(rowKinds.timersFrom, timer.dueAt);
+    session.tell({
+      kind: "from",
+      keys: this.keys.hints("timers", tree.partition),
+      member: tree.tag,
+      score: timer.dueAt,
+    });
+  }
+
+  clearTimer({ tenant, agentId }: AgentKey, timerId: string): void {
+    const session = this.writing(this.keys.treeOf(tenant, agentId));
+    const id = pairOf(agentId, timerId);
+    session.do("take", { key: session.tree.timers }, id);
+    session.do("unplace", { key: session.tree.due }, id);
+  }
+
+  #artifactsOf({ tenant, agentId }: AgentKey): readonly PlacedArtifact[] {
+    const tree = this.keys.treeOf(tenant, agentId);
+    return this.writing(tree).members(this.#artifacts(tree, agentId));
+  }
+
+  #artifacts(tree: TreeKeys, agentId: string): Collection<readonly PlacedArtifact[]> {
+    const field = fields.artifacts(agentId);
+    const key = tree.ofAgent("artifacts", agentId);
+    return { field, key, empty: [], load: () => this.reader.artifactMembers(tree, key, field) };
+  }
+}

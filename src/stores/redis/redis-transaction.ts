@@ -1,0 +1,102 @@
+import { InvariantError } from "../../errors/index.ts";
+import type { TreeCache } from "./redis-cache.ts";
+import { isHead } from "./redis-keys.ts";
+import { textsOf } from "./redis-replies.ts";
+import { absentRow, seenRow } from "./redis-rows.ts";
+import type { TreeSession } from "./redis-session.ts";
+
+export interface Envelope {
+  readonly id: string;
+  readonly owner: string;
+  readonly hintsAt: string;
+  readonly channel: string;
+  readonly message: string;
+}
+
+/** A session as what the script takes, but for whether it was sent before. */
+export interface EncodedTransaction {
+  readonly keys: readonly string[];
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+}
+
+/** Undefined where nothing was read and nothing is to be written. */
+export function encoded(session: TreeSession, envelope: Envelope): EncodedTransaction | undefined {
+  const { tree, checks, operations, written } = session;
+  if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
+  const keys = [tree.rows, tree.meta, tree.journal, tree.lock, tree.receipt(envelope.owner), tree.expiring];
+  const numbers = new Map(keys.map((key, index) => [key, String(index + 1)]));
+  const numberOf = (key: string): string => {
+    const known = numbers.get(key);
+    if (known !== undefined) return known;
+    keys.push(key);
+    numbers.set(key, String(keys.length));
+    return String(keys.length);
+  };
+  const { hintsAt, channel, message } = envelope;
+  const after = [hintsAt, channel, message, String(session.newest), String(checks.size)];
+  for (const { kind, key, name, expected } of checks.values()) after.push(kind, numberOf(key), name, expected);
+  for (const [name, ...args] of operations) {
+    after.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
+  }
+  for (const [field, { text }] of written) {
+    if (text === undefined) after.push("gone", "1", field);
+    else after.push("row", "2", field, text);
+  }
+  return { keys, before: [envelope.id, envelope.owner], after };
+}
+
+export type Applied =
+  | { readonly type: "done"; readonly version: string; readonly cursor: number }
+  | { readonly type: "changed"; readonly facts: readonly ChangedFact[] }
+  | { readonly type: "locked" | "late" };
+
+export interface ChangedFact {
+  readonly kind: string;
+  readonly key: string;
+  readonly name: string;
+  readonly value: string;
+}
+
+export function appliedOf(answer: unknown, keys: readonly string[]): Applied {
+  const parts = textsOf(answer);
+  const [type = "", ...others] = parts;
+  if (type === "locked" || type === "late") return { type };
+  if (type === "done") return { type, version: others[0] ?? "", cursor: Number(others[1]) };
+  if (type !== "changed") throw new InvariantError(`the script apply answered ${type}`);
+  const facts: ChangedFact[] = [];
+  for (let at = 0; at < others.length; at += 4) {
+    const [kind = "", number = "", name = "", value = ""] = others.slice(at, at + 4);
+    facts.push({ kind, key: keys[Number(number) - 1] ?? "", name, value });
+  }
+  return { type, facts };
+}
+
+/** Puts what a session has written into the cache, once it stands under its version. */
+export function keep(session: TreeSession, cache: TreeCache, version: string): void {
+  if (session.whole) cache.clear();
+  cache.saw(version);
+  for (const [field, { kind, text, value }] of session.written) {
+    if (kind === "collection") cache.putMembers(field, { version, value });
+    else if (kind === "changed collection") cache.forgetMembers(field);
+    else cache.putRow(field, text === undefined ? absentRow : { version, text: "", value });
+  }
+}
+
+/** Brings cache and answers up to date with what the script found to be otherwise. */
+export function learn(session: TreeSession, cache: TreeCache, facts: readonly ChangedFact[]): void {
+  for (const { kind, key, name, value } of facts) {
+    if (kind === "older") {
+      session.answers.forgetAll();
+      cache.setBack(Number(value));
+    } else if (kind === "row") {
+      const { version } = seenRow(value);
+      // Somebody else has written to the tree since it was set back. Heads stay as long as their tree; other rows may go.
+      const mayBeGone = version === "" && !isHead(name);
+      const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
+      if (isOlder) cache.setBack(Number(version));
+      cache.note(name, value === "" ? undefined : value);
+    } else if (kind === "tree") session.answers.forget("whole");
+    else session.answers.set(`${kind}|${key}|${name}`, value);
+  }
+}

@@ -1,0 +1,183 @@
+import { turnAccountId } from "../../budget/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Refusal } from "../../state/index.ts";
+import { holderOfAccount } from "./account-holder.ts";
+import { saveArtifacts, withVersions } from "./artifact-versions.ts";
+import type { Batch, Post, SpawnOrder } from "./batch.ts";
+import { endWaits, forgetSideCalls } from "./end-waits.ts";
+import type { Judgement } from "./judgement.ts";
+import { Ledger } from "./ledger.ts";
+import { workOf } from "./leases.ts";
+import { abort } from "./mark-commands.ts";
+import { standingMark } from "./marks.ts";
+import type { Moment } from "./moment.ts";
+import type { CommitOutcome, Committed } from "./outcomes.ts";
+import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
+import { changeRequests } from "./requests.ts";
+import type { Tables } from "./tables.ts";
+import { wake } from "./wake.ts";
+
+/**
+ * Applies one batch inside a transaction that the adapter has opened. Throwing undoes it; every other way out is an
+ * outcome. All refusals are decided before anything is written for them, so a refused intent never loses a fact.
+ */
+export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
+  const head = tables.head(batch.key);
+  if (head.batchId === batch.id) {
+    const applied = tables.lastOutcome(batch.key);
+    if (applied) return applied;
+  }
+  const isOthers = head.holder === null || (batch.processId !== undefined && head.holder !== batch.processId);
+  if (head.epoch !== batch.epoch || head.seq !== batch.expectedSeq || isOthers) {
+    return { type: "stale", epoch: head.epoch, seq: head.seq };
+  }
+  const record = tables.agent(batch.key);
+  if (!record) throw new InvariantError(`a batch came for agent ${batch.key.agentId}, which has no record`);
+  checkOrder(batch);
+
+  const ledger = new Ledger(tables, { id: batch.id, key: batch.key, rootAgentId: record.rootAgentId }, moment);
+  for (const move of batch.moves) ledger.apply(move);
+  const posted = new Set<string>();
+  if (batch.cleared !== null) tables.clearMessages(batch.key);
+  if (batch.cleared === "all") tables.clearArtifacts(batch.key);
+  const entries = withVersions(judgeAll(tables, batch, record, ledger, posted), saveArtifacts(tables, batch));
+
+  endWaits(batch, record, ledger);
+
+  tables.removeFromInbox(batch.key, batch.acknowledged);
+  for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
+  for (const timer of batch.timers ?? []) tables.setTimer(timer);
+  for (const post of batch.posts) for (const agentId of deliver(tables, batch, post)) posted.add(agentId);
+  const queue = changeQueued(tables, batch.key, record.queued, { entries, closedTurnId: batch.closedTurnId }, moment);
+  const next = nextRecord(record, batch, queue);
+  if (next !== record) tables.putAgent(next);
+  const requests = changeRequests(tables, batch, head.openRequests);
+  const warnings = ledger.warn().map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
+  const { posted: woken, timers: alarms, accounts } = ledger.flush();
+  if (batch.closedTurnId !== null) ledger.close(turnAccountId(batch.closedTurnId));
+  for (const agentId of woken) posted.add(agentId);
+  if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
+
+  const cursor = entries.length > 0 ? tables.addRow(batch.key, entries, batch.messages) : 0;
+  const timers = [...alarms, ...requests.timers, ...(batch.timers ?? []), ...(queue?.timers ?? [])];
+  const outcome: Committed = { type: "committed", entries, cursor, warnings, posted: [...posted], timers };
+  const { seq, at } = entries.at(-1) ?? head;
+  tables.putHead(
+    batch.key,
+    { ...head, seq, at, sign: moment.steady, batchId: batch.id, openRequests: requests.open, work: workOf(next) },
+    outcome,
+  );
+  return { ...outcome, accounts };
+}
+
+/** Posts an item and gives those who are to hear of it; an abort reaches all that works below, whoever owns it. */
+function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonly string[] {
+  const to = { tenant: batch.key.tenant, agentId };
+  const at = tables.agent(to);
+  const isAsleep = at?.status === "shutdown";
+  if (item.kind !== "abort") return tables.addToInbox(to, item) && !isAsleep ? [agentId] : [];
+  const { turnId, by, reason, stopReason } = item;
+  const outcome = abort(tables, to, { turnId, by, reason, stopReason }, item.at);
+  if (outcome.type === "notFound") return [];
+  // One that was told before may have lost its owner since: whoever posts again sees to it.
+  const isToBeSeenTo = at?.openTurnId !== null && !isAsleep;
+  return isToBeSeenTo ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
+}
+
+function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | undefined): AgentRecord {
+  const changed = queue ? withQueued(record, queue.queued) : record;
+  const owned = batch.owned ? { ...changed, ...batch.owned } : changed;
+  if (batch.closedTurnId === null || owned.openTurnId !== batch.closedTurnId) return owned;
+  const [next = null, ...queuedTurnIds] = owned.queuedTurnIds;
+  const abort = owned.abort?.turnId === batch.closedTurnId ? null : owned.abort;
+  return { ...owned, openTurnId: next, queuedTurnIds, abort };
+}
+
+/** A journal has neither gap nor fork, and a message has the entry that brought it. */
+function checkOrder({ id, key, entries, messages, expectedSeq }: Batch): void {
+  if (messages.length > 0 && entries.length === 0) {
+    throw new InvariantError(`batch ${id} of agent ${key.agentId} brings messages and no entry`);
+  }
+  for (const [index, { seq }] of entries.entries()) {
+    const right = expectedSeq + 1 + index;
+    if (seq === right) continue;
+    throw new InvariantError(`batch ${id} of agent ${key.agentId}: entry ${index} has seq ${seq}, not ${right}`);
+  }
+}
+
+function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Ledger, posted: Set<string>): Entry[] {
+  if (!batch.entries.some(isIntent)) return [...batch.entries];
+  return batch.entries.map((entry) => {
+    if (!isIntent(entry)) return entry;
+    const mark = standingMark(tables, record, entry.turnId);
+    if (mark) return refusal(entry, mark);
+    if (entry.type === "child.spawned" && isSpawned(tables, batch, entry.seq)) {
+      posted.add(entry.childId);
+      return entry;
+    }
+    const judgement = judge(entry, ledger, batch.key.agentId);
+    if (!judgement.granted) {
+      const { reason, accountId, limit, used, max } = judgement;
+      const message = reason === "unpriced" && "model" in entry ? unpriced(entry.model, accountId) : undefined;
+      const holder = holderOfAccount(tables, record, accountId);
+      return refusal(entry, {
+        reason,
+        accountId,
+        limit,
+        used,
+        max,
+        holder,
+        ...(message === undefined ? {} : { message }),
+      });
+    }
+    if (entry.type === "child.spawned") spawn(tables, orderOf(batch, entry.seq), ledger, posted);
+    if (entry.type === "model.requested" || entry.type === "generate.requested") {
+      const { reservation, last } = judgement;
+      const holder = last && holderOfAccount(tables, record, last.accountId);
+      return { ...entry, reservation, ...(last ? { last: { ...last, holder } } : {}) };
+    }
+    return entry;
+  });
+}
+
+function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
+  if (intent.type === "model.requested") forgetSideCalls(intent.ask, ledger);
+  if (intent.type === "model.requested" || intent.type === "generate.requested") return ledger.reserve(intent.ask);
+  if (intent.type === "tool.started" && intent.attempt > 1) return { granted: true, reservation: null };
+  return ledger.countToolCall(intent.accountId, agentId);
+}
+
+function unpriced(model: string, accountId: string): string {
+  return `the price of model "${model}" is not known, and account ${accountId} limits the cost: give every agent that spends on it a price, for instance price: { inputPerMillion: 0.25, outputPerMillion: 2 }`;
+}
+
+function refusal(
+  intent: Intent,
+  why: Pick<Refusal, "reason" | "accountId" | "limit" | "used" | "max" | "holder" | "agentId" | "message">,
+): Refusal {
+  const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
+  const { seq, at, epoch, turnId, step } = intent;
+  return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why };
+}
+
+function orderOf(batch: Batch, seq: number): SpawnOrder {
+  const order = batch.spawns.find((one) => one.seq === seq);
+  if (!order) throw new InvariantError(`child.spawned ${seq} came without its spawn order`);
+  return order;
+}
+
+/** Spawning twice is one spawn: the child is there already, and its tool call is counted. */
+function isSpawned(tables: Tables, batch: Batch, seq: number): boolean {
+  const { tenant, agentId } = orderOf(batch, seq).identity;
+  return tables.agent({ tenant, agentId }) !== undefined;
+}
+
+/** Creates the child, its account and its first turn. */
+function spawn(tables: Tables, order: SpawnOrder, ledger: Ledger, posted: Set<string>): void {
+  const key = { tenant: order.identity.tenant, agentId: order.identity.agentId };
+  ledger.open(order.account);
+  const record = newRecord(order.identity);
+  tables.putAgent({ ...record, openTurnId: order.turn.turnId, nextTurnNumber: order.turn.number + 1 });
+  tables.addToInbox(key, order.turn);
+  posted.add(key.agentId);
+}

@@ -1,0 +1,249 @@
+import {
+  type Account,
+  type BudgetWarning,
+  countActivity,
+  countToolCall,
+  type NewAccount,
+  moveToBackground,
+  newWarnings,
+  openAccount,
+  type ReservationAsk,
+  reserveInTurn,
+  settle,
+  type Waiter,
+  wakeNext,
+  withoutWaiters,
+} from "../../budget/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
+import { changeTimers, limitTimerId } from "./account-timers.ts";
+import type { BudgetMove } from "./batch.ts";
+import type { Judgement } from "./judgement.ts";
+import type { Moment } from "./moment.ts";
+import type { Tables } from "./tables.ts";
+import { WaitingLines } from "./waiting-lines.ts";
+
+/** What changes the accounts: a batch or a command, of an agent of their tree. */
+export interface LedgerCause {
+  /** Whoever is told of room by the same cause is told once. */
+  readonly id: string;
+  readonly key: AgentKey;
+  readonly rootAgentId: string;
+}
+
+/** What was written. */
+export interface Flushed {
+  /** Agents that were told of room. */
+  readonly posted: readonly string[];
+  readonly timers: readonly Timer[];
+  readonly accounts: readonly Account[];
+}
+
+/**
+ * The accounts as one batch or command sees them.
+ * Owns: the accounts read and changed meanwhile. Does not own: the rows, which it writes back once, in `flush`.
+ *
+ * Invariants
+ * 1. Every account is read at most once and written at most once.
+ * 2. A change reaches the account and all above it, or none.
+ * 3. Whoever waits and may be granted by what was changed is told by it (`wakeNext`).
+ */
+export class Ledger {
+  readonly #tables: Tables;
+  readonly #cause: LedgerCause;
+  readonly #moment: Moment;
+  readonly #lines: WaitingLines;
+  readonly #stored = new Map<string, Account>();
+  readonly #current = new Map<string, Account>();
+  readonly #changed = new Set<string>();
+  /** Accounts at the top of trees in which somebody who waits may be granted now. */
+  readonly #freed = new Set<string>();
+  /** The same where all who wait have to ask again, because accounts were moved. */
+  readonly #disbanded = new Set<string>();
+
+  constructor(tables: Tables, cause: LedgerCause, moment: Moment) {
+    this.#tables = tables;
+    this.#cause = cause;
+    this.#moment = moment;
+    this.#lines = new WaitingLines(tables, cause.key.tenant);
+  }
+
+  open(account: NewAccount): void {
+    if (this.#find(account.id)) return;
+    this.#put(openAccount(account, this.#moment.now));
+  }
+
+  apply(move: BudgetMove): void {
+    if (move.type === "open") return this.open(move.account);
+    if (move.type === "settle") {
+      const chain = this.#chain(move.settlement.reservation.accountId);
+      this.#mayWake(chain);
+      return this.#putAll(settle(chain, move.settlement));
+    }
+    if (move.type === "background") return this.#moveToBackground(move.accountId, move.childAccountIds);
+    this.#putAll(countActivity(this.#chain(move.accountId), move.isActive, this.#moment.steady));
+  }
+
+  #moveToBackground(accountId: string, childAccountIds: readonly string[]): void {
+    const chain = this.#find(accountId) ? this.#chain(accountId) : [];
+    const [turn, above] = chain;
+    const children = childAccountIds.flatMap((id) => this.#find(id) ?? []).filter((one) => one.parentId === accountId);
+    if (!turn || children.length === 0) return;
+    const { turn: rest, background, children: moved } = moveToBackground(turn, children, above, this.#moment.steady);
+    this.#putAll([rest, ...(background ? [background] : []), ...moved]);
+    // Whoever waits may have been moved: it asks again where it is now.
+    const top = chain.at(-1);
+    if (top) this.#disbanded.add(top.id);
+  }
+
+  reserve(ask: ReservationAsk): Judgement {
+    const chain = this.#chain(ask.accountId);
+    const top = topOf(chain);
+    const before = this.#lines.of(top);
+    const find = (id: string): Account | undefined => this.#find(id);
+    const { now, steady } = this.#moment;
+    const { outcome, accounts, line, mayWake } = reserveInTurn(chain, ask, { line: before, find }, steady, now);
+    this.#putAll(accounts);
+    if (line !== before) this.#lines.change(top, line);
+    if (mayWake) this.#freed.add(top.id);
+    if (!outcome.granted) return outcome;
+    const { reservation, last } = outcome;
+    return { granted: true, reservation, ...(last ? { last } : {}) };
+  }
+
+  /** Takes those out of the line who wait on the account's tree and match; they are not told. */
+  leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
+    if (!this.#find(accountId)) return;
+    const top = topOf(this.#chain(accountId));
+    const line = this.#lines.of(top);
+    const rest = withoutWaiters(line, isGone);
+    if (rest === line) return;
+    this.#lines.change(top, rest);
+    this.#freed.add(top.id);
+  }
+
+  /** The alarm has come for those on this top account who were told of room and did not ask: others may have it. */
+  endClaims(accountId: string): void {
+    const top = this.#find(accountId);
+    if (!top) return;
+    this.#lines.ring(top);
+    this.#freed.add(accountId);
+  }
+
+  countToolCall(accountId: string, agentId: string): Judgement {
+    const outcome = countToolCall(this.#chain(accountId), agentId, this.#moment.steady);
+    if (!outcome.granted) return { ...outcome, reason: "budget" };
+    this.#putAll(outcome.accounts);
+    return { granted: true, reservation: null };
+  }
+
+  /** Limits of the changed accounts that passed 80 % and were not warned of yet; from now on they were. */
+  warn(): readonly BudgetWarning[] {
+    const found: BudgetWarning[] = [];
+    for (const id of this.#changed) found.push(...this.warnOf(id));
+    return found;
+  }
+
+  /** The same of one account, whether or not it was changed. */
+  warnOf(accountId: string): readonly BudgetWarning[] {
+    const current = this.#find(accountId);
+    if (!current) return [];
+    const { account, warnings } = newWarnings(current, this.#moment.steady, this.#moment.now);
+    if (warnings.length > 0) this.#put(account);
+    return warnings;
+  }
+
+  /** Wakes those who waited for room that is now free, writes what was changed, and sets alarms. */
+  flush(): Flushed {
+    const { key, rootAgentId } = this.#cause;
+    const accounts: Account[] = [];
+    const timers: Timer[] = [];
+    const posted = [...this.#freed, ...this.#disbanded].flatMap((topId) => this.#wake(topId));
+    for (const topId of this.#lines.changed) {
+      const top = this.#find(topId);
+      const written = top && this.#lines.write(top, rootAgentId);
+      if (!written) continue;
+      this.#put(written.account);
+      timers.push(...written.timers);
+    }
+    for (const id of this.#changed) {
+      const account = this.#current.get(id);
+      if (!account) continue;
+      this.#tables.putAccount(key.tenant, rootAgentId, account);
+      accounts.push(account);
+      timers.push(...changeTimers(this.#tables, key.tenant, this.#stored.get(id), account));
+    }
+    return { posted, timers, accounts };
+  }
+
+  /** After `flush`: the account's turn is over, and its deadline cuts nobody any more. */
+  close(accountId: string): void {
+    const account = this.#find(accountId);
+    if (account?.limits.deadlineAt === undefined) return;
+    const { tenant } = this.#cause.key;
+    this.#tables.clearTimer({ tenant, agentId: account.agentId }, limitTimerId("deadlineAt", accountId));
+  }
+
+  #mayWake(chain: readonly Account[]): void {
+    this.#freed.add(topOf(chain).id);
+  }
+
+  #wake(topId: string): readonly string[] {
+    const top = this.#find(topId);
+    const line = top ? this.#lines.of(top) : [];
+    if (!top || line.length === 0) return [];
+    const { line: rest, agentIds } = this.#disbanded.has(topId)
+      ? { line: [], agentIds: [...new Set(line.map(({ ask }) => ask.agentId))] }
+      : this.#wakeNext(topId, line);
+    if (rest !== line) this.#lines.change(top, rest);
+    const { id, key } = this.#cause;
+    const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${id}`, at: this.#moment.now };
+    for (const agentId of agentIds) this.#tables.addToInbox({ tenant: key.tenant, agentId }, item);
+    return agentIds;
+  }
+
+  #wakeNext(topId: string, line: readonly Waiter[]) {
+    const find = (id: string): Account | undefined => this.#find(id);
+    const changed = [...this.#changed].flatMap((id) => this.#find(id) ?? []);
+    return wakeNext(line, { topId, find, changed }, this.#moment.steady, this.#moment.now);
+  }
+
+  #find(id: string): Account | undefined {
+    const known = this.#current.get(id);
+    if (known) return known;
+    const stored = this.#tables.account(this.#cause.key.tenant, id);
+    if (stored) {
+      this.#stored.set(id, stored);
+      this.#current.set(id, stored);
+    }
+    return stored;
+  }
+
+  #chain(id: string): Account[] {
+    const chain: Account[] = [];
+    for (let next: string | null = id; next !== null; ) {
+      const account = this.#find(next);
+      if (!account)
+        throw new InvariantError(`account ${next} is not open, though agent ${this.#cause.key.agentId} spends on it`);
+      chain.push(account);
+      next = account.parentId;
+    }
+    return chain;
+  }
+
+  #put(account: Account): void {
+    this.#current.set(account.id, account);
+    this.#changed.add(account.id);
+  }
+
+  #putAll(accounts: readonly Account[]): void {
+    for (const account of accounts) this.#put(account);
+  }
+}
+
+/** The account at the top of a chain; a chain is never empty. */
+function topOf(chain: readonly Account[]): Account {
+  const top = chain.at(-1);
+  if (top) return top;
+  throw new InvariantError("a chain of accounts is empty");
+}

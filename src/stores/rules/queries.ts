@@ -1,0 +1,49 @@
+import type { AgentRequest } from "../../state/index.ts";
+
+export interface AgentFilter {
+  readonly tenant: string;
+  readonly rootAgentId?: string | undefined;
+  readonly sessionId?: string | undefined;
+  readonly ownerId?: string | undefined;
+  readonly rootsOnly?: boolean | undefined;
+  /**
+   * `id`, the default: by their ids. `newest`: the one made last comes first, those of one moment by their ids; only with
+   * `rootsOnly`.
+   */
+  readonly order?: "id" | "newest" | undefined;
+  /** At most this many, 100 by default. */
+  readonly limit?: number | undefined;
+  /**
+   * Continue after this agent id; in the order `newest` after this place, which `placeOfAgent(record)` gives, whether or not
+   * its agent is still there.
+   */
+  readonly after?: string | undefined;
+}
+
+export interface RequestFilter {
+  readonly tenant: string;
+  readonly rootAgentId?: string | undefined;
+  readonly agentId?: string | undefined;
+  readonly turnId?: string | undefined;
+  readonly status?: AgentRequest["status"] | undefined;
+  /** At most this many, 100 by default; in the order of their opening, those of one moment by their ids. */
+  readonly limit?: number | undefined;
+  /** Continue after this request id. Throws `InvalidInputError` where no such request is stored. */
+  readonly after?: string | undefined;
+}
+
+export interface MessageQuery {
+  /** Only the newest so many; in order, oldest first. */
+  readonly maxMessages?: number | undefined;
+}
+
+export interface UnattendedQuery {
+  /** Who asks: what it holds itself is attended. */
+  readonly processId: string;
+  /** How long a process that gives no heartbeat is still believed to live, in milliseconds. */
+  readonly leaseMs: number;
+  /** At most this many, 100 by default. */
+  readonly limit?: number | undefined;
+  /** Continue after this agent id, the last one that was given. The order is the stores' own. */
+  readonly after?: string | undefined;
+}

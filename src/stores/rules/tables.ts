@@ -1,0 +1,116 @@
+import type { Account, Waiter } from "../../budget/index.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  Entry,
+  InboxItem,
+  Message,
+  Timer,
+} from "../../state/index.ts";
+import type { Committed, ProcessIdentity } from "./outcomes.ts";
+
+export type ArtifactMeta = Omit<Artifact, "content">;
+
+/**
+ * What the last commit left to do by itself. `open`: a turn, which somebody has to be at. `parked`: a turn that was given
+ * back while it waited for what others do. `none`: nothing.
+ */
+export type Work = "none" | "open" | "parked";
+
+/** What changes with every commit, kept apart from the record so that a commit stays small. */
+export interface Head {
+  readonly epoch: number;
+  /** Process that holds the lease; null: nobody. */
+  readonly holder: string | null;
+  readonly seq: number;
+  readonly at: number;
+  /** The last sign of life of whoever held it: its last commit, or when it gave the lease back; steady time. */
+  readonly sign: number;
+  /** The last applied batch, for the case that it is sent again. */
+  readonly batchId: string | null;
+  /** How many requests of the agent are open, so that a commit of one that has none need not look for them. */
+  readonly openRequests: number;
+  readonly work: Work;
+}
+
+/** What of a line is to be written: its waiters as they are now, and what of them is new. */
+export interface LineChange {
+  /** At the top of a tree, with the line's new revision. */
+  readonly account: Account;
+  readonly line: readonly Waiter[];
+  readonly put: readonly Waiter[];
+  /** Keys of asks. */
+  readonly removed: readonly string[];
+}
+
+export interface ProcessRow extends ProcessIdentity {
+  /** Tells the process from a later one that got the same pid; null where the system does not say. */
+  readonly startTime: string | null;
+  /** Steady time. */
+  readonly heartbeatAt: number;
+  /** What makes steady time of its clock's `elapsed()`. */
+  readonly clockOffset: number;
+}
+
+/**
+ * The synchronous rows that commit, commands and leases work on, inside one transaction of an adapter. Adapters whose
+ * store is in this process (memory, SQLite) implement this and get the whole protocol; others implement `Stores` itself.
+ */
+export interface Tables {
+  agent(key: AgentKey): AgentRecord | undefined;
+  putAgent(record: AgentRecord): void;
+  /** Agents whose parent this is. */
+  childrenOf(key: AgentKey): AgentRecord[];
+  head(key: AgentKey): Head;
+  /** With the outcome of the batch that moved it; without one, the last outcome stays. */
+  putHead(key: AgentKey, head: Head, outcome?: Committed): void;
+  /** What the batch of `head.batchId` was answered. */
+  lastOutcome(key: AgentKey): Committed | undefined;
+  account(tenant: string, accountId: string): Account | undefined;
+  putAccount(tenant: string, rootAgentId: string, account: Account): void;
+  /** Those who wait on an account at the top of a tree, in the order of their places; asked only where its `line` is not empty. */
+  waiters(tenant: string, account: Account): readonly Waiter[];
+  /** Writes what has changed of a line; its account is put besides. */
+  putLine(tenant: string, rootAgentId: string, change: LineChange): void;
+  /** False when an item of that key is there already. */
+  addToInbox(key: AgentKey, item: InboxItem): boolean;
+  inboxSize(key: AgentKey): number;
+  removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void;
+  /**
+   * Adds a row to the journal, with the messages that came with it; one whose id is there already is left out. Gives the
+   * row's cursor: growing over all rows of a tree.
+   */
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number;
+  /** Deletes the messages of all rows so far; the rows stay. */
+  clearMessages(key: AgentKey): void;
+  /** One whose id is there already is replaced, and keeps its place in the list. */
+  putArtifact(key: AgentKey, artifact: Artifact): void;
+  artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined;
+  /** The highest version of a name; 0 where there is none. */
+  newestVersion(key: AgentKey, name: string): number;
+  clearArtifacts(key: AgentKey): void;
+  request(key: AgentKey, requestId: string): AgentRequest | undefined;
+  /** Adds a request, or replaces the one of its id. */
+  putRequest(request: AgentRequest): void;
+  /** Those of one turn that are open. */
+  openRequestsOf(key: AgentKey, turnId: string): AgentRequest[];
+  setTimer(timer: Timer): void;
+  clearTimer(key: AgentKey, timerId: string): void;
+  process(processId: string): ProcessRow | undefined;
+  processes(): ProcessRow[];
+  putProcess(row: ProcessRow): void;
+  removeProcess(processId: string): void;
+}
+
+export const freshHead: Head = Object.freeze({
+  epoch: 0,
+  holder: null,
+  seq: 0,
+  at: 0,
+  sign: 0,
+  batchId: null,
+  openRequests: 0,
+  work: "none",
+});

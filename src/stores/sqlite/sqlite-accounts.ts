@@ -1,0 +1,185 @@
+import type { StatementSync } from "node:sqlite";
+import { type Account, type Waiter, waiterSchema } from "../../budget/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import { type AccountTexts, accountIn, hasSameTerms, standingText, termsText } from "../rules/account-rows.ts";
+import { KeyedCache } from "./sqlite-cache.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts";
+import type { LineChange } from "../rules/tables.ts";
+
+interface AccountSlot {
+  place: number;
+  /** The generation in which it was last known to be what the file holds. */
+  generation: number;
+  texts: AccountTexts;
+  value: Account;
+  /** Those who wait on it, as they were at one revision of its line. */
+  line?: { readonly revision: string | undefined; readonly waiters: readonly Waiter[] };
+}
+
+const CAPACITY = 8000;
+/** More than a tree ever has; 2^29 trees have places that are exact numbers. */
+const ACCOUNTS_OF_A_TREE = 2 ** 24;
+
+/** The places that a tree's accounts may have. They lie side by side: a commit that moves several of them writes one page. */
+function placesOfTree(tree: number): { readonly first: number; readonly last: number } {
+  const first = tree * ACCOUNTS_OF_A_TREE;
+  return { first, last: first + ACCOUNTS_OF_A_TREE - 1 };
+}
+
+/** The rows of accounts. */
+export class SqliteAccounts {
+  readonly #connection: SqliteConnection;
+  readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
+  readonly #statements: Readonly<
+    Record<
+      | "read"
+      | "nextPlace"
+      | "insert"
+      | "insertStanding"
+      | "update"
+      | "move"
+      | "ofTree"
+      | "remove"
+      | "removeStandings"
+      | "line"
+      | "putWaiter"
+      | "removeWaiter"
+      | "removeLines",
+      StatementSync
+    >
+  >;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.#statements = {
+      read: connection.prepare(
+        `SELECT accounts.place, terms, standing FROM accounts JOIN standings ON standings.place = accounts.place
+         WHERE tenant = ? AND account_id = ?`,
+      ),
+      nextPlace: connection.prepare(
+        "SELECT coalesce(max(place) + 1, $first) AS place FROM standings WHERE place BETWEEN $first AND $last",
+      ),
+      // What is opened last stands last: pages that are full are left alone.
+      insert: connection.prepare("INSERT INTO accounts (tenant, account_id, place, terms) VALUES (?, ?, ?, ?)"),
+      insertStanding: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
+      update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
+      move: connection.prepare("UPDATE accounts SET terms = ? WHERE tenant = ? AND account_id = ?"),
+      ofTree: connection.prepare(
+        `SELECT account_id, terms, standing FROM standings JOIN accounts ON accounts.id = standings.account
+         WHERE standings.place BETWEEN ? AND ? ORDER BY standings.place`,
+      ),
+      remove: connection.prepare(
+        "DELETE FROM accounts WHERE id IN (SELECT account FROM standings WHERE place BETWEEN ? AND ?)",
+      ),
+      removeStandings: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
+      removeLines: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
+      line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
+      putWaiter: connection.prepare(
+        `INSERT INTO waiters (account, ask_key, place, waiter) VALUES (?, ?, ?, ?)
+         ON CONFLICT (account, ask_key) DO UPDATE SET place = excluded.place, waiter = excluded.waiter`,
+      ),
+      removeWaiter: connection.prepare("DELETE FROM waiters WHERE account = ? AND ask_key = ?"),
+    };
+  }
+
+  forget(): void {
+    this.#slots.clear();
+  }
+
+  find(tenant: string, accountId: string): Account | undefined {
+    return this.#slot(tenant, accountId)?.value;
+  }
+
+  put(tenant: string, tree: () => number, account: Account): void {
+    const standing = standingText(account);
+    const { generation } = this.#connection;
+    const known = this.#slot(tenant, account.id);
+    if (known) {
+      let { terms } = known.texts;
+      if (!hasSameTerms(known.value, account)) {
+        terms = termsText(account);
+        this.#statements.move.run(terms, tenant, account.id);
+      }
+      this.#statements.update.run(standing, known.place);
+      Object.assign(known, { generation, texts: { terms, standing }, value: account });
+      return;
+    }
+    const place = this.#nextPlace(tree());
+    const terms = termsText(account);
+    const inserted = this.#statements.insert.run(tenant, account.id, place, terms);
+    this.#statements.insertStanding.run(place, inserted.lastInsertRowid, standing);
+    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, standing }, value: account });
+  }
+
+  waiters(tenant: string, account: Account): readonly Waiter[] {
+    const slot = this.#slot(tenant, account.id);
+    if (!slot) return [];
+    const revision = account.line?.revision;
+    if (slot.line && slot.line.revision === revision) return slot.line.waiters;
+    const where = `the line on account ${account.id}`;
+    const rows = this.#statements.line.all(slot.place);
+    const waiters = rows.map((row) => parsed(waiterSchema, textOf(row, "waiter", where), where));
+    // Outside of a transaction the account may have been read at another moment.
+    if (this.#connection.isInTransaction) slot.line = { revision, waiters };
+    return waiters;
+  }
+
+  putLine(tenant: string, tree: () => number, { account, line, put, removed }: LineChange): void {
+    let slot = this.#slot(tenant, account.id);
+    if (!slot) {
+      this.put(tenant, tree, account);
+      slot = this.#slot(tenant, account.id);
+    }
+    if (!slot) throw new InvariantError(`the account ${account.id} was put, and is not there`);
+    for (const key of removed) this.#statements.removeWaiter.run(slot.place, wellFormed(key, "key of an ask"));
+    for (const waiter of put) {
+      const key = wellFormed(waiter.ask.key, "key of an ask");
+      this.#statements.putWaiter.run(slot.place, key, waiter.place, JSON.stringify(waiter));
+    }
+    slot.line = { revision: account.line?.revision, waiters: line };
+  }
+
+  ofTree(tree: number): Account[] {
+    const { first, last } = placesOfTree(tree);
+    return this.#statements.ofTree.all(first, last).map((row) => {
+      const id = textOf(row, "account_id", "an account of the tree");
+      return accountIn(id, textsIn(row, id));
+    });
+  }
+
+  removeTree(tree: number): void {
+    const { first, last } = placesOfTree(tree);
+    this.#statements.removeLines.run(first, last);
+    this.#statements.remove.run(first, last);
+    this.#statements.removeStandings.run(first, last);
+  }
+
+  #nextPlace(tree: number): number {
+    const row = this.#statements.nextPlace.get({ ...placesOfTree(tree) }) ?? {};
+    return integerOf(row, "place", "the next account of a tree");
+  }
+
+  #slot(tenant: string, accountId: string): AccountSlot | undefined {
+    const known = this.#slots.get(tenant, accountId);
+    const { generation, isInTransaction } = this.#connection;
+    if (known && isInTransaction && known.generation === generation) return known;
+    const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(accountId, "account id"));
+    if (!row) return undefined;
+    const texts = textsIn(row, accountId);
+    const place = integerOf(row, "place", `account ${accountId}`);
+    if (known) {
+      const isSame = known.texts.standing === texts.standing && known.texts.terms === texts.terms;
+      if (!isSame) known.value = accountIn(accountId, texts);
+      return Object.assign(known, { place, generation, texts });
+    }
+    const slot = { place, generation, texts, value: accountIn(accountId, texts) };
+    this.#slots.set(tenant, accountId, slot);
+    return slot;
+  }
+}
+
+function textsIn(row: Row, accountId: string): AccountTexts {
+  const where = `account ${accountId}`;
+  return { terms: textOf(row, "terms", where), standing: textOf(row, "standing", where) };
+}

@@ -1,0 +1,157 @@
+import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
+import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
+import type { AgentPlace } from "../rules/agent-place.ts";
+import type { AgentFilter } from "../rules/queries.ts";
+import { KeyedCache } from "./sqlite-cache.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { SqliteHeads } from "./sqlite-heads.ts";
+import { integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts";
+import type { AgentSlot } from "./sqlite-slot.ts";
+
+const CAPACITY = 4000;
+
+const columns = "id, tree, tenant, agent_id, record";
+
+/** The rows of agents and their heads, and their integer keys. */
+export class SqliteAgents {
+  readonly #connection: SqliteConnection;
+  readonly heads: SqliteHeads;
+  readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
+  readonly #statements: Readonly<
+    Record<"read" | "insert" | "update" | "children" | "ofTree" | "tree" | "insertTree", StatementSync>
+  >;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.heads = new SqliteHeads(connection);
+    this.#statements = {
+      read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
+      insert: connection.prepare(
+        `INSERT INTO agents (tenant, agent_id, tree, parent_agent_id, session_id, owner_id, created_at, record)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      ),
+      update: connection.prepare("UPDATE agents SET record = ? WHERE id = ?"),
+      children: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? AND parent_agent_id = ? ORDER BY id`),
+      ofTree: connection.prepare(`SELECT ${columns} FROM agents WHERE tree = ? ORDER BY id`),
+      tree: connection.prepare("SELECT id FROM trees WHERE tenant = ? AND root_agent_id = ?"),
+      insertTree: connection.prepare("INSERT INTO trees (tenant, root_agent_id) VALUES (?, ?)"),
+    };
+  }
+
+  forget(): void {
+    this.#slots.clear();
+  }
+
+  /** The agent's keys and its record as it is now. */
+  find({ tenant, agentId }: AgentKey): AgentSlot | undefined {
+    const known = this.#slots.get(tenant, agentId);
+    if (known && this.#isTrue(known.record.generation)) return known;
+    const row = this.#statements.read.get(wellFormed(tenant, "tenant"), wellFormed(agentId, "agent id"));
+    return row && this.#slotOf(row, tenant, agentId);
+  }
+
+  required(key: AgentKey): AgentSlot {
+    const slot = this.find(key);
+    if (slot) return slot;
+    throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
+  }
+
+  put(record: AgentRecord): void {
+    const { tenant, agentId } = record;
+    const text = JSON.stringify(record);
+    const known = this.find({ tenant, agentId });
+    if (known) {
+      this.#statements.update.run(text, known.id);
+      Object.assign(known.record, { generation: this.#connection.generation, text, value: record });
+      return;
+    }
+    const tree = this.treeFor(tenant, record.rootAgentId);
+    const { parentAgentId: parent, sessionId, ownerId, createdAt } = record;
+    const inserted = this.#statements.insert.run(tenant, agentId, tree, parent, sessionId, ownerId, createdAt, text);
+    const id = Number(inserted.lastInsertRowid);
+    this.heads.add(id);
+    const cached = { generation: this.#connection.generation, text, value: record };
+    this.#slots.set(tenant, agentId, { id, tree, record: cached, head: undefined });
+  }
+
+  childrenOf(key: AgentKey): AgentRecord[] {
+    const parent = this.find(key);
+    if (!parent) return [];
+    return this.#statements.children.all(parent.tree, key.agentId).map((row) => this.#recordOf(row));
+  }
+
+  /** In the order in which they were made. */
+  ofTree(tree: number): AgentRecord[] {
+    return this.#statements.ofTree.all(tree).map((row) => this.#recordOf(row));
+  }
+
+  list(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    const { tenant, rootAgentId, sessionId, ownerId, rootsOnly, after, order } = filter;
+    const isNewest = order === "newest";
+    const conditions = ["tenant = ?"];
+    const values: SQLInputValue[] = [tenant];
+    const only = (condition: string, ...given: SQLInputValue[]): void => {
+      conditions.push(condition);
+      values.push(...given);
+    };
+    if (rootAgentId !== undefined) only("tree = ?", this.treeOf(tenant, rootAgentId) ?? null);
+    if (sessionId !== undefined) only("session_id = ?", sessionId);
+    if (ownerId !== undefined) only("owner_id = ?", ownerId);
+    if (!isNewest && after !== undefined) only("agent_id > ?", after);
+    if (place) {
+      const { createdAt, agentId } = place;
+      only("created_at <= ? AND (created_at < ? OR agent_id > ?)", createdAt, createdAt, agentId);
+    }
+    if (rootsOnly) conditions.push("parent_agent_id IS NULL");
+    const sorting = isNewest ? "created_at DESC, agent_id" : "agent_id";
+    const sql = `SELECT ${columns} FROM agents WHERE ${conditions.join(" AND ")} ORDER BY ${sorting} LIMIT ?`;
+    const rows = this.#connection.prepare(sql).all(...values, limit);
+    return rows.map((row) => this.#recordOf(row));
+  }
+
+  treeOf(tenant: string, rootAgentId: string): number | undefined {
+    const row = this.#statements.tree.get(wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id"));
+    return row && integerOf(row, "id", `the tree of ${rootAgentId}`);
+  }
+
+  /** The tree's key; it is made where it is absent. */
+  treeFor(tenant: string, rootAgentId: string): number {
+    const known = this.treeOf(tenant, rootAgentId);
+    return known ?? Number(this.#statements.insertTree.run(tenant, rootAgentId).lastInsertRowid);
+  }
+
+  /** Outside a transaction others may have written at any moment. */
+  #isTrue(generation: number): boolean {
+    return this.#connection.isInTransaction && generation === this.#connection.generation;
+  }
+
+  #slotOf(row: Row, tenant: string, agentId: string): AgentSlot {
+    const where = `the record of agent ${agentId}`;
+    const { generation } = this.#connection;
+    const text = textOf(row, "record", where);
+    const id = integerOf(row, "id", where);
+    const known = this.#slots.get(tenant, agentId);
+    if (known?.id === id) {
+      if (known.record.text !== text) known.record.value = recordIn(text, tenant, agentId);
+      Object.assign(known.record, { generation, text });
+      return known;
+    }
+    const record = { generation, text, value: recordIn(text, tenant, agentId) };
+    const slot = { id, tree: integerOf(row, "tree", where), record, head: undefined };
+    this.#slots.set(tenant, agentId, slot);
+    return slot;
+  }
+
+  #recordOf(row: Row): AgentRecord {
+    const tenant = textOf(row, "tenant", "a row of agents");
+    return this.#slotOf(row, tenant, textOf(row, "agent_id", "a row of agents")).record.value;
+  }
+}
+
+function recordIn(text: string, tenant: string, agentId: string): AgentRecord {
+  const where = `the record of agent ${agentId}`;
+  const record = parsed(agentRecordSchema, text, where);
+  if (record.agentId === agentId && record.tenant === tenant) return record;
+  throw new CorruptRecordError(`${where} is that of agent ${record.agentId}; it is left as it is`);
+}

@@ -1,0 +1,199 @@
+import type { DatabaseSync } from "node:sqlite";
+import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
+
+/** The layout that is written now; kept in `PRAGMA user_version`. */
+export const SCHEMA_VERSION = 1;
+
+/**
+ * Few pages per commit, for each costs as much as several statements. Integer keys stand for (tenant, agent) and (tenant,
+ * root agent). A commit adds one row to the end of `journal`, messages included, and rewrites a short row of `heads` and
+ * of `standings` for each account it moves; those of a tree lie side by side, many to a page, and `accounts` has what was
+ * settled when they were opened. `journal.previous` names the agent's row before (0: none), `heads.cursor` its last one, so
+ * that an agent's rows need no index; `messages` tells in which row each message lies; `heads.open_requests` tells whether
+ * `requests` need be looked at. Cursors are never used again, also where a tree was removed: `last_removed` keeps the
+ * highest one that may be gone. JSON columns are checked by schema when they are read.
+ */
+const firstLayout = `
+  CREATE TABLE trees (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    root_agent_id TEXT NOT NULL,
+    UNIQUE (tenant, root_agent_id)
+  ) STRICT;
+  CREATE TABLE agents (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    agent_id TEXT NOT NULL,
+    tree INTEGER NOT NULL,
+    parent_agent_id TEXT,
+    session_id TEXT,
+    owner_id TEXT,
+    created_at INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    UNIQUE (tenant, agent_id)
+  ) STRICT;
+  CREATE INDEX agents_by_tree ON agents (tree, agent_id);
+  CREATE INDEX agents_by_parent ON agents (tree, parent_agent_id) WHERE parent_agent_id IS NOT NULL;
+  CREATE INDEX roots_by_age ON agents (tenant, created_at DESC, agent_id) WHERE parent_agent_id IS NULL;
+  CREATE INDEX agents_by_session ON agents (tenant, session_id, agent_id) WHERE session_id IS NOT NULL;
+  CREATE INDEX agents_by_owner ON agents (tenant, owner_id, agent_id) WHERE owner_id IS NOT NULL;
+  CREATE TABLE heads (
+    agent INTEGER PRIMARY KEY,
+    epoch INTEGER NOT NULL,
+    holder TEXT,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    sign INTEGER NOT NULL,
+    batch_id TEXT,
+    open_requests INTEGER NOT NULL,
+    cursor INTEGER NOT NULL,
+    outcome TEXT,
+    work TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX heads_at_work ON heads (holder, agent) WHERE work = 'open';
+  CREATE TABLE accounts (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    terms TEXT NOT NULL,
+    UNIQUE (tenant, account_id)
+  ) STRICT;
+  CREATE TABLE standings (
+    place INTEGER PRIMARY KEY,
+    account INTEGER NOT NULL,
+    standing TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE waiters (
+    account INTEGER NOT NULL,
+    ask_key TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    waiter TEXT NOT NULL,
+    PRIMARY KEY (account, ask_key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE journal (
+    cursor INTEGER PRIMARY KEY,
+    tree INTEGER NOT NULL,
+    agent INTEGER NOT NULL,
+    previous INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    entries TEXT NOT NULL,
+    messages TEXT
+  ) STRICT;
+  CREATE INDEX journal_by_tree ON journal (tree);
+  CREATE TABLE last_removed (
+    id INTEGER PRIMARY KEY CHECK (id = 0),
+    cursor INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO last_removed VALUES (0, 0);
+  CREATE TABLE messages (
+    agent INTEGER NOT NULL,
+    message_id TEXT NOT NULL,
+    cursor INTEGER NOT NULL,
+    PRIMARY KEY (agent, message_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE artifacts (
+    id INTEGER PRIMARY KEY,
+    agent INTEGER NOT NULL,
+    artifact_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    description TEXT NOT NULL,
+    content TEXT NOT NULL,
+    UNIQUE (agent, artifact_id)
+  ) STRICT;
+  CREATE UNIQUE INDEX artifacts_by_name ON artifacts (agent, name, version);
+  CREATE TABLE requests (
+    agent INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    tree INTEGER NOT NULL,
+    turn_id TEXT NOT NULL,
+    status TEXT NOT NULL,
+    opened_at INTEGER NOT NULL,
+    request TEXT NOT NULL,
+    PRIMARY KEY (agent, request_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX requests_by_opening ON requests (tenant, opened_at, request_id);
+  CREATE INDEX requests_by_tree ON requests (tree, opened_at, request_id);
+  CREATE INDEX requests_open ON requests (tenant, opened_at, request_id) WHERE status = 'open';
+  CREATE TABLE inbox (
+    id INTEGER PRIMARY KEY,
+    agent INTEGER NOT NULL,
+    item_key TEXT NOT NULL,
+    item TEXT NOT NULL,
+    UNIQUE (agent, item_key)
+  ) STRICT;
+  CREATE TABLE timers (
+    agent INTEGER NOT NULL,
+    timer_id TEXT NOT NULL,
+    due_at INTEGER NOT NULL,
+    timer TEXT NOT NULL,
+    PRIMARY KEY (agent, timer_id)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX timers_by_due ON timers (due_at);
+  CREATE TABLE projections (
+    tenant TEXT NOT NULL,
+    root_agent_id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    cursor INTEGER NOT NULL,
+    PRIMARY KEY (tenant, root_agent_id, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE processes (
+    process_id TEXT PRIMARY KEY,
+    pid INTEGER NOT NULL,
+    boot_id TEXT NOT NULL,
+    start_time TEXT,
+    heartbeat_at INTEGER NOT NULL,
+    clock_offset INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+`;
+
+/** The step at place N takes a file from layout N to N + 1; 0 is an empty file. Steps are never changed, only added. */
+const steps: readonly ((database: DatabaseSync) => void)[] = [(database) => database.exec(firstLayout)];
+
+/**
+ * Throws `UnsupportedError` for a file of a newer layout and `InvalidInputError` for a database of something else; reads
+ * only, so that both stay as they are.
+ */
+export function checkLayout(database: DatabaseSync, path: string): void {
+  const { version, hasTables } = stateOf(database);
+  if (version > SCHEMA_VERSION) {
+    throw new UnsupportedError(
+      `${path} was written by a newer version of this package (layout ${version}); this one reads up to ${SCHEMA_VERSION}`,
+      { details: { path, version } },
+    );
+  }
+  if (version === 0 && hasTables) {
+    throw new InvalidInputError(`${path} is a database of something else; give the path of a file of its own`, {
+      details: { path },
+    });
+  }
+}
+
+/** Brings the file to the present layout, in one transaction. */
+export function migrate(database: DatabaseSync, path: string): void {
+  if (stateOf(database).version === SCHEMA_VERSION) return;
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    // Another process may have done it, or something else, since the file was looked at.
+    checkLayout(database, path);
+    for (const step of steps.slice(stateOf(database).version)) step(database);
+    database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
+    database.exec("COMMIT");
+  } catch (error) {
+    database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+/** Both are read at one moment: between two statements another process may bring the file to the present layout. */
+function stateOf(database: DatabaseSync): { readonly version: number; readonly hasTables: boolean } {
+  const row = database
+    .prepare(
+      "SELECT user_version AS version, EXISTS (SELECT 1 FROM sqlite_master) AS has_tables FROM pragma_user_version",
+    )
+    .get();
+  return { version: Number(row?.["version"]), hasTables: row?.["has_tables"] === 1 };
+}

@@ -1,0 +1,252 @@
+import type { Account, Waiter } from "../../budget/index.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  Entry,
+  InboxItem,
+  JournalRow,
+  Message,
+  Timer,
+} from "../../state/index.ts";
+import type { AgentPlace } from "../rules/agent-place.ts";
+import type { Moment } from "../rules/moment.ts";
+import type { Committed } from "../rules/outcomes.ts";
+import type { AgentFilter, RequestFilter } from "../rules/queries.ts";
+import { SqliteAccounts } from "./sqlite-accounts.ts";
+import { SqliteAgents } from "./sqlite-agents.ts";
+import { SqliteArtifacts } from "./sqlite-artifacts.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { SqliteJournal } from "./sqlite-journal.ts";
+import { SqliteRequests } from "./sqlite-requests.ts";
+import type { AgentSlot } from "./sqlite-slot.ts";
+import { SqliteWaiting } from "./sqlite-waiting.ts";
+import {
+  type ArtifactMeta,
+  freshHead,
+  type Head,
+  type LineChange,
+  type ProcessRow,
+  type Tables,
+} from "../rules/tables.ts";
+
+/** The rows in the file: each kind of row has its class, this one gives them the agent's integer key. */
+export class SqliteTables implements Tables {
+  protected readonly agentRows: SqliteAgents;
+  readonly #accounts: SqliteAccounts;
+  protected readonly journal: SqliteJournal;
+  readonly #artifacts: SqliteArtifacts;
+  readonly #waiting: SqliteWaiting;
+  readonly #requests: SqliteRequests;
+
+  constructor(connection: SqliteConnection) {
+    this.agentRows = new SqliteAgents(connection);
+    this.#accounts = new SqliteAccounts(connection);
+    this.journal = new SqliteJournal(connection);
+    this.#artifacts = new SqliteArtifacts(connection);
+    this.#waiting = new SqliteWaiting(connection);
+    this.#requests = new SqliteRequests(connection);
+    connection.forget = () => {
+      this.agentRows.forget();
+      this.#accounts.forget();
+      this.journal.forget();
+    };
+  }
+
+  agent(key: AgentKey): AgentRecord | undefined {
+    return this.agentRows.find(key)?.record.value;
+  }
+
+  putAgent(record: AgentRecord): void {
+    this.agentRows.put(record);
+  }
+
+  childrenOf(key: AgentKey): AgentRecord[] {
+    return this.agentRows.childrenOf(key);
+  }
+
+  listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
+    return this.agentRows.list(filter, limit, place);
+  }
+
+  head(key: AgentKey): Head {
+    const slot = this.agentRows.find(key);
+    return slot ? this.agentRows.heads.read(slot).value : freshHead;
+  }
+
+  putHead(key: AgentKey, head: Head, outcome?: Committed): void {
+    this.agentRows.heads.put(this.agentRows.required(key), head, outcome);
+  }
+
+  lastOutcome(key: AgentKey): Committed | undefined {
+    const slot = this.agentRows.find(key);
+    if (!slot) return undefined;
+    const { hasRow, ...rest } = this.agentRows.heads.outcome(slot);
+    const cursor = hasRow ? this.#lastCursor(slot) : 0;
+    return { type: "committed", entries: hasRow ? this.journal.entriesAt(slot, cursor) : [], cursor, ...rest };
+  }
+
+  account(tenant: string, accountId: string): Account | undefined {
+    return this.#accounts.find(tenant, accountId);
+  }
+
+  putAccount(tenant: string, rootAgentId: string, account: Account): void {
+    this.#accounts.put(tenant, () => this.agentRows.treeFor(tenant, rootAgentId), account);
+  }
+
+  waiters(tenant: string, account: Account): readonly Waiter[] {
+    return this.#accounts.waiters(tenant, account);
+  }
+
+  putLine(tenant: string, rootAgentId: string, change: LineChange): void {
+    this.#accounts.putLine(tenant, () => this.agentRows.treeFor(tenant, rootAgentId), change);
+  }
+
+  accounts(tenant: string, rootAgentId: string): Account[] {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.#accounts.ofTree(tree);
+  }
+
+  protected removeAccounts(tree: number): void {
+    this.#accounts.removeTree(tree);
+  }
+
+  addToInbox(key: AgentKey, item: InboxItem): boolean {
+    return this.#waiting.addItem(this.agentRows.required(key), item);
+  }
+
+  inbox(key: AgentKey): InboxItem[] {
+    return this.#ofAgent(key, (slot) => this.#waiting.items(slot), []);
+  }
+
+  inboxSize(key: AgentKey): number {
+    return this.#ofAgent(key, (slot) => this.#waiting.countItems(slot), 0);
+  }
+
+  removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
+    if (itemKeys.length > 0) this.#waiting.removeItems(this.agentRows.required(key), itemKeys);
+  }
+
+  addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
+    const slot = this.agentRows.required(key);
+    return this.journal.add(slot, this.#lastCursor(slot), { entries, messages });
+  }
+
+  rowsFrom(key: AgentKey, fromSeq: number): JournalRow[] {
+    return this.#ofAgent(key, (slot) => this.journal.rowsFrom(slot, this.#lastCursor(slot), fromSeq), []);
+  }
+
+  treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.journal.treeRows(tree, afterCursor, limit);
+  }
+
+  messages(key: AgentKey, newest: number | undefined): Message[] {
+    return this.#ofAgent(key, (slot) => this.journal.messages(slot, this.#lastCursor(slot), newest), []);
+  }
+
+  messagesById(key: AgentKey, ids: readonly string[]): Message[] {
+    return this.#ofAgent(key, (slot) => this.journal.messagesById(slot, ids), []);
+  }
+
+  clearMessages(key: AgentKey): void {
+    this.journal.clearMessages(this.agentRows.required(key));
+  }
+
+  putArtifact(key: AgentKey, artifact: Artifact): void {
+    this.#artifacts.put(this.agentRows.required(key), artifact);
+  }
+
+  artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined {
+    return this.#ofAgent(key, (slot) => this.#artifacts.describe(slot, artifactId), undefined);
+  }
+
+  newestVersion(key: AgentKey, name: string): number {
+    return this.#ofAgent(key, (slot) => this.#artifacts.newestVersion(slot, name), 0);
+  }
+
+  clearArtifacts(key: AgentKey): void {
+    this.#artifacts.clear(this.agentRows.required(key));
+  }
+
+  artifacts(key: AgentKey): ArtifactMeta[] {
+    return this.#ofAgent(key, (slot) => this.#artifacts.all(slot), []);
+  }
+
+  artifact(key: AgentKey, artifactId: string): Artifact | undefined {
+    return this.#ofAgent(key, (slot) => this.#artifacts.find(slot, artifactId), undefined);
+  }
+
+  artifactByName(key: AgentKey, name: string, version = this.newestVersion(key, name)): Artifact | undefined {
+    return this.#ofAgent(key, (slot) => this.#artifacts.findByName(slot, name, version), undefined);
+  }
+
+  request(key: AgentKey, requestId: string): AgentRequest | undefined {
+    return this.#ofAgent(key, (slot) => this.#requests.find(slot, requestId), undefined);
+  }
+
+  putRequest(request: AgentRequest): void {
+    this.#requests.put(this.agentRows.required(request), request);
+  }
+
+  openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
+    return this.#ofAgent(key, (slot) => this.#requests.openOf(slot, turnId), []);
+  }
+
+  requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
+    const { tenant, agentId, rootAgentId } = filter;
+    const agent = agentId === undefined ? undefined : (this.agentRows.find({ tenant, agentId })?.id ?? null);
+    const tree = rootAgentId === undefined ? undefined : (this.agentRows.treeOf(tenant, rootAgentId) ?? null);
+    return this.#requests.list(filter, { agent, tree }, after, limit);
+  }
+
+  setTimer(timer: Timer): void {
+    this.#waiting.setTimer(this.agentRows.required(timer), timer);
+  }
+
+  clearTimer(key: AgentKey, timerId: string): void {
+    this.#ofAgent(key, (slot) => this.#waiting.clearTimer(slot, timerId), undefined);
+  }
+
+  timersOf(key: AgentKey): Timer[] {
+    return this.#ofAgent(key, (slot) => this.#waiting.timers(slot), []);
+  }
+
+  dueTimers(moment: Moment, limit: number): Timer[] {
+    return this.#waiting.dueTimers(moment, limit);
+  }
+
+  timer(key: AgentKey, timerId: string): Timer | undefined {
+    return this.#ofAgent(key, (slot) => this.#waiting.timer(slot, timerId), undefined);
+  }
+
+  nextTimerAt(): number | undefined {
+    return this.#waiting.nextTimerAt();
+  }
+
+  process(processId: string): ProcessRow | undefined {
+    return this.#waiting.process(processId);
+  }
+
+  processes(): ProcessRow[] {
+    return this.#waiting.processes();
+  }
+
+  putProcess(row: ProcessRow): void {
+    this.#waiting.putProcess(row);
+  }
+
+  removeProcess(processId: string): void {
+    this.#waiting.removeProcess(processId);
+  }
+
+  #lastCursor(slot: AgentSlot): number {
+    return this.agentRows.heads.read(slot).cursor;
+  }
+
+  #ofAgent<T>(key: AgentKey, ask: (slot: AgentSlot) => T, none: T): T {
+    const slot = this.agentRows.find(key);
+    return slot ? ask(slot) : none;
+  }
+}
