@@ -1,16 +1,12 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileTools } from "../../../src/cli/ask/file-tools.ts";
-import {
-  leadInstructions,
-  readerInstructions,
-  readerPrompt,
-  readerToolDescription,
-} from "../../../src/cli/ask/team-texts.ts";
-import { type LanguageModel, offlineModel } from "../../../src/model/index.ts";
-import type { Message, ModelTool } from "../../../src/state/index.ts";
-import type { RunContext } from "../../../src/tools/index.ts";
+import { fileTools } from "../../src/demo/file-tools.ts";
+import { leadInstructions, readerInstructions, readerPrompt, readerToolDescription } from "../../src/demo/team.ts";
+import { documentModel } from "../../src/demo/document-model.ts";
+import type { LanguageModel } from "../../src/model/index.ts";
+import type { Message, ModelTool } from "../../src/state/index.ts";
+import type { RunContext } from "../../src/tools/index.ts";
 
 /** What the loop needs of a tool; ours from `fileTools` fit, and so does the reader below. */
 export interface LoopTool {
@@ -128,7 +124,7 @@ export async function runTeam(
   question: string,
   onReader?: (task: { file: string; question: string }) => Promise<string> | undefined,
 ): Promise<TeamRun> {
-  const model = offlineModel();
+  const model = documentModel();
   const files = loopTools(root);
   const reader: LoopTool = {
     model: {
@@ -148,7 +144,7 @@ export async function runTeam(
       return result.answer;
     },
   };
-  return await runAgent(model, leadInstructions, question, [files.list, files.search, reader]);
+  return await runAgent(model, leadInstructions(6), question, [files.list, files.search, reader]);
 }
 
 export interface SourcedStatement {

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { loopTools, runAgent, runTeam, statementsIn, temporaryFolder } from "./team-loop.ts";
-import { defaultClosingLine } from "../../../src/model/offline-model.ts";
-import { offlineModel } from "../../../src/model/index.ts";
+import { documentModel } from "../../src/demo/document-model.ts";
+import { leadInstructions } from "../../src/demo/team.ts";
+import { defaultClosingLine } from "../../src/model/index.ts";
+import type { Message } from "../../src/state/index.ts";
 
 const garden = {
   "README.md": `# Allotment handbook
@@ -144,7 +146,7 @@ describe("a team over a folder", () => {
   test("a reader answers with sourced lines and nothing else", async () => {
     const tools = Object.values(loopTools(folder.root));
     const prompt = JSON.stringify({ file: "water.md", question: "When is the pump switched off?" });
-    const { answer, steps } = await runAgent(offlineModel(), "", prompt, tools);
+    const { answer, steps } = await runAgent(documentModel(), "", prompt, tools);
     expect(answer.split("\n")[0]).toBe("water.md:11: On Sundays the pump is switched off.");
     for (const line of answer.split("\n")) expect(line).toMatch(/^water\.md:\d+: \S/);
     expect(steps.flat().map((call) => call.name)).toEqual(expect.arrayContaining(["search_files", "read_file"]));
@@ -157,14 +159,14 @@ describe("a team over a folder", () => {
   ])("under the instructions %j it signs its answer: %j", async (instructions, isSigned) => {
     const { search, read } = loopTools(folder.root);
     const prompt = "File: water.md\nQuestion: When is the pump switched off?";
-    const { answer } = await runAgent(offlineModel(), instructions, prompt, [search, read]);
+    const { answer } = await runAgent(documentModel(), instructions, prompt, [search, read]);
     expect(answer).toContain("On Sundays the pump is switched off.");
     expect(answer.includes(defaultClosingLine)).toBe(isSigned);
   });
 
   test("one agent with search and read answers a person by itself", async () => {
     const { search, read } = loopTools(folder.root);
-    const { answer } = await runAgent(offlineModel(), "You help gardeners.", "When is the pump switched off?", [
+    const { answer } = await runAgent(documentModel(), "You help gardeners.", "When is the pump switched off?", [
       search,
       read,
     ]);
@@ -175,24 +177,40 @@ describe("a team over a folder", () => {
   test("asks no more readers than the instructions allow", async () => {
     const { list, search } = loopTools(folder.root);
     const asked: string[] = [];
-    const parameters = {
-      type: "object",
-      properties: { document: { type: "string" }, task: { type: "string" } },
-      required: ["document", "task"],
-    };
-    const delegate = {
-      model: { name: "delegate", description: "Delegates a task on one document to another agent.", parameters },
+    const reader = {
+      model: {
+        name: "reader",
+        description: "Delegates a question on one file to a reader.",
+        parameters: {
+          type: "object",
+          properties: { file: { type: "string" }, question: { type: "string" } },
+          required: ["file", "question"],
+        },
+      },
       run: async (text: string) => {
-        asked.push((JSON.parse(text) as { document: string }).document);
+        asked.push((JSON.parse(text) as { file: string }).file);
         return "Nothing.";
       },
     };
     await runAgent(
-      offlineModel(),
-      "Ask at most two agents.",
+      documentModel(),
+      leadInstructions(2),
       "What does the plot, the treasurer, the pump and the hen cost?",
-      [list, search, delegate],
+      [list, search, reader],
     );
     expect(asked).toHaveLength(2);
+  });
+
+  test("without its tools on the last step, it answers from what was gathered", async () => {
+    const call = { callId: "t:1:0", providerId: "offline_0_0", name: "search_files", arguments: '{"query":"lease"}' };
+    const common = { createdAt: 0, origin: "tool" };
+    const content = "a.md:3: A lease is a right for a while.";
+    const messages: Message[] = [
+      { ...common, id: "q", role: "user", origin: "user", content: "What is a lease?" },
+      { ...common, id: "a", role: "assistant", content: "", toolCalls: [call] },
+      { ...common, id: "r", role: "tool", content, callId: call.callId, providerId: call.providerId },
+    ];
+    const { content: text } = await documentModel().generate({ messages }, { signal: new AbortController().signal });
+    expect(text).toContain("- A lease is a right for a while. (a.md:3)");
   });
 });

@@ -1,7 +1,7 @@
-import { isIdentifier, isStopWord, isWeakStem, wordsOf } from "./offline-words.ts";
+import { isIdentifier, isStopWord, stemOf, wordsOf } from "../model/index.ts";
 
 /** One thing to look for. */
-export interface Keyword {
+interface Keyword {
   /** As the question has it. */
   readonly text: string;
   readonly stem: string;
@@ -16,7 +16,7 @@ export interface Keyword {
 }
 
 /** What a question asks for beside its words: it decides which sentences are preferred. */
-export type QuestionKind = "definition" | "number" | "reason" | "other";
+type QuestionKind = "definition" | "number" | "reason" | "other";
 
 export interface Keywords {
   readonly question: string;
@@ -74,13 +74,23 @@ function collect(question: string): Keyword[] {
     const isCode = isIdentifier(word.text);
     if (found.has(word.stem) || (!isQuoted && isStopWord(word.text.toLowerCase()))) return;
     if (word.text.length < 2 && !/\d/.test(word.text) && !isQuoted) return;
-    const isStrong = isQuoted || isCode || !isWeakStem(word.stem);
+    const isStrong = isQuoted || isCode || !weakStems.has(word.stem);
     const weight = (isStrong ? 1 : weakWeight) * (isCode ? identifierWeight : 1) * (isQuoted ? quotedWeight : 1);
     found.set(word.stem, { text: word.text, stem: word.stem, parts: word.parts, weight, isStrong, position });
   });
   const words = [...found.values()];
   return words.some((word) => word.isStrong) ? words : words.map((word) => ({ ...word, isStrong: true, weight: 1 }));
 }
+
+/** Words that say little on their own: they rank, but do not make a sentence relevant. */
+const weakStems: ReadonlySet<string> = new Set(
+  (
+    "actually allow alway become behave call case detail different document documentation good best better docs ensure exactly example file folder get happen help " +
+    "kind list main make mean need new possible project provide put set support take thing try two type typically use usually want work"
+  )
+    .split(" ")
+    .map(stemOf),
+);
 
 function merge(own: readonly Keyword[], earlier: readonly Keyword[]): Keyword[] {
   const known = new Set(own.map((word) => word.stem));

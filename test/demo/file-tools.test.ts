@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fitsPattern } from "../../../src/cli/ask/path-pattern.ts";
+import { fitsPattern } from "../../src/demo/file-tools.ts";
 import { loopTools, temporaryFolder } from "./team-loop.ts";
 
 const long = Array.from({ length: 900 }, (_, index) => `Line ${index + 1} of a long text.`).join("\n");

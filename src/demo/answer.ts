@@ -1,8 +1,7 @@
-import { type Candidate, type RankedCandidate, rankCandidates } from "./offline-evidence.ts";
-import type { Keywords } from "./offline-keywords.ts";
-import { type Finding, findingsIn } from "./offline-listing.ts";
-import type { ToolResult } from "./offline-request.ts";
-import { fileParameter } from "./offline-tools.ts";
+import { type Candidate, type Finding, type RankedCandidate, rankCandidates } from "./evidence.ts";
+import type { Keywords } from "./keywords.ts";
+import { findingsIn } from "./reading.ts";
+import { oneLine, type ToolResult } from "../model/index.ts";
 
 const mostInReport = 6;
 const mostInAnswer = 9;
@@ -11,7 +10,7 @@ const mostPerFile = 4;
 const followerDistance = 15;
 
 /** What an agent found by itself. */
-export interface Gathered {
+interface Gathered {
   readonly candidates: readonly Candidate[];
   /** Results of searches. */
   readonly searches: readonly string[];
@@ -97,8 +96,8 @@ function headingOf(report: ToolResult): string {
 }
 
 function fileOf(report: ToolResult): string | undefined {
-  const value = Object.entries(report.arguments).find(([name]) => fileParameter.test(name))?.[1];
-  return typeof value === "string" ? value : undefined;
+  const file = report.arguments["file"];
+  return typeof file === "string" ? file : undefined;
 }
 
 function sourcedText(keywords: Keywords, found: readonly RankedCandidate[]): string {
@@ -127,14 +126,10 @@ function notesOn(failed: readonly ToolResult[]): string[] {
   return failed.map((report) => `Not answered by ${headingOf(report)}: ${oneLine(report.text).slice(0, 300)}`);
 }
 
-export function wordList(keywords: Keywords): string {
+function wordList(keywords: Keywords): string {
   const words = [
     ...keywords.phrases.map((phrase) => `“${phrase}”`),
     ...keywords.words.filter((word) => word.isStrong).map((word) => word.text),
   ];
   return words.length === 0 ? "this" : words.slice(0, 12).join(", ");
-}
-
-export function oneLine(text: string): string {
-  return text.replace(/\s+/gu, " ").trim();
 }

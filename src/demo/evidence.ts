@@ -1,17 +1,27 @@
-import { corpusStatistics } from "./offline-corpus.ts";
-import type { Keywords } from "./offline-keywords.ts";
-import type { Finding } from "./offline-listing.ts";
+import type { Keywords } from "./keywords.ts";
 import {
+  type Match,
   isPresent,
   isRelevant,
-  type Match,
   matchPassage,
   nearestHeadingWeight,
   type Surrounding,
-} from "./offline-matching.ts";
-import { scoreMatch, similarity } from "./offline-ranking.ts";
-import { isProse } from "./offline-sentences.ts";
-import { wordsOf } from "./offline-words.ts";
+  type Statistics,
+  statisticsOf,
+  scoreMatch,
+  similarity,
+} from "./matching.ts";
+import { stemOf, wordsOf } from "../model/index.ts";
+import { isProse } from "./passages.ts";
+
+/** A statement with its place, as `path:line: text`, and where a search tells them the headings above it. */
+export interface Finding {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+  /** Outermost first. */
+  readonly headings: readonly string[];
+}
 
 /** A passage that may belong to the answer. */
 export interface Candidate extends Finding {
@@ -30,7 +40,7 @@ export interface RankedCandidate extends Candidate {
   readonly score: number;
 }
 
-export interface RankOptions {
+interface RankOptions {
   readonly most: number;
   readonly mostPerFile: number;
   /** Results of searches, for what they tell of the whole. */
@@ -158,4 +168,34 @@ function defines(keywords: Keywords, text: string): boolean {
       .some((word) => ["is", "are", "means", "refers", "denotes"].includes(word.text.toLowerCase())) ||
     /^[*_`]*[\w .-]{1,40}[*_`]*\s*[:—–]\s/.test(text)
   );
+}
+
+/** Hits were chosen for having the words, so their share says nothing of how rare a word is: so many others had none. */
+const unseenPassages = 300;
+
+/**
+ * What is known of all the passages of which a few were found. A search tool may tell it, in a line as "Passages with
+ * each word, of 2310: agent 412, kill 31"; without such a line the found ones are taken for a small part of the whole.
+ */
+export function corpusStatistics(
+  keywords: Keywords,
+  searches: readonly string[],
+  matches: readonly Match[],
+): Statistics {
+  const guessed = statisticsOf(keywords, matches, matches.length + unseenPassages);
+  const told = searches
+    .map((text) => /^Passages with each word, of (\d{1,9}): (.*)$/m.exec(text))
+    .filter((found) => found !== null);
+  if (told.length === 0) return guessed;
+  let passages = 0;
+  const counts = new Map<string, number>();
+  for (const [, total, list] of told) {
+    passages += Number(total);
+    for (const pair of (list ?? "").split(", ")) {
+      const [, word, count] = /^(\S+) (\d{1,9})$/.exec(pair) ?? [];
+      if (word !== undefined) counts.set(stemOf(word), (counts.get(stemOf(word)) ?? 0) + Number(count));
+    }
+  }
+  const containing = keywords.words.map((word, index) => counts.get(word.stem) ?? guessed.containing[index] ?? 0);
+  return { ...guessed, passages, containing };
 }

@@ -1,9 +1,10 @@
 import { array, assert, constantFrom, lorem, oneof, property, string } from "fast-check";
 import { describe, expect, test } from "vitest";
-import { keywordsOf, type NumberedLine, passagesOf } from "../../src/model/index.ts";
-import { filesIn, findingsIn, readTextIn } from "../../src/model/offline-listing.ts";
-import { countRequestTokens, countTokens, promptBytes } from "../../src/model/offline-tokens.ts";
-import { stemOf } from "../../src/model/offline-words.ts";
+import { keywordsOf } from "../../src/demo/keywords.ts";
+import { type NumberedLine, passagesOf } from "../../src/demo/passages.ts";
+import { filesIn, findingsIn, readTextIn } from "../../src/demo/reading.ts";
+import { countRequestTokens, countTokens, promptBytes } from "../../src/model/offline-model.ts";
+import { stemOf } from "../../src/model/index.ts";
 
 function numbered(text: string): NumberedLine[] {
   return text.split("\n").map((line, index) => ({ line: index + 1, text: line }));

@@ -14,10 +14,7 @@ describe("the Markdown of installed packages", () => {
       ["fast-check", "README.md"],
     ] as const) {
       await mkdir(join(folder.root, name));
-      await copyFile(
-        join(import.meta.dirname, "../../../node_modules", name, file),
-        join(folder.root, name, "README.md"),
-      );
+      await copyFile(join(import.meta.dirname, "../../node_modules", name, file), join(folder.root, name, "README.md"));
     }
   });
   afterAll(() => folder.remove());

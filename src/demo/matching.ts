@@ -1,6 +1,5 @@
-import type { Keywords } from "./offline-keywords.ts";
-import { synonymsOf } from "./offline-synonyms.ts";
-import { wordsOf } from "./offline-words.ts";
+import type { Keywords } from "./keywords.ts";
+import { wordsOf, stemOf } from "../model/index.ts";
 
 /** Text that surrounds a passage and speaks for it, such as its headings; nearer counts for more. */
 export interface Surrounding {
@@ -177,4 +176,120 @@ function pairsIn(keywords: Keywords, places: readonly (readonly number[])[]): nu
       pairs += 1;
   }
   return Math.min(pairs, mostPairs);
+}
+
+/** General English words that documents use for one another, one group a line. */
+const groups = `
+kill crash die terminate
+delete remove erase
+create make build
+error failure exception
+fail break
+begin start launch
+end finish complete
+limit bound cap maximum
+fast quick speed performance
+install setup
+configure configuration option setting
+folder directory
+restart resume recover
+price cost money
+spend cost money
+person user human
+several multiple many
+check validate verify
+change modify update edit
+show display print
+send emit dispatch
+receive get accept
+save store persist
+parallel concurrent simultaneous
+wait block
+allow permit
+forbid refuse deny reject
+require need demand
+parameter argument
+method function
+repeat retry again
+stop cancel abort halt
+default fallback
+nested inner child
+type kind
+list array
+purpose reason
+machine process
+`;
+
+const synonyms: ReadonlyMap<string, readonly string[]> = readGroups();
+
+/** Stems of words that may stand for a word, without itself. */
+function synonymsOf(stem: string): readonly string[] {
+  return synonyms.get(stem) ?? [];
+}
+
+function readGroups(): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const line of groups.trim().split("\n")) {
+    const stems = line.split(" ").map(stemOf);
+    for (const stem of stems) {
+      found.set(stem, [...(found.get(stem) ?? []), ...stems.filter((other) => other !== stem)]);
+    }
+  }
+  return found;
+}
+
+/** What a score is relative to: all the passages that were looked at. */
+export interface Statistics {
+  readonly passages: number;
+  /** Passages that have the keyword themselves, by the keyword's index. */
+  readonly containing: readonly number[];
+  /** Words. */
+  readonly averageLength: number;
+}
+
+const saturation = 1.2;
+const lengthInfluence = 0.5;
+const aroundShare = 0.5;
+const pairBonus = 0.3;
+const tooShort = 3;
+const leastAverageLength = 8;
+
+/** Statistics of all passages, given the matches of those that have a keyword. */
+export function statisticsOf(keywords: Keywords, matches: readonly Match[], passages: number): Statistics {
+  const containing = keywords.words.map((_, index) => matches.filter((match) => isPresent(match.own[index])).length);
+  const total = matches.reduce((sum, match) => sum + match.length, 0);
+  return {
+    passages: Math.max(passages, matches.length),
+    containing,
+    averageLength: Math.max(leastAverageLength, total / Math.max(1, matches.length)),
+  };
+}
+
+/** BM25 over the passage's own words, plus a share for its surroundings, raised by coverage, neighbours and phrases. */
+export function scoreMatch(keywords: Keywords, match: Match, statistics: Statistics): number {
+  let score = 0;
+  let covered = 0;
+  let possible = 0;
+  const norm = 1 - lengthInfluence + (lengthInfluence * match.length) / statistics.averageLength;
+  keywords.words.forEach((keyword, index) => {
+    const containing = Math.min(statistics.passages, statistics.containing[index] ?? 0);
+    const rarity = Math.log(1 + (statistics.passages - containing + 0.5) / (containing + 0.5)) * keyword.weight;
+    const count = match.own[index] ?? 0;
+    const own = (count * (saturation + 1)) / (count + saturation * norm);
+    const around = match.around[index] ?? 0;
+    score += rarity * Math.max(own, aroundShare * around);
+    possible += rarity;
+    covered += rarity * Math.max(Math.min(1, count), around);
+  });
+  const coverage = possible === 0 ? 0 : covered / possible;
+  const isShort = match.length < tooShort ? 0.5 : 1;
+  return score * (0.4 + coverage) * (1 + pairBonus * match.pairs) * (1 + match.phrases) * isShort;
+}
+
+/** Share of their words that two texts have in common, 0 to 1: what says the same twice is told once. */
+export function similarity(first: string, second: string): number {
+  const left = new Set(wordsOf(first).map((word) => word.stem));
+  const right = new Set(wordsOf(second).map((word) => word.stem));
+  const shared = [...left].filter((stem) => right.has(stem)).length;
+  return (2 * shared) / Math.max(1, left.size + right.size);
 }

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { InvalidInputError } from "../../errors/index.ts";
-import { isProse, type Passage, passagesOf } from "../../model/index.ts";
-import { defineTool } from "../../tools/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { defineTool } from "../tools/index.ts";
+import { toolNames } from "./document-model.ts";
 import { numbered, searchFolder } from "./file-search.ts";
-import { fitsPattern } from "./path-pattern.ts";
+import { isProse, type Passage, passagesOf } from "./passages.ts";
 import { mostFiles, type TextFile, type TextFolder, textFolder } from "./text-folder.ts";
 
 const mostListed = 100;
@@ -25,7 +25,7 @@ export function fileTools(root: string, only?: readonly string[]) {
 
 function listTool(folder: TextFolder) {
   return defineTool({
-    name: "list_files",
+    name: toolNames.list,
     description:
       "Lists the text files of the folder: path, size, number of lines, first heading. Documents come before code.",
     parameters: z.object({
@@ -54,7 +54,7 @@ function listTool(folder: TextFolder) {
 
 function searchTool(folder: TextFolder) {
   return defineTool({
-    name: "search_files",
+    name: toolNames.search,
     description:
       "Searches the text of all files, or of one, for words; no regular expressions. Gives the best passages, one a line, as path:line: text, with the headings it stands under in brackets. Put a fixed phrase in double quotes.",
     parameters: z.object({
@@ -75,7 +75,7 @@ function searchTool(folder: TextFolder) {
 
 function readTool(folder: TextFolder) {
   return defineTool({
-    name: "read_file",
+    name: toolNames.read,
     description: `Reads lines of a text file, each with its number; at most ${mostLines} lines a call.`,
     parameters: z.object({
       path: z.string().describe("Path of the file, as list_files shows it."),
@@ -139,4 +139,60 @@ function isCodeOpen(file: TextFile, first: number): boolean {
     else if (language === "" && fence.startsWith(open)) open = undefined;
   }
   return open !== undefined;
+}
+
+const maxPatternLength = 200;
+
+/**
+ * Whether a path fits a pattern: `*` and `?` within a name, `**` over folders (`docs/**`, `*.md`). A pattern without a
+ * slash is tried on the file's name; one without a wildcard fits every path that contains it. Letter case is ignored.
+ * Matched without a regular expression, so that no pattern can take long.
+ */
+export function fitsPattern(path: string, pattern: string): boolean {
+  const wanted = pattern.trim().slice(0, maxPatternLength).toLowerCase().replace(/^\.\//, "");
+  const given = path.toLowerCase();
+  if (wanted === "" || wanted === "**") return true;
+  if (!/[*?]/.test(wanted)) return given.includes(wanted);
+  const names = given.split("/");
+  if (!wanted.includes("/")) return fitsName(names.at(-1) ?? "", wanted);
+  return fitsSequence(names, wanted.split("/"), fitsName, "**");
+}
+
+function fitsName(name: string, pattern: string): boolean {
+  return fitsSequence(
+    Array.from(name),
+    Array.from(pattern),
+    (character, wanted) => wanted === "?" || wanted === character,
+    "*",
+  );
+}
+
+/** Wildcard matching with one step back to the last `any`: time is at most the product of both lengths. */
+function fitsSequence(
+  items: readonly string[],
+  pattern: readonly string[],
+  fits: (item: string, wanted: string) => boolean,
+  any: string,
+): boolean {
+  let item = 0;
+  let place = 0;
+  let retryItem = 0;
+  let retryPlace = -1;
+  while (item < items.length) {
+    const wanted = pattern[place];
+    if (wanted === any) {
+      retryPlace = place;
+      retryItem = item;
+      place += 1;
+    } else if (wanted !== undefined && fits(items[item] ?? "", wanted)) {
+      item += 1;
+      place += 1;
+    } else if (retryPlace >= 0) {
+      retryItem += 1;
+      item = retryItem;
+      place = retryPlace + 1;
+    } else return false;
+  }
+  while (pattern[place] === any) place += 1;
+  return place === pattern.length;
 }

@@ -1,8 +1,8 @@
 import { constants, type Dirent } from "node:fs";
 import { lstat, open, readdir, realpath } from "node:fs/promises";
 import { isAbsolute, join, relative, sep, win32 } from "node:path";
-import { InvalidInputError } from "../../errors/index.ts";
-import { isProse } from "../../model/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import { isProse } from "./passages.ts";
 
 /**
  * Owns: what of a folder a model may see. Does not own: what is done with the text.

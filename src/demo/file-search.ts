@@ -1,22 +1,17 @@
+import { type Keywords, keywordsOf } from "./keywords.ts";
 import {
-  isProse,
   isRelevant,
-  type Keywords,
-  keywordsOf,
-  linePassages,
   type Match,
   matchPassage,
-  type NumberedLine,
-  type Passage,
-  passagesOf,
   type Statistics,
   scoreMatch,
   statisticsOf,
   surroundingsOf,
-} from "../../model/index.ts";
+} from "./matching.ts";
+import { isProse, linePassages, type NumberedLine, type Passage, passagesOf } from "./passages.ts";
 import type { TextFile, TextFolder } from "./text-folder.ts";
 
-export interface SearchRequest {
+interface SearchRequest {
   readonly query: string;
   /** Only this file; absent: all. */
   readonly file?: string | undefined;

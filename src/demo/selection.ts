@@ -1,9 +1,8 @@
-import { corpusStatistics } from "./offline-corpus.ts";
-import type { Keywords } from "./offline-keywords.ts";
-import { findingsIn, type ListedFile } from "./offline-listing.ts";
-import { isPresent, matchPassage, speaksTo, surroundingsOf } from "./offline-matching.ts";
-import { scoreMatch } from "./offline-ranking.ts";
-import { isProse } from "./offline-sentences.ts";
+import { corpusStatistics } from "./evidence.ts";
+import type { Keywords } from "./keywords.ts";
+import { findingsIn, type ListedFile } from "./reading.ts";
+import { isPresent, matchPassage, speaksTo, surroundingsOf, scoreMatch } from "./matching.ts";
+import { isProse } from "./passages.ts";
 
 const leastShareOfBest = 0.2;
 const filesWithoutRelevantHit = 2;
@@ -11,7 +10,7 @@ const filesWithoutRelevantHit = 2;
 const codeWeight = 0.2;
 
 /** What a lead has seen of a folder. */
-export interface SeenFiles {
+interface SeenFiles {
   /** Results of searches. */
   readonly searches: readonly string[];
   readonly listed: readonly ListedFile[];
