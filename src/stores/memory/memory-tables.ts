@@ -11,18 +11,7 @@ import {
   type Message,
   type Timer,
 } from "../../state/index.ts";
-import { addItem, noteRest, removeItems } from "./memory-inbox.ts";
-import {
-  type AgentRows,
-  emptyAgent,
-  emptyRows,
-  emptyTenant,
-  emptyTree,
-  type MemoryRows,
-  type TenantRows,
-  type TreeRows,
-} from "./memory-rows.ts";
-import { MemoryTimers } from "./memory-timers.ts";
+import { addItem, noteRest, removeItems, type AgentRows, emptyAgent, emptyRows, emptyTenant, emptyTree, type MemoryRows, type TenantRows, type TreeRows, MemoryTimers } from "./memory-rows.ts";
 import type { MemoryUndo } from "../rules/undo.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import {

@@ -1,30 +1,24 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../../errors/index.ts";
-import type { ForeignWrites } from "../rules/foreign-write.ts";
-import type { LocalDatabase, LocalTables } from "../rules/local-tables.ts";
-import { AboutTree } from "./redis-agents.ts";
-import { Missing } from "./redis-answers.ts";
-import { RedisConnection } from "./redis-connection.ts";
+import type { ForeignWrites, SetBack, TreeStanding } from "../rules/ports.ts";
+import type { LocalDatabase, LocalTables } from "../rules/tables.ts";
+import { AboutTree, ReadSession } from "./redis-agents.ts";
+import { Missing, type TreeSession } from "./redis-session.ts";
+import { RedisConnection, type CheckedOptions } from "./redis-connection.ts";
 import { RedisForeignWrites } from "./redis-foreign-writes.ts";
 import { RedisHints } from "./redis-hints.ts";
 import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { RedisLists } from "./redis-lists.ts";
 import { RedisLive } from "./redis-live.ts";
-import type { CheckedOptions } from "./redis-options.ts";
-import { ReadSession } from "./redis-read-session.ts";
 import { RedisReader } from "./redis-reader.ts";
 import { RedisRest } from "./redis-rest.ts";
 import { rowKinds } from "./redis-rows.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
-import type { TreeSession } from "./redis-session.ts";
 import { RedisSetBacks } from "./redis-set-backs.ts";
-import type { LineContext } from "./redis-tree-line.ts";
-import { TreeLines } from "./redis-tree-lines.ts";
-import { readStanding } from "./redis-standing.ts";
-import { RedisTrees } from "./redis-trees.ts";
+import { type LineContext, TreeLines } from "./redis-tree-line.ts";
+import { readStanding } from "./redis-whole-tree.ts";
+import { RedisTrees } from "./redis-reads.ts";
 import { RedisUnattended } from "./redis-unattended.ts";
-import type { SetBack } from "../rules/set-back.ts";
-import type { TreeStanding } from "../rules/tree-standing.ts";
 
 /** Stands for no time at all. */
 export const NEVER = Number.MAX_SAFE_INTEGER;

@@ -12,10 +12,9 @@ import {
 import type { Committed } from "../rules/outcomes.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
-import { rowKinds } from "./redis-rows.ts";
+import { rowKinds, type PlacedArtifact } from "./redis-rows.ts";
 import type { Collection } from "./redis-session.ts";
-import type { PlacedArtifact } from "./redis-stored.ts";
-import { watchHead, watchPosts } from "./redis-watch.ts";
+import { watchHead, watchPosts } from "./redis-hints.ts";
 import { wellFormed } from "../rules/stored-json.ts";
 import type { ArtifactMeta, Head, Tables } from "../rules/tables.ts";
 

@@ -1,17 +1,17 @@
-import { CorruptRecordError } from "../../errors/index.ts";
-import type { AgentKey } from "../../state/index.ts";
-import type { UnattendedQuery } from "../rules/queries.ts";
-import type { RedisConnection } from "./redis-connection.ts";
-import type { RedisHints } from "./redis-hints.ts";
-import type { HintKeys, RedisKeys, TreeKeys } from "./redis-keys.ts";
-import type { RedisLists } from "./redis-lists.ts";
-import { type NamedTree, RedisLostTrees } from "./redis-lost-trees.ts";
+import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
+import { type RedisConnection, textsOf } from "./redis-connection.ts";
+import { type TreeKeys, type HintKeys, PARTITIONS, type RedisKeys } from "./redis-keys.ts";
+import { headsScript, inboxesScript, lostHoldersScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { rowKinds } from "./redis-rows.ts";
+import { rowKinds, seenRow, valueOf } from "./redis-rows.ts";
+import { itemsIn } from "./redis-whole-tree.ts";
+import { freshHead, type Head } from "../rules/tables.ts";
+import { needsSomebody, livingFor } from "../rules/leases.ts";
+import { holderHints, holderMember, postHints, type RedisHints, watchKinds, watchPosts } from "./redis-hints.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import type { UnattendedQuery } from "../rules/queries.ts";
+import type { RedisLists } from "./redis-lists.ts";
 import type { TreeSession } from "./redis-session.ts";
-import { restlessOf } from "./redis-restless.ts";
-import { holderHints, holderMember, postHints, watchKinds, watchPosts } from "./redis-watch.ts";
-import { livingFor } from "../rules/unattended.ts";
 
 /** Trees that are looked at together. */
 const AT_ONCE = 16;
@@ -154,4 +154,156 @@ export class RedisUnattended {
   #look(tree: TreeKeys, isLiving: IsLiving): Promise<readonly string[]> {
     return restlessOf(this.#connection, this.#reader, tree, isLiving);
   }
+}
+
+/** Members that are read at once. */
+const PAGE = 1000;
+
+const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
+
+/** A tree that the lists name, and what for. */
+export interface NamedTree {
+  readonly tree: TreeKeys;
+  readonly isPosted: boolean;
+  /** Processes that do not live and may hold agents of it. */
+  readonly lostHolders: readonly string[];
+}
+
+/** What the lists say about where somebody may be missing. */
+export class RedisLostTrees {
+  readonly #connection: RedisConnection;
+  readonly #keys: RedisKeys;
+
+  constructor(connection: RedisConnection, keys: RedisKeys) {
+    this.#connection = connection;
+    this.#keys = keys;
+  }
+
+  /** In the order of their places, from that of a tree on; `livingIds`: processes whose trees do not matter. */
+  async named(tenant: string, livingIds: readonly string[], from: TreeKeys | undefined): Promise<NamedTree[]> {
+    const found = await Promise.all(
+      partitions.map(async (partition) => {
+        if (from && partition < from.partition) return [];
+        const start = from?.partition === partition ? from.tag : "";
+        return await this.#ofPartition({ tenant, partition }, livingIds, start);
+      }),
+    );
+    return found.flat();
+  }
+
+  async #ofPartition(
+    place: Pick<TreeKeys, "tenant" | "partition">,
+    livingIds: readonly string[],
+    start: string,
+  ): Promise<NamedTree[]> {
+    const [posted, lost] = await Promise.all([
+      this.#posted(postHints(this.#keys, place), start),
+      this.#lost(holderHints(this.#keys, place), livingIds),
+    ]);
+    const tags = [...new Set([...posted, ...lost.keys()])].filter((tag) => tag >= start).sort();
+    return tags.map((tag) => ({
+      tree: this.#keys.ofTag(tag),
+      isPosted: posted.has(tag),
+      lostHolders: lost.get(tag) ?? [],
+    }));
+  }
+
+  async #posted({ list }: HintKeys, start: string): Promise<Set<string>> {
+    const found = new Set<string>();
+    for (let from = start === "" ? "-" : `[${start}`; ; ) {
+      const page = await this.#connection.run((client) => client.zrangebylex(list, from, "+", "LIMIT", 0, PAGE));
+      for (const tag of page) found.add(tag);
+      if (page.length < PAGE) return found;
+      from = `(${page.at(-1)}`;
+    }
+  }
+
+  /** By their tags, the processes that hold agents of them. */
+  async #lost({ list }: HintKeys, livingIds: readonly string[]): Promise<Map<string, string[]>> {
+    const living = livingIds.map((id) => holderMember(id, "").trimEnd());
+    const found = new Map<string, string[]>();
+    for (let from = "-"; ; ) {
+      const page = textsOf(await this.#connection.script(lostHoldersScript, [list], [from, PAGE, ...living]));
+      for (const member of page) {
+        const [holder = "", tag = ""] = member.split(" ");
+        const holders = found.get(tag) ?? [];
+        found.set(tag, [...holders, decodeURIComponent(holder)]);
+      }
+      if (page.length < PAGE) return found;
+      from = `(${page.at(-1)}`;
+    }
+  }
+}
+
+/** Inboxes that are read at once. */
+const INBOXES = 500;
+
+/** The agents of a tree that somebody has to take up, in the order in which they were made. */
+export async function restlessOf(
+  connection: RedisConnection,
+  reader: RedisReader,
+  tree: TreeKeys,
+  isLiving: (processId: string) => boolean,
+): Promise<readonly string[]> {
+  const [ids = [], stored = []] = listsOf(await connection.script(headsScript, [tree.rows, tree.agents], []));
+  const heads = new Map<string, Head>();
+  for (const [index, id] of ids.entries()) {
+    const text = stored[index] ?? "";
+    const head = text === "" ? freshHead : (valueOf(seenRow(text), rowKinds.head(id), tree.rows)?.head ?? freshHead);
+    if (head.holder === null || !isLiving(head.holder)) heads.set(id, head);
+  }
+  const inboxes = await inboxesOf(connection, tree, [...heads.keys()]);
+  const restless = [...heads].filter(([id, { work }]) => work === "open" || inboxes.has(id));
+  const records = await withAncestors(
+    reader,
+    tree,
+    restless.map(([id]) => id),
+  );
+  const tables = { agent: ({ agentId }: AgentKey) => records.get(agentId) };
+  return restless.flatMap(([id, head]) => {
+    const record = records.get(id);
+    return record && needsSomebody(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
+  });
+}
+
+/** Of those that hold something. */
+async function inboxesOf(
+  connection: RedisConnection,
+  tree: TreeKeys,
+  ids: readonly string[],
+): Promise<Map<string, InboxItem[]>> {
+  const found = new Map<string, InboxItem[]>();
+  for (let at = 0; at < ids.length; at += INBOXES) {
+    const some = ids.slice(at, at + INBOXES);
+    const keys = some.map((id) => tree.ofAgent("inbox", id));
+    const inboxes = listsOf(await connection.script(inboxesScript, keys, []));
+    for (const [index, id] of some.entries()) {
+      const texts = inboxes[index] ?? [];
+      if (texts.length > 0) found.set(id, itemsIn(texts, keys[index] ?? ""));
+    }
+  }
+  return found;
+}
+
+/** Their records, and those of all above them: a mark may stand there. */
+async function withAncestors(
+  reader: RedisReader,
+  tree: TreeKeys,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, AgentRecord>> {
+  const records = new Map<string, AgentRecord>();
+  for (let wanted = [...ids]; wanted.length > 0; ) {
+    const found = await reader.rows(
+      tree,
+      wanted.map((id) => rowKinds.record(tree.tenant, id)),
+    );
+    for (const record of found) records.set(record.agentId, record);
+    const parents = found.flatMap(({ parentAgentId }) => parentAgentId ?? []);
+    wanted = [...new Set(parents)].filter((id) => !records.has(id));
+  }
+  return records;
+}
+
+function listsOf(answer: unknown): string[][] {
+  return Array.isArray(answer) ? answer.map((part: unknown) => textsOf(part)) : [];
 }

@@ -7,8 +7,8 @@ import {
   newRecord,
   turnIdOf,
 } from "../../state/index.ts";
-import { changeTimers } from "./account-timers.ts";
-import { abort } from "./mark-commands.ts";
+import { changeTimers } from "./moment.ts";
+import { abort } from "./marks.ts";
 import type { OpenTurnOutcome } from "./outcomes.ts";
 import type { TurnCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";

@@ -1,25 +1,21 @@
+import type { LocalTables, LocalDatabase, Tables } from "./tables.ts";
+import type { TreeStanding, Stores } from "./ports.ts";
 import { deepFreeze } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, type AgentRequest, agentOfTurn } from "../../state/index.ts";
-import { agentAtPlace } from "./agent-place.ts";
+import { agentAtPlace, type AgentFilter, type RequestFilter } from "./queries.ts";
 import type { Batch } from "./batch.ts";
 import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
-import { decide } from "./decide.ts";
-import { hearAlarm } from "./hear-alarm.ts";
+import { decide } from "./requests.ts";
+import { hearAlarm } from "./ledger.ts";
 import { acquire, identityOf, release } from "./leases.ts";
-import { standingOf } from "./local-standing.ts";
-import type { LocalDatabase, LocalTables } from "./local-tables.ts";
-import { abort, pause, resume } from "./mark-commands.ts";
+import { abort, pause, resume } from "./marks.ts";
 import type { Moment } from "./moment.ts";
 import type { CommitOutcome, ProcessIdentity } from "./outcomes.ts";
-import type { Stores } from "./ports.ts";
-import type { AgentFilter, RequestFilter } from "./queries.ts";
-import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
+import { currentBootId, isRunning, startTimeOf, clockOffsetFor } from "./process-identity.ts";
 import { claimCall, postCallEnd } from "./queued-calls.ts";
-import { clockOffsetFor } from "./steady-time.ts";
-import type { Tables } from "./tables.ts";
-import { exportTree, importTree } from "./tree-transfer.ts";
+import { exportTree, importTree } from "./stored-tree.ts";
 import { waitersOf } from "./waiting-lines.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
@@ -176,4 +172,20 @@ function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; ep
   const { holder, epoch } = tables.head(key);
   const row = holder === null ? undefined : tables.process(holder);
   return row && { process: identityOf(row), epoch };
+}
+
+const ALL = Number.MAX_SAFE_INTEGER;
+
+/** To be called within one piece of reading work. What takes the longer the more agents there were is read last. */
+export function standingOf(tables: LocalTables, tenant: string, rootAgentId: string): TreeStanding | undefined {
+  const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
+  if (openRequests.length === 0) return undefined;
+  const agents = tables.listAgents({ tenant, rootAgentId }, ALL);
+  const atWork = agents.filter(({ openTurnId }) => openTurnId !== null);
+  return {
+    agents,
+    openRequests,
+    accounts: tables.accounts(tenant, rootAgentId),
+    inboxes: new Map(atWork.map((agent) => [agent.agentId, tables.inbox(agent)])),
+  };
 }

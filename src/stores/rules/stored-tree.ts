@@ -1,5 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
 import type { Account, Waiter } from "../../budget/index.ts";
-import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { AgentKey, AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
+import { workOf } from "./leases.ts";
+import { type LocalTables, freshHead, type Head } from "./tables.ts";
 import type { Committed } from "./outcomes.ts";
 
 /** A row of the journal with the messages that came with it; the order of rows and in them is that of the messages. */
@@ -44,4 +48,160 @@ export interface StoredTree {
   readonly rows: readonly StoredRow[];
   /** How far each projection has come. */
   readonly projections: readonly { readonly name: string; readonly cursor: number }[];
+}
+
+const ALL = Number.MAX_SAFE_INTEGER;
+
+export function exportTree(tables: LocalTables, tenant: string, rootAgentId: string): StoredTree | undefined {
+  const records = tables.agentsOfTree(tenant, rootAgentId);
+  if (!records.some((record) => record.agentId === rootAgentId)) return undefined;
+  const accounts = tables.accounts(tenant, rootAgentId);
+  const waited = accounts.filter(({ line }) => line && line.waiting > 0);
+  return {
+    tenant,
+    rootAgentId,
+    agents: records.map((record) => agentAsStored(tables, record)),
+    accounts,
+    lines: Object.fromEntries(waited.map((account) => [account.id, tables.waiters(tenant, account)])),
+    rows: tables.storedRows(tenant, rootAgentId),
+    projections: tables.projections(tenant, rootAgentId),
+  };
+}
+
+function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
+  const { tenant, agentId } = record;
+  const key = { tenant, agentId };
+  const { epoch, holder, seq, at, sign, batchId, work } = tables.head(key);
+  const outcome = tables.lastOutcome(key);
+  return {
+    record,
+    epoch,
+    isHeld: holder !== null,
+    seq,
+    at,
+    sign,
+    ...(work === "parked" ? { isParked: true } : {}),
+    lastBatch: batchId !== null && outcome ? { id: batchId, outcome } : null,
+    artifacts: tables.artifacts(key).flatMap(({ artifactId }) => tables.artifact(key, artifactId) ?? []),
+    inbox: tables.inbox(key),
+    timers: tables.timersOf(key),
+    requests: tables.requests({ tenant, agentId }, undefined, ALL),
+  };
+}
+
+/** Puts a tree in the place of the one that is stored; inside a transaction of the adapter. False: it holds more than is known. */
+export function importTree(tables: LocalTables, tree: StoredTree, processId: string, known?: KnownItems): boolean {
+  checkTree(tree);
+  const { tenant, rootAgentId, agents, accounts, rows } = tree;
+  if (known && holdsOther(tables, tree, known)) return false;
+  const heads = new Map(
+    tables.agentsOfTree(tenant, rootAgentId).map(({ agentId }) => [agentId, tables.head({ tenant, agentId })]),
+  );
+  const kept = keptCursors(tables.storedRows(tenant, rootAgentId), rows);
+  tables.removeTree(tenant, rootAgentId);
+  for (const agent of agents) putAgent(tables, agent);
+  for (const account of accounts) putAccount(tables, tree, account);
+  const restored = tables.restoreRows(
+    tenant,
+    rows.map((row, index) => ({ row, cursor: kept[index] })),
+  );
+  const cursors = new Map(rows.map((row, index) => [row.cursor, restored[index] ?? 0]));
+  for (const agent of agents) {
+    const { agentId } = agent.record;
+    const head = headOf(agent, heads.get(agentId) ?? freshHead, processId);
+    tables.putHead({ tenant, agentId }, head, agent.lastBatch ? moved(agent.lastBatch.outcome, cursors) : undefined);
+  }
+  for (const { name, cursor } of tree.projections) {
+    const last = rows.findLast((row) => row.cursor <= cursor);
+    tables.moveProjection(tenant, name, rootAgentId, (last && cursors.get(last.cursor)) ?? 0);
+  }
+  return true;
+}
+
+function holdsOther(tables: LocalTables, { tenant, rootAgentId }: StoredTree, known: KnownItems): boolean {
+  return tables
+    .agentsOfTree(tenant, rootAgentId)
+    .some(({ agentId }) => tables.inbox({ tenant, agentId }).some(({ key }) => known.get(agentId)?.has(key) !== true));
+}
+
+function putAgent(tables: LocalTables, agent: StoredAgent): void {
+  const key: AgentKey = { tenant: agent.record.tenant, agentId: agent.record.agentId };
+  tables.putAgent(agent.record);
+  for (const artifact of agent.artifacts) tables.putArtifact(key, artifact);
+  for (const item of agent.inbox) tables.addToInbox(key, item);
+  for (const timer of agent.timers) tables.setTimer(timer);
+  for (const request of agent.requests) tables.putRequest(request);
+}
+
+function putAccount(tables: LocalTables, { tenant, rootAgentId, lines }: StoredTree, account: Account): void {
+  tables.putAccount(tenant, rootAgentId, account);
+  const line = (Object.hasOwn(lines, account.id) ? lines[account.id] : undefined) ?? [];
+  if (account.line) tables.putLine(tenant, rootAgentId, { account, line, put: line, removed: [] });
+}
+
+/** An owner here that is another process must not go on beside the one that the tree comes from. */
+function headOf(
+  { record, epoch, isHeld, seq, at, sign, isParked, lastBatch, requests }: StoredAgent,
+  before: Head,
+  processId: string,
+): Head {
+  const isOthers = before.holder !== null && before.holder !== processId;
+  return {
+    epoch: Math.max(epoch, isOthers ? before.epoch + 1 : before.epoch),
+    holder: isHeld ? processId : null,
+    seq,
+    at,
+    sign,
+    batchId: lastBatch?.id ?? null,
+    openRequests: requests.filter((request) => request.status === "open").length,
+    // A turn that waits to begin is in the inbox.
+    work: isParked ? "parked" : seq === 0 ? "none" : workOf(record),
+  };
+}
+
+function moved(outcome: Committed, cursors: ReadonlyMap<number, number>): Committed {
+  return { ...outcome, cursor: cursors.get(outcome.cursor) ?? 0 };
+}
+
+/** The cursors of the rows that are here already, where the new ones only go on from there: clients hold them. */
+function keptCursors(stored: readonly StoredRow[], rows: readonly StoredRow[]): readonly number[] {
+  const goesOn = stored.every((row, index) => {
+    const other = rows[index];
+    return other !== undefined && other.agentId === row.agentId && isSameJson(row.entries, other.entries);
+  });
+  return goesOn ? stored.map((row) => row.cursor) : [];
+}
+
+function isSameJson(one: unknown, other: unknown): boolean {
+  return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
+}
+
+function checkTree({ tenant, rootAgentId, agents, rows }: StoredTree): void {
+  const known = new Set<string>();
+  for (const { record, timers, requests } of agents) {
+    const { agentId, parentAgentId } = record;
+    if (record.tenant !== tenant || record.rootAgentId !== rootAgentId) {
+      throw refused(rootAgentId, `agent ${agentId} belongs to tree ${record.rootAgentId} of tenant ${record.tenant}`);
+    }
+    if (known.has(agentId)) throw refused(rootAgentId, `agent ${agentId} comes twice`);
+    if (parentAgentId !== null && !known.has(parentAgentId)) {
+      throw refused(rootAgentId, `agent ${agentId} comes before its parent ${parentAgentId}`);
+    }
+    for (const one of [...timers, ...requests]) {
+      if (one.tenant === tenant && one.agentId === agentId) continue;
+      throw refused(rootAgentId, `agent ${agentId} has a timer or request of agent ${one.agentId}`);
+    }
+    known.add(agentId);
+  }
+  if (!known.has(rootAgentId)) throw refused(rootAgentId, "its root agent is missing");
+  let last = 0;
+  for (const { agentId, cursor } of rows) {
+    if (!known.has(agentId)) throw refused(rootAgentId, `row ${cursor} is of agent ${agentId}, which is not in it`);
+    if (cursor <= last) throw refused(rootAgentId, `row ${cursor} comes after row ${last}`);
+    last = cursor;
+  }
+}
+
+function refused(rootAgentId: string, why: string): InvalidInputError {
+  return new InvalidInputError(`the tree of ${rootAgentId} is not whole: ${why}; give it as it was exported`);
 }

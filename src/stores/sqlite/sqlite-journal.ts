@@ -10,8 +10,7 @@ import {
   readEntries,
 } from "../../state/index.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
-import type { AgentSlot } from "./sqlite-slot.ts";
+import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed, type AgentSlot } from "./sqlite-row.ts";
 import type { StoredRow } from "../rules/stored-tree.ts";
 
 const messagesSchema = z.array(messageSchema);

@@ -1,35 +1,18 @@
+import type { StatementSync } from "node:sqlite";
+import type { AgentKey, AgentRecord, AgentRequest, Artifact, Entry, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
+import { type RestlessTables, type RestoredRow, type ArtifactMeta, freshHead, type Head, type LineChange, type ProcessRow, type Tables } from "../rules/tables.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { SqliteProjections, SqliteArtifacts, SqliteRequests } from "./sqlite-artifacts.ts";
+import { SqliteRestless, SqliteWaiting } from "./sqlite-waiting.ts";
+import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
 import type { Account, Waiter } from "../../budget/index.ts";
-import type {
-  AgentKey,
-  AgentRecord,
-  AgentRequest,
-  Artifact,
-  Entry,
-  InboxItem,
-  JournalRow,
-  Message,
-  Timer,
-} from "../../state/index.ts";
-import type { AgentPlace } from "../rules/agent-place.ts";
+import type { AgentPlace, AgentFilter, RequestFilter } from "../rules/queries.ts";
 import type { Moment } from "../rules/moment.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import type { AgentFilter, RequestFilter } from "../rules/queries.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
-import { SqliteArtifacts } from "./sqlite-artifacts.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
-import { SqliteRequests } from "./sqlite-requests.ts";
-import type { AgentSlot } from "./sqlite-slot.ts";
-import { SqliteWaiting } from "./sqlite-waiting.ts";
-import {
-  type ArtifactMeta,
-  freshHead,
-  type Head,
-  type LineChange,
-  type ProcessRow,
-  type Tables,
-} from "../rules/tables.ts";
+import type { AgentSlot } from "./sqlite-row.ts";
 
 /** The rows in the file: each kind of row has its class, this one gives them the agent's integer key. */
 export class SqliteTables implements Tables {
@@ -248,5 +231,89 @@ export class SqliteTables implements Tables {
   #ofAgent<T>(key: AgentKey, ask: (slot: AgentSlot) => T, none: T): T {
     const slot = this.agentRows.find(key);
     return slot ? ask(slot) : none;
+  }
+}
+
+/** Tables whose rows belong to an agent. */
+const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "timers"];
+
+/** Whole trees, to take them out and put them in, and how far projections of them have come. */
+export class SqliteTrees extends SqliteTables implements RestlessTables {
+  readonly #connection: SqliteConnection;
+  readonly #projections: SqliteProjections;
+  readonly #restless: SqliteRestless;
+  readonly #noteCursor: StatementSync;
+  /** In this order: agents last, because the others are found by them. */
+  readonly #deletions: readonly StatementSync[];
+
+  constructor(connection: SqliteConnection) {
+    super(connection);
+    this.#connection = connection;
+    this.#projections = new SqliteProjections(connection);
+    this.#restless = new SqliteRestless(connection);
+    this.#noteCursor = connection.prepare(
+      "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
+    );
+    const ofAgents = agentTables.map(
+      (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
+    );
+    const ofTree = ["journal", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
+  }
+
+  /** In the order in which they were made. */
+  restless(
+    tenant: string,
+    isLiving: (processId: string) => boolean,
+    after: string | undefined,
+    limit: number,
+  ): Iterable<AgentKey> {
+    const start = after === undefined ? 0 : (this.agentRows.find({ tenant, agentId: after })?.id ?? 0);
+    return this.#restless.after(tenant, isLiving, start, Math.max(1, limit));
+  }
+
+  agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.agentRows.ofTree(tree);
+  }
+
+  storedRows(tenant: string, rootAgentId: string): StoredRow[] {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.journal.storedRows(tree);
+  }
+
+  /** The row of the tree itself stays, and so does its key. */
+  removeTree(tenant: string, rootAgentId: string): void {
+    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    if (tree === undefined) return;
+    this.#noteCursor.run();
+    for (const deletion of this.#deletions) deletion.run(tree);
+    this.removeAccounts(tree);
+    this.#connection.forget();
+  }
+
+  restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {
+    const last = new Map<string, number>();
+    const cursors = rows.map(({ row, cursor }) => {
+      const slot = this.agentRows.required({ tenant, agentId: row.agentId });
+      const given = this.journal.add(slot, last.get(row.agentId) ?? 0, row, cursor);
+      last.set(row.agentId, given);
+      return given;
+    });
+    for (const [agentId, cursor] of last)
+      this.agentRows.heads.place(this.agentRows.required({ tenant, agentId }), cursor);
+    return cursors;
+  }
+
+  projections(tenant: string, rootAgentId: string): StoredTree["projections"] {
+    return this.#projections.ofTree(tenant, rootAgentId);
+  }
+
+  projectionCursor(tenant: string, name: string, rootAgentId: string): number {
+    return this.#projections.cursor(tenant, name, rootAgentId);
+  }
+
+  moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void {
+    this.#projections.move(tenant, name, rootAgentId, cursor);
   }
 }
