@@ -1,9 +1,9 @@
-import type { Cluster, Redis } from "ioredis";
-import { UnsupportedError, InvariantError, StoreUnavailableError } from "../errors/index.ts";
-import type { RedisClient, RedisPlace } from "./redis-place.ts";
 import { setTimeout as delay } from "node:timers/promises";
+import type { Cluster, Redis } from "ioredis";
 import { backoffDelay } from "../base/index.ts";
+import { InvariantError, StoreUnavailableError, UnsupportedError } from "../errors/index.ts";
 import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
+import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 

@@ -1,10 +1,10 @@
-import { LocalLive } from "./rules/live-channel.ts";
-import type { LocalDatabase, RestlessTables } from "./rules/tables.ts";
-import { MemoryTrees } from "./memory/memory-reads.ts";
-import { MemoryUndo } from "./rules/undo.ts";
+import { MemoryReads } from "./memory/memory-reads.ts";
+import { localStores } from "./rules/database-stores.ts";
 import { unattendedIn } from "./rules/leases.ts";
-import { localStores } from "./rules/local-stores.ts";
+import { LocalLive } from "./rules/live-channel.ts";
 import type { Stores } from "./rules/ports.ts";
+import type { LocalDatabase, RestlessTables } from "./rules/tables.ts";
+import { MemoryUndo } from "./rules/undo.ts";
 
 /** Stores in this process' memory, with the same rules as the durable ones: for tests, tools of one run, and a start. */
 export function memoryStores(): Stores {
@@ -18,7 +18,7 @@ export class MemoryDatabase implements LocalDatabase {
   readonly #undo = new MemoryUndo();
 
   constructor() {
-    this.tables = new MemoryTrees(this.#undo);
+    this.tables = new MemoryReads(this.#undo);
   }
 
   async write<T>(work: () => T): Promise<T> {

@@ -1,9 +1,9 @@
+import { checkedOptions, type RedisStoresOptions } from "./redis/redis-connection.ts";
+import { RedisDatabase } from "./redis/redis-database.ts";
 import { commitBatch } from "./rules/commit.ts";
-import { localStores } from "./rules/local-stores.ts";
+import { localStores } from "./rules/database-stores.ts";
 import type { CommitOutcome } from "./rules/outcomes.ts";
 import type { Stores } from "./rules/ports.ts";
-import { RedisDatabase } from "./redis/redis-database.ts";
-import { checkedOptions, type RedisStoresOptions } from "./redis/redis-connection.ts";
 
 export type { RedisStoresOptions } from "./redis/redis-connection.ts";
 

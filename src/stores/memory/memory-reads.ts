@@ -1,14 +1,23 @@
-import type { AgentKey, AgentRecord, Message, Timer, AgentRequest, Artifact, InboxItem, JournalRow } from "../../state/index.ts";
-import type { RestlessTables, RestoredRow, ArtifactMeta } from "../rules/tables.ts";
-import { type AgentRows, emptyTree } from "./memory-rows.ts";
-import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
 import type { Account } from "../../budget/index.ts";
-import { type AgentPlace, byAge, type AgentFilter, type RequestFilter } from "../rules/queries.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  InboxItem,
+  JournalRow,
+  Message,
+  Timer,
+} from "../../state/index.ts";
+import { type AgentFilter, type AgentPlace, byAge, type RequestFilter } from "../rules/queries.ts";
+import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
+import type { ArtifactMeta, RestlessTables, RestoredRow } from "../rules/tables.ts";
+import type { Moment } from "../rules/timers.ts";
+import { type AgentRows, emptyTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
-import type { Moment } from "../rules/moment.ts";
 
 /** The questions that are asked outside of commits. */
-export class MemoryReads extends MemoryTables {
+export class MemoryReads extends MemoryTables implements RestlessTables {
   listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
     const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
     const isNewest = order === "newest";
@@ -106,28 +115,7 @@ export class MemoryReads extends MemoryTables {
   timer(key: AgentKey, timerId: string): Timer | undefined {
     return this.find(key)?.timers.get(timerId);
   }
-}
 
-/** The place of the first row whose cursor is above `cursor`. */
-function firstAfter(journal: readonly JournalRow[], cursor: number): number {
-  let low = 0;
-  let high = journal.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((journal[middle]?.cursor ?? 0) > cursor) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-function byOpening(one: AgentRequest, other: AgentRequest): number {
-  if (one.openedAt !== other.openedAt) return one.openedAt - other.openedAt;
-  if (one.requestId === other.requestId) return 0;
-  return one.requestId < other.requestId ? -1 : 1;
-}
-
-/** Whole trees, to take them out and put them in, and how far projections of them have come. */
-export class MemoryTrees extends MemoryReads implements RestlessTables {
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
     return this.#rowsOfTree(tenant, rootAgentId).map((rows) => rows.record);
   }
@@ -196,4 +184,22 @@ export class MemoryTrees extends MemoryReads implements RestlessTables {
     const agents = [...(this.rows.tenants.get(tenant)?.agents.values() ?? [])];
     return agents.filter(({ record }) => record.rootAgentId === rootAgentId);
   }
+}
+
+/** The place of the first row whose cursor is above `cursor`. */
+function firstAfter(journal: readonly JournalRow[], cursor: number): number {
+  let low = 0;
+  let high = journal.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((journal[middle]?.cursor ?? 0) > cursor) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+function byOpening(one: AgentRequest, other: AgentRequest): number {
+  if (one.openedAt !== other.openedAt) return one.openedAt - other.openedAt;
+  if (one.requestId === other.requestId) return 0;
+  return one.requestId < other.requestId ? -1 : 1;
 }

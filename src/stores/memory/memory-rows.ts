@@ -1,9 +1,9 @@
-import type { Timer, InboxItem, AgentRecord, AgentRequest, Artifact, JournalRow, Message } from "../../state/index.ts";
-import type { MemoryUndo } from "../rules/undo.ts";
-import { isDue, type Moment } from "../rules/moment.ts";
 import type { Account, Waiter } from "../../budget/index.ts";
+import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
+import { isDue, type Moment } from "../rules/timers.ts";
+import type { MemoryUndo } from "../rules/undo.ts";
 
 /** An item and its place in the order of arrival. */
 export interface InboxRow {

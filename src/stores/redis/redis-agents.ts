@@ -1,14 +1,14 @@
-import { type JournalRow, type AgentKey, type AgentRecord, agentOfAccount } from "../../state/index.ts";
-import { Answers, type Collection, TreeSession } from "./redis-session.ts";
-import { type TreeKeys, fields, type HintList, pairOf, type RedisKeys } from "./redis-keys.ts";
-import type { RedisReader } from "./redis-reader.ts";
-import { type RowKind, valueOf, freshHeadRow, type HeadRow, headText, rowKinds, waitersIn } from "./redis-rows.ts";
-import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
 import type { Account, Waiter } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
+import { type AgentKey, agentOfAccount, type AgentRecord, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import { plainOutcome, storedOutcome } from "../rules/stored-json.ts";
 import type { Head, LineChange, ProcessRow } from "../rules/tables.ts";
+import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, waitersIn } from "./redis-rows.ts";
+import { Answers, type Collection, TreeSession } from "./redis-session.ts";
+import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
 
 /** Over what a piece of work runs, before anybody knows which tree it is about: thrown as soon as it tells. */
 export class AboutTree {

@@ -1,6 +1,17 @@
-import { CorruptRecordError } from "../../errors/index.ts";
-import { checkServers, type RedisClient, type ServerFacts, unlessRefused, checkedPlace, type RedisPlace, type RedisPlaceOptions, redisPlaceRules, isMissingScript, RedisLink } from "../../redis/index.ts";
 import { type Door, optionsOf, textRule, wholeNumberRule } from "../../base/index.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import {
+  checkedPlace,
+  checkServers,
+  isMissingScript,
+  type RedisClient,
+  RedisLink,
+  type RedisPlace,
+  type RedisPlaceOptions,
+  redisPlaceRules,
+  type ServerFacts,
+  unlessRefused,
+} from "../../redis/index.ts";
 import type { Script } from "./redis-scripts.ts";
 
 /** The stores' way to Redis. Owns: how scripts are sent. Does not own: what they mean. */

@@ -3,22 +3,22 @@ import { InvariantError } from "../../errors/index.ts";
 import type { ForeignWrites, SetBack, TreeStanding } from "../rules/ports.ts";
 import type { LocalDatabase, LocalTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
-import { Missing, type TreeSession } from "./redis-session.ts";
-import { RedisConnection, type CheckedOptions } from "./redis-connection.ts";
+import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
+import { RedisRest } from "./redis-expiry.ts";
 import { RedisForeignWrites } from "./redis-foreign-writes.ts";
-import { RedisHints } from "./redis-hints.ts";
+import { RedisHints } from "./redis-indexes.ts";
 import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { RedisLists } from "./redis-lists.ts";
 import { RedisLive } from "./redis-live.ts";
+import { RedisUnattended } from "./redis-orphans.ts";
 import { RedisReader } from "./redis-reader.ts";
-import { RedisRest } from "./redis-rest.ts";
+import { RedisReads } from "./redis-reads.ts";
+import { RedisSetBacks } from "./redis-rollbacks.ts";
 import { rowKinds } from "./redis-rows.ts";
+import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
-import { RedisSetBacks } from "./redis-set-backs.ts";
-import { type LineContext, TreeLines } from "./redis-tree-line.ts";
+import { type LineContext, TreeLines } from "./redis-tree-queue.ts";
 import { readStanding } from "./redis-whole-tree.ts";
-import { RedisTrees } from "./redis-reads.ts";
-import { RedisUnattended } from "./redis-unattended.ts";
 
 /** Stands for no time at all. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -36,7 +36,7 @@ export class RedisDatabase implements LocalDatabase {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
-  readonly #tables: RedisTrees;
+  readonly #tables: RedisReads;
   readonly #context: LineContext;
   readonly #foreignWrites: RedisForeignWrites;
   readonly #setBacks: RedisSetBacks;
@@ -57,7 +57,7 @@ export class RedisDatabase implements LocalDatabase {
     const lists = new RedisLists(this.#connection, this.#keys, this.#reader, hints, (tree) =>
       this.#correctTimers(tree),
     );
-    this.#tables = new RedisTrees(this.#keys, this.#reader, lists);
+    this.#tables = new RedisReads(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
     const { ttl } = options;
     this.#rest =

@@ -1,8 +1,8 @@
 import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
-import { type AgentPlace, byAge, type AgentFilter, type RequestFilter } from "../rules/queries.ts";
-import { isDue, type Moment } from "../rules/moment.ts";
+import { type AgentFilter, type AgentPlace, byAge, type RequestFilter } from "../rules/queries.ts";
+import { isDue, type Moment } from "../rules/timers.ts";
 import type { RedisConnection } from "./redis-connection.ts";
-import type { RedisHints } from "./redis-hints.ts";
+import type { RedisHints } from "./redis-indexes.ts";
 import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
 import { collected, type Member, merged, pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";

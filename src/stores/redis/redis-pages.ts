@@ -1,5 +1,4 @@
-
-import { type RedisConnection, evaluate, textsOf } from "./redis-connection.ts";
+import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
 import { pagesScript } from "./redis-read-scripts.ts";
 
 /** Members of one list that are read at once. */

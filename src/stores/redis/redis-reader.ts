@@ -1,13 +1,27 @@
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer } from "../../state/index.ts";
+import { parsed } from "../rules/stored-json.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersScript } from "./redis-read-scripts.ts";
-import { type RowKind, rowKinds, seenRow, valueOf, checkOrder, dueTimersIn, journalRowOf, ordered, type PlacedArtifact, placedArtifacts, type StoredMessage, timerIn, waitersIn } from "./redis-rows.ts";
+import {
+  checkOrder,
+  dueTimersIn,
+  journalRowOf,
+  ordered,
+  type PlacedArtifact,
+  placedArtifacts,
+  type RowKind,
+  rowKinds,
+  seenRow,
+  type StoredMessage,
+  timerIn,
+  valueOf,
+  waitersIn,
+} from "./redis-rows.ts";
 import { itemsIn } from "./redis-whole-tree.ts";
-import { parsed } from "../rules/stored-json.ts";
 
 /** How much is read in one piece, so that nobody else waits for long. */
 const PAGE = 500;

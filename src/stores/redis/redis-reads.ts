@@ -1,19 +1,29 @@
-import { type AgentKey, type AgentRecord, type Timer, type AgentRequest, type Artifact, agentRequestSchema, type InboxItem, type JournalRow, type Message } from "../../state/index.ts";
-import type { LocalTables, RestoredRow, ArtifactMeta } from "../rules/tables.ts";
-import { agentParts, treeParts, pairOf, type RedisKeys } from "./redis-keys.ts";
-import { rowKinds, type RowKind } from "./redis-rows.ts";
-import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
 import type { Account } from "../../budget/index.ts";
-import type { AgentPlace, AgentFilter, RequestFilter } from "../rules/queries.ts";
-import type { Moment } from "../rules/moment.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  agentRequestSchema,
+  type Artifact,
+  type InboxItem,
+  type JournalRow,
+  type Message,
+  type Timer,
+} from "../../state/index.ts";
+import type { AgentFilter, AgentPlace, RequestFilter } from "../rules/queries.ts";
+import { parsed } from "../rules/stored-json.ts";
+import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
+import type { ArtifactMeta, LocalTables, RestoredRow } from "../rules/tables.ts";
+import type { Moment } from "../rules/timers.ts";
+import { agentParts, pairOf, type RedisKeys, treeParts } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
+import { type RowKind, rowKinds } from "./redis-rows.ts";
 import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
-import { parsed } from "../rules/stored-json.ts";
 
 /** The questions that are asked outside of commits. */
-export class RedisReads extends RedisTables {
+export class RedisReads extends RedisTables implements LocalTables {
   readonly #lists: RedisLists;
 
   constructor(keys: RedisKeys, reader: RedisReader, lists: RedisLists) {
@@ -102,23 +112,7 @@ export class RedisReads extends RedisTables {
     const tree = this.keys.treeOf(tenant, agentId);
     return this.ask("timer", () => this.reader.timer(tree, pairOf(agentId, timerId)));
   }
-}
 
-function requestsIn({ rows }: WholeTree, agentId: string | undefined): AgentRequest[] {
-  const requests = [...rows]
-    .filter(([field]) => field.startsWith("r:"))
-    .map(([field, { text = "" }]) => parsed(agentRequestSchema, text, `a request (${field})`));
-  return requests
-    .filter((request) => request.agentId === agentId)
-    .sort((a, b) => a.openedAt - b.openedAt || (a.requestId < b.requestId ? -1 : 1));
-}
-
-function kindsOf(accountIds: readonly string[]): RowKind<Account>[] {
-  return accountIds.map((id) => rowKinds.account(id));
-}
-
-/** Whole trees, to take them out and put them in, and how far projections of them have come. */
-export class RedisTrees extends RedisReads implements LocalTables {
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
     const tree = this.keys.treeOf(tenant, rootAgentId);
     const whole = this.readWhole(tree);
@@ -182,4 +176,17 @@ export class RedisTrees extends RedisReads implements LocalTables {
     const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
     session.do("highest", { key: session.tree.projections }, name, String(cursor));
   }
+}
+
+function requestsIn({ rows }: WholeTree, agentId: string | undefined): AgentRequest[] {
+  const requests = [...rows]
+    .filter(([field]) => field.startsWith("r:"))
+    .map(([field, { text = "" }]) => parsed(agentRequestSchema, text, `a request (${field})`));
+  return requests
+    .filter((request) => request.agentId === agentId)
+    .sort((a, b) => a.openedAt - b.openedAt || (a.requestId < b.requestId ? -1 : 1));
+}
+
+function kindsOf(accountIds: readonly string[]): RowKind<Account>[] {
+  return accountIds.map((id) => rowKinds.account(id));
 }

@@ -1,12 +1,24 @@
-import { type Waiter, waiterSchema, type Account, accountSchema } from "../../budget/index.ts";
+import { z } from "zod";
+import { type Account, accountSchema, type Waiter, waiterSchema } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { artifactSchema, JOURNAL_VERSION, type JournalRow, type Message, readEntries, type Timer, timerSchema, type AgentRecord, type AgentRequest, agentRecordSchema, agentRequestSchema } from "../../state/index.ts";
-import { pairOf, fields } from "./redis-keys.ts";
-import { textsOf } from "./redis-connection.ts";
+import {
+  type AgentRecord,
+  agentRecordSchema,
+  type AgentRequest,
+  agentRequestSchema,
+  artifactSchema,
+  JOURNAL_VERSION,
+  type JournalRow,
+  type Message,
+  readEntries,
+  type Timer,
+  timerSchema,
+} from "../../state/index.ts";
 import { jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import { DamagedTimers } from "../rules/moment.ts";
-import { z } from "zod";
+import { DamagedTimers } from "../rules/timers.ts";
+import { textsOf } from "./redis-connection.ts";
+import { fields, pairOf } from "./redis-keys.ts";
 
 /** A row of a tree as it was seen last. */
 export interface SeenRow {

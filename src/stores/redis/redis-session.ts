@@ -1,4 +1,3 @@
-
 import { InvariantError } from "../../errors/index.ts";
 import type { JournalRow } from "../../state/index.ts";
 import { MemoryUndo } from "../rules/undo.ts";

@@ -1,9 +1,9 @@
 import { InvariantError } from "../../errors/index.ts";
-import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 import type { TreeCache } from "./redis-cache.ts";
-import { isHead } from "./redis-keys.ts";
 import { textsOf } from "./redis-connection.ts";
+import { isHead } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
+import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
 export interface Envelope {
   readonly id: string;

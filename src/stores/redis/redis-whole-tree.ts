@@ -1,12 +1,21 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
-import { type InboxItem, inboxItemSchema, type Artifact, type JournalRow, type Timer } from "../../state/index.ts";
+import { type Artifact, type InboxItem, inboxItemSchema, type JournalRow, type Timer } from "../../state/index.ts";
+import type { TreeStanding } from "../rules/ports.ts";
+import { parsed } from "../rules/stored-json.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
 import { standingScript } from "./redis-read-scripts.ts";
-import { type RowKind, rowKinds, seenRow, valueOf, ordered, type SeenRow, type StoredMessage, timerIn } from "./redis-rows.ts";
-import { parsed } from "../rules/stored-json.ts";
-import type { TreeStanding } from "../rules/ports.ts";
 import type { RedisReader } from "./redis-reader.ts";
+import {
+  ordered,
+  type RowKind,
+  rowKinds,
+  seenRow,
+  type SeenRow,
+  type StoredMessage,
+  timerIn,
+  valueOf,
+} from "./redis-rows.ts";
 
 /** What of an agent lies outside of the rows. */
 export interface WholeAgent {
@@ -110,9 +119,12 @@ export async function readStanding(connection: RedisConnection, tree: TreeKeys):
     if (atWork.every((agentId) => standing.inboxes.has(agentId))) return standing;
     asked = atWork;
   }
-  throw new StoreUnavailableError(`turns of the tree ${tree.tag} were opened while it was read, ${STANDING_ATTEMPTS} times`, {
-    details: { code: "CONTENDED" },
-  });
+  throw new StoreUnavailableError(
+    `turns of the tree ${tree.tag} were opened while it was read, ${STANDING_ATTEMPTS} times`,
+    {
+      details: { code: "CONTENDED" },
+    },
+  );
 }
 
 function standingIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeStanding {

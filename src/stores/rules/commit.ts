@@ -1,15 +1,27 @@
-import { type AccountHolder, type AgentRecord, agentOfAccount, type AgentKey, type Entry, type InboxItem, turnIdOf, type Intent, isIntent, newRecord, type Refusal } from "../../state/index.ts";
-import type { Tables } from "./tables.ts";
-import type { Batch, WakeOrder, Post, SpawnOrder } from "./batch.ts";
 import { agentAccountId, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
-import { Ledger, type Judgement } from "./ledger.ts";
-import type { Moment } from "./moment.ts";
 import { InvariantError } from "../../errors/index.ts";
+import {
+  type AccountHolder,
+  type AgentKey,
+  agentOfAccount,
+  type AgentRecord,
+  type Entry,
+  type InboxItem,
+  type Intent,
+  isIntent,
+  newRecord,
+  type Refusal,
+  turnIdOf,
+} from "../../state/index.ts";
+import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
 import { workOf } from "./leases.ts";
+import { type Judgement, Ledger } from "./ledger.ts";
 import { abort, standingMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
+import type { Tables } from "./tables.ts";
+import type { Moment } from "./timers.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. Throwing undoes it; every other way out is an
@@ -180,7 +192,7 @@ function spawn(tables: Tables, order: SpawnOrder, ledger: Ledger, posted: Set<st
  * Takes those out of the line for reservations who will not ask again: nobody must wait behind them, and no room is kept for
  * them. Their turn has ended, their agent is shut down or held, or the code that asked is gone.
  */
-export function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
+function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
   const { agentId } = key;
   const over = closedTurnId ?? (owned?.status === "shutdown" ? record.openTurnId : null);
   if (over !== null) ledger.leave(turnAccountId(over), ({ ask }) => ask.agentId === agentId);
@@ -192,36 +204,15 @@ export function endWaits({ key, entries, owned, closedTurnId }: Batch, record: A
 }
 
 /** When a turn asks for its next model call, no code of its hooks or tools waits for a call of `generate()` any more. */
-export function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
+function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
   ledger.leave(accountId, ({ ask }) => ask.agentId === agentId && ask.key !== key);
-}
-
-/**
- * The same for agents of one tree that were told to hold: they ask again when they go on, behind those that came meanwhile.
- * Gives the agents that may ask now.
- */
-export function endWaitsOf(
-  tables: Tables,
-  records: readonly AgentRecord[],
-  cause: string,
-  moment: Moment,
-): readonly string[] {
-  const [first] = records;
-  if (!first) return [];
-  const { tenant, agentId, rootAgentId } = first;
-  const ledger = new Ledger(tables, { id: cause, key: { tenant, agentId }, rootAgentId }, moment);
-  const held = new Set(records.map((record) => record.agentId));
-  for (const { openTurnId } of records) {
-    if (openTurnId !== null) ledger.leave(turnAccountId(openTurnId), ({ ask }) => held.has(ask.agentId));
-  }
-  return ledger.flush().posted;
 }
 
 /**
  * Opens a turn that nobody asked for, unless one is open or waits in line: that one sees what it would be opened for. True
  * when there is something new in the agent's inbox.
  */
-export function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
+function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
   const record = tables.agent(key);
   if (!record || record.openTurnId !== null) return false;
   const number = record.nextTurnNumber;
@@ -246,7 +237,7 @@ export function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: numbe
 }
 
 /** Stores a batch's artifacts under the versions they get: per name, from 1. Gives the versions by artifact id. */
-export function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> {
+function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> {
   const versions = new Map<string, number>();
   for (const artifact of batch.artifacts) {
     const version = versionOf(tables, batch.key, artifact.artifactId, artifact.name);
@@ -263,7 +254,7 @@ function versionOf(tables: Tables, key: AgentKey, artifactId: string, name: stri
 }
 
 /** The entries that tell of saved artifacts, with their versions. */
-export function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number>): readonly Entry[] {
+function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number>): readonly Entry[] {
   if (versions.size === 0) return entries;
   return entries.map((entry) => {
     const version = entry.type === "artifact.saved" ? versions.get(entry.artifactId) : undefined;
@@ -272,7 +263,7 @@ export function withVersions(entries: readonly Entry[], versions: ReadonlyMap<st
 }
 
 /** Whose account it is, in the eyes of the agent that spends on it: so that a limit can be named for people. */
-export function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
+function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
   const agentId = agentOfAccount(accountId);
   if (agentId === spender.agentId) return { name: spender.definition.name, kinship: "own" };
   const name = tables.agent({ tenant: spender.tenant, agentId })?.definition.name ?? agentId;

@@ -1,13 +1,13 @@
-import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
-import { CorruptRecordError } from "../../errors/index.ts";
-import type { LocalTables, RestlessTables, Head, ProcessRow, Tables, Work } from "./tables.ts";
-import { isRunning } from "./process-identity.ts";
-import type { UnattendedQuery } from "./queries.ts";
-import { isHeld } from "./marks.ts";
 import { type Account, passOverAbsence, turnAccountId } from "../../budget/index.ts";
-import { changeTimers } from "./moment.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
+import { isHeld } from "./marks.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
+import { identityOf, isRunning } from "./processes.ts";
+import type { UnattendedQuery } from "./queries.ts";
+import type { Head, LocalTables, ProcessRow, RestlessTables, Tables, Work } from "./tables.ts";
+import { changeTimers } from "./timers.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -88,10 +88,6 @@ function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: nu
   const row = holder === null ? undefined : tables.process(holder);
   if (!row) return Math.min(sign, steady);
   return isAlive(tables, row, rules, steady) ? steady : Math.min(Math.max(sign, row.heartbeatAt), steady);
-}
-
-export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
-  return { processId, pid, bootId };
 }
 
 export function isAlive(
@@ -205,4 +201,10 @@ export function livingFor(
     known.set(id, isLiving);
     return isLiving;
   };
+}
+
+export function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {
+  const { holder, epoch } = tables.head(key);
+  const row = holder === null ? undefined : tables.process(holder);
+  return row && { process: identityOf(row), epoch };
 }

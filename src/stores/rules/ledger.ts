@@ -1,12 +1,29 @@
-import { alarmOf, type MetLimit, type Reservation, type Account, type BudgetWarning, countActivity, countToolCall, type NewAccount, moveToBackground, newWarnings, openAccount, type ReservationAsk, reserveInTurn, settle, type Waiter, wakeNext, withoutWaiters } from "../../budget/index.ts";
-import type { InboxItem, AgentKey, Timer } from "../../state/index.ts";
-import { setLimitTimer, type Moment, changeTimers, limitTimerId } from "./moment.ts";
-import type { AccountAlarm, HeardAlarm, JobAlarm } from "./outcomes.ts";
-import { hearJobAlarm } from "./queued-calls.ts";
-import type { Tables } from "./tables.ts";
+import {
+  type Account,
+  alarmOf,
+  type BudgetWarning,
+  countActivity,
+  countToolCall,
+  type MetLimit,
+  moveToBackground,
+  type NewAccount,
+  newWarnings,
+  openAccount,
+  type Reservation,
+  type ReservationAsk,
+  reserveInTurn,
+  settle,
+  type Waiter,
+  wakeNext,
+  withoutWaiters,
+} from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
+import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
 import type { BudgetMove } from "./batch.ts";
-import { WaitingLines } from "./waiting-lines.ts";
+import type { AccountAlarm, HeardAlarm } from "./outcomes.ts";
+import { WaitingLines } from "./reservation-queues.ts";
+import type { Tables } from "./tables.ts";
+import { changeTimers, limitTimerId, type Moment, setLimitTimer } from "./timers.ts";
 
 /** What changes the accounts: a batch or a command, of an agent of their tree. */
 export interface LedgerCause {
@@ -240,16 +257,11 @@ export type Judgement =
 
 const nothing: HeardAlarm = Object.freeze({ posted: [], timers: [] });
 
-/** Answers an alarm that needs no owner of its agent. */
-export function hearAlarm(tables: Tables, timer: AccountAlarm | JobAlarm, moment: Moment): HeardAlarm {
-  return timer.kind === "job" ? hearJobAlarm(tables, timer, moment) : hearAccount(tables, timer, moment);
-}
-
 /**
  * Answers an alarm of an account: room that was kept in vain goes to the next in line, and the warning of a limit on time is
  * posted to the account's agent. Heard again, or late, it changes nothing more.
  */
-function hearAccount(tables: Tables, timer: AccountAlarm, moment: Moment): HeardAlarm {
+export function hearAccountAlarm(tables: Tables, timer: AccountAlarm, moment: Moment): HeardAlarm {
   const { tenant, agentId, accountId } = timer;
   const record = tables.agent({ tenant, agentId });
   const account = tables.account(tenant, accountId);

@@ -1,4 +1,3 @@
-
 export interface LivePlace {
   readonly tenant: string;
   readonly rootAgentId: string;

@@ -1,10 +1,11 @@
+import { randomUUID } from "node:crypto";
+import { turnAccountId } from "../../budget/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
-import { endWaitsOf } from "./commit.ts";
+import { Ledger } from "./ledger.ts";
 import type { MarkOutcome } from "./outcomes.ts";
 import type { AbortCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
-import { turnAccountId } from "../../budget/index.ts";
-import { randomUUID } from "node:crypto";
+import type { Moment } from "./timers.ts";
 
 export interface StandingMark {
   readonly reason: "paused" | "aborted";
@@ -95,7 +96,7 @@ export function markEffect(at: MarkSituation, ask: MarkAsk): MarkEffect {
   return { isPaused, isEnded, told };
 }
 
-export function situationOf(
+function situationOf(
   { status, openTurnId, abort, pause }: Pick<AgentRecord, "status" | "openTurnId" | "abort" | "pause">,
   heldAbove: MarkSituation["heldAbove"],
 ): MarkSituation {
@@ -125,7 +126,7 @@ interface MarkWords {
  * go on where they are held no longer. `isBound`: whether the agent works for the turn that is open on the first one, which
  * those in the background do not. Gives those whose inbox got something, and whether a mark of the first one has changed.
  */
-export function markTree(
+function markTree(
   tables: Tables,
   first: AgentRecord,
   askOf: (at: AgentRecord, isBound: boolean) => MarkAsk | null,
@@ -188,7 +189,7 @@ function itemsOf(
  * Pause and resume alternate, so none of them is a double of another; the record's own field tells the second pause
  * from the first, and the key must not make the two one item when both come within a millisecond.
  */
-export function switchKey(kind: "pause" | "resume", agentId: string): string {
+function switchKey(kind: "pause" | "resume", agentId: string): string {
   return `${kind}:${agentId}:${randomUUID()}`;
 }
 
@@ -196,7 +197,7 @@ export function switchKey(kind: "pause" | "resume", agentId: string): string {
  * Ends whatever is open below the agent and spends under one account of it: its limit on time has run out. What belongs to the
  * agent's own open turn is left to that turn, which ends it with itself.
  */
-export function abortSpenders(
+function abortSpenders(
   tables: Tables,
   key: AgentKey,
   command: AbortCommand & { readonly accountId: string },
@@ -283,4 +284,20 @@ export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: 
   };
   const { posted, isMarked } = markTree(tables, record, ask, { by, now, abort: { ...command, source } });
   return { type: isMarked || posted.length > 0 ? "marked" : "unchanged", posted };
+}
+
+/**
+ * The same for agents of one tree that were told to hold: they ask again when they go on, behind those that came meanwhile.
+ * Gives the agents that may ask now.
+ */
+function endWaitsOf(tables: Tables, records: readonly AgentRecord[], cause: string, moment: Moment): readonly string[] {
+  const [first] = records;
+  if (!first) return [];
+  const { tenant, agentId, rootAgentId } = first;
+  const ledger = new Ledger(tables, { id: cause, key: { tenant, agentId }, rootAgentId }, moment);
+  const held = new Set(records.map((record) => record.agentId));
+  for (const { openTurnId } of records) {
+    if (openTurnId !== null) ledger.leave(turnAccountId(openTurnId), ({ ask }) => held.has(ask.agentId));
+  }
+  return ledger.flush().posted;
 }

@@ -1,7 +1,21 @@
-import type { Account, Limits, NewAccount, Waiter } from "../../budget/index.ts";
-import { type AgentRecord, type AgentRequest, type InboxItem, type AgentKey, rootOf, type AgentIdentity, type Artifact, type CallEndedItem, type Content, type Decision, type JournalRow, type Message, type StopReason, type Timer } from "../../state/index.ts";
-
 import type { TraceHeaders } from "../../base/index.ts";
+import type { Account, Limits, NewAccount, Waiter } from "../../budget/index.ts";
+import {
+  type AgentIdentity,
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  type Artifact,
+  type CallEndedItem,
+  type Content,
+  type Decision,
+  type InboxItem,
+  type JournalRow,
+  type Message,
+  rootOf,
+  type StopReason,
+  type Timer,
+} from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type {

@@ -1,9 +1,16 @@
-import { type AgentKey, type AgentRequest, type Decision, type InboxItem, verdictsOf, type Timer } from "../../state/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentRequest,
+  type Decision,
+  type InboxItem,
+  type Timer,
+  verdictsOf,
+} from "../../state/index.ts";
+import type { Batch } from "./batch.ts";
 import type { DecideOutcome } from "./outcomes.ts";
 import type { DecideOptions } from "./ports.ts";
 import type { Tables } from "./tables.ts";
-import { InvariantError } from "../../errors/index.ts";
-import type { Batch } from "./batch.ts";
 
 export function requestTimerId(requestId: string): string {
   return `request:${requestId}`;

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
 import { limitNameSchema } from "../../budget/index.ts";
+import { CorruptRecordError, InvalidInputError } from "../../errors/index.ts";
 import { accountHolderSchema, timerSchema } from "../../state/index.ts";
 import type { Committed } from "./outcomes.ts";
-import { CorruptRecordError, InvalidInputError } from "../../errors/index.ts";
 
 /** Stored JSON text: plain JSON that fits the schema, or `CorruptRecordError`; the record is left as it is (row S10). */
 export function parsed<T>(schema: z.ZodType<T>, text: string, where: string): T {

@@ -1,10 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Account, Waiter } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { AgentKey, AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  InboxItem,
+  JournalRow,
+  Message,
+  Timer,
+} from "../../state/index.ts";
 import { workOf } from "./leases.ts";
-import { type LocalTables, freshHead, type Head } from "./tables.ts";
 import type { Committed } from "./outcomes.ts";
+import { freshHead, type Head, type LocalTables } from "./tables.ts";
 
 /** A row of the journal with the messages that came with it; the order of rows and in them is that of the messages. */
 export interface StoredRow extends JournalRow {

@@ -1,11 +1,21 @@
 import type { Account, Waiter } from "../../budget/index.ts";
-import type { AgentKey, AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer, Entry } from "../../state/index.ts";
-import type { AgentPlace, AgentFilter, RequestFilter, UnattendedQuery } from "./queries.ts";
-import type { ForeignWrites, SetBack } from "./ports.ts";
+import type {
+  AgentKey,
+  AgentRecord,
+  AgentRequest,
+  Artifact,
+  Entry,
+  InboxItem,
+  JournalRow,
+  Message,
+  Timer,
+} from "../../state/index.ts";
 import type { LiveChannel } from "./live-channel.ts";
-import type { Moment } from "./moment.ts";
-import type { StoredRow, StoredTree } from "./stored-tree.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
+import type { ForeignWrites, SetBack } from "./ports.ts";
+import type { AgentFilter, AgentPlace, RequestFilter, UnattendedQuery } from "./queries.ts";
+import type { StoredRow, StoredTree } from "./stored-tree.ts";
+import type { Moment } from "./timers.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
 

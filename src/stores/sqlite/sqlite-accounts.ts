@@ -1,12 +1,18 @@
+import type { StatementSync } from "node:sqlite";
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
-import { type Account, type Amounts, accountSchema, type ModelUse, type Waiter, waiterSchema } from "../../budget/index.ts";
-import { parsed } from "../rules/stored-json.ts";
-import type { StatementSync } from "node:sqlite";
+import {
+  type Account,
+  accountSchema,
+  type Amounts,
+  type ModelUse,
+  type Waiter,
+  waiterSchema,
+} from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
-import { KeyedCache, integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-row.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
 import type { LineChange } from "../rules/tables.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { integerOf, KeyedCache, parsed, type Row, textOf, wellFormed } from "./sqlite-rows.ts";
 
 interface AccountSlot {
   place: number;

@@ -1,12 +1,22 @@
-import type { StatementSync, SQLInputValue } from "node:sqlite";
+import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
+import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, parsed, type Row, textOrNullOf, type AgentSlot, type KeptHead, KeyedCache, textOf, wellFormed } from "./sqlite-row.ts";
+import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
 import { plainOutcome, type StoredOutcome, storedOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
 import type { Head, Work } from "../rules/tables.ts";
-import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
-import type { AgentPlace, AgentFilter } from "../rules/queries.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import {
+  type AgentSlot,
+  integerOf,
+  type KeptHead,
+  KeyedCache,
+  parsed,
+  type Row,
+  textOf,
+  textOrNullOf,
+  wellFormed,
+} from "./sqlite-rows.ts";
 
 const CAPACITY = 4000;
 

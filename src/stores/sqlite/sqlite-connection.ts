@@ -1,5 +1,5 @@
-import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../../errors/index.ts";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../../errors/index.ts";
 import { checkLayout, migrate } from "./sqlite-schema.ts";
 
 /** How long one attempt blocks this process for another one's lock, in milliseconds. */

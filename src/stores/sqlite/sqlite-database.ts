@@ -1,14 +1,14 @@
-import type { ForeignWrites } from "../rules/ports.ts";
 import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { describeValue, backoffDelay } from "../../base/index.ts";
-import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import { setTimeout as delay } from "node:timers/promises";
-import { LocalLive } from "../rules/live-channel.ts";
-import type { LocalDatabase, RestlessTables } from "../rules/tables.ts";
-import { SqliteConnection, isBusy, isStorageFailure, translated } from "./sqlite-connection.ts";
-import { SqliteTrees } from "./sqlite-tables.ts";
+import { backoffDelay, describeValue } from "../../base/index.ts";
+import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
+import { LocalLive } from "../rules/live-channel.ts";
+import type { ForeignWrites } from "../rules/ports.ts";
+import type { LocalDatabase, RestlessTables } from "../rules/tables.ts";
+import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
+import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
   /**
@@ -56,7 +56,7 @@ export class SqliteDatabase implements LocalDatabase {
     this.#busyLimitMs = options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     try {
       this.#connection = SqliteConnection.open(path, options);
-      this.tables = new SqliteTrees(this.#connection);
+      this.tables = new SqliteTables(this.#connection);
     } catch (error) {
       throw translated(error, path);
     }

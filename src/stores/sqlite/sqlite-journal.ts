@@ -9,9 +9,18 @@ import {
   messageSchema,
   readEntries,
 } from "../../state/index.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed, type AgentSlot } from "./sqlite-row.ts";
 import type { StoredRow } from "../rules/stored-tree.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import {
+  type AgentSlot,
+  integerOf,
+  jsonOf,
+  parsed,
+  type Row,
+  textOf,
+  textOrNullOf,
+  wellFormed,
+} from "./sqlite-rows.ts";
 
 const messagesSchema = z.array(messageSchema);
 

@@ -1,17 +1,17 @@
+import { CorruptRecordError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
+import { livingFor, needsSomebody } from "../rules/leases.ts";
+import type { UnattendedQuery } from "../rules/queries.ts";
+import { freshHead, type Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
-import { type TreeKeys, type HintKeys, PARTITIONS, type RedisKeys } from "./redis-keys.ts";
+import { holderHints, holderMember, postHints, type RedisHints, watchKinds, watchPosts } from "./redis-indexes.ts";
+import { type HintKeys, PARTITIONS, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import type { RedisLists } from "./redis-lists.ts";
 import { headsScript, inboxesScript, lostHoldersScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds, seenRow, valueOf } from "./redis-rows.ts";
-import { itemsIn } from "./redis-whole-tree.ts";
-import { freshHead, type Head } from "../rules/tables.ts";
-import { needsSomebody, livingFor } from "../rules/leases.ts";
-import { holderHints, holderMember, postHints, type RedisHints, watchKinds, watchPosts } from "./redis-hints.ts";
-import { CorruptRecordError } from "../../errors/index.ts";
-import type { UnattendedQuery } from "../rules/queries.ts";
-import type { RedisLists } from "./redis-lists.ts";
 import type { TreeSession } from "./redis-session.ts";
+import { itemsIn } from "./redis-whole-tree.ts";
 
 /** Trees that are looked at together. */
 const AT_ONCE = 16;

@@ -1,8 +1,7 @@
-import type { AgentRecord } from "../../state/index.ts";
-import type { Head } from "../rules/tables.ts";
-
 import type { SQLOutputValue } from "node:sqlite";
 import { CorruptRecordError } from "../../errors/index.ts";
+import type { AgentRecord } from "../../state/index.ts";
+import type { Head } from "../rules/tables.ts";
 
 export { jsonOf, parsed, wellFormed } from "../rules/stored-json.ts";
 

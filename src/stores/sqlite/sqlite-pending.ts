@@ -1,12 +1,12 @@
 import type { StatementSync } from "node:sqlite";
 import { type AgentKey, type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../../state/index.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, textOf, textOrNullOf, parsed, type Row, wellFormed, type AgentSlot } from "./sqlite-row.ts";
-import { DamagedTimers, isDue, type Moment } from "../rules/moment.ts";
 import type { ProcessRow } from "../rules/tables.ts";
+import { DamagedTimers, isDue, type Moment } from "../rules/timers.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { type AgentSlot, integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-rows.ts";
 
 /** What waits for an agent: its inbox and its alarms; and the processes that may run it. */
-export class SqliteWaiting {
+export class SqlitePending {
   readonly #damaged = new DamagedTimers();
   readonly #statements: Readonly<
     Record<

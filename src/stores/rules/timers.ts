@@ -1,7 +1,7 @@
 import { type Account, alarmOf, type LimitAlarm, type TimeLimit } from "../../budget/index.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
 import type { Timer } from "../../state/index.ts";
 import type { Tables } from "./tables.ts";
-import { CorruptRecordError } from "../../errors/index.ts";
 
 /** One moment by the two times of a store. */
 export interface Moment {

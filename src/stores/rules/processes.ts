@@ -1,7 +1,7 @@
-import type { ProcessIdentity } from "./outcomes.ts";
-import type { ProcessRow } from "./tables.ts";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
+import type { ProcessIdentity } from "./outcomes.ts";
+import type { ProcessRow, Tables } from "./tables.ts";
 
 /** This process as the stores know it; `processId` must be unique among all processes that ever used the store. */
 export function currentProcess(processId: string): ProcessIdentity {
@@ -91,4 +91,34 @@ export function clockOffsetFor(
 /** A clock by which a process of this boot gave its sign in the future is another one: an injected clock, say. */
 function isSameClock(rows: readonly ProcessRow[], clockOffset: number, elapsed: number): boolean {
   return rows.every((row) => row.clockOffset !== clockOffset || row.heartbeatAt <= elapsed + clockOffset);
+}
+
+/**
+ * How long a process is remembered after its last sign of life. Whoever takes up what a forgotten one held knows only of
+ * its last commit, and one that was stopped for so long has to register again.
+ */
+const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
+
+export function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
+  const isOfThisBoot = identity.bootId === currentBootId();
+  const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
+  const known = tables.processes();
+  const clockOffset = clockOffsetFor(known, identity, now, elapsed);
+  const steady = elapsed + clockOffset;
+  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
+  for (const { processId, heartbeatAt } of known) {
+    const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
+    if (isForgotten) tables.removeProcess(processId);
+  }
+  return clockOffset;
+}
+
+export function heartbeat(tables: Tables, processId: string, steady: number): boolean {
+  const row = tables.process(processId);
+  if (row) tables.putProcess({ ...row, heartbeatAt: steady });
+  return row !== undefined;
+}
+
+export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
+  return { processId, pid, bootId };
 }

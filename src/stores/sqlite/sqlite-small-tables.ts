@@ -1,12 +1,12 @@
-import type { StatementSync, SQLInputValue } from "node:sqlite";
-import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, textOf, wellFormed, parsed, type Row, type AgentSlot } from "./sqlite-row.ts";
-import type { StoredTree } from "../rules/stored-tree.ts";
+import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type AgentRequest, agentRequestSchema, type Artifact, artifactSchema } from "../../state/index.ts";
 import type { RequestFilter } from "../rules/queries.ts";
-import { z } from "zod";
+import type { StoredTree } from "../rules/stored-tree.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { type AgentSlot, integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-rows.ts";
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();

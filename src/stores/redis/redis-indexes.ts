@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { type HintKeys, fields, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
-import type { RowKind } from "./redis-rows.ts";
-import type { TreeSession, HintWrite } from "./redis-session.ts";
 import { parsed } from "../rules/stored-json.ts";
 import type { Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
+import { fields, type HintKeys, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import type { RowKind } from "./redis-rows.ts";
 import { correctHintScript, forgetHintScript, HINTS_LAST_MS, hintScript } from "./redis-scripts.ts";
+import type { HintWrite, TreeSession } from "./redis-session.ts";
 
 export interface ToldHints {
   /** By the clock of Redis, in ms; empty where nothing was told. */

@@ -1,17 +1,26 @@
-import { type KnownTrees, TreeCache } from "./redis-cache.ts";
-import { type TreeKeys, fields } from "./redis-keys.ts";
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
-import { Answers, type Missing, TreeSession } from "./redis-session.ts";
+import { type KnownTrees, TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
 import { noticeOf } from "./redis-foreign-writes.ts";
-import type { RedisHints, ToldHints } from "./redis-hints.ts";
-import { settle, type WaitingWork, workOff, type Applied, appliedOf, encoded, keep, learn } from "./redis-transaction.ts";
+import type { RedisHints, ToldHints } from "./redis-indexes.ts";
+import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
 import { seenRow } from "./redis-rows.ts";
 import { applyScript, unlockScript } from "./redis-scripts.ts";
+import { Answers, type Missing, TreeSession } from "./redis-session.ts";
+import {
+  type Applied,
+  appliedOf,
+  encoded,
+  keep,
+  learn,
+  settle,
+  type WaitingWork,
+  workOff,
+} from "./redis-transaction.ts";
 
 export interface LineContext {
   readonly connection: RedisConnection;
