@@ -6,5 +6,3 @@ export * from "./rules/ports.ts";
 export { currentProcess, isRunning } from "./rules/processes.ts";
 export * from "./rules/queries.ts";
 export { JOB_LOOK_MS, jobTimerId } from "./rules/queued-calls.ts";
-export type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./rules/stored-tree.ts";
-export { isBySteadyTime, isDue, isOfWork, type Moment } from "./rules/timers.ts";

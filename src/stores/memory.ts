@@ -12,7 +12,7 @@ export function memoryStores(): Stores {
 }
 
 /** Everything in this process' memory: gone with the process, seen by nobody else. */
-export class MemoryDatabase implements LocalDatabase {
+class MemoryDatabase implements LocalDatabase {
   readonly tables: RestlessTables;
   readonly live = new LocalLive();
   readonly #undo = new MemoryUndo();

@@ -9,10 +9,9 @@ import type {
   Message,
   Timer,
 } from "../../state/index.ts";
-import { type AgentFilter, type AgentPlace, byAge, type RequestFilter } from "../rules/queries.ts";
-import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
+import type { StoredRow, StoredTree } from "../rules/ports.ts";
+import { type AgentFilter, type AgentPlace, byAge, type Moment, type RequestFilter } from "../rules/queries.ts";
 import type { ArtifactMeta, RestlessTables, RestoredRow } from "../rules/tables.ts";
-import type { Moment } from "../rules/timers.ts";
 import { type AgentRows, emptyTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
 

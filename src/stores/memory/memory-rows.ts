@@ -1,8 +1,8 @@
 import type { Account, Waiter } from "../../budget/index.ts";
 import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
+import { isDue, type Moment } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import { isDue, type Moment } from "../rules/timers.ts";
 import type { MemoryUndo } from "../rules/undo.ts";
 
 /** An item and its place in the order of arrival. */

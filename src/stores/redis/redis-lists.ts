@@ -1,6 +1,5 @@
 import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
-import { type AgentFilter, type AgentPlace, byAge, type RequestFilter } from "../rules/queries.ts";
-import { isDue, type Moment } from "../rules/timers.ts";
+import { type AgentFilter, type AgentPlace, byAge, isDue, type Moment, type RequestFilter } from "../rules/queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisHints } from "./redis-indexes.ts";
 import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";

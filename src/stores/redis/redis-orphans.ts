@@ -9,9 +9,8 @@ import { type HintKeys, PARTITIONS, type RedisKeys, type TreeKeys } from "./redi
 import type { RedisLists } from "./redis-lists.ts";
 import { headsScript, inboxesScript, lostHoldersScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { rowKinds, seenRow, valueOf } from "./redis-rows.ts";
+import { itemsIn, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
-import { itemsIn } from "./redis-whole-tree.ts";
 
 /** Trees that are looked at together. */
 const AT_ONCE = 16;

@@ -9,6 +9,7 @@ import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersSc
 import {
   checkOrder,
   dueTimersIn,
+  itemsIn,
   journalRowOf,
   ordered,
   type PlacedArtifact,
@@ -21,7 +22,6 @@ import {
   valueOf,
   waitersIn,
 } from "./redis-rows.ts";
-import { itemsIn } from "./redis-whole-tree.ts";
 
 /** How much is read in one piece, so that nobody else waits for long. */
 const PAGE = 500;

@@ -10,11 +10,10 @@ import {
   type Message,
   type Timer,
 } from "../../state/index.ts";
-import type { AgentFilter, AgentPlace, RequestFilter } from "../rules/queries.ts";
+import type { StoredRow, StoredTree } from "../rules/ports.ts";
+import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
 import { parsed } from "../rules/stored-json.ts";
-import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
 import type { ArtifactMeta, LocalTables, RestoredRow } from "../rules/tables.ts";
-import type { Moment } from "../rules/timers.ts";
 import { agentParts, pairOf, type RedisKeys, treeParts } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";

@@ -210,3 +210,11 @@ export function journalRowOf(entry: readonly unknown[], key: string): JournalRow
   const entries = readEntries(Number(value("v")), jsonOf(value("e"), where), where);
   return { version: JOURNAL_VERSION, cursor, agentId, entries };
 }
+
+export function itemsIn(texts: readonly string[], key: string): InboxItem[] {
+  const where = `the inbox (${key})`;
+  return texts
+    .map((text) => ordered(text, where))
+    .sort((a, b) => a.ordinal - b.ordinal)
+    .map(({ text }) => parsed(inboxItemSchema, text, where));
+}

@@ -1,13 +1,12 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
-import { type Artifact, type InboxItem, inboxItemSchema, type JournalRow, type Timer } from "../../state/index.ts";
+import type { Artifact, InboxItem, JournalRow, Timer } from "../../state/index.ts";
 import type { TreeStanding } from "../rules/ports.ts";
-import { parsed } from "../rules/stored-json.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
 import { standingScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import {
-  ordered,
+  itemsIn,
   type RowKind,
   rowKinds,
   seenRow,
@@ -147,12 +146,4 @@ function standingIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly s
       asked.map((agentId, index) => [agentId, itemsIn(textsOf(inboxes[index]), tree.ofAgent("inbox", agentId))]),
     ),
   };
-}
-
-export function itemsIn(texts: readonly string[], key: string): InboxItem[] {
-  const where = `the inbox (${key})`;
-  return texts
-    .map((text) => ordered(text, where))
-    .sort((a, b) => a.ordinal - b.ordinal)
-    .map(({ text }) => parsed(inboxItemSchema, text, where));
 }

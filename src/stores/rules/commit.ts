@@ -18,10 +18,10 @@ import { workOf } from "./leases.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
 import { abort, standingMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
+import type { Moment } from "./queries.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { Tables } from "./tables.ts";
-import type { Moment } from "./timers.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. Throwing undoes it; every other way out is an

@@ -10,13 +10,12 @@ import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome } from "./outcomes.ts";
 import type { Stores, TreeStanding } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
-import { agentAtPlace, type AgentFilter, type RequestFilter } from "./queries.ts";
+import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter } from "./queries.ts";
 import { claimCall, hearJobAlarm, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { waitersOf } from "./reservation-queues.ts";
-import { exportTree, importTree } from "./stored-tree.ts";
 import type { LocalDatabase, LocalTables } from "./tables.ts";
-import type { Moment } from "./timers.ts";
+import { exportTree, importTree } from "./tree-transfer.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
 

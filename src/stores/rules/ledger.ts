@@ -21,9 +21,10 @@ import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
 import type { BudgetMove } from "./batch.ts";
 import type { AccountAlarm, HeardAlarm } from "./outcomes.ts";
+import type { Moment } from "./queries.ts";
 import { WaitingLines } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
-import { changeTimers, limitTimerId, type Moment, setLimitTimer } from "./timers.ts";
+import { changeTimers, limitTimerId, setLimitTimer } from "./timers.ts";
 
 /** What changes the accounts: a batch or a command, of an agent of their tree. */
 export interface LedgerCause {

@@ -4,8 +4,8 @@ import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
 import { Ledger } from "./ledger.ts";
 import type { MarkOutcome } from "./outcomes.ts";
 import type { AbortCommand } from "./ports.ts";
+import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
-import type { Moment } from "./timers.ts";
 
 export interface StandingMark {
   readonly reason: "paused" | "aborted";

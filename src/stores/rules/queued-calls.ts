@@ -13,8 +13,8 @@ import { isAlive as isLiving, type LeaseRules } from "./leases.ts";
 import { standingMark } from "./marks.ts";
 import type { CallClaim, CallClaimOutcome, HeardAlarm, JobAlarm } from "./outcomes.ts";
 import { identityOf } from "./processes.ts";
+import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
-import type { Moment } from "./timers.ts";
 
 /** How long after a call was queued, and then again and again, its job is added anew until the call has ended, in milliseconds. */
 export const JOB_LOOK_MS = 30_000;

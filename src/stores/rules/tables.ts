@@ -12,10 +12,8 @@ import type {
 } from "../../state/index.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
-import type { ForeignWrites, SetBack } from "./ports.ts";
-import type { AgentFilter, AgentPlace, RequestFilter, UnattendedQuery } from "./queries.ts";
-import type { StoredRow, StoredTree } from "./stored-tree.ts";
-import type { Moment } from "./timers.ts";
+import type { ForeignWrites, SetBack, StoredRow, StoredTree } from "./ports.ts";
+import type { AgentFilter, AgentPlace, Moment, RequestFilter, UnattendedQuery } from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
 

@@ -9,7 +9,7 @@ import {
   messageSchema,
   readEntries,
 } from "../../state/index.ts";
-import type { StoredRow } from "../rules/stored-tree.ts";
+import type { StoredRow } from "../rules/ports.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import {
   type AgentSlot,

@@ -12,8 +12,8 @@ import type {
   Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import type { AgentFilter, AgentPlace, RequestFilter } from "../rules/queries.ts";
-import type { StoredRow, StoredTree } from "../rules/stored-tree.ts";
+import type { StoredRow, StoredTree } from "../rules/ports.ts";
+import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
 import {
   type ArtifactMeta,
   freshHead,
@@ -23,7 +23,6 @@ import {
   type RestlessTables,
   type RestoredRow,
 } from "../rules/tables.ts";
-import type { Moment } from "../rules/timers.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
