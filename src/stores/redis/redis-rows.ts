@@ -13,6 +13,8 @@ import {
   readEntries,
   type Timer,
   timerSchema,
+  type InboxItem,
+  inboxItemSchema,
 } from "../../state/index.ts";
 import { jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";

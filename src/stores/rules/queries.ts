@@ -1,5 +1,5 @@
 import { InvalidInputError } from "../../errors/index.ts";
-import type { AgentRecord, AgentRequest } from "../../state/index.ts";
+import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
 
 export interface AgentFilter {
   readonly tenant: string;
