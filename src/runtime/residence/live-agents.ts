@@ -1,4 +1,4 @@
-import { activeTrace, backoffDelay, createDeferred } from "../../base/index.ts";
+import { activeTrace, backoffDelay } from "../../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
 import { type Committed, isRunning } from "../../stores/index.ts";
@@ -236,9 +236,7 @@ export class LiveAgents {
       // Another call has failed meanwhile, and tries again.
       if (this.#residences.of(agentId).isRetrying) return;
       this.#residences.apply(agentId, { type: "retry" });
-      const over = createDeferred();
-      clock.setDelay(backoffDelay(attempt, random(), PAUSES), () => over.resolve());
-      await over.promise;
+      await clock.sleep(backoffDelay(attempt, random(), PAUSES));
       this.#residences.apply(agentId, { type: "retry.over" });
     }
   }

@@ -114,12 +114,14 @@ export class Passivation {
   }
 
   async #passivate(activation: Activation): Promise<void> {
-    const { residences, inbox, handover } = this.#options;
+    const { residences, inbox, handover, clock } = this.#options;
     const { key } = activation;
     const mayLeave = (): boolean =>
       isSettled(activation) && activation.effects.length === 0 && residences.of(key.agentId).deliveries === 0;
     try {
-      await this.#stayAWhile(activation);
+      // To activate it again for each of many things that come would cost more than to wait for them.
+      const { length } = activation.turnEntries;
+      if (length > LONG_TURN) await clock.sleep(Math.min(length, LONGEST_STAY_MS));
       while (mayLeave() && this.applies(key)) {
         const isOpen = activation.openTurnId !== null;
         if (await handover.release(activation, isOpen ? "parked" : "rest")) {
@@ -136,15 +138,6 @@ export class Passivation {
     } finally {
       residences.apply(key.agentId, { type: "passivation.over", activation });
     }
-  }
-
-  /** To activate it again for each of many things that come would cost more than to wait for them. */
-  async #stayAWhile(activation: Activation): Promise<void> {
-    const { length } = activation.turnEntries;
-    if (length <= LONG_TURN) return;
-    const over = createDeferred();
-    this.#options.clock.setDelay(Math.min(length, LONGEST_STAY_MS), () => over.resolve());
-    await over.promise;
   }
 }
 

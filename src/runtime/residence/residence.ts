@@ -54,36 +54,28 @@ export type Residence<Live> = Claims &
   );
 
 export type ResidenceEvent<Live> =
+  | { readonly type: "activation.failed" | "visit.over" }
+  | { readonly type: "hold" | "unhold" | "delivery" | "delivery.over" | "retry" | "retry.over" | "rest.checked" }
   | { readonly type: "activate"; readonly attempt: Promise<Live> }
-  | { readonly type: "activated"; readonly activation: Live }
-  | { readonly type: "activation.failed" }
   | { readonly type: "visit"; readonly over: Promise<void> }
-  | { readonly type: "visit.over" }
-  | { readonly type: "release"; readonly activation: Live; readonly over: Promise<void> }
-  | { readonly type: "release.over"; readonly activation: Live }
-  | { readonly type: "leave"; readonly activation: Live; readonly over: Promise<void>; readonly isShutDown: boolean }
-  | { readonly type: "leave.over"; readonly activation: Live }
-  | { readonly type: "lost"; readonly activation: Live }
-  | { readonly type: "hold" }
-  | { readonly type: "unhold" }
-  | { readonly type: "delivery" }
-  | { readonly type: "delivery.over" }
   | { readonly type: "rest.awaited"; readonly waiter: Deferred<Rest> }
-  | { readonly type: "rest.checked" }
-  | { readonly type: "retry" }
-  | { readonly type: "retry.over" }
-  /** Everything is committed, and no effect is under way but those that wait for children. */
-  | {
-      readonly type: "settled";
-      readonly activation: Live;
-      /** No effect is under way at all, and the process is not closing. */
-      readonly mayPassivate: boolean;
-      readonly isBetweenTurns: boolean;
-      readonly now: number;
-    }
-  | { readonly type: "passivation.over"; readonly activation: Live }
-  | { readonly type: "turn.ended"; readonly activation: Live; readonly now: number }
-  | { readonly type: "safePoint.awaited"; readonly activation: Live; readonly safePoint: Deferred<void> };
+  | ({ readonly activation: Live } & (
+      | { readonly type: "activated" }
+      | { readonly type: "release.over" | "leave.over" | "lost" | "passivation.over" }
+      | { readonly type: "release"; readonly over: Promise<void> }
+      | { readonly type: "leave"; readonly over: Promise<void>; readonly isShutDown: boolean }
+      | { readonly type: "safePoint.awaited"; readonly safePoint: Deferred<void> }
+      | { readonly type: "turn.ended"; readonly now: number }
+      /** All is committed; no effect is under way but those that wait for children, and none at all if it may passivate. */
+      | {
+          readonly type: "settled";
+          readonly mayPassivate: boolean;
+          readonly isBetweenTurns: boolean;
+          readonly now: number;
+        }
+    ));
+
+type EventOf<Live, Type> = Extract<ResidenceEvent<Live>, { readonly type: Type }>;
 
 export type ResidenceEffect =
   | { readonly type: "answer"; readonly waiter: Deferred<Rest>; readonly rest: Rest }
@@ -153,12 +145,9 @@ export function transition<Live>(at: Residence<Live>, event: ResidenceEvent<Live
   }
 }
 
-type ArrivalEvent<Live> = Extract<
-  ResidenceEvent<Live>,
-  { type: "activate" | "visit" | "activated" | "activation.failed" | "visit.over" }
->;
+type ArrivalType = "activate" | "visit" | "activated" | "activation.failed" | "visit.over";
 
-function arrive<Live>(at: Residence<Live>, event: ArrivalEvent<Live>): Step<Live> {
+function arrive<Live>(at: Residence<Live>, event: EventOf<Live, ArrivalType>): Step<Live> {
   const claims = claimsOf(at);
   if (event.type === "activate" && isAway(at)) return to({ ...claims, kind: "coming", attempt: event.attempt });
   if (event.type === "visit" && isAway(at)) {
@@ -167,19 +156,22 @@ function arrive<Live>(at: Residence<Live>, event: ArrivalEvent<Live>): Step<Live
   if (event.type === "activation.failed" && at.kind === "coming") return gone(claims, false);
   if (event.type === "visit.over" && at.kind === "visited") return gone(claims, at.isShutDown);
   if (event.type === "activated" && at.kind === "coming") {
-    const { activation } = event;
-    const kept = { keptSince: null, keptUntil: Number.NEGATIVE_INFINITY };
-    const { attempt } = at;
-    const stay = { activation, attempt, taken: new Set<string>(), isPassivating: false, safePoint: null, ...kept };
+    const stay = {
+      activation: event.activation,
+      attempt: at.attempt,
+      taken: new Set<string>(),
+      isPassivating: false,
+      safePoint: null,
+      keptSince: null,
+      keptUntil: Number.NEGATIVE_INFINITY,
+    };
     return to({ ...claims, kind: "here", stay });
   }
   throw new InvariantError(`an agent that is ${at.kind} in this process got "${event.type}"`);
 }
 
-type LiveEvent<Live> = Extract<ResidenceEvent<Live>, { activation: Live }>;
-
 /** An event about the activation that is here, or is just leaving. */
-function live<Live>(at: Residence<Live>, event: Exclude<LiveEvent<Live>, { type: "activated" }>): Step<Live> {
+function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { activation: Live }>): Step<Live> {
   const claims = claimsOf(at);
   if (at.kind === "leaving") return event.type === "leave.over" ? gone(claims, at.isShutDown) : to(at);
   if (at.kind !== "here" && at.kind !== "releasing") return to(at);
@@ -219,10 +211,7 @@ function kept<Live>(at: Staying<Live>, now: number): Step<Live> {
   return to({ ...at, stay: { ...at.stay, keptSince, keptUntil } }, [{ type: "lookAgain", afterMs: KEPT_MS }]);
 }
 
-function settled<Live>(
-  at: Staying<Live>,
-  { mayPassivate, isBetweenTurns, now }: Extract<ResidenceEvent<Live>, { type: "settled" }>,
-): Step<Live> {
+function settled<Live>(at: Staying<Live>, { mayPassivate, isBetweenTurns, now }: EventOf<Live, "settled">): Step<Live> {
   const { stay } = at;
   const isKept = mayPassivate && isBetweenTurns && now < stay.keptUntil;
   if (at.isHeld || at.deliveries > 0 || isKept) return to(at);
