@@ -88,7 +88,11 @@ export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surrou
     resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
     onCommitted: (activation, outcome) => owner.onCommitted(activation, outcome),
     viewersOf: (identity) => liveDesk.viewersOf(identity),
-    childResult: (activation, childId) => children.of(childId, activation.turnEntries),
+    childResult: async ({ turnEntries }, childId) => {
+      const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);
+      if (ended?.type === "child.ended") return { status: ended.outcome, text: ended.text };
+      return await children.wait(childId);
+    },
     onLost: (activation) => owner.onLost(activation),
     onRefused: (activation, error) => options.onRefused(activation, error),
     onFailed: (agentId, cause) => options.onFailed(agentId, cause),

@@ -1,5 +1,5 @@
-import { createDeferred, type Deferred } from "../../base/index.ts";
-import type { Entry, InboxItem } from "../../state/index.ts";
+import type { Waiters } from "../../base/index.ts";
+import type { InboxItem } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { SpawnedChild } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
@@ -47,7 +47,7 @@ export class Inbox {
     if (!taken || taken.has(item.key) || activation.isLost) return false;
     if (!takeItem(activation, item)) return false;
     taken.add(item.key);
-    if (item.kind === "child.ended") this.#children.settle(item.childId, { status: item.outcome, text: item.text });
+    if (item.kind === "child.ended") this.#children.resolve(item.childId, { status: item.outcome, text: item.text });
     return true;
   }
 
@@ -59,23 +59,5 @@ export class Inbox {
   }
 }
 
-type ChildResult = Awaited<SpawnedChild["result"]>;
-
-/** Code that waits for the children it spawned. */
-export class ChildResults {
-  readonly #waiters = new Map<string, Deferred<ChildResult>>();
-
-  /** The end that the open turn's entries already hold, or the one that is to come. */
-  of(childId: string, turnEntries: readonly Entry[]): SpawnedChild["result"] {
-    const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);
-    if (ended?.type === "child.ended") return Promise.resolve({ status: ended.outcome, text: ended.text });
-    const waiter = this.#waiters.get(childId) ?? createDeferred<ChildResult>();
-    this.#waiters.set(childId, waiter);
-    return waiter.promise;
-  }
-
-  settle(childId: string, result: ChildResult): void {
-    this.#waiters.get(childId)?.resolve(result);
-    this.#waiters.delete(childId);
-  }
-}
+/** Code that waits for the children it spawned, by their ids. */
+export type ChildResults = Waiters<string, Awaited<SpawnedChild["result"]>>;

@@ -1,4 +1,4 @@
-import { activeTrace, backoffDelay } from "../../base/index.ts";
+import { activeTrace, backoffDelay, Waiters } from "../../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
 import { type Committed, isRunning } from "../../stores/index.ts";
@@ -10,7 +10,7 @@ import { World } from "../agent/world.ts";
 import type { LeavingTime } from "../doors/leaving.ts";
 import { type LiveAgentsOptions, Succession, surroundingsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
-import { ChildResults, Inbox } from "./inbox.ts";
+import { type ChildResults, Inbox } from "./inbox.ts";
 import { Passivation } from "./passivation.ts";
 import { changeAtRest, recoverAgent } from "./recovery.ts";
 import { Residences } from "./residence.ts";
@@ -46,7 +46,7 @@ export class LiveAgents {
 
   constructor(options: LiveAgentsOptions) {
     const { stores, clock, random, part } = options;
-    const children = new ChildResults();
+    const children: ChildResults = new Waiters();
     this.#options = options;
     this.#committer = new Committer(stores, clock, random);
     this.#inbox = new Inbox(stores, this.#residences, children);
