@@ -1,5 +1,5 @@
 import { type ActorSystem, fromCallback } from "xstate";
-import { createDeferred, readableThrown } from "../base/index.ts";
+import { readableThrown } from "../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
 import type { Entry } from "../state/index.ts";
 import type { Host } from "./host.ts";
@@ -84,15 +84,5 @@ export function effectActor<Input extends EffectInput | undefined>(
  */
 export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {
   const left = at - host.clock.now();
-  if (left <= 0) return;
-  const elapsed = createDeferred();
-  const cancel = host.clock.setDelay(left, () => elapsed.resolve());
-  const stop = (): void => elapsed.reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    await elapsed.promise;
-  } finally {
-    cancel();
-    signal.removeEventListener("abort", stop);
-  }
+  if (left > 0) await host.clock.sleep(left, signal);
 }

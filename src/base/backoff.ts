@@ -1,7 +1,5 @@
 import { InvalidInputError, TroupeError } from "../errors/index.ts";
-import { abortable } from "./abort.ts";
 import type { Clock } from "./clock.ts";
-import { createDeferred } from "./deferred.ts";
 
 export interface BackoffOptions {
   /** Longest wait after the first failure, in milliseconds. Default 500. */
@@ -52,8 +50,6 @@ export async function untilReached<T>(ask: () => Promise<T>, { clock, random, si
     } catch (error) {
       if (!(error instanceof TroupeError && error.retryable)) throw error;
     }
-    const pause = createDeferred();
-    const cancel = clock.setDelay(backoffDelay(tries, random(), REACHING), () => pause.resolve());
-    await abortable(pause.promise, signal).finally(cancel);
+    await clock.sleep(backoffDelay(tries, random(), REACHING), signal);
   }
 }

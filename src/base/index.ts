@@ -19,3 +19,4 @@ export { readingsOf, type SecretPlace, SecretSearch } from "./secret-search.ts";
 export * from "./thrown.ts";
 export * from "./timer-queue.ts";
 export * from "./trace-carrier.ts";
+export * from "./waiters.ts";

@@ -1,4 +1,4 @@
-import { createId, createDeferred, type Deferred } from "../base/index.ts";
+import { createId, Waiters } from "../base/index.ts";
 import { within } from "../redis/index.ts";
 import type { Queue, Worker } from "bullmq";
 import type { BullmqConnection } from "./bullmq-connection.ts";
@@ -15,7 +15,7 @@ export class BullmqCanary {
   readonly #connection: BullmqConnection;
   readonly #places: BullmqPlaces;
   readonly #name = `~canary-${createId()}`;
-  readonly #flying = new Map<string, Deferred<void>>();
+  readonly #flying = new Waiters<string>();
   #cage: Promise<Queue> | undefined;
   /** There before the cage is: Redis may be away, or let nobody in. */
   #worker: Worker | undefined;
@@ -29,13 +29,12 @@ export class BullmqCanary {
   async fly(timeoutMs: number): Promise<number> {
     const from = performance.now();
     const id = createId("canary");
-    const landed = createDeferred();
-    this.#flying.set(id, landed);
+    const landed = this.#flying.wait(id);
     try {
       await within(timeoutMs, this.#flight(id, landed));
       return performance.now() - from;
     } finally {
-      this.#flying.delete(id);
+      this.#flying.forget(id);
     }
   }
 
@@ -47,14 +46,14 @@ export class BullmqCanary {
     await queue?.close();
   }
 
-  async #flight(id: string, landed: Deferred<void>): Promise<void> {
+  async #flight(id: string, landed: Promise<void>): Promise<void> {
     this.#cage ??= this.#build();
     const queue = await this.#cage.catch((error: unknown) => {
       this.#cage = undefined;
       throw error;
     });
     await queue.add("canary", {}, { jobId: id, removeOnComplete: true, removeOnFail: true });
-    await landed.promise;
+    await landed;
     for (const part of ["meta", "id", "events", "marker"]) {
       await this.#connection.run((client) => client.pexpire(this.#places.keyOf(this.#name, part), LEFT_MS));
     }
@@ -65,7 +64,7 @@ export class BullmqCanary {
     const connection = await this.#connection.patient();
     const options = { connection, prefix: this.#places.prefixOf(this.#name) };
     const queue = new Queue(this.#name, { ...options, streams: { events: { maxLen: 10 } } });
-    const land = async ({ id = "" }: { id?: string | undefined }): Promise<void> => this.#flying.get(id)?.resolve();
+    const land = async ({ id = "" }: { id?: string | undefined }): Promise<void> => this.#flying.resolve(id);
     const worker = new Worker(this.#name, land, { ...options, runRetryDelay: 1_000 });
     this.#worker = worker;
     queue.on("error", () => undefined);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { AgentDefinition } from "../../agents/index.ts";
+import { Waiters } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
@@ -19,7 +20,6 @@ import type { LeftBehind } from "../doors/leaving.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
 import { LiveDesk } from "../follow/live-desk.ts";
 import { Outage } from "../agent/outage.ts";
-import { PauseWaiters } from "./pause-waiters.ts";
 import { RequestDesk } from "./request-desk.ts";
 import type { Part } from "../doors/roles.ts";
 import { RuntimeLeave } from "./runtime-leave.ts";
@@ -57,7 +57,8 @@ export class RuntimeCore implements TurnSource {
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
-  readonly #pauses = new PauseWaiters();
+  /** Those who wait for agents to come to rest. */
+  readonly #pauses = new Waiters<string>();
   readonly #alarms: Alarms;
   readonly processId = randomUUID();
   readonly #closing = new AbortController();
@@ -214,7 +215,7 @@ export class RuntimeCore implements TurnSource {
   /** Resolves when the agent has come to rest. */
   async paused(activation: Activation): Promise<void> {
     if (activation.lifecycle !== "busy") return;
-    await this.#pauses.until(activation.key.agentId);
+    await this.#pauses.wait(activation.key.agentId);
   }
 
   #onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void {

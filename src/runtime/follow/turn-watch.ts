@@ -1,4 +1,4 @@
-import { createDeferred, deepFreeze, type Deferred } from "../../base/index.ts";
+import { deepFreeze, type Waiting, Waiters } from "../../base/index.ts";
 import { StoreRolledBackError, TroupeError } from "../../errors/index.ts";
 import { type AgentRecord, agentOfTurn, numberOfTurn, rootOf } from "../../state/index.ts";
 import { type ForeignWrites, isRecordChanged, isTreeChanged, type Stores } from "../../stores/index.ts";
@@ -18,8 +18,8 @@ export interface TurnWatchOptions {
 /** Those who wait for turns to end or to come to rest, in this process or another. */
 export class TurnWatch {
   readonly #options: TurnWatchOptions;
-  readonly #ends = new Map<string, Deferred<TurnResult>>();
-  readonly #rests = new Map<string, Set<Deferred<TurnRest>>>();
+  readonly #ends = new Waiters<string, TurnResult>();
+  readonly #rests = new Waiters<string, TurnRest>();
   /** Looks for ends: the one that is under way, and the one that begins when it is over. */
   readonly #looks = new Map<string, { readonly under: Promise<void>; next?: Promise<void> }>();
   /** Numbers of entries that came before those of turns that are awaited, as far as they were seen open. */
@@ -37,18 +37,16 @@ export class TurnWatch {
 
   async end(turnId: string): Promise<TurnResult> {
     this.#options.closed.throwIfAborted();
-    const ended = waiterIn(this.#ends, turnId);
+    const ended = this.#ends.wait(turnId);
     await this.#looked(this.#lookForEnd(turnId));
     return await ended;
   }
 
   async rest(turnId: string): Promise<TurnRest> {
     this.#options.closed.throwIfAborted();
-    const rested = createDeferred<TurnRest>();
-    const waiters = this.#rests.get(turnId) ?? new Set();
-    this.#rests.set(turnId, waiters.add(rested));
+    const rested = this.#rests.wait(turnId);
     await this.#looked(this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)));
-    return await rested.promise;
+    return await rested;
   }
 
   /** The stores go with their runtime: what cannot be read any more is not what whoever waits has to be told. */
@@ -66,24 +64,17 @@ export class TurnWatch {
   }
 
   ended(result: TurnResult): void {
-    this.#ends.get(result.turnId)?.resolve(result);
-    this.#ends.delete(result.turnId);
-    this.#settle(result, this.#waiting(result.turnId));
+    this.#ends.resolve(result.turnId, result);
+    this.#settle(result);
   }
 
-  #waiting(turnId: string): readonly Deferred<TurnRest>[] {
-    return [...(this.#rests.get(turnId) ?? [])];
-  }
-
-  #settle(rest: TurnRest, waiting: readonly Deferred<TurnRest>[]): void {
-    const waiters = this.#rests.get(rest.turnId);
-    deepFreeze(rest);
-    for (const deferred of waiting) {
-      deferred.resolve(rest);
-      waiters?.delete(deferred);
-    }
-    if (waiters?.size === 0) this.#rests.delete(rest.turnId);
+  #settle(rest: TurnRest, waiting?: Waiting<TurnRest>): void {
+    this.#rests.resolve(rest.turnId, deepFreeze(rest), waiting);
     if (!this.isAwaited(rest.turnId)) this.#begins.delete(rest.turnId);
+  }
+
+  get #awaited(): Set<string> {
+    return new Set([...this.#ends.keys(), ...this.#rests.keys()]);
   }
 
   /** Nobody will end them here any more. */
@@ -93,18 +84,15 @@ export class TurnWatch {
 
   /** Whoever waits for one of these turns is told that it does not end, and why; who asks again waits anew. */
   fail(cause: unknown, concerns: (turnId: string) => boolean): void {
-    for (const turnId of new Set([...this.#ends.keys(), ...this.#rests.keys()])) {
+    for (const turnId of this.#awaited) {
       if (concerns(turnId)) this.#rejectOne(turnId, cause);
     }
   }
 
   #rejectOne(turnId: string, cause: unknown): void {
-    const waiters = [this.#ends.get(turnId), ...this.#waiting(turnId)];
-    for (const map of [this.#ends, this.#rests, this.#begins]) map.delete(turnId);
-    for (const deferred of waiters) {
-      deferred?.promise.catch(() => undefined);
-      deferred?.reject(cause);
-    }
+    this.#begins.delete(turnId);
+    this.#ends.reject(turnId, cause);
+    this.#rests.reject(turnId, cause);
   }
 
   /** Something of a tree has come to rest: a turn waits when it and everything below it have. */
@@ -118,7 +106,7 @@ export class TurnWatch {
   lookForAll(writes: ForeignWrites = "any"): void {
     const { tenant } = this.#options;
     this.#lookForGone();
-    for (const turnId of new Set([...this.#ends.keys(), ...this.#rests.keys()])) {
+    for (const turnId of this.#awaited) {
       const key = { tenant, agentId: agentOfTurn(turnId) };
       const mayHaveMoved = this.#rests.has(turnId) ? isTreeChanged(writes, key) : isRecordChanged(writes, key);
       if (!mayHaveMoved) continue;
@@ -164,7 +152,7 @@ export class TurnWatch {
   async #lookForRest(turnId: string): Promise<void> {
     const { stores, tenant } = this.#options;
     // Whoever begins to wait meanwhile may know of something newer: a decision that it has just made.
-    const waiting = this.#waiting(turnId);
+    const waiting = this.#rests.of(turnId);
     const requests = await requestsAtRest(stores, tenant, turnId);
     if (requests) return this.#settle({ status: "waiting", turnId, reason: "request", requests }, waiting);
     if (await this.#isPaused(turnId)) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
@@ -185,9 +173,7 @@ export class TurnWatch {
   /** Turns that the stores have forgotten will never end; where they do not answer now, it is looked again at the next beat. */
   #lookForGone(): void {
     for (const rootAgentId of this.#setBack) {
-      const ofTree = [...this.#ends.keys(), ...this.#rests.keys()].filter(
-        (turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId,
-      );
+      const ofTree = [...this.#awaited].filter((turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId);
       this.#setBack.delete(rootAgentId);
       for (const turnId of ofTree) {
         const look = this.#rejectGone(turnId).catch((error: unknown) => {
@@ -221,10 +207,4 @@ function lostTurn(turnId: string): StoreRolledBackError {
     `the stores have lost turn ${turnId}, though they had acknowledged it; what it was to do may be asked again`,
     { details: { turnId } },
   );
-}
-
-function waiterIn<T>(waiters: Map<string, Deferred<T>>, turnId: string): Promise<T> {
-  const known = waiters.get(turnId) ?? createDeferred<T>();
-  waiters.set(turnId, known);
-  return known.promise;
 }
