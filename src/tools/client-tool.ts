@@ -3,9 +3,9 @@ import { anyRule, type Door, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import type { CheckedArguments } from "./define-tool.ts";
-import { checkExpiry, checkIdentity, checkOptionalFunction, describer, toolNameIn } from "./definition-checks.ts";
+import { checkExpiry, checkIdentity, checkOptionalFunction, toolNameIn } from "./definition-checks.ts";
 import { type RenderedOutput, textOf } from "./output.ts";
-import { parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
+import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import { type ParsedArguments } from "./parsed-arguments.ts";
 
 /**
