@@ -1,7 +1,7 @@
 import { checkedOptions, type RedisStoresOptions } from "./redis/redis-connection.ts";
 import { RedisDatabase } from "./redis/redis-database.ts";
 import { commitBatch } from "./rules/commit.ts";
-import { localStores } from "./rules/database-stores.ts";
+import { databaseStores } from "./rules/database-stores.ts";
 import type { CommitOutcome } from "./rules/outcomes.ts";
 import type { Stores } from "./rules/ports.ts";
 
@@ -17,16 +17,16 @@ export type { RedisStoresOptions } from "./redis/redis-connection.ts";
  */
 export function redisStores(options: RedisStoresOptions): Stores {
   const database = new RedisDatabase(checkedOptions(options));
-  const stores = localStores("redis", database);
+  const stores = databaseStores("redis", database);
   return {
     ...stores,
     /** A Redis that has forgotten a living process has lost more than that: it was emptied, or stands as it did before. */
     heartbeat: async (processId, steady) => {
       const isKnown = await stores.heartbeat(processId, steady);
-      if (!isKnown) database.lookForSetBacks();
+      if (!isKnown) database.lookForRollbacks();
       return isKnown;
     },
-    standing: (tenant, rootAgentId) => database.standing(tenant, rootAgentId),
+    treeActivity: (tenant, rootAgentId) => database.treeActivity(tenant, rootAgentId),
     /** Each batch is judged by itself; those of one tree go in one transaction. */
     commit: async (batches, now, steady = now) => {
       const judged = batches.map((batch) =>

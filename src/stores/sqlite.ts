@@ -1,5 +1,5 @@
 import { type Door, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
-import { localStores } from "./rules/database-stores.ts";
+import { databaseStores } from "./rules/database-stores.ts";
 import type { Stores } from "./rules/ports.ts";
 import { SqliteDatabase, type SqliteOptions } from "./sqlite/sqlite-database.ts";
 
@@ -27,5 +27,5 @@ const sqliteDoor: Door<SqliteOptions> = {
  */
 export function sqliteStores(path: string, given?: SqliteOptions): Stores {
   const options = optionsOf<SqliteOptions>(given, "sqliteStores()", sqliteDoor);
-  return localStores("sqlite", new SqliteDatabase(path, options));
+  return databaseStores("sqlite", new SqliteDatabase(path, options));
 }

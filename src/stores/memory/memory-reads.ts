@@ -11,12 +11,12 @@ import type {
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree } from "../rules/ports.ts";
 import { type AgentFilter, type AgentPlace, byAge, type Moment, type RequestFilter } from "../rules/queries.ts";
-import type { ArtifactMeta, RestlessTables, RestoredRow } from "../rules/tables.ts";
+import type { ArtifactMeta, CandidateTables, RestoredRow } from "../rules/tables.ts";
 import { type AgentRows, emptyTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
 
 /** The questions that are asked outside of commits. */
-export class MemoryReads extends MemoryTables implements RestlessTables {
+export class MemoryReads extends MemoryTables implements CandidateTables {
   listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
     const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
     const isNewest = order === "newest";

@@ -3,7 +3,7 @@ import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Messag
 import type { Committed } from "../rules/outcomes.ts";
 import { isDue, type Moment } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import type { MemoryUndo } from "../rules/undo.ts";
+import type { UndoLog } from "../rules/undo-log.ts";
 
 /** An item and its place in the order of arrival. */
 export interface InboxRow {
@@ -101,14 +101,14 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
 }
 
 /** False when an item of that key is there already. */
-export function addItem(undo: MemoryUndo, rows: AgentRows, item: InboxItem): boolean {
+export function addItem(undo: UndoLog, rows: AgentRows, item: InboxItem): boolean {
   if (rows.inbox.has(item.key)) return false;
   undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
   rows.nextOrdinal += 1;
   return true;
 }
 
-export function removeItems(undo: MemoryUndo, { inbox }: AgentRows, itemKeys: readonly string[]): void {
+export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: readonly string[]): void {
   for (const itemKey of itemKeys) {
     const row = inbox.get(itemKey);
     if (!row) continue;
@@ -122,7 +122,7 @@ export function removeItems(undo: MemoryUndo, { inbox }: AgentRows, itemKeys: re
 }
 
 /** Notes whether somebody may have to see to the agent, after its inbox or its head was changed. */
-export function noteRest(undo: MemoryUndo, { restless }: TenantRows, rows: AgentRows): void {
+export function noteCandidate(undo: UndoLog, { restless }: TenantRows, rows: AgentRows): void {
   const { agentId } = rows.record;
   const isRestless = rows.inbox.size > 0 || rows.head.work === "open";
   if (isRestless === restless.has(agentId)) return;
@@ -137,11 +137,11 @@ export function noteRest(undo: MemoryUndo, { restless }: TenantRows, rows: Agent
 /** The alarms of all agents, and which comes next. */
 export class MemoryTimers {
   readonly #all = new Set<Timer>();
-  readonly #undo: MemoryUndo;
+  readonly #undo: UndoLog;
   /** Time of the earliest one, Infinity when there is none; undefined when it must be looked for. */
   #earliest: number | undefined = Number.POSITIVE_INFINITY;
 
-  constructor(undo: MemoryUndo) {
+  constructor(undo: UndoLog) {
     this.#undo = undo;
   }
 

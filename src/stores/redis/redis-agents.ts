@@ -3,8 +3,8 @@ import { InvariantError } from "../../errors/index.ts";
 import { type AgentKey, agentOfAccount, type AgentRecord, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import { plainOutcome, storedOutcome } from "../rules/stored-json.ts";
-import type { Head, LineChange, ProcessRow } from "../rules/tables.ts";
-import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import type { Head, ProcessRow, WaiterChanges } from "../rules/tables.ts";
+import { fields, type IndexName, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, waitersIn } from "./redis-rows.ts";
 import { Answers, type Collection, TreeSession } from "./redis-session.ts";
@@ -58,15 +58,20 @@ export class RedisAgents {
     if (parentAgentId !== null) {
       session.change(this.#children(tree, parentAgentId), (ids) => [...ids, agentId]);
     }
-    const tell = (list: HintList, ...of: readonly string[]): void =>
-      session.tell({ kind: "name", keys: this.keys.hints(list, tree.partition, ...of), member: agentId, score: 0 });
+    const tell = (list: IndexName, ...of: readonly string[]): void =>
+      session.writeIndex({
+        kind: "name",
+        keys: this.keys.index(list, tree.partition, ...of),
+        member: agentId,
+        score: 0,
+      });
     const { sessionId, ownerId } = record;
     tell("agents", tenant);
     if (parentAgentId === null) {
       tell("roots", tenant);
       // The newest have the lowest scores: all lists are read upwards.
-      const keys = this.keys.hints("newest", tree.partition, tenant);
-      session.tell({ kind: "at", keys, member: agentId, score: -record.createdAt });
+      const keys = this.keys.index("newest", tree.partition, tenant);
+      session.writeIndex({ kind: "at", keys, member: agentId, score: -record.createdAt });
     }
     if (sessionId !== null) tell("session", tenant, sessionId);
     if (ownerId !== null) tell("owner", tenant, ownerId);
@@ -121,7 +126,7 @@ export class RedisAgents {
     return this.writing(tree).members(this.#line(tree, id));
   }
 
-  putLine(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: LineChange): void {
+  putWaiters(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: WaiterChanges): void {
     const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
     const { tree } = session;
     for (const key of removed) session.do("take", { key: tree.waiters }, pairOf(id, key));

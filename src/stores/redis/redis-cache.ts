@@ -18,7 +18,7 @@ export interface KnownTrees {
   /** A row as it was just read, undefined where there is none: whoever reads one may be about to change it. */
   note(tree: TreeKeys, field: string, stored: string | undefined): void;
   /** Whether another process has written to the tree since a transaction of this one was validated. */
-  isDoubtful(tree: TreeKeys): boolean;
+  isStale(tree: TreeKeys): boolean;
 }
 
 /**
@@ -37,9 +37,9 @@ export class TreeCache {
   /** The newest version that each agent's head was seen at: every commit writes one. Known also when nothing else is believed. */
   readonly #heads = new Map<string, number>();
   #newest = 0;
-  #timesSetBack = 0;
+  #timesRolledBack = 0;
   /** Called when the tree is found at an older version than the newest one that was seen; 0 where nothing of it is left. */
-  onSetBack: ((had: number, found: number) => void) | undefined;
+  onRolledBack: ((had: number, found: number) => void) | undefined;
 
   /** The newest version that anything of the tree was seen at; 0 for none. */
   get newest(): number {
@@ -47,8 +47,8 @@ export class TreeCache {
   }
 
   /** How often it was found at an older version. */
-  get timesSetBack(): number {
-    return this.#timesSetBack;
+  get timesRolledBack(): number {
+    return this.#timesRolledBack;
   }
 
   get size(): number {
@@ -87,14 +87,14 @@ export class TreeCache {
   }
 
   /** The tree is at this version: nothing is believed any more, where newer ones were seen. */
-  setBack(found: number): void {
+  rollBack(found: number): void {
     const had = this.#newest;
     if (found >= had) return;
     this.clear();
     this.#heads.clear();
     this.#newest = found;
-    this.#timesSetBack += 1;
-    this.onSetBack?.(had, found);
+    this.#timesRolledBack += 1;
+    this.onRolledBack?.(had, found);
   }
 
   putRow(field: string, row: SeenRow): void {

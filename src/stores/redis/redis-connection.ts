@@ -86,8 +86,8 @@ const warned = new Set<string>();
 export async function checkDurability(client: RedisClient): Promise<void> {
   const servers = await checkServers(client, { user: "the stores", atStake: "journals and budgets" });
   for (const server of servers) {
-    const doubt = await doubtOf(server);
-    if (doubt !== undefined) warn(doubt);
+    const markStale = await doubtOf(server);
+    if (markStale !== undefined) warn(markStale);
   }
 }
 

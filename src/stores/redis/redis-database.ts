@@ -1,24 +1,24 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../../errors/index.ts";
-import type { ForeignWrites, SetBack, TreeStanding } from "../rules/ports.ts";
-import type { LocalDatabase, LocalTables } from "../rules/tables.ts";
+import type { ForeignWrites, RolledBackTree, TreeActivity } from "../rules/ports.ts";
+import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
-import { RedisRest } from "./redis-expiry.ts";
+import { RedisExpiry } from "./redis-expiry.ts";
 import { RedisForeignWrites } from "./redis-foreign-writes.ts";
-import { RedisHints } from "./redis-indexes.ts";
+import { RedisIndexes } from "./redis-indexes.ts";
 import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { RedisLists } from "./redis-lists.ts";
 import { RedisLive } from "./redis-live.ts";
-import { RedisUnattended } from "./redis-orphans.ts";
 import { RedisReader } from "./redis-reader.ts";
 import { RedisReads } from "./redis-reads.ts";
-import { RedisSetBacks } from "./redis-rollbacks.ts";
+import { RedisRollbacks } from "./redis-rollbacks.ts";
 import { rowKinds } from "./redis-rows.ts";
 import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
-import { type LineContext, TreeLines } from "./redis-tree-queue.ts";
-import { readStanding } from "./redis-whole-tree.ts";
+import { type QueueContext, TreeQueues } from "./redis-tree-queue.ts";
+import { RedisUnattended } from "./redis-unattended.ts";
+import { readTreeActivity } from "./redis-whole-tree.ts";
 
 /** Stands for no time at all. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -32,19 +32,19 @@ export const NEVER = Number.MAX_SAFE_INTEGER;
  *    which they were called.
  * 2. What is only read is read anew.
  */
-export class RedisDatabase implements LocalDatabase {
+export class RedisDatabase implements Database {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
   readonly #tables: RedisReads;
-  readonly #context: LineContext;
+  readonly #context: QueueContext;
   readonly #foreignWrites: RedisForeignWrites;
-  readonly #setBacks: RedisSetBacks;
+  readonly #rollbacks: RedisRollbacks;
   readonly #subscriber: RedisSubscriber;
   readonly live: RedisLive;
-  readonly #rest: RedisRest | undefined;
+  readonly #expiry: RedisExpiry | undefined;
   readonly #unattended: RedisUnattended;
-  readonly #lines = new TreeLines((line) => this.#setBacks.watch(line));
+  readonly #queues = new TreeQueues((line) => this.#rollbacks.watch(line));
   readonly #reading = new Set<Promise<unknown>>();
   #isClosed = false;
 
@@ -52,30 +52,30 @@ export class RedisDatabase implements LocalDatabase {
     const owner = randomUUID();
     this.#connection = new RedisConnection(options);
     this.#keys = new RedisKeys(options.prefix);
-    this.#reader = new RedisReader(this.#connection, this.#lines);
-    const hints = new RedisHints(this.#connection);
-    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, hints, (tree) =>
+    this.#reader = new RedisReader(this.#connection, this.#queues);
+    const indexes = new RedisIndexes(this.#connection);
+    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, indexes, (tree) =>
       this.#correctTimers(tree),
     );
     this.#tables = new RedisReads(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
     const { ttl } = options;
-    this.#rest =
-      ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, this.#keys.expires(), ttl);
-    const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
-    this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
-    const parts = { keys: this.#keys, reader: this.#reader, hints, lists };
+    this.#expiry =
+      ttl === undefined ? undefined : new RedisExpiry(this.#connection, this.#reader, this.#keys.expires(), ttl);
+    const onChanged = (session: TreeSession): void => this.#expiry?.changed(session);
+    this.#context = { connection: this.#connection, indexes, owner, channel, onChanged };
+    const parts = { keys: this.#keys, reader: this.#reader, indexes, lists };
     this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
     this.#subscriber = new RedisSubscriber(this.#connection);
-    this.#setBacks = new RedisSetBacks(this.#connection, this.#keys);
+    this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
-      onHeard: () => this.lookForSetBacks(),
-      onTree: (tag) => this.#lines.doubt(tag),
+      onHeard: () => this.lookForRollbacks(),
+      onTree: (tag) => this.#queues.markStale(tag),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
 
-  get tables(): LocalTables {
+  get tables(): StoreTables {
     return this.#tables;
   }
 
@@ -84,7 +84,7 @@ export class RedisDatabase implements LocalDatabase {
     const done = Promise.withResolvers<T>();
     try {
       if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
-      this.#lines.of(this.#treeOf(work), this.#context).add({
+      this.#queues.of(this.#treeOf(work), this.#context).add({
         run: (session) => this.#tables.over(session, work),
         resolve: (result, cursorBefore) => done.resolve(finish(result as T, cursorBefore)),
         reject: done.reject,
@@ -133,13 +133,11 @@ export class RedisDatabase implements LocalDatabase {
   }
 
   /** Read as a whole: what several questions were answered need not have been true together. */
-  standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined> {
-    return this.#noted(() => readStanding(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
+  treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined> {
+    return this.#noted(() => readTreeActivity(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
   }
 
-  unattended(
-    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
-  ): ReturnType<LocalDatabase["unattended"]> {
+  unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.#noted(() => this.#unattended.find(tenant, query, steady));
   }
 
@@ -147,13 +145,13 @@ export class RedisDatabase implements LocalDatabase {
     return this.#foreignWrites.listen(listener);
   }
 
-  onSetBack(listener: (found: SetBack) => void): () => void {
-    return this.#setBacks.listen(listener);
+  onRolledBack(listener: (found: RolledBackTree) => void): () => void {
+    return this.#rollbacks.listen(listener);
   }
 
   /** After a time in which nothing was heard of Redis, and when something is found missing. */
-  lookForSetBacks(): void {
-    const look = this.#noted(() => this.#setBacks.look(this.#lines.all()));
+  lookForRollbacks(): void {
+    const look = this.#noted(() => this.#rollbacks.look(this.#queues.all()));
     // What cannot be asked now is found out when it is written to.
     look.catch(() => undefined);
   }
@@ -166,8 +164,8 @@ export class RedisDatabase implements LocalDatabase {
     await this.#subscriber.close();
     // What was begun is finished.
     await Promise.allSettled(this.#reading);
-    await this.#lines.idle();
-    await this.#rest?.close((tag) => this.#keys.ofTag(tag));
+    await this.#queues.idle();
+    await this.#expiry?.close((tag) => this.#keys.ofTag(tag));
     await this.#connection.close();
   }
 
@@ -184,9 +182,9 @@ export class RedisDatabase implements LocalDatabase {
 
   /** Makes the list of timers tell when the tree's first one is due, now that it told otherwise. */
   async #correctTimers(tree: TreeKeys): Promise<void> {
-    const { hints } = this.#context;
-    const keys = this.#keys.hints("timers", tree.partition);
-    const told = await hints.lastTold(keys, tree.tag);
+    const { indexes } = this.#context;
+    const keys = this.#keys.index("timers", tree.partition);
+    const told = await indexes.lastWritten(keys, tree.tag);
     const score = await this.#write(tree, (session) => {
       session.alone();
       const first = session.firstDue(() => this.#reader.lowestScore(tree.due));
@@ -196,13 +194,13 @@ export class RedisDatabase implements LocalDatabase {
       session.put(rowKinds.timersFrom, first === "" ? NEVER : Number(first));
       return first;
     });
-    if (score === undefined) await hints.forget(keys, tree.tag);
-    else await hints.correct(keys, tree.tag, told, score === "" ? undefined : Number(score));
+    if (score === undefined) await indexes.forget(keys, tree.tag);
+    else await indexes.correct(keys, tree.tag, told, score === "" ? undefined : Number(score));
   }
 
   #write<T>(tree: TreeKeys, work: (session: TreeSession) => T): Promise<T> {
     const done = Promise.withResolvers<T>();
-    this.#lines.of(tree, this.#context).add({
+    this.#queues.of(tree, this.#context).add({
       run: work,
       resolve: (result) => done.resolve(result as T),
       reject: done.reject,

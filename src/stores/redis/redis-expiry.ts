@@ -15,7 +15,7 @@ const LOOK_AFTER_MS = 250;
  * Invariant: all keys of a tree go at one moment, and only those of a tree that nobody has changed since it was found at
  * rest: no agent is held, no turn open.
  */
-export class RedisRest {
+export class RedisExpiry {
   readonly #connection: RedisConnection;
   readonly #reader: RedisReader;
   /** The key that tells everybody that trees go away. */

@@ -2,12 +2,12 @@ import { z } from "zod";
 import { parsed } from "../rules/stored-json.ts";
 import type { Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
-import { fields, type HintKeys, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { fields, type IndexKeys, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RowKind } from "./redis-rows.ts";
-import { correctHintScript, forgetHintScript, HINTS_LAST_MS, hintScript } from "./redis-scripts.ts";
-import type { HintWrite, TreeSession } from "./redis-session.ts";
+import { correctIndexScript, forgetIndexScript, INDEX_WRITE_LASTS_MS, writeIndexesScript } from "./redis-scripts.ts";
+import type { IndexWrite, TreeSession } from "./redis-session.ts";
 
-export interface ToldHints {
+export interface WrittenAt {
   /** By the clock of Redis, in ms; empty where nothing was told. */
   readonly at: string;
   /** For each "look", in order: when its member was told of last. */
@@ -22,7 +22,7 @@ export interface ToldHints {
  * 1. A list may name what is not there (any more); it never lacks what is: it is written before the tree is changed.
  * 2. A member is corrected only after its tree was changed, so that whoever told of it before has to tell again.
  */
-export class RedisHints {
+export class RedisIndexes {
   readonly #connection: RedisConnection;
 
   constructor(connection: RedisConnection) {
@@ -30,37 +30,37 @@ export class RedisHints {
   }
 
   /** All of one tree. */
-  async tell(hints: readonly HintWrite[]): Promise<ToldHints> {
-    if (hints.length === 0) return { at: "", stamps: [] };
+  async write(writes: readonly IndexWrite[]): Promise<WrittenAt> {
+    if (writes.length === 0) return { at: "", stamps: [] };
     const keys: string[] = [];
     const numberOf = (key: string): number => {
       const known = keys.indexOf(key);
       return known < 0 ? keys.push(key) : known + 1;
     };
-    const args = hints.flatMap(({ kind, keys: { list, stamps }, member, score }) => [
+    const args = writes.flatMap(({ kind, keys: { list, stamps }, member, score }) => [
       kind,
       numberOf(list),
       numberOf(stamps),
       member,
       score ?? "",
     ]);
-    const [at = "", ...stamps] = textsOf(await this.#connection.script(hintScript, keys, args));
+    const [at = "", ...stamps] = textsOf(await this.#connection.script(writeIndexesScript, keys, args));
     return { at, stamps };
   }
 
   /** When a member was told of last; empty where it was not. To be asked before its tree is changed. */
-  async lastTold({ stamps }: HintKeys, member: string): Promise<string> {
+  async lastWritten({ stamps }: IndexKeys, member: string): Promise<string> {
     return (await this.#connection.run((client) => client.hget(stamps, member))) ?? "";
   }
 
   /** For a member of which nothing is stored: it goes when nobody can be about to store it. */
-  async forget({ list, stamps }: HintKeys, member: string): Promise<void> {
-    await this.#connection.script(forgetHintScript, [list, stamps], [member, 2 * HINTS_LAST_MS]);
+  async forget({ list, stamps }: IndexKeys, member: string): Promise<void> {
+    await this.#connection.script(forgetIndexScript, [list, stamps], [member, 2 * INDEX_WRITE_LASTS_MS]);
   }
 
   /** `score` undefined: takes the member out. */
-  async correct({ list, stamps }: HintKeys, member: string, seen: string, score?: number): Promise<void> {
-    await this.#connection.script(correctHintScript, [list, stamps], [member, seen, score ?? ""]);
+  async correct({ list, stamps }: IndexKeys, member: string, seen: string, score?: number): Promise<void> {
+    await this.#connection.script(correctIndexScript, [list, stamps], [member, seen, score ?? ""]);
   }
 }
 
@@ -99,12 +99,12 @@ export const watchKinds = {
 /** Where a tree is, as far as lists over trees are concerned. */
 type Place = Pick<TreeKeys, "tenant" | "partition">;
 
-export function postHints(keys: RedisKeys, tree: Place): HintKeys {
-  return keys.hints("posts", tree.partition, tree.tenant);
+export function postsIndex(keys: RedisKeys, tree: Place): IndexKeys {
+  return keys.index("posts", tree.partition, tree.tenant);
 }
 
-export function holderHints(keys: RedisKeys, tree: Place): HintKeys {
-  return keys.hints("holders", tree.partition, tree.tenant);
+export function holdersIndex(keys: RedisKeys, tree: Place): IndexKeys {
+  return keys.index("holders", tree.partition, tree.tenant);
 }
 
 /** A tree in the list of holders: those of one process come together. */
@@ -116,7 +116,7 @@ export function holderMember(processId: string, tag: string): string {
 export function watchPosts(session: TreeSession, keys: RedisKeys): void {
   if (session.get(watchKinds.posts)) return;
   session.put(watchKinds.posts, true);
-  session.tell({ kind: "name", keys: postHints(keys, session.tree), member: session.tree.tag, score: 0 });
+  session.writeIndex({ kind: "name", keys: postsIndex(keys, session.tree), member: session.tree.tag, score: 0 });
 }
 
 /** The head of an agent changes: who holds it, or whether it is at work. */
@@ -138,7 +138,7 @@ function enter(session: TreeSession, keys: RedisKeys, processId: string, more: n
   const known = session.get(kind) ?? { agents: 0, isTold: false };
   if (known.isTold && more === 0) return;
   session.put(kind, { agents: known.agents + more, isTold: true });
-  if (!known.isTold) tellHolder(session, keys, processId, "name");
+  if (!known.isTold) writeHolder(session, keys, processId, "name");
 }
 
 function leave(session: TreeSession, keys: RedisKeys, processId: string): void {
@@ -147,11 +147,11 @@ function leave(session: TreeSession, keys: RedisKeys, processId: string): void {
   if (!known) return;
   if (known.agents > 1) return session.put(kind, { ...known, agents: known.agents - 1 });
   session.remove(kind);
-  if (known.isTold) tellHolder(session, keys, processId, "look");
+  if (known.isTold) writeHolder(session, keys, processId, "look");
 }
 
-function tellHolder(session: TreeSession, keys: RedisKeys, processId: string, kind: "name" | "look"): void {
+function writeHolder(session: TreeSession, keys: RedisKeys, processId: string, kind: "name" | "look"): void {
   const { tree } = session;
   const score = kind === "name" ? 0 : undefined;
-  session.tell({ kind, keys: holderHints(keys, tree), member: holderMember(processId, tree.tag), score });
+  session.writeIndex({ kind, keys: holdersIndex(keys, tree), member: holderMember(processId, tree.tag), score });
 }

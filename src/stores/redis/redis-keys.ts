@@ -27,7 +27,7 @@ export const PARTITIONS = 16;
  * age; requests by their opening, also those that are open alone; trees by their timers; trees in which something was
  * posted; trees in which a process holds agents, by the process.
  */
-export type HintList =
+export type IndexName =
   | "agents"
   | "roots"
   | "newest"
@@ -39,7 +39,7 @@ export type HintList =
   | "posts"
   | "holders";
 
-export interface HintKeys {
+export interface IndexKeys {
   readonly list: string;
   readonly stamps: string;
 }
@@ -110,7 +110,7 @@ export class RedisKeys {
    * A list over trees: in the order of names, or of scores. Each has a hash of when a member was told of last. `of`: the
    * tenant, and whatever else the list is about.
    */
-  hints(list: HintList, partition: number, ...of: readonly string[]): HintKeys {
+  index(list: IndexName, partition: number, ...of: readonly string[]): IndexKeys {
     const about = of.map((one) => encodeURIComponent(wellFormed(one, list))).join("/");
     const base = `${this.#prefix}{hints-${partition}}:${list}`;
     return { list: `${base}:${about}`, stamps: `${base}-told:${about}` };

@@ -1,8 +1,8 @@
 import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
 import { type AgentFilter, type AgentPlace, byAge, isDue, type Moment, type RequestFilter } from "../rules/queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
-import type { RedisHints } from "./redis-indexes.ts";
-import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
+import type { RedisIndexes } from "./redis-indexes.ts";
+import { type IndexName, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
 import { collected, type Member, merged, pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
@@ -17,7 +17,7 @@ export class RedisLists {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
-  readonly #hints: RedisHints;
+  readonly #indexes: RedisIndexes;
   readonly #correctTimers: (tree: TreeKeys) => Promise<void>;
 
   /** `correctTimers`: a transaction that tells the list when the tree's first timer is due. */
@@ -25,13 +25,13 @@ export class RedisLists {
     connection: RedisConnection,
     keys: RedisKeys,
     reader: RedisReader,
-    hints: RedisHints,
+    indexes: RedisIndexes,
     correctTimers: (tree: TreeKeys) => Promise<void>,
   ) {
     this.#connection = connection;
     this.#keys = keys;
     this.#reader = reader;
-    this.#hints = hints;
+    this.#indexes = indexes;
     this.#correctTimers = correctTimers;
   }
 
@@ -41,7 +41,7 @@ export class RedisLists {
     if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit, place);
     const isNewest = order === "newest";
     const [list, ...of] = listFor(filter);
-    const keys = partitions.map((partition) => this.#keys.hints(list, partition, ...of).list);
+    const keys = partitions.map((partition) => this.#keys.index(list, partition, ...of).list);
     const byName = after === undefined ? undefined : { member: after, score: 0 };
     const start = isNewest ? place && { member: place.agentId, score: -place.createdAt } : byName;
     const found = merged(pagesOf(this.#connection, keys, { by: isNewest ? "score" : "name", wanted: limit }), start);
@@ -58,7 +58,7 @@ export class RedisLists {
 
   /** As the list has them: what is stored of them is not looked at. */
   async rootIds(tenant: string, after: string | undefined, limit: number): Promise<string[]> {
-    const keys = partitions.map((partition) => this.#keys.hints("roots", partition, tenant).list);
+    const keys = partitions.map((partition) => this.#keys.index("roots", partition, tenant).list);
     const start = after === undefined ? undefined : { member: after, score: 0 };
     const found = merged(pagesOf(this.#connection, keys, { by: "name", wanted: limit }), start);
     return collected(found, limit, async (members) => members.map(({ member }) => member));
@@ -70,7 +70,7 @@ export class RedisLists {
     const list = status === "open" ? "open" : "requests";
     const lists =
       inTree === undefined
-        ? partitions.map((partition) => this.#keys.hints(list, partition, tenant).list)
+        ? partitions.map((partition) => this.#keys.index(list, partition, tenant).list)
         : [this.#keys.treeOf(tenant, inTree)[list]];
     const start = after && { member: requestMember(after), score: after.openedAt };
     const members = merged(pagesOf(this.#connection, lists, { by: "score", wanted: limit }), start);
@@ -112,15 +112,15 @@ export class RedisLists {
   }
 
   #treesByTimers(wanted: number, until?: number): AsyncGenerator<Member> {
-    const keys = partitions.map((partition) => this.#keys.hints("timers", partition).list);
+    const keys = partitions.map((partition) => this.#keys.index("timers", partition).list);
     const order = { by: "score", wanted, ...(until === undefined ? {} : { until }) } as const;
     return merged(pagesOf(this.#connection, keys, order), undefined);
   }
 
   /** What is not there (any more) leaves its list in time. */
-  #forget(agentId: string, member: string, list: HintList, tenant: string, ...of: readonly string[]): void {
+  #forget(agentId: string, member: string, list: IndexName, tenant: string, ...of: readonly string[]): void {
     const { partition } = this.#keys.treeOf(tenant, agentId);
-    this.#hints.forget(this.#keys.hints(list, partition, tenant, ...of), member).catch(() => undefined);
+    this.#indexes.forget(this.#keys.index(list, partition, tenant, ...of), member).catch(() => undefined);
   }
 
   async #dueOfTree({ member, score }: Member, until: number): Promise<Timer[]> {
@@ -152,7 +152,7 @@ export class RedisLists {
 }
 
 /** The shortest list that holds all that is asked for. */
-function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [HintList, string, ...string[]] {
+function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [IndexName, string, ...string[]] {
   if (order === "newest") return ["newest", tenant];
   if (sessionId !== undefined) return ["session", tenant, sessionId];
   if (ownerId !== undefined) return ["owner", tenant, ownerId];

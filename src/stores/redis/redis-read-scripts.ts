@@ -125,8 +125,8 @@ return {redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or '', found}
  * Gives {} where no request is open, else {requests, their rows, agents, their records, accounts, their rows, and of each
  * inbox the items}, "" for what is absent.
  */
-export const standingScript = script(
-  "standing",
+export const treeActivityScript = script(
+  "tree-activity",
   `
 local open = redis.call('ZRANGE', KEYS[2], 0, -1)
 if #open == 0 then return {} end
@@ -137,9 +137,9 @@ local function rowsOf(kind, names)
 end
 local agents = redis.call('LRANGE', KEYS[3], 0, -1)
 local accounts = redis.call('LRANGE', KEYS[4], 0, -1)
-local standing = {open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)}
-for at = 5, #KEYS do standing[#standing + 1] = redis.call('HVALS', KEYS[at]) end
-return standing
+local activity = {open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)}
+for at = 5, #KEYS do activity[#activity + 1] = redis.call('HVALS', KEYS[at]) end
+return activity
 `,
 );
 
@@ -171,7 +171,7 @@ return found
  * Reads members of a list that begin with a name and a space, but for those of some names, which are stepped over.
  * KEYS list. ARGV 1 where to begin, 2 how many members at most, then the names to step over.
  */
-export const lostHoldersScript = script(
+export const deadHoldersScript = script(
   "lost-holders",
   `
 local living = {}

@@ -148,8 +148,8 @@ export class RedisReader {
   /** Whoever posts changes the record, which is what those who look here write next. */
   async inbox(tree: TreeKeys, agentId: string): Promise<InboxItem[]> {
     const key = tree.ofAgent("inbox", agentId);
-    const isDoubtful = this.#known.isDoubtful(tree);
-    const record = isDoubtful ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
+    const isStale = this.#known.isStale(tree);
+    const record = isStale ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
     const [texts] = await Promise.all([this.#connection.run((client) => client.hvals(key)), record]);
     return itemsIn(texts, key);
   }

@@ -13,7 +13,7 @@ import {
 import type { StoredRow, StoredTree } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
 import { parsed } from "../rules/stored-json.ts";
-import type { ArtifactMeta, LocalTables, RestoredRow } from "../rules/tables.ts";
+import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, pairOf, type RedisKeys, treeParts } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
@@ -22,7 +22,7 @@ import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
 /** The questions that are asked outside of commits. */
-export class RedisReads extends RedisTables implements LocalTables {
+export class RedisReads extends RedisTables implements StoreTables {
   readonly #lists: RedisLists;
 
   constructor(keys: RedisKeys, reader: RedisReader, lists: RedisLists) {

@@ -1,4 +1,4 @@
-import type { SetBack } from "../rules/ports.ts";
+import type { RolledBackTree } from "../rules/ports.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
@@ -23,19 +23,19 @@ const NAMED = 20;
  * 1. Nothing is written to a tree that was set back before whoever knows better was told: the script compares versions.
  * 2. It is told once for each tree and time, as a warning of the process and to listeners.
  */
-export class RedisSetBacks {
+export class RedisRollbacks {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
-  readonly #listeners = new Set<(found: SetBack) => void>();
-  #untold: SetBack[] = [];
+  readonly #listeners = new Set<(found: RolledBackTree) => void>();
+  #untold: RolledBackTree[] = [];
 
   constructor(connection: RedisConnection, keys: RedisKeys) {
     this.#connection = connection;
     this.#keys = keys;
   }
 
-  listen(listener: (found: SetBack) => void): () => void {
-    const entry = (found: SetBack): void => listener(found);
+  listen(listener: (found: RolledBackTree) => void): () => void {
+    const entry = (found: RolledBackTree): void => listener(found);
     this.#listeners.add(entry);
     return () => {
       this.#listeners.delete(entry);
@@ -45,7 +45,7 @@ export class RedisSetBacks {
   watch({ tree, cache }: KnownTree): void {
     // Processes that are forgotten enter themselves again.
     if (!tree.tag.includes("/")) return;
-    cache.onSetBack = (had, found) => {
+    cache.onRolledBack = (had, found) => {
       if (found > 0) this.#tell(tree, had, found);
       else void this.#tellOfGone(tree, had);
     };
@@ -59,7 +59,7 @@ export class RedisSetBacks {
   }
 
   async #lookAt({ tree, cache }: KnownTree): Promise<void> {
-    const { newest, timesSetBack } = cache;
+    const { newest, timesRolledBack } = cache;
     const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
     let found = version;
     if (version >= newest && cache.heads.size > 0) {
@@ -69,7 +69,7 @@ export class RedisSetBacks {
       if (older !== "") found = Number(older);
     }
     // A transaction may have found it meanwhile.
-    if (found < newest && timesSetBack === cache.timesSetBack) cache.setBack(found);
+    if (found < newest && timesRolledBack === cache.timesRolledBack) cache.rollBack(found);
   }
 
   /** Where some process lets trees go away with their time, one that is gone may be one of those. */
@@ -79,13 +79,13 @@ export class RedisSetBacks {
   }
 
   #tell(tree: TreeKeys, had: number, found: number): void {
-    const setBack = {
+    const rollBack = {
       ...this.#keys.namesIn(tree.tag),
       hadAt: timeOf(had),
       foundAt: found === 0 ? null : timeOf(found),
     };
-    if (this.#untold.push(setBack) === 1) setImmediate(() => this.#warn());
-    for (const listener of this.#listeners) listener(setBack);
+    if (this.#untold.push(rollBack) === 1) setImmediate(() => this.#warn());
+    for (const listener of this.#listeners) listener(rollBack);
   }
 
   /** One warning for all that is found at a time. */
@@ -101,7 +101,7 @@ export class RedisSetBacks {
   }
 }
 
-function wordsOf({ rootAgentId, hadAt, foundAt }: SetBack): string {
+function wordsOf({ rootAgentId, hadAt, foundAt }: RolledBackTree): string {
   const until = new Date(hadAt).toISOString();
   if (foundAt === null) return `${rootAgentId} (gone, last changed at ${until})`;
   return `${rootAgentId} (what was changed after ${new Date(foundAt).toISOString()}, until ${until})`;

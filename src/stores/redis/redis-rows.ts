@@ -7,18 +7,18 @@ import {
   type AgentRequest,
   agentRequestSchema,
   artifactSchema,
+  type InboxItem,
+  inboxItemSchema,
   JOURNAL_VERSION,
   type JournalRow,
   type Message,
   readEntries,
   type Timer,
   timerSchema,
-  type InboxItem,
-  inboxItemSchema,
 } from "../../state/index.ts";
 import { jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import { DamagedTimers } from "../rules/timers.ts";
+import { CorruptTimers } from "../rules/timers.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
@@ -164,11 +164,11 @@ export function timerIn(text: string, key: string): Timer {
   return parsed(timerSchema, text, `a timer (${key})`);
 }
 
-const damaged = new DamagedTimers();
+const damaged = new CorruptTimers();
 
 /** Those that can be read, of those that are due. */
 export function dueTimersIn(texts: readonly string[], key: string): Timer[] {
-  return texts.flatMap((text) => (text === "" ? [] : (damaged.passedOver(() => timerIn(text, key)) ?? [])));
+  return texts.flatMap((text) => (text === "" ? [] : (damaged.skipCorrupt(() => timerIn(text, key)) ?? [])));
 }
 
 /** In the order in which they were saved first. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 
-/** How long hints over trees count as just written, in milliseconds. */
-export const HINTS_LAST_MS = 60_000;
+/** How long indexes over trees count as just written, in milliseconds. */
+export const INDEX_WRITE_LASTS_MS = 60_000;
 /** Rows that are read or written in one command: a script's stack is not endless. */
 const ROWS_AT_ONCE = 1_000;
 /** How long the answer to a transaction is kept, for the case that it is asked again, in milliseconds. */
@@ -10,7 +10,7 @@ const RECEIPT_MS = 600_000;
 /**
  * Validates what a transaction has read of one tree, then writes what it changes.
  * KEYS rows, meta, journal, lock, receipt, expiring keys, and the keys that are named by their number below
- * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its hints were written
+ * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its indexes were written
  *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 newest version of the tree that the sender has seen,
  *      8 count of checks,
  *      checks: kind, number of key, name, expected
@@ -19,7 +19,7 @@ const RECEIPT_MS = 600_000;
  *      operations: name, count of arguments, arguments; see below
  * Gives {"done", version, cursor before}, or, with nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
- *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the hints are too old.
+ *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
  */
 export const applyScript = script(
   "apply",
@@ -36,7 +36,7 @@ local holder = redis.call('GET', KEYS[4])
 if holder and holder ~= ARGV[2] then return {'locked'} end
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
-if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${HINTS_LAST_MS} then return {'late'} end
+if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${INDEX_WRITE_LASTS_MS} then return {'late'} end
 local last = redis.call('HGET', meta, 'v') or '0'
 if tonumber(last) < tonumber(ARGV[7]) then return {'changed', 'older', '2', '', last} end
 
@@ -134,8 +134,8 @@ return {'done', version, before}
  *   that was told since it was corrected; look: changes nothing
  * Gives {the time in ms, for each "look" when the member was told of last or ""}.
  */
-export const hintScript = script(
-  "hint",
+export const writeIndexesScript = script(
+  "write-indexes",
   `
 local time = redis.call('TIME')
 local stamp = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -160,8 +160,8 @@ return answer
  * KEYS list, stamps. ARGV 1 member, 2 when it was told of last, seen before the tree was changed, 3 score to set, "" to
  * take the member out.
  */
-export const correctHintScript = script(
-  "correct-hint",
+export const correctIndexScript = script(
+  "correct-index",
   `
 if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 if ARGV[3] ~= '' then return redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1]) end
@@ -174,8 +174,8 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
  * Takes a member out of a list over trees where nothing of its tree is found, unless it was told of just now.
  * KEYS list, stamps. ARGV 1 member, 2 age that it must have, in ms.
  */
-export const forgetHintScript = script(
-  "forget-hint",
+export const forgetIndexScript = script(
+  "forget-index",
   `
 local time = redis.call('TIME')
 local told = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0')

@@ -1,8 +1,8 @@
 import { InvariantError } from "../../errors/index.ts";
 import type { JournalRow } from "../../state/index.ts";
-import { MemoryUndo } from "../rules/undo.ts";
+import { UndoLog } from "../rules/undo-log.ts";
 import type { LoadedMembers, TreeCache } from "./redis-cache.ts";
-import type { HintKeys, TreeKeys } from "./redis-keys.ts";
+import type { IndexKeys, TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { absentRow, type RowKind, type SeenRow, valueOf } from "./redis-rows.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
@@ -33,9 +33,9 @@ export interface Written {
 }
 
 /** What the lists over trees must know before the tree is changed. */
-export interface HintWrite {
+export interface IndexWrite {
   readonly kind: "name" | "at" | "from" | "look";
-  readonly keys: HintKeys;
+  readonly keys: IndexKeys;
   readonly member: string;
   /** Of what is told; a member that is looked at is taken out once the tree was changed. */
   readonly score: number | undefined;
@@ -56,8 +56,8 @@ export class TreeSession {
   readonly checks = new Map<string, Check>();
   readonly written = new Map<string, Written>();
   readonly operations: Operation[] = [];
-  readonly hints: HintWrite[] = [];
-  readonly undo = new MemoryUndo();
+  readonly indexWrites: IndexWrite[] = [];
+  readonly undo = new UndoLog();
   readonly #cache: TreeCache;
   readonly #inbox = new Map<string, ReadonlyMap<string, boolean>>();
   #rowCount = 0;
@@ -138,8 +138,8 @@ export class TreeSession {
     this.undo.push(this.operations, operation);
   }
 
-  tell(hint: HintWrite): void {
-    this.undo.push(this.hints, hint);
+  writeIndex(write: IndexWrite): void {
+    this.undo.push(this.indexWrites, write);
   }
 
   members<T>(collection: Collection<T>): T {

@@ -138,9 +138,9 @@ export class RedisTables extends RedisAgents implements Tables {
     session.put(rowKinds.request(agentId, requestId), request);
     const member = requestMember(request);
     const tell = (list: "requests" | "open", kind: "at" | "look"): void =>
-      session.tell({
+      session.writeIndex({
         kind,
-        keys: this.keys.hints(list, tree.partition, tenant),
+        keys: this.keys.index(list, tree.partition, tenant),
         member,
         score: kind === "at" ? openedAt : undefined,
       });
@@ -174,9 +174,9 @@ export class RedisTables extends RedisAgents implements Tables {
     const known = session.get(rowKinds.timersFrom);
     if (known !== undefined && known <= timer.dueAt) return;
     session.put(rowKinds.timersFrom, timer.dueAt);
-    session.tell({
+    session.writeIndex({
       kind: "from",
-      keys: this.keys.hints("timers", tree.partition),
+      keys: this.keys.index("timers", tree.partition),
       member: tree.tag,
       score: timer.dueAt,
     });

@@ -8,7 +8,7 @@ import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 export interface Envelope {
   readonly id: string;
   readonly owner: string;
-  readonly hintsAt: string;
+  readonly indexedAt: string;
   readonly channel: string;
   readonly message: string;
 }
@@ -33,8 +33,8 @@ export function encoded(session: TreeSession, envelope: Envelope): EncodedTransa
     numbers.set(key, String(keys.length));
     return String(keys.length);
   };
-  const { hintsAt, channel, message } = envelope;
-  const after = [hintsAt, channel, message, String(session.newest), String(checks.size)];
+  const { indexedAt, channel, message } = envelope;
+  const after = [indexedAt, channel, message, String(session.newest), String(checks.size)];
   for (const { kind, key, name, expected } of checks.values()) after.push(kind, numberOf(key), name, expected);
   for (const [name, ...args] of operations) {
     after.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
@@ -88,13 +88,13 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
   for (const { kind, key, name, value } of facts) {
     if (kind === "older") {
       session.answers.forgetAll();
-      cache.setBack(Number(value));
+      cache.rollBack(Number(value));
     } else if (kind === "row") {
       const { version } = seenRow(value);
       // Somebody else has written to the tree since it was set back. Heads stay as long as their tree; other rows may go.
       const mayBeGone = version === "" && !isHead(name);
       const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
-      if (isOlder) cache.setBack(Number(version));
+      if (isOlder) cache.rollBack(Number(version));
       cache.note(name, value === "" ? undefined : value);
     } else if (kind === "tree") session.answers.forget("whole");
     else session.answers.set(`${kind}|${key}|${name}`, value);
@@ -102,7 +102,7 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
 }
 
 /** A piece of work that waits for its tree. */
-export interface WaitingWork {
+export interface QueuedWork {
   /** Runs it over a session; what it throws is its own failure, unless it is one of the session's signals. */
   readonly run: (session: TreeSession) => unknown;
   /** Its result, with what the script gave. */
@@ -111,14 +111,14 @@ export interface WaitingWork {
 }
 
 interface Outcome {
-  readonly work: WaitingWork;
+  readonly work: QueuedWork;
   readonly result?: unknown;
   readonly error?: unknown;
 }
 
 /** Runs the pieces of a group one after the other, as far as they can be told together. */
-export function workOff(
-  group: readonly WaitingWork[],
+export function runTogether(
+  group: readonly QueuedWork[],
   session: TreeSession,
 ): { readonly outcomes: readonly Outcome[]; readonly missing: readonly Missing[] } {
   const outcomes: Outcome[] = [];

@@ -5,7 +5,7 @@ import { StoreUnavailableError } from "../../errors/index.ts";
 import { type KnownTrees, TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
 import { noticeOf } from "./redis-foreign-writes.ts";
-import type { RedisHints, ToldHints } from "./redis-indexes.ts";
+import type { RedisIndexes, WrittenAt } from "./redis-indexes.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
 import { seenRow } from "./redis-rows.ts";
@@ -17,14 +17,14 @@ import {
   encoded,
   keep,
   learn,
+  type QueuedWork,
+  runTogether,
   settle,
-  type WaitingWork,
-  workOff,
 } from "./redis-transaction.ts";
 
-export interface LineContext {
+export interface QueueContext {
   readonly connection: RedisConnection;
-  readonly hints: RedisHints;
+  readonly indexes: RedisIndexes;
   /** Tells this process' changes from others'. */
   readonly owner: string;
   readonly channel: string;
@@ -50,16 +50,16 @@ const pauses = { baseMs: 2, capMs: 40 };
  * 2. A group that others were faster than runs again with what they wrote; after some tries it has the tree to itself.
  * 3. After a failure of which nobody knows whether it came before or after the step, nothing of the cache is believed.
  */
-export class TreeLine {
+export class TreeQueue {
   readonly tree: TreeKeys;
   readonly cache = new TreeCache();
   /** Whether another process has written since a transaction was validated here. */
-  isDoubtful = false;
-  readonly #context: LineContext;
-  #waiting: WaitingWork[] = [];
+  isStale = false;
+  readonly #context: QueueContext;
+  #waiting: QueuedWork[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(tree: TreeKeys, context: LineContext) {
+  constructor(tree: TreeKeys, context: QueueContext) {
     this.tree = tree;
     this.#context = context;
   }
@@ -73,7 +73,7 @@ export class TreeLine {
     await this.#running;
   }
 
-  add(work: WaitingWork): void {
+  add(work: QueuedWork): void {
     this.#waiting.push(work);
     this.#running ??= this.#runAll();
   }
@@ -96,18 +96,18 @@ export class TreeLine {
   }
 
   /** Settles some from the beginning of the group, at least one; gives how many. */
-  async #runGroup(group: readonly WaitingWork[]): Promise<number> {
+  async #runGroup(group: readonly QueuedWork[]): Promise<number> {
     const { connection } = this.#context;
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
-    let isFresh = !this.isDoubtful;
+    let isFresh = !this.isStale;
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
-        const { outcomes, missing } = workOff(group, session);
+        const { outcomes, missing } = runTogether(group, session);
         if (missing.length > 0) await this.#load(missing, answers);
-        else if (!isFresh && session.hints.some(({ kind }) => kind !== "look")) {
+        else if (!isFresh && session.indexWrites.some(({ kind }) => kind !== "look")) {
           isFresh = true;
           await this.#look(session);
         } else {
@@ -143,20 +143,20 @@ export class TreeLine {
   }
 
   async #apply(session: TreeSession): Promise<Applied> {
-    const { connection, hints, owner, channel } = this.#context;
-    const told = await hints.tell(session.hints);
+    const { connection, indexes, owner, channel } = this.#context;
+    const told = await indexes.write(session.indexWrites);
     const notice = noticeOf(session);
     const message = notice && `${owner} ${notice}`;
-    const transaction = encoded(session, { id: randomUUID(), owner, hintsAt: told.at, channel, message });
+    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: told.at, channel, message });
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, before, after } = transaction;
     const answer = await connection.run(async (client, repeat) => {
       // A Redis that was away may have forgotten what it was told before; a list must not lack what is in a tree.
-      if (repeat > 0) await hints.tell(session.hints);
+      if (repeat > 0) await indexes.write(session.indexWrites);
       return await evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]);
     });
     const applied = appliedOf(answer, keys);
-    this.isDoubtful = false;
+    this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
       this.#correct(session, told);
@@ -166,15 +166,15 @@ export class TreeLine {
   }
 
   /** One that stays there when this fails is passed over by readers. */
-  #correct(session: TreeSession, { stamps }: ToldHints): void {
-    const looks = session.hints.filter(({ kind }) => kind === "look");
-    const { hints } = this.#context;
+  #correct(session: TreeSession, { stamps }: WrittenAt): void {
+    const looks = session.indexWrites.filter(({ kind }) => kind === "look");
+    const { indexes } = this.#context;
     for (const [index, look] of looks.entries()) {
       const { keys, member } = look;
-      const later = session.hints.slice(session.hints.indexOf(look) + 1);
+      const later = session.indexWrites.slice(session.indexWrites.indexOf(look) + 1);
       // It was left and taken up again in one step.
       if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "look")) continue;
-      hints.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
+      indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
     }
   }
 
@@ -234,45 +234,45 @@ const CACHED_ROWS = 50_000;
 const WORKS_BETWEEN_LOOKS = 256;
 
 /** The transaction lines of a process. Owns: which trees it knows, and how much of them. Does not own: what they do. */
-export class TreeLines implements KnownTrees {
-  readonly #lines = new Map<string, TreeLine>();
-  readonly #onNew: (line: TreeLine) => void;
+export class TreeQueues implements KnownTrees {
+  readonly #queues = new Map<string, TreeQueue>();
+  readonly #onNew: (line: TreeQueue) => void;
   #works = 0;
 
-  constructor(onNew: (line: TreeLine) => void) {
+  constructor(onNew: (line: TreeQueue) => void) {
     this.#onNew = onNew;
   }
 
   /** The line of a tree, for one more piece of work. */
-  of(tree: TreeKeys, context: LineContext): TreeLine {
+  of(tree: TreeKeys, context: QueueContext): TreeQueue {
     this.#works += 1;
     if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
-    const known = this.#lines.get(tree.tag);
-    const line = known ?? new TreeLine(tree, context);
+    const known = this.#queues.get(tree.tag);
+    const line = known ?? new TreeQueue(tree, context);
     if (!known) this.#onNew(line);
     // Those that were used last are last.
-    this.#lines.delete(tree.tag);
-    this.#lines.set(tree.tag, line);
+    this.#queues.delete(tree.tag);
+    this.#queues.set(tree.tag, line);
     return line;
   }
 
   /** A row that is older than what is known costs an attempt more, and no more than that. */
   note({ tag }: TreeKeys, field: string, stored: string | undefined): void {
-    this.#lines.get(tag)?.cache.note(field, stored);
+    this.#queues.get(tag)?.cache.note(field, stored);
   }
 
-  isDoubtful({ tag }: TreeKeys): boolean {
-    return this.#lines.get(tag)?.isDoubtful ?? false;
+  isStale({ tag }: TreeKeys): boolean {
+    return this.#queues.get(tag)?.isStale ?? false;
   }
 
   /** Another process has written to the tree. */
-  doubt(tag: string): void {
-    const line = this.#lines.get(tag);
-    if (line) line.isDoubtful = true;
+  markStale(tag: string): void {
+    const line = this.#queues.get(tag);
+    if (line) line.isStale = true;
   }
 
-  all(): readonly TreeLine[] {
-    return [...this.#lines.values()];
+  all(): readonly TreeQueue[] {
+    return [...this.#queues.values()];
   }
 
   async idle(): Promise<void> {
@@ -282,11 +282,11 @@ export class TreeLines implements KnownTrees {
   #forgetSome(): void {
     let size = 0;
     for (const line of this.all()) size += line.cache.size;
-    for (const [tag, line] of this.#lines) {
+    for (const [tag, line] of this.#queues) {
       if (size <= CACHED_ROWS) return;
       if (!line.isIdle) continue;
       size -= line.cache.size;
-      this.#lines.delete(tag);
+      this.#queues.delete(tag);
     }
   }
 }

@@ -1,9 +1,9 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Artifact, InboxItem, JournalRow, Timer } from "../../state/index.ts";
-import type { TreeStanding } from "../rules/ports.ts";
+import type { TreeActivity } from "../rules/ports.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
-import { standingScript } from "./redis-read-scripts.ts";
+import { treeActivityScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import {
   itemsIn,
@@ -102,31 +102,31 @@ async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): 
 }
 
 /** How often more agents may turn out to have an open turn than those whose inboxes were read. */
-const STANDING_ATTEMPTS = 20;
+const ACTIVITY_ATTEMPTS = 20;
 
 /** Everything comes out of one script, so that it belongs together; whose inboxes matter is known from the time before. */
-export async function readStanding(connection: RedisConnection, tree: TreeKeys): Promise<TreeStanding | undefined> {
+export async function readTreeActivity(connection: RedisConnection, tree: TreeKeys): Promise<TreeActivity | undefined> {
   let asked: readonly string[] = [];
-  for (let attempt = 1; attempt <= STANDING_ATTEMPTS; attempt += 1) {
+  for (let attempt = 1; attempt <= ACTIVITY_ATTEMPTS; attempt += 1) {
     const keys = [tree.rows, tree.open, tree.agents, tree.accounts];
     const inboxKeys = asked.map((agentId) => tree.ofAgent("inbox", agentId));
-    const answer: unknown = await connection.script(standingScript, [...keys, ...inboxKeys], []);
+    const answer: unknown = await connection.script(treeActivityScript, [...keys, ...inboxKeys], []);
     const parts: readonly unknown[] = Array.isArray(answer) ? answer : [];
     if (parts.length === 0) return undefined;
-    const standing = standingIn(tree, parts, asked);
-    const atWork = standing.agents.filter(({ openTurnId }) => openTurnId !== null).map(({ agentId }) => agentId);
-    if (atWork.every((agentId) => standing.inboxes.has(agentId))) return standing;
+    const activity = activityIn(tree, parts, asked);
+    const atWork = activity.agents.filter(({ openTurnId }) => openTurnId !== null).map(({ agentId }) => agentId);
+    if (atWork.every((agentId) => activity.inboxes.has(agentId))) return activity;
     asked = atWork;
   }
   throw new StoreUnavailableError(
-    `turns of the tree ${tree.tag} were opened while it was read, ${STANDING_ATTEMPTS} times`,
+    `turns of the tree ${tree.tag} were opened while it was read, ${ACTIVITY_ATTEMPTS} times`,
     {
       details: { code: "CONTENDED" },
     },
   );
 }
 
-function standingIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeStanding {
+function activityIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeActivity {
   const rows = <T>(ids: unknown, stored: unknown, kindOf: (id: string) => RowKind<T>): T[] => {
     const texts = textsOf(stored);
     return textsOf(ids).flatMap((id, index) => {

@@ -16,7 +16,7 @@ import {
 import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
 import { workOf } from "./leases.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
-import { abort, standingMark } from "./marks.ts";
+import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import type { Moment } from "./queries.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
@@ -115,7 +115,7 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
   if (!batch.entries.some(isIntent)) return [...batch.entries];
   return batch.entries.map((entry) => {
     if (!isIntent(entry)) return entry;
-    const mark = standingMark(tables, record, entry.turnId);
+    const mark = effectiveMark(tables, record, entry.turnId);
     if (mark) return refusal(entry, mark);
     if (entry.type === "child.spawned" && isSpawned(tables, batch, entry.seq)) {
       posted.add(entry.childId);

@@ -6,7 +6,7 @@ import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
 import { identityOf, isRunning } from "./processes.ts";
 import type { UnattendedQuery } from "./queries.ts";
-import type { Head, LocalTables, ProcessRow, RestlessTables, Tables, Work } from "./tables.ts";
+import type { CandidateTables, Head, ProcessRow, StoreTables, Tables, Work } from "./tables.ts";
 import { changeTimers } from "./timers.ts";
 
 export interface LeaseRules {
@@ -23,7 +23,7 @@ export interface LeaseRules {
  * Takes the agent's lease under a new epoch, or tells who holds it. Every activation has a new epoch. `steady`: the store's
  * own time, so that no clock that is set makes a lease change hands.
  */
-export function acquire(tables: LocalTables, key: AgentKey, rules: LeaseRules, steady: number): AcquireOutcome {
+export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, steady: number): AcquireOutcome {
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
   const head = tables.head(key);
@@ -45,7 +45,7 @@ export function acquire(tables: LocalTables, key: AgentKey, rules: LeaseRules, s
  * Time in which nobody who works for an account had an owner is not working time (design, Budgets): on each account above
  * the open turn, what counts ends at the last sign of life of those that work below it, and goes on now.
  */
-function passOver(tables: LocalTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
+function passOver(tables: StoreTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
   const { tenant, rootAgentId, openTurnId } = record;
   const own = openTurnId === null ? undefined : tables.account(tenant, turnAccountId(openTurnId));
   if (!own || own.activeSince === null) return;
@@ -62,7 +62,7 @@ function passOver(tables: LocalTables, record: AgentRecord, rules: LeaseRules, s
 
 /** For each account of the tree, when somebody who works for it was last known to live. */
 function signsOfWork(
-  tables: LocalTables,
+  tables: StoreTables,
   { tenant, rootAgentId }: AgentRecord,
   rules: LeaseRules,
   steady: number,
@@ -103,14 +103,14 @@ export function isAlive(
 
 /** Gives the lease back; refused while the inbox holds something, so that no post is left behind, unless its owner leaves. */
 export function release(
-  tables: LocalTables,
+  tables: StoreTables,
   key: AgentKey,
   epoch: number,
   { as = "rest", steady }: ReleaseOptions = {},
 ): boolean {
   const head = tables.head(key);
   if (head.epoch !== epoch || head.holder === null) return false;
-  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasNews(tables, key))) return false;
+  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasActionableItem(tables, key))) return false;
   const work = as === "parked" && head.work === "open" ? "parked" : head.work;
   tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
   return true;
@@ -122,16 +122,20 @@ export function workOf({ openTurnId, status }: AgentRecord): Work {
 }
 
 /** Whether the agent's inbox holds something that an owner could take in now. */
-export function hasNews(tables: LocalTables, key: AgentKey): boolean {
+export function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
   const record = tables.agent(key);
-  return record !== undefined && isAnyNews(tables, record, tables.inbox(key));
+  return record !== undefined && isAnyActionable(tables, record, tables.inbox(key));
 }
 
 /**
  * The same for an inbox that was read. Not news: turns in line behind the open one and what ends them, a turn that a pause
  * keeps from beginning and what ends it, and whatever comes before a root agent was started.
  */
-export function isAnyNews(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
+export function isAnyActionable(
+  tables: Pick<Tables, "agent">,
+  record: AgentRecord,
+  inbox: readonly InboxItem[],
+): boolean {
   const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
   if (status === "shutdown" || (status === "created" && parentAgentId === null)) return false;
   const isBegun = !inbox.some((item) => item.kind === "turn" && item.turnId === openTurnId);
@@ -144,21 +148,21 @@ export function isAnyNews(tables: Pick<Tables, "agent">, record: AgentRecord, in
 }
 
 /** What is known of an agent that may need somebody. */
-export interface RestlessAgent {
+export interface CandidateAgent {
   readonly record: AgentRecord;
   readonly head: Head;
   readonly inbox: readonly InboxItem[];
 }
 
 /** Whether somebody has to take up an agent that no living process holds. */
-export function needsSomebody(tables: Pick<Tables, "agent">, { record, head, inbox }: RestlessAgent): boolean {
+export function isUnattended(tables: Pick<Tables, "agent">, { record, head, inbox }: CandidateAgent): boolean {
   if (record.status === "shutdown") return false;
-  return head.work === "open" || isAnyNews(tables, record, inbox);
+  return head.work === "open" || isAnyActionable(tables, record, inbox);
 }
 
 /** Those of the tables of this process that somebody has to take up. */
 export function unattendedIn(
-  tables: RestlessTables,
+  tables: CandidateTables,
   tenant: string,
   query: UnattendedQuery & { readonly limit: number },
   steady: number,
@@ -168,19 +172,19 @@ export function unattendedIn(
   const found: AgentKey[] = [];
   if (limit === 0) return found;
   for (const key of tables.restless(tenant, isLiving, after, limit)) {
-    if (isUnattended(tables, key, isLiving)) found.push(key);
+    if (isUnattendedAt(tables, key, isLiving)) found.push(key);
     if (found.length === limit) break;
   }
   return found;
 }
 
 /** False where something of the agent cannot be read: it hides no other one. */
-function isUnattended(tables: LocalTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
+function isUnattendedAt(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
   try {
     const head = tables.head(key);
     const record = tables.agent(key);
     if (!record || (head.holder !== null && isLiving(head.holder))) return false;
-    return needsSomebody(tables, { record, head, inbox: tables.inbox(key) });
+    return isUnattended(tables, { record, head, inbox: tables.inbox(key) });
   } catch (error) {
     if (error instanceof CorruptRecordError) return false;
     throw error;

@@ -20,9 +20,9 @@ import {
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
 import type { BudgetMove } from "./batch.ts";
-import type { AccountAlarm, HeardAlarm } from "./outcomes.ts";
+import type { AccountTimer, FiredTimer } from "./outcomes.ts";
 import type { Moment } from "./queries.ts";
-import { WaitingLines } from "./reservation-queues.ts";
+import { ReservationQueues } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
 import { changeTimers, limitTimerId, setLimitTimer } from "./timers.ts";
 
@@ -55,7 +55,7 @@ export class Ledger {
   readonly #tables: Tables;
   readonly #cause: LedgerCause;
   readonly #moment: Moment;
-  readonly #lines: WaitingLines;
+  readonly #queues: ReservationQueues;
   readonly #stored = new Map<string, Account>();
   readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
@@ -68,7 +68,7 @@ export class Ledger {
     this.#tables = tables;
     this.#cause = cause;
     this.#moment = moment;
-    this.#lines = new WaitingLines(tables, cause.key.tenant);
+    this.#queues = new ReservationQueues(tables, cause.key.tenant);
   }
 
   open(account: NewAccount): void {
@@ -102,12 +102,12 @@ export class Ledger {
   reserve(ask: ReservationAsk): Judgement {
     const chain = this.#chain(ask.accountId);
     const top = topOf(chain);
-    const before = this.#lines.of(top);
+    const before = this.#queues.of(top);
     const find = (id: string): Account | undefined => this.#find(id);
     const { now, steady } = this.#moment;
     const { outcome, accounts, line, mayWake } = reserveInTurn(chain, ask, { line: before, find }, steady, now);
     this.#putAll(accounts);
-    if (line !== before) this.#lines.change(top, line);
+    if (line !== before) this.#queues.change(top, line);
     if (mayWake) this.#freed.add(top.id);
     if (!outcome.granted) return outcome;
     const { reservation, last } = outcome;
@@ -118,10 +118,10 @@ export class Ledger {
   leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
     if (!this.#find(accountId)) return;
     const top = topOf(this.#chain(accountId));
-    const line = this.#lines.of(top);
+    const line = this.#queues.of(top);
     const rest = withoutWaiters(line, isGone);
     if (rest === line) return;
-    this.#lines.change(top, rest);
+    this.#queues.change(top, rest);
     this.#freed.add(top.id);
   }
 
@@ -129,7 +129,7 @@ export class Ledger {
   endClaims(accountId: string): void {
     const top = this.#find(accountId);
     if (!top) return;
-    this.#lines.ring(top);
+    this.#queues.ring(top);
     this.#freed.add(accountId);
   }
 
@@ -162,9 +162,9 @@ export class Ledger {
     const accounts: Account[] = [];
     const timers: Timer[] = [];
     const posted = [...this.#freed, ...this.#disbanded].flatMap((topId) => this.#wake(topId));
-    for (const topId of this.#lines.changed) {
+    for (const topId of this.#queues.changed) {
       const top = this.#find(topId);
-      const written = top && this.#lines.write(top, rootAgentId);
+      const written = top && this.#queues.write(top, rootAgentId);
       if (!written) continue;
       this.#put(written.account);
       timers.push(...written.timers);
@@ -193,12 +193,12 @@ export class Ledger {
 
   #wake(topId: string): readonly string[] {
     const top = this.#find(topId);
-    const line = top ? this.#lines.of(top) : [];
+    const line = top ? this.#queues.of(top) : [];
     if (!top || line.length === 0) return [];
     const { line: rest, agentIds } = this.#disbanded.has(topId)
       ? { line: [], agentIds: [...new Set(line.map(({ ask }) => ask.agentId))] }
       : this.#wakeNext(topId, line);
-    if (rest !== line) this.#lines.change(top, rest);
+    if (rest !== line) this.#queues.change(top, rest);
     const { id, key } = this.#cause;
     const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${id}`, at: this.#moment.now };
     for (const agentId of agentIds) this.#tables.addToInbox({ tenant: key.tenant, agentId }, item);
@@ -256,13 +256,13 @@ export type Judgement =
   | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
   | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
 
-const nothing: HeardAlarm = Object.freeze({ posted: [], timers: [] });
+const nothing: FiredTimer = Object.freeze({ posted: [], timers: [] });
 
 /**
  * Answers an alarm of an account: room that was kept in vain goes to the next in line, and the warning of a limit on time is
  * posted to the account's agent. Heard again, or late, it changes nothing more.
  */
-export function hearAccountAlarm(tables: Tables, timer: AccountAlarm, moment: Moment): HeardAlarm {
+export function fireAccountTimer(tables: Tables, timer: AccountTimer, moment: Moment): FiredTimer {
   const { tenant, agentId, accountId } = timer;
   const record = tables.agent({ tenant, agentId });
   const account = tables.account(tenant, accountId);

@@ -43,7 +43,7 @@ interface Follower {
 }
 
 /** Between those who share one stores object in this process; nobody elsewhere hears of it. */
-export class LocalLive implements LiveChannel {
+export class InProcessLiveChannel implements LiveChannel {
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
 

@@ -7,7 +7,7 @@ import type { AbortCommand } from "./ports.ts";
 import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
 
-export interface StandingMark {
+export interface EffectiveMark {
   readonly reason: "paused" | "aborted";
   /** Whose mark it is. */
   readonly agentId: string;
@@ -19,13 +19,13 @@ export interface StandingMark {
  * The mark on the agent or above it that forbids new intents of the turn. An abort counts before a pause, and the one that
  * stands highest before those it was handed down as.
  */
-export function standingMark(
+export function effectiveMark(
   tables: Pick<Tables, "agent">,
   record: AgentRecord,
   ofTurnId: string,
-): StandingMark | undefined {
-  let paused: StandingMark | undefined;
-  let aborted: StandingMark | undefined;
+): EffectiveMark | undefined {
+  let paused: EffectiveMark | undefined;
+  let aborted: EffectiveMark | undefined;
   let turnId: string | null = ofTurnId;
   for (let at: AgentRecord | undefined = record; at; ) {
     const { abort, agentId } = at;
@@ -197,7 +197,7 @@ function switchKey(kind: "pause" | "resume", agentId: string): string {
  * Ends whatever is open below the agent and spends under one account of it: its limit on time has run out. What belongs to the
  * agent's own open turn is left to that turn, which ends it with itself.
  */
-function abortSpenders(
+function abortUnderAccount(
   tables: Tables,
   key: AgentKey,
   command: AbortCommand & { readonly accountId: string },
@@ -265,7 +265,7 @@ export interface MarkedAbort extends AbortCommand {
 /** With a turn: that turn and what works below it. Without: whatever is open on the agent and on all below it. */
 export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: number): MarkOutcome {
   const { turnId, by, accountId } = command;
-  if (accountId !== undefined) return abortSpenders(tables, key, { ...command, accountId }, now);
+  if (accountId !== undefined) return abortUnderAccount(tables, key, { ...command, accountId }, now);
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
   const source = `abort:${key.agentId}`;

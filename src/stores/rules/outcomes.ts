@@ -59,12 +59,12 @@ export type AcquireOutcome =
   | { readonly type: "notFound" };
 
 /** Alarms of accounts, which need no owner of their agent to be answered. */
-export type AccountAlarm = Extract<Timer, { kind: "limit" | "claim" }>;
+export type AccountTimer = Extract<Timer, { kind: "limit" | "claim" }>;
 
 /** A queued call has not ended yet; it needs no owner of its agent either. */
-export type JobAlarm = Extract<Timer, { kind: "job" }>;
+export type JobTimer = Extract<Timer, { kind: "job" }>;
 
-export interface HeardAlarm {
+export interface FiredTimer {
   /** Agents whose inbox got something. */
   readonly posted: readonly string[];
   /** Alarms that were set. */

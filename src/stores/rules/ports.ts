@@ -19,15 +19,15 @@ import {
 import type { Batch } from "./batch.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type {
-  AccountAlarm,
+  AccountTimer,
   AcquireOutcome,
   CallClaim,
   CallClaimOutcome,
   CommitOutcome,
   Committed,
   DecideOutcome,
-  HeardAlarm,
-  JobAlarm,
+  FiredTimer,
+  JobTimer,
   MarkOutcome,
   OpenTurnOutcome,
   ProcessIdentity,
@@ -202,7 +202,7 @@ export interface Stores {
   waiters(tenant: string, rootAgentId: string): Promise<Waiter[]>;
   account(tenant: string, accountId: string): Promise<Account | undefined>;
   /** Whether somebody still works in a tree; undefined where none of its requests is open. */
-  standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined>;
+  treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined>;
   /** Timers that are due, oldest first: those of working time at `steady` (default `now`), all others at `now`. */
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
   /**
@@ -210,7 +210,7 @@ export interface Stores {
    * goes to the next in line, the warning of a limit on time is posted to the agent. That of a queued call gives the call,
    * whose job may be lost, and is set anew (`JOB_LOOK_MS`). `steady`: default `now`.
    */
-  hearAlarm(timer: AccountAlarm | JobAlarm, now: number, steady?: number): Promise<HeardAlarm>;
+  fireTimer(timer: AccountTimer | JobTimer, now: number, steady?: number): Promise<FiredTimer>;
   /** The earliest time of all timers, whichever of the two times it is meant by. */
   nextTimerAt(): Promise<number | undefined>;
   /** One timer of an agent, as it is set now. */
@@ -241,7 +241,7 @@ export interface Stores {
    * Called when the stores are found to have lost what they had acknowledged of a tree; the returned function ends it. Only
    * what this process has seen of the tree is compared.
    */
-  onSetBack(listener: (found: SetBack) => void): () => void;
+  onRolledBack(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
 }
 
@@ -287,7 +287,7 @@ function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "post
  * A tree of which the stores have lost the last changes, though they had acknowledged them: a server that does not sync each
  * write was killed, a replica took over that had not everything yet, or a backup was put in place.
  */
-export interface SetBack {
+export interface RolledBackTree {
   readonly tenant: string;
   readonly rootAgentId: string;
   /** When the newest change was made that this process knows of, in milliseconds since the epoch. */
@@ -297,7 +297,7 @@ export interface SetBack {
 }
 
 /** Who works in a tree and what it waits for, as it stood at one moment. */
-export interface TreeStanding {
+export interface TreeActivity {
   readonly agents: readonly AgentRecord[];
   readonly accounts: readonly Account[];
   /** In the order of their opening. */

@@ -10,8 +10,8 @@ import {
   type Timer,
 } from "../../state/index.ts";
 import { isAlive as isLiving, type LeaseRules } from "./leases.ts";
-import { standingMark } from "./marks.ts";
-import type { CallClaim, CallClaimOutcome, HeardAlarm, JobAlarm } from "./outcomes.ts";
+import { effectiveMark } from "./marks.ts";
+import type { CallClaim, CallClaimOutcome, FiredTimer, JobTimer } from "./outcomes.ts";
 import { identityOf } from "./processes.ts";
 import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
@@ -111,7 +111,7 @@ export function postCallEnd(
 }
 
 /** A call that has not ended after a while: its job may be lost. It is looked at again when as much time has gone by. */
-export function hearJobAlarm(tables: Tables, timer: JobAlarm, moment: Moment): HeardAlarm {
+export function fireJobTimer(tables: Tables, timer: JobTimer, moment: Moment): FiredTimer {
   const { tenant, agentId, id } = timer;
   const key = { tenant, agentId };
   const record = tables.agent(key);
@@ -133,7 +133,7 @@ export function jobTimerId(call: { readonly callId: string; readonly attempt: nu
 
 /** What forbids to begin a call. An agent that is shut down holds what it has open until it is started again. */
 function refusalOf(tables: Tables, record: AgentRecord, call: QueuedCall): "paused" | "aborted" | undefined {
-  return standingMark(tables, record, call.turnId)?.reason ?? (record.status === "shutdown" ? "paused" : undefined);
+  return effectiveMark(tables, record, call.turnId)?.reason ?? (record.status === "shutdown" ? "paused" : undefined);
 }
 
 function queuedCallOf(
@@ -146,7 +146,7 @@ function queuedCallOf(
   return { turnId, step, callId, attempt, queue, ...ranked, isRepeatable, addedAt, claimedBy: null, isEnded: false };
 }
 
-function jobTimer({ tenant, agentId }: AgentKey, call: QueuedCall, { steady }: Moment): JobAlarm {
+function jobTimer({ tenant, agentId }: AgentKey, call: QueuedCall, { steady }: Moment): JobTimer {
   const { turnId, callId, attempt, queue } = call;
   const dueAt = steady + JOB_LOOK_MS;
   return { kind: "job", tenant, agentId, id: jobTimerId(call), dueAt, turnId, callId, attempt, queue };

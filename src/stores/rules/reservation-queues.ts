@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Account, claimsEndAt, type Waiter } from "../../budget/index.ts";
 import type { Timer } from "../../state/index.ts";
-import type { LineChange, Tables } from "./tables.ts";
+import type { Tables, WaiterChanges } from "./tables.ts";
 
 const nobody: readonly Waiter[] = Object.freeze([]);
 
@@ -14,7 +14,7 @@ const nobody: readonly Waiter[] = Object.freeze([]);
  * 2. While somebody has been told of room and has not asked yet, an alarm is set that comes no later than the end of what is
  *    kept for him: nobody sleeps behind one who never asks.
  */
-export class WaitingLines {
+export class ReservationQueues {
   readonly #tables: Tables;
   readonly #tenant: string;
   readonly #before = new Map<string, readonly Waiter[]>();
@@ -57,35 +57,35 @@ export class WaitingLines {
   write(top: Account, rootAgentId: string): { readonly account: Account; readonly timers: readonly Timer[] } {
     const before = this.#before.get(top.id) ?? nobody;
     const line = this.of(top);
-    const { alarmAt, timers } = this.#alarm(top, line, top.line?.alarmAt ?? null);
+    const { alarmAt, timers } = this.#setAlarm(top, line, top.line?.alarmAt ?? null);
     const account = { ...top, line: { waiting: line.length, revision: randomUUID(), alarmAt } };
-    this.#tables.putLine(this.#tenant, rootAgentId, { account, line, ...differenceOf(before, line) });
+    this.#tables.putWaiters(this.#tenant, rootAgentId, { account, line, ...differenceOf(before, line) });
     return { account, timers };
   }
 
   /** One that is set stays until it comes, or nobody waits any more: then it looks who is next. */
-  #alarm(
+  #setAlarm(
     { id: accountId, agentId }: Account,
     line: readonly Waiter[],
     known: number | null,
   ): { readonly alarmAt: number | null; readonly timers: readonly Timer[] } {
     const tenant = this.#tenant;
     const id = claimTimerId(accountId);
-    const standing = this.#rung.has(accountId) ? null : known;
+    const set = this.#rung.has(accountId) ? null : known;
     const dueAt = claimsEndAt(line);
-    if (dueAt !== undefined && (standing === null || dueAt < standing)) {
+    if (dueAt !== undefined && (set === null || dueAt < set)) {
       const timer: Timer = { kind: "claim", tenant, agentId, id, dueAt, accountId };
       this.#tables.setTimer(timer);
       return { alarmAt: dueAt, timers: [timer] };
     }
-    if (line.length > 0 && standing !== null) return { alarmAt: standing, timers: [] };
+    if (line.length > 0 && set !== null) return { alarmAt: set, timers: [] };
     if (known !== null) this.#tables.clearTimer({ tenant, agentId }, id);
     return { alarmAt: null, timers: [] };
   }
 }
 
 /** Both are in the order of their places; one that has changed keeps its place. */
-function differenceOf(before: readonly Waiter[], line: readonly Waiter[]): Pick<LineChange, "put" | "removed"> {
+function differenceOf(before: readonly Waiter[], line: readonly Waiter[]): Pick<WaiterChanges, "put" | "removed"> {
   const put: Waiter[] = [];
   const removed: string[] = [];
   let at = 0;

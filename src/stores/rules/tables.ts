@@ -12,7 +12,7 @@ import type {
 } from "../../state/index.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
-import type { ForeignWrites, SetBack, StoredRow, StoredTree } from "./ports.ts";
+import type { ForeignWrites, RolledBackTree, StoredRow, StoredTree } from "./ports.ts";
 import type { AgentFilter, AgentPlace, Moment, RequestFilter, UnattendedQuery } from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
@@ -40,7 +40,7 @@ export interface Head {
 }
 
 /** What of a line is to be written: its waiters as they are now, and what of them is new. */
-export interface LineChange {
+export interface WaiterChanges {
   /** At the top of a tree, with the line's new revision. */
   readonly account: Account;
   readonly line: readonly Waiter[];
@@ -77,7 +77,7 @@ export interface Tables {
   /** Those who wait on an account at the top of a tree, in the order of their places; asked only where its `line` is not empty. */
   waiters(tenant: string, account: Account): readonly Waiter[];
   /** Writes what has changed of a line; its account is put besides. */
-  putLine(tenant: string, rootAgentId: string, change: LineChange): void;
+  putWaiters(tenant: string, rootAgentId: string, change: WaiterChanges): void;
   /** False when an item of that key is there already. */
   addToInbox(key: AgentKey, item: InboxItem): boolean;
   inboxSize(key: AgentKey): number;
@@ -120,7 +120,7 @@ export const freshHead: Head = Object.freeze({
 });
 
 /** The tables and the questions that are asked outside of commits; all answers are immutable values. */
-export interface LocalTables extends Tables {
+export interface StoreTables extends Tables {
   /** In the order of the filter; `place` is its `after`, where the order is `newest` and it is given. */
   listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[];
   inbox(key: AgentKey): InboxItem[];
@@ -156,7 +156,7 @@ export interface LocalTables extends Tables {
 }
 
 /** Tables that can tell by themselves who may have something to do. */
-export interface RestlessTables extends LocalTables {
+export interface CandidateTables extends StoreTables {
   /**
    * Agents that may have something to do and nobody who does it: those with a post, and those with work that is `open`,
    * which are not held, or held by a process that does not live. In an order of its own, after an agent of that id;
@@ -176,8 +176,8 @@ export interface RestoredRow {
 }
 
 /** Transactions over tables that are in this process. Work is synchronous, so nothing of this process comes between. */
-export interface LocalDatabase {
-  readonly tables: LocalTables;
+export interface Database {
+  readonly tables: StoreTables;
   readonly live: LiveChannel;
   /** Runs work in a transaction: what it throws undoes all it did. */
   write<T>(work: () => T): Promise<T>;
@@ -190,6 +190,6 @@ export interface LocalDatabase {
   unattended(tenant: string, query: UnattendedQuery & { readonly limit: number }, steady: number): Promise<AgentKey[]>;
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   /** Absent where nothing that was acknowledged can be lost while a process that knows of it lives. */
-  onSetBack?(listener: (found: SetBack) => void): () => void;
+  onRolledBack?(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
 }

@@ -4,11 +4,11 @@ import type { Timer } from "../../state/index.ts";
 import type { Tables } from "./tables.ts";
 
 /** A timer that cannot be read rings for nobody, and keeps no other from ringing: it is told once, and left as it is. */
-export class DamagedTimers {
+export class CorruptTimers {
   readonly #told = new Set<string>();
 
   /** Undefined for what cannot be read. */
-  passedOver<T>(read: () => T): T | undefined {
+  skipCorrupt<T>(read: () => T): T | undefined {
     try {
       return read();
     } catch (error) {

@@ -10,7 +10,7 @@ import {
   waiterSchema,
 } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
-import type { LineChange } from "../rules/tables.ts";
+import type { WaiterChanges } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, KeyedCache, parsed, type Row, textOf, wellFormed } from "./sqlite-rows.ts";
 
@@ -43,16 +43,16 @@ export class SqliteAccounts {
       | "read"
       | "nextPlace"
       | "insert"
-      | "insertStanding"
+      | "insertFigures"
       | "update"
       | "move"
       | "ofTree"
       | "remove"
-      | "removeStandings"
+      | "removeFigures"
       | "line"
       | "putWaiter"
       | "removeWaiter"
-      | "removeLines",
+      | "removeWaiters",
       StatementSync
     >
   >;
@@ -69,7 +69,7 @@ export class SqliteAccounts {
       ),
       // What is opened last stands last: pages that are full are left alone.
       insert: connection.prepare("INSERT INTO accounts (tenant, account_id, place, terms) VALUES (?, ?, ?, ?)"),
-      insertStanding: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
+      insertFigures: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
       update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
       move: connection.prepare("UPDATE accounts SET terms = ? WHERE tenant = ? AND account_id = ?"),
       ofTree: connection.prepare(
@@ -79,8 +79,8 @@ export class SqliteAccounts {
       remove: connection.prepare(
         "DELETE FROM accounts WHERE id IN (SELECT account FROM standings WHERE place BETWEEN ? AND ?)",
       ),
-      removeStandings: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
-      removeLines: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
+      removeFigures: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
+      removeWaiters: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
       line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
       putWaiter: connection.prepare(
         `INSERT INTO waiters (account, ask_key, place, waiter) VALUES (?, ?, ?, ?)
@@ -99,7 +99,7 @@ export class SqliteAccounts {
   }
 
   put(tenant: string, tree: () => number, account: Account): void {
-    const standing = standingText(account);
+    const figures = figuresText(account);
     const { generation } = this.#connection;
     const known = this.#slot(tenant, account.id);
     if (known) {
@@ -108,15 +108,15 @@ export class SqliteAccounts {
         terms = termsText(account);
         this.#statements.move.run(terms, tenant, account.id);
       }
-      this.#statements.update.run(standing, known.place);
-      Object.assign(known, { generation, texts: { terms, standing }, value: account });
+      this.#statements.update.run(figures, known.place);
+      Object.assign(known, { generation, texts: { terms, figures }, value: account });
       return;
     }
     const place = this.#nextPlace(tree());
     const terms = termsText(account);
     const inserted = this.#statements.insert.run(tenant, account.id, place, terms);
-    this.#statements.insertStanding.run(place, inserted.lastInsertRowid, standing);
-    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, standing }, value: account });
+    this.#statements.insertFigures.run(place, inserted.lastInsertRowid, figures);
+    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, figures }, value: account });
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -132,7 +132,7 @@ export class SqliteAccounts {
     return waiters;
   }
 
-  putLine(tenant: string, tree: () => number, { account, line, put, removed }: LineChange): void {
+  putWaiters(tenant: string, tree: () => number, { account, line, put, removed }: WaiterChanges): void {
     let slot = this.#slot(tenant, account.id);
     if (!slot) {
       this.put(tenant, tree, account);
@@ -157,9 +157,9 @@ export class SqliteAccounts {
 
   removeTree(tree: number): void {
     const { first, last } = placesOfTree(tree);
-    this.#statements.removeLines.run(first, last);
+    this.#statements.removeWaiters.run(first, last);
     this.#statements.remove.run(first, last);
-    this.#statements.removeStandings.run(first, last);
+    this.#statements.removeFigures.run(first, last);
   }
 
   #nextPlace(tree: number): number {
@@ -176,7 +176,7 @@ export class SqliteAccounts {
     const texts = textsIn(row, accountId);
     const place = integerOf(row, "place", `account ${accountId}`);
     if (known) {
-      const isSame = known.texts.standing === texts.standing && known.texts.terms === texts.terms;
+      const isSame = known.texts.figures === texts.figures && known.texts.terms === texts.terms;
       if (!isSame) known.value = accountIn(accountId, texts);
       return Object.assign(known, { place, generation, texts });
     }
@@ -188,13 +188,13 @@ export class SqliteAccounts {
 
 function textsIn(row: Row, accountId: string): AccountTexts {
   const where = `account ${accountId}`;
-  return { terms: textOf(row, "terms", where), standing: textOf(row, "standing", where) };
+  return { terms: textOf(row, "terms", where), figures: textOf(row, "standing", where) };
 }
 
 /** An account as two texts: what hardly ever changes, and the figures, which every commit writes anew and which are short. */
 export interface AccountTexts {
   readonly terms: string;
-  readonly standing: string;
+  readonly figures: string;
 }
 
 const { isActive, activeCount, activeSince, warned, line: lineOption } = accountSchema.shape;
@@ -204,7 +204,7 @@ const count = z.number().int().nonnegative();
 const amountFiguresSchema = z.tuple([count, count, count, count, count, count, count]);
 const useFiguresSchema = z.tuple([count, count, count, count, count, count, count, count, count]);
 const pairSchema = z.tuple([count, count]);
-const standingSchema = z.tuple([
+const figuresSchema = z.tuple([
   amountFiguresSchema,
   pairSchema,
   pairSchema,
@@ -215,7 +215,7 @@ const standingSchema = z.tuple([
   warned,
   lineOption.unwrap().nullable(),
 ]);
-type Standing = DeepReadonly<z.infer<typeof standingSchema>>;
+type Figures = DeepReadonly<z.infer<typeof figuresSchema>>;
 
 /** What the account was opened with; it changes only where the account is moved. */
 export function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
@@ -234,9 +234,9 @@ export function hasSameTerms(one: Account, other: Account): boolean {
 }
 
 /** All of the account that its terms do not tell; figures stand without their names, in a fixed order. */
-export function standingText({ used, reserved, unconfirmed, models, ...account }: Account): string {
+export function figuresText({ used, reserved, unconfirmed, models, ...account }: Account): string {
   const uses = Object.fromEntries(Object.entries(models).map(([name, use]) => [name, useFigures(use)]));
-  const standing: Standing = [
+  const figures: Figures = [
     amountFigures(used),
     [reserved.tokens, reserved.costMicros],
     [unconfirmed.tokens, unconfirmed.costMicros],
@@ -247,13 +247,13 @@ export function standingText({ used, reserved, unconfirmed, models, ...account }
     account.warned,
     account.line ?? null,
   ];
-  return JSON.stringify(standing);
+  return JSON.stringify(figures);
 }
 
 /** Throws `CorruptRecordError` for texts that are no account's. */
-export function accountIn(id: string, { terms, standing }: AccountTexts): Account {
+export function accountIn(id: string, { terms, figures }: AccountTexts): Account {
   const where = `account ${id}`;
-  const [used, reserved, unconfirmed, uses, ...rest] = parsed(standingSchema, standing, where);
+  const [used, reserved, unconfirmed, uses, ...rest] = parsed(figuresSchema, figures, where);
   const [isActive, activeCount, activeSince, warned, line] = rest;
   return {
     id,
@@ -270,12 +270,12 @@ export function accountIn(id: string, { terms, standing }: AccountTexts): Accoun
   };
 }
 
-function amountFigures(used: Amounts): Standing[0] {
+function amountFigures(used: Amounts): Figures[0] {
   const { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs } = used;
   return [steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs];
 }
 
-function amountsIn([steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs]: Standing[0]): Amounts {
+function amountsIn([steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs]: Figures[0]): Amounts {
   return { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs };
 }
 

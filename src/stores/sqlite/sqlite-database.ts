@@ -4,9 +4,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
-import { LocalLive } from "../rules/live-channel.ts";
+import { InProcessLiveChannel } from "../rules/live-channel.ts";
 import type { ForeignWrites } from "../rules/ports.ts";
-import type { LocalDatabase, RestlessTables } from "../rules/tables.ts";
+import type { CandidateTables, Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
@@ -39,9 +39,9 @@ const pauses = { baseMs: 4, capMs: 100 };
  * 2. Waiting for a lock never blocks the process for more than one short attempt at a time.
  * 3. An error of SQLite never leaves as it is; what was written before it in the transaction is gone.
  */
-export class SqliteDatabase implements LocalDatabase {
-  readonly tables: RestlessTables;
-  readonly live = new LocalLive();
+export class SqliteDatabase implements Database {
+  readonly tables: CandidateTables;
+  readonly live = new InProcessLiveChannel();
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #foreignWrites: SqliteForeignWrites;
@@ -86,9 +86,7 @@ export class SqliteDatabase implements LocalDatabase {
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
   }
 
-  unattended(
-    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
-  ): ReturnType<LocalDatabase["unattended"]> {
+  unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }
 

@@ -2,13 +2,13 @@ import type { StatementSync } from "node:sqlite";
 import { type AgentKey, type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../../state/index.ts";
 import { isDue, type Moment } from "../rules/queries.ts";
 import type { ProcessRow } from "../rules/tables.ts";
-import { DamagedTimers } from "../rules/timers.ts";
+import { CorruptTimers } from "../rules/timers.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-rows.ts";
 
 /** What waits for an agent: its inbox and its alarms; and the processes that may run it. */
 export class SqlitePending {
-  readonly #damaged = new DamagedTimers();
+  readonly #damaged = new CorruptTimers();
   readonly #statements: Readonly<
     Record<
       | "addItem"
@@ -101,7 +101,7 @@ export class SqlitePending {
     // Where the two times differ, one that seems due may not be.
     for (const row of this.#statements.dueTimers.iterate(Math.max(moment.now, moment.steady))) {
       if (due.length >= limit) break;
-      const timer = this.#damaged.passedOver(() => {
+      const timer = this.#damaged.skipCorrupt(() => {
         const of = textOf(row, "agent_id", "a timer");
         return timerIn(row, `timer ${textOf(row, "timer_id", "a timer")} of agent ${of}`);
       });
@@ -154,7 +154,7 @@ function timerIn(row: Row, where = "a timer"): Timer {
 const where = "the list of agents with something to do";
 
 /** None of them costs more than what it gives. */
-export const restlessQueries = {
+export const candidateQueries = {
   nextHolder: "SELECT holder FROM heads WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
   atWork: "SELECT agent FROM heads WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
   posted: "SELECT DISTINCT agent FROM inbox WHERE agent > ? ORDER BY agent LIMIT ?",
@@ -162,11 +162,11 @@ export const restlessQueries = {
 } as const;
 
 /** Which agents have something to do, by the index of those at work and by their inboxes. */
-export class SqliteRestless {
+export class SqliteCandidates {
   readonly #statements: Readonly<Record<"nextHolder" | "atWork" | "posted" | "agent", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
-    const { nextHolder, atWork, posted, agent } = restlessQueries;
+    const { nextHolder, atWork, posted, agent } = candidateQueries;
     this.#statements = {
       nextHolder: connection.prepare(nextHolder),
       atWork: connection.prepare(atWork),
@@ -177,7 +177,7 @@ export class SqliteRestless {
 
   /** In the order of their keys here, after that of an agent; `page`: how many are read at once. */
   *after(tenant: string, isLiving: (processId: string) => boolean, start: number, page: number): Generator<AgentKey> {
-    const lost = this.#lostHolders(isLiving);
+    const lost = this.#deadHolders(isLiving);
     for (let after = start; ; ) {
       const pages = [
         this.#statements.posted.all(after, page),
@@ -196,7 +196,7 @@ export class SqliteRestless {
   }
 
   /** Of those at work, whoever does not live, and nobody; each is found by one step in the index. */
-  #lostHolders(isLiving: (processId: string) => boolean): (string | null)[] {
+  #deadHolders(isLiving: (processId: string) => boolean): (string | null)[] {
     const lost: (string | null)[] = [null];
     for (let holder = ""; ; ) {
       const row = this.#statements.nextHolder.get(holder);

@@ -9,7 +9,7 @@ export type Undo = () => void;
  * 1. Work that throws leaves everything as it found it.
  * 2. Work inside other work is undone alone when it throws, and with the outer one when that throws later.
  */
-export class MemoryUndo {
+export class UndoLog {
   readonly #undos: Undo[] = [];
   #depth = 0;
 
