@@ -6,12 +6,15 @@ import type { Stores } from "./rules/ports.ts";
 import type { CandidateTables, Database } from "./rules/tables.ts";
 import { UndoLog } from "./rules/undo-log.ts";
 
-/** Stores in this process' memory, with the same rules as the durable ones: for tests, tools of one run, and a start. */
+/**
+ * Stores in the memory of this process, with the same rules as the durable ones: for tests, one-off scripts and first
+ * steps.
+ */
 export function memoryStores(): Stores {
   return databaseStores("memory", new MemoryDatabase());
 }
 
-/** Everything in this process' memory: gone with the process, seen by nobody else. */
+/** Everything is lost with the process and invisible to others. */
 class MemoryDatabase implements Database {
   readonly tables: CandidateTables;
   readonly live = new InProcessLiveChannel();
@@ -45,6 +48,6 @@ class MemoryDatabase implements Database {
     return () => {};
   }
 
-  /** Frees nothing: whoever holds the stores may go on with them. */
+  /** Frees nothing: the stores may still be used. */
   async close(): Promise<void> {}
 }

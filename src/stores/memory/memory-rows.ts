@@ -43,14 +43,14 @@ export interface TreeRows {
   /** The highest cursor that was ever given. */
   lastCursor: number;
   readonly accounts: Map<string, Account>;
-  /** Those who wait, by the account at the top. */
+  /** The waiters of each account at the top. */
   readonly lines: Map<string, readonly Waiter[]>;
 }
 
-/** Maps of their own for each tenant, so that no two keys can be mixed up. */
+/** Each tenant has its own maps, so that keys cannot collide. */
 export interface TenantRows {
   readonly agents: Map<string, AgentRows>;
-  /** Those of them with a post, or with work that is open. */
+  /** Agents that have an inbox item or open work. */
   readonly restless: Map<string, AgentRows>;
   readonly trees: Map<string, TreeRows>;
   /** The tree that holds each account. */
@@ -100,7 +100,7 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
   };
 }
 
-/** False when an item of that key is there already. */
+/** False if the inbox holds an item of that key already. */
 export function addItem(undo: UndoLog, rows: AgentRows, item: InboxItem): boolean {
   if (rows.inbox.has(item.key)) return false;
   undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
@@ -121,7 +121,7 @@ export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: reado
   }
 }
 
-/** Notes whether somebody may have to see to the agent, after its inbox or its head was changed. */
+/** Updates the candidates after the agent's inbox or head has changed. */
 export function noteCandidate(undo: UndoLog, { restless }: TenantRows, rows: AgentRows): void {
   const { agentId } = rows.record;
   const isRestless = rows.inbox.size > 0 || rows.head.work === "open";
@@ -134,11 +134,11 @@ export function noteCandidate(undo: UndoLog, { restless }: TenantRows, rows: Age
   restless.delete(agentId);
 }
 
-/** The alarms of all agents, and which comes next. */
+/** The timers of all agents, and the time of the next one. */
 export class MemoryTimers {
   readonly #all = new Set<Timer>();
   readonly #undo: UndoLog;
-  /** Time of the earliest one, Infinity when there is none; undefined when it must be looked for. */
+  /** Time of the earliest timer, Infinity if there is none; undefined if it must be searched for. */
   #earliest: number | undefined = Number.POSITIVE_INFINITY;
 
   constructor(undo: UndoLog) {

@@ -36,7 +36,7 @@ import {
   type TreeRows,
 } from "./memory-rows.ts";
 
-/** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */
+/** Rows in maps; every change is recorded in the undo log. Values are immutable, so they are kept as they are. */
 export class MemoryTables implements Tables {
   readonly rows: MemoryRows = emptyRows();
   readonly timers: MemoryTimers;
@@ -141,7 +141,7 @@ export class MemoryTables implements Tables {
     return tree.lastCursor;
   }
 
-  /** Adds a row at the end, under a cursor that is higher than those of the rows before. */
+  /** Appends a row under a cursor that is higher than those of the rows before. */
   protected addRowAt(key: AgentKey, cursor: number, entries: readonly Entry[], messages: readonly Message[]): void {
     const rows = this.#require(key);
     const { tree } = rows;

@@ -20,17 +20,17 @@ import { type QueueContext, TreeQueues } from "./redis-tree-queue.ts";
 import { RedisUnattended } from "./redis-unattended.ts";
 import { readTreeActivity } from "./redis-whole-tree.ts";
 
-/** Stands for no time at all. */
+/** Later than any time. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Trees in Redis, shared with other processes.
- * Owns: which transaction line a piece of work belongs to, and the caches' size. Does not own: rows, transactions.
+ * Trees in Redis that several processes share.
+ * Owns: which tree's queue a piece of work goes to, and the size of the caches. Does not own: rows, transactions.
  *
  * Invariants
- * 1. A piece of work that writes is about one tree, and the works of a tree in this process take effect in the order in
- *    which they were called.
- * 2. What is only read is read anew.
+ * 1. A piece of work that writes is about one tree, and works on one tree in this process take effect in the order of
+ *    the calls.
+ * 2. Work that only reads reads everything anew.
  */
 export class RedisDatabase implements Database {
   readonly #connection: RedisConnection;
@@ -79,7 +79,7 @@ export class RedisDatabase implements Database {
     return this.#tables;
   }
 
-  /** `finish` gets the tree's cursor before the work: new rows have the ones after it. */
+  /** `finish` gets the tree's cursor before the work; new rows have the cursors after it. */
   write<T>(work: () => T, finish: (result: T, cursorBefore: number) => T = (result) => result): Promise<T> {
     const done = Promise.withResolvers<T>();
     try {
@@ -95,7 +95,7 @@ export class RedisDatabase implements Database {
     return done.promise;
   }
 
-  /** Each piece of work is a part of its own: those that come together share a transaction. */
+  /** Nothing to do: each piece of work is undone alone, and works that come together share a transaction. */
   part<T>(work: () => T): T {
     return work();
   }
@@ -108,7 +108,7 @@ export class RedisDatabase implements Database {
     return this.#noted(() => this.#readAnew(work));
   }
 
-  /** Closing waits for it. */
+  /** Runs a read; `close` waits for it. */
   async #noted<T>(read: () => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
     const reading = read();
@@ -132,7 +132,7 @@ export class RedisDatabase implements Database {
     }
   }
 
-  /** Read as a whole: what several questions were answered need not have been true together. */
+  /** Read by one script, because the answers to several questions may be of different moments. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined> {
     return this.#noted(() => readTreeActivity(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
   }
@@ -149,10 +149,10 @@ export class RedisDatabase implements Database {
     return this.#rollbacks.listen(listener);
   }
 
-  /** After a time in which nothing was heard of Redis, and when something is found missing. */
+  /** Called after a time in which Redis was not heard, and when something is missing. */
   lookForRollbacks(): void {
     const look = this.#noted(() => this.#rollbacks.look(this.#queues.all()));
-    // What cannot be asked now is found out when it is written to.
+    // If Redis does not answer now, the next write finds out.
     look.catch(() => undefined);
   }
 
@@ -162,14 +162,14 @@ export class RedisDatabase implements Database {
     this.#foreignWrites.close();
     this.live.close();
     await this.#subscriber.close();
-    // What was begun is finished.
+    // Reads and writes that have begun are finished.
     await Promise.allSettled(this.#reading);
     await this.#queues.idle();
     await this.#expiry?.close((tag) => this.#keys.ofTag(tag));
     await this.#connection.close();
   }
 
-  /** Which tree a piece of work is about: the first one that it asks for. */
+  /** Finds the tree that a piece of work is about: the first one that it asks for. */
   #treeOf(work: () => unknown): TreeKeys {
     try {
       this.#tables.over("finding out", work);
@@ -180,7 +180,7 @@ export class RedisDatabase implements Database {
     throw new InvariantError("a piece of work that is about no tree was to be written");
   }
 
-  /** Makes the list of timers tell when the tree's first one is due, now that it told otherwise. */
+  /** Corrects the time of the tree's first timer in the index of timers. */
   async #correctTimers(tree: TreeKeys): Promise<void> {
     const { indexes } = this.#context;
     const keys = this.#keys.index("timers", tree.partition);
@@ -188,9 +188,9 @@ export class RedisDatabase implements Database {
     const score = await this.#write(tree, (session) => {
       session.alone();
       const first = session.firstDue(() => this.#reader.lowestScore(tree.due));
-      // A tree that is gone, or never was, is not begun anew for this.
+      // Does not create the tree.
       if (first === "" && session.get(rowKinds.timersFrom) === undefined) return undefined;
-      // Written also when it is the same: whoever is about to set an earlier one has to tell the list again.
+      // Written even if unchanged: the version makes a transaction that sets an earlier timer write the index again.
       session.put(rowKinds.timersFrom, first === "" ? NEVER : Number(first));
       return first;
     });

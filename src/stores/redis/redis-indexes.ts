@@ -8,19 +8,21 @@ import { correctIndexScript, forgetIndexScript, INDEX_WRITE_LASTS_MS, writeIndex
 import type { IndexWrite, TreeSession } from "./redis-session.ts";
 
 export interface WrittenAt {
-  /** By the clock of Redis, in ms; empty where nothing was told. */
+  /** By the clock of Redis, in milliseconds; empty if nothing was written. */
   readonly at: string;
-  /** For each "look", in order: when its member was told of last. */
+  /** For each "look", in order: when its member was last written. */
   readonly stamps: readonly string[];
 }
 
 /**
- * The lists over trees.
+ * The indexes over trees: sorted sets that answer questions about many trees.
  * Owns: how they are written. Does not own: the truth, which is in the trees.
  *
  * Invariants
- * 1. A list may name what is not there (any more); it never lacks what is: it is written before the tree is changed.
- * 2. A member is corrected only after its tree was changed, so that whoever told of it before has to tell again.
+ * 1. An index may list what does not exist (any more), but never lacks what does: it is written before the tree is
+ *    changed.
+ * 2. A member is corrected only after its tree was changed, so that a transaction that relied on the member must write
+ *    it again.
  */
 export class RedisIndexes {
   readonly #connection: RedisConnection;
@@ -29,7 +31,7 @@ export class RedisIndexes {
     this.#connection = connection;
   }
 
-  /** All of one tree. */
+  /** Writes the index entries of one tree. */
   async write(writes: readonly IndexWrite[]): Promise<WrittenAt> {
     if (writes.length === 0) return { at: "", stamps: [] };
     const keys: string[] = [];
@@ -48,33 +50,35 @@ export class RedisIndexes {
     return { at, stamps };
   }
 
-  /** When a member was told of last; empty where it was not. To be asked before its tree is changed. */
+  /** When a member was last written; empty if it was not. Ask before its tree is changed. */
   async lastWritten({ stamps }: IndexKeys, member: string): Promise<string> {
     return (await this.#connection.run((client) => client.hget(stamps, member))) ?? "";
   }
 
-  /** For a member of which nothing is stored: it goes when nobody can be about to store it. */
+  /** Removes a member of which nothing is stored, once no transaction can be about to store it. */
   async forget({ list, stamps }: IndexKeys, member: string): Promise<void> {
     await this.#connection.script(forgetIndexScript, [list, stamps], [member, 2 * INDEX_WRITE_LASTS_MS]);
   }
 
-  /** `score` undefined: takes the member out. */
+  /** Without a score the member is removed. */
   async correct({ list, stamps }: IndexKeys, member: string, seen: string, score?: number): Promise<void> {
     await this.#connection.script(correctIndexScript, [list, stamps], [member, seen, score ?? ""]);
   }
 }
 
 /**
- * What the lists of trees in which somebody may be missing are told.
- * Owns: the rows of a tree that say what was told of it. Does not own: who is missing; that is looked up in the tree.
+ * What the indexes of trees with unattended agents are told.
+ * Owns: the rows of a tree that say which indexes list it. Does not own: who is unattended, which is looked up in the
+ * tree.
  *
  * Invariants
- * 1. Before something is posted in a tree, or an agent left in the midst of its work, the list of posts names the tree.
- * 2. Before a process holds an agent, and before one of its agents is at work, the list of holders names the tree for it.
- * 3. Each is told once, until whoever looked has taken it back.
+ * 1. Before an item is posted in a tree, or an agent is left with open work, the index of posts lists the tree.
+ * 2. Before a process holds an agent, and before one of its agents has open work, the index of holders lists the tree
+ *    for it.
+ * 3. Each index is written once, until a reader has removed the entry.
  */
 
-/** How many agents of a tree a process holds, and whether the list of holders knows. */
+/** How many agents of a tree a process holds, and whether the index of holders lists it. */
 export interface HolderRow {
   readonly agents: number;
   readonly isTold: boolean;
@@ -83,7 +87,7 @@ export interface HolderRow {
 const holderRowSchema = z.object({ agents: z.int().nonnegative(), isTold: z.boolean() });
 
 export const watchKinds = {
-  /** There while the list of posts names the tree. */
+  /** Exists while the index of posts lists the tree. */
   posts: {
     field: fields.posts,
     what: "whether the list of posts knows",
@@ -96,7 +100,7 @@ export const watchKinds = {
   }),
 } as const;
 
-/** Where a tree is, as far as lists over trees are concerned. */
+/** What determines which indexes list a tree. */
 type Place = Pick<TreeKeys, "tenant" | "partition">;
 
 export function postsIndex(keys: RedisKeys, tree: Place): IndexKeys {
@@ -107,19 +111,19 @@ export function holdersIndex(keys: RedisKeys, tree: Place): IndexKeys {
   return keys.index("holders", tree.partition, tree.tenant);
 }
 
-/** A tree in the list of holders: those of one process come together. */
+/** A tree in the index of holders; the trees of one process are adjacent. */
 export function holderMember(processId: string, tag: string): string {
   return `${encodeURIComponent(processId)} ${tag}`;
 }
 
-/** Something is posted in the tree, or an agent is left in the midst of its work. */
+/** Call when an item is posted in the tree, or an agent is left with open work. */
 export function watchPosts(session: TreeSession, keys: RedisKeys): void {
   if (session.get(watchKinds.posts)) return;
   session.put(watchKinds.posts, true);
   session.writeIndex({ kind: "name", keys: postsIndex(keys, session.tree), member: session.tree.tag, score: 0 });
 }
 
-/** The head of an agent changes: who holds it, or whether it is at work. */
+/** Call when an agent's head changes. */
 export function watchHead(session: TreeSession, keys: RedisKeys, before: Head, after: Head): void {
   const isBegun = after.work === "open" && before.work !== "open";
   if (before.holder !== after.holder) {
@@ -127,7 +131,7 @@ export function watchHead(session: TreeSession, keys: RedisKeys, before: Head, a
     if (after.holder !== null) enter(session, keys, after.holder, 1);
     else if (after.work === "open") watchPosts(session, keys);
   } else if (isBegun) {
-    // What was told may have been taken back while the process seemed to be dead.
+    // The entry may have been removed while the process seemed to be dead.
     if (after.holder !== null) enter(session, keys, after.holder, 0);
     else watchPosts(session, keys);
   }

@@ -7,12 +7,15 @@ import { collected, type Member, merged, pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
 
-/** Records of one tree that are read at once. */
+/** How many records of one tree are read at once. */
 const RECORDS = 200;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
-/** Questions over all trees, answered by the lists, and each answer looked up in its tree: the lists may be behind. */
+/**
+ * Answers questions over all trees from the indexes, and looks each result up in its tree, because indexes may be out
+ * of date.
+ */
 export class RedisLists {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
@@ -20,7 +23,7 @@ export class RedisLists {
   readonly #indexes: RedisIndexes;
   readonly #correctTimers: (tree: TreeKeys) => Promise<void>;
 
-  /** `correctTimers`: a transaction that tells the list when the tree's first timer is due. */
+  /** `correctTimers`: a transaction that corrects the time of the tree's first timer in the index. */
   constructor(
     connection: RedisConnection,
     keys: RedisKeys,
@@ -35,7 +38,7 @@ export class RedisLists {
     this.#correctTimers = correctTimers;
   }
 
-  /** `place`: what the filter continues after, where its order is `newest`. */
+  /** `place`: the parsed `after` of a filter with the order `newest`. */
   async agents(filter: AgentFilter, limit: number, place?: AgentPlace): Promise<AgentRecord[]> {
     const { tenant, rootAgentId, after, order } = filter;
     if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit, place);
@@ -56,7 +59,7 @@ export class RedisLists {
     });
   }
 
-  /** As the list has them: what is stored of them is not looked at. */
+  /** From the index alone, without looking at the trees. */
   async rootIds(tenant: string, after: string | undefined, limit: number): Promise<string[]> {
     const keys = partitions.map((partition) => this.#keys.index("roots", partition, tenant).list);
     const start = after === undefined ? undefined : { member: after, score: 0 };
@@ -89,7 +92,7 @@ export class RedisLists {
   }
 
   async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {
-    // Where the two times differ, one that seems due may not be.
+    // Wall-clock and steady time differ, so a timer up to the later of the two may not be due.
     const until = Math.max(moment.now, moment.steady);
     const due = await collected(this.#treesByTimers(limit, until), limit, async (members) => {
       const found = await Promise.all(members.map((member) => this.#dueOfTree(member, until)));
@@ -100,7 +103,7 @@ export class RedisLists {
 
   async nextTimerAt(): Promise<number | undefined> {
     let next: number | undefined;
-    // The second one tells that the first one was enough.
+    // The second tree shows whether the first one's timer is the earliest.
     for await (const member of this.#treesByTimers(2)) {
       if (next !== undefined && member.score >= next) break;
       const tree = this.#keys.ofTag(member.member);
@@ -117,7 +120,7 @@ export class RedisLists {
     return merged(pagesOf(this.#connection, keys, order), undefined);
   }
 
-  /** What is not there (any more) leaves its list in time. */
+  /** Removes a member that does not exist (any more) from its index. */
   #forget(agentId: string, member: string, list: IndexName, tenant: string, ...of: readonly string[]): void {
     const { partition } = this.#keys.treeOf(tenant, agentId);
     this.#indexes.forget(this.#keys.index(list, partition, tenant, ...of), member).catch(() => undefined);
@@ -137,7 +140,7 @@ export class RedisLists {
     place: AgentPlace | undefined,
   ): Promise<AgentRecord[]> {
     const { tenant } = filter;
-    // Of a tree's agents one is a root: its order among roots is only whether it comes after the place.
+    // A tree has one root, which only has to come after the place.
     const after = filter.order === "newest" ? undefined : filter.after;
     const tree = this.#keys.treeOf(tenant, rootAgentId);
     const ids = (await this.#reader.list(tree.agents)).filter((id) => after === undefined || id > after).sort();
@@ -151,7 +154,7 @@ export class RedisLists {
   }
 }
 
-/** The shortest list that holds all that is asked for. */
+/** The shortest index that lists everything asked for. */
 function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [IndexName, string, ...string[]] {
   if (order === "newest") return ["newest", tenant];
   if (sessionId !== undefined) return ["session", tenant, sessionId];

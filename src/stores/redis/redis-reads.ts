@@ -21,7 +21,7 @@ import { type RowKind, rowKinds } from "./redis-rows.ts";
 import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
-/** The questions that are asked outside of commits. */
+/** The reads outside of commits, and whole trees for export and import. */
 export class RedisReads extends RedisTables implements StoreTables {
   readonly #lists: RedisLists;
 
@@ -116,7 +116,7 @@ export class RedisReads extends RedisTables implements StoreTables {
     const tree = this.keys.treeOf(tenant, rootAgentId);
     const whole = this.readWhole(tree);
     const records = this.at(tree).all(whole.agentIds.map((agentId) => rowKinds.record(tenant, agentId)));
-    // Asked for one that is no root, the tree is another one's.
+    // The id of an agent that is no root leads to the tree of another root.
     return records.filter((record) => record.rootAgentId === rootAgentId);
   }
 

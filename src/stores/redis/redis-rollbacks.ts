@@ -4,24 +4,25 @@ import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import { olderRowsScript } from "./redis-read-scripts.ts";
 
-/** What this process knows of one tree. */
+/** A tree of which this process has seen something. */
 export interface KnownTree {
   readonly tree: TreeKeys;
   readonly cache: TreeCache;
 }
 
-/** Trees that are asked for at once. */
+/** How many trees are asked for at once. */
 const PAGE = 200;
-/** Trees that one warning names. */
+/** How many trees one warning names. */
 const NAMED = 20;
 
 /**
- * Notices that Redis has lost what it had acknowledged, from what this process has seen of its trees.
- * Owns: when it is looked for, and how it is told. Does not own: what was seen.
+ * Notices that Redis was rolled back, by comparing it with what this process has seen of its trees.
+ * Owns: when to look, and who is notified. Does not own: what was seen.
  *
  * Invariants
- * 1. Nothing is written to a tree that was set back before whoever knows better was told: the script compares versions.
- * 2. It is told once for each tree and time, as a warning of the process and to listeners.
+ * 1. Nothing is written to a rolled back tree before a process that has seen newer versions has noticed it: the script
+ *    compares versions.
+ * 2. Each rollback of a tree is reported once, as a process warning and to listeners.
  */
 export class RedisRollbacks {
   readonly #connection: RedisConnection;
@@ -43,7 +44,7 @@ export class RedisRollbacks {
   }
 
   watch({ tree, cache }: KnownTree): void {
-    // Processes that are forgotten enter themselves again.
+    // Processes register again by themselves.
     if (!tree.tag.includes("/")) return;
     cache.onRolledBack = (had, found) => {
       if (found > 0) this.#tell(tree, had, found);
@@ -51,7 +52,10 @@ export class RedisRollbacks {
     };
   }
 
-  /** To be called when Redis may have been another one for a while. What cannot be asked now is found out when it is written. */
+  /**
+   * Call when Redis may have been replaced for a while. A tree that cannot be asked for now is checked by its next
+   * write.
+   */
   async look(known: readonly KnownTree[]): Promise<void> {
     for (let at = 0; at < known.length; at += PAGE) {
       await Promise.all(known.slice(at, at + PAGE).map((one) => this.#lookAt(one)));
@@ -63,16 +67,16 @@ export class RedisRollbacks {
     const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
     let found = version;
     if (version >= newest && cache.heads.size > 0) {
-      // Somebody who knows nothing of a loss may have written since, and what that was may have been read here.
+      // A process that has not noticed the rollback may have written since, and this process may have read that.
       const seen = [...cache.heads].flatMap(([field, head]) => [field, String(head)]);
       const older = String(await this.#connection.script(olderRowsScript, [tree.rows], seen));
       if (older !== "") found = Number(older);
     }
-    // A transaction may have found it meanwhile.
+    // A transaction may have noticed it meanwhile.
     if (found < newest && timesRolledBack === cache.timesRolledBack) cache.rollBack(found);
   }
 
-  /** Where some process lets trees go away with their time, one that is gone may be one of those. */
+  /** If some process lets trees expire, a tree that is gone may have expired. */
   async #tellOfGone(tree: TreeKeys, had: number): Promise<void> {
     const asked = this.#connection.run((client) => client.exists(this.#keys.expires()));
     if ((await asked.catch(() => 0)) === 0) this.#tell(tree, had, 0);
@@ -88,7 +92,7 @@ export class RedisRollbacks {
     for (const listener of this.#listeners) listener(rollBack);
   }
 
-  /** One warning for all that is found at a time. */
+  /** One warning for everything that is found at a time. */
   #warn(): void {
     const trees = this.#untold;
     this.#untold = [];

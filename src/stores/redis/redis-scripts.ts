@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 
-/** How long indexes over trees count as just written, in milliseconds. */
+/** How long a transaction may rely on the index entries that it has written, in milliseconds. */
 export const INDEX_WRITE_LASTS_MS = 60_000;
-/** Rows that are read or written in one command: a script's stack is not endless. */
+/** How many rows one command reads or writes, because the stack of a script is limited. */
 const ROWS_AT_ONCE = 1_000;
-/** How long the answer to a transaction is kept, for the case that it is asked again, in milliseconds. */
+/** How long the outcome of a transaction is kept in case it is sent again, in milliseconds. */
 const RECEIPT_MS = 600_000;
 
 /**
@@ -127,12 +127,12 @@ return {'done', version, before}
 );
 
 /**
- * Notes in the lists over trees what a transaction is about to write.
- * KEYS the lists and the hashes of when each member was told of, all of one partition.
- * ARGV operations: kind, number of list, number of hash, member, score
- *   name: a member among others in the order of their names; at: a member at a score; from: a member at the lowest score
- *   that was told since it was corrected; look: changes nothing
- * Gives {the time in ms, for each "look" when the member was told of last or ""}.
+ * Writes the index entries of a transaction that is about to write.
+ * KEYS the indexes and the hashes of when each member was last written, all of one partition.
+ * ARGV operations: kind, number of index, number of hash, member, score
+ *   name: a member of an index by name; at: a member at a score; from: a member at the lowest score written since it was
+ *   corrected; look: changes nothing
+ * Gives {the time in ms, for each "look" when the member was last written or ""}.
  */
 export const writeIndexesScript = script(
   "write-indexes",
@@ -156,9 +156,9 @@ return answer
 );
 
 /**
- * Corrects a hint after its tree was changed, unless somebody has told of the member again meanwhile.
- * KEYS list, stamps. ARGV 1 member, 2 when it was told of last, seen before the tree was changed, 3 score to set, "" to
- * take the member out.
+ * Corrects an index after its tree was changed, unless the member was written again meanwhile.
+ * KEYS index, stamps. ARGV 1 member, 2 when it was last written, read before the tree was changed, 3 score to set, ""
+ * to remove the member.
  */
 export const correctIndexScript = script(
   "correct-index",
@@ -171,8 +171,8 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 );
 
 /**
- * Takes a member out of a list over trees where nothing of its tree is found, unless it was told of just now.
- * KEYS list, stamps. ARGV 1 member, 2 age that it must have, in ms.
+ * Removes a member from an index if nothing of its tree was found, unless it was written recently.
+ * KEYS index, stamps. ARGV 1 member, 2 age that it must have, in ms.
  */
 export const forgetIndexScript = script(
   "forget-index",
@@ -186,7 +186,7 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 );
 
 /**
- * Lets all keys of a tree go away at one moment, unless it was changed meanwhile.
+ * Lets all keys of a tree expire at one moment, unless it was changed meanwhile.
  * KEYS expiring keys, meta, all others of the tree. ARGV 1 version of the tree, 2 in how many ms.
  */
 export const expireScript = script(
@@ -201,20 +201,20 @@ return 1
 `,
 );
 
-/** Gives a lock back, if it is still one's own. KEYS lock. ARGV 1 who holds it. */
+/** Releases a lock if the caller still holds it. KEYS lock. ARGV 1 its holder. */
 export const unlockScript = script(
   "unlock",
   `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
 );
 
-/** A piece of Lua that Redis runs as one step. */
+/** A Lua script, which Redis runs atomically. */
 export interface Script {
   readonly name: string;
   readonly text: string;
   readonly sha: string;
 }
 
-/** The text is sent once to a server; then it is called by its sum. */
+/** The text is sent to a server once, and afterwards called by its hash. */
 export function script(name: string, text: string): Script {
   return { name, text, sha: createHash("sha1").update(text).digest("hex") };
 }

@@ -13,14 +13,14 @@ export interface Envelope {
   readonly message: string;
 }
 
-/** A session as what the script takes, but for whether it was sent before. */
+/** The keys and arguments of the script; the flag for a repeated transaction goes between `before` and `after`. */
 export interface EncodedTransaction {
   readonly keys: readonly string[];
   readonly before: readonly string[];
   readonly after: readonly string[];
 }
 
-/** Undefined where nothing was read and nothing is to be written. */
+/** Undefined if nothing was read and nothing is to be written. */
 export function encoded(session: TreeSession, envelope: Envelope): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
@@ -72,7 +72,7 @@ export function appliedOf(answer: unknown, keys: readonly string[]): Applied {
   return { type, facts };
 }
 
-/** Puts what a session has written into the cache, once it stands under its version. */
+/** Puts what a session has written into the cache, under the new version. */
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
   cache.saw(version);
@@ -83,7 +83,7 @@ export function keep(session: TreeSession, cache: TreeCache, version: string): v
   }
 }
 
-/** Brings cache and answers up to date with what the script found to be otherwise. */
+/** Updates cache and answers with what the script found changed. */
 export function learn(session: TreeSession, cache: TreeCache, facts: readonly ChangedFact[]): void {
   for (const { kind, key, name, value } of facts) {
     if (kind === "older") {
@@ -91,7 +91,8 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
       cache.rollBack(Number(value));
     } else if (kind === "row") {
       const { version } = seenRow(value);
-      // Somebody else has written to the tree since it was set back. Heads stay as long as their tree; other rows may go.
+      // Another process has written to the tree since it was rolled back. Heads exist as long as their tree; other rows
+      // may be removed.
       const mayBeGone = version === "" && !isHead(name);
       const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
       if (isOlder) cache.rollBack(Number(version));
@@ -103,9 +104,9 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
 
 /** A piece of work that waits for its tree. */
 export interface QueuedWork {
-  /** Runs it over a session; what it throws is its own failure, unless it is one of the session's signals. */
+  /** Runs the work over a session; what it throws is its result, unless it is a signal of the session. */
   readonly run: (session: TreeSession) => unknown;
-  /** Its result, with what the script gave. */
+  /** With its result, and the tree's cursor before it. */
   readonly resolve: (result: unknown, cursorBefore: number) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -116,7 +117,7 @@ interface Outcome {
   readonly error?: unknown;
 }
 
-/** Runs the pieces of a group one after the other, as far as they can be told together. */
+/** Runs the works of a group one after the other, until one cannot join the group. */
 export function runTogether(
   group: readonly QueuedWork[],
   session: TreeSession,
@@ -139,7 +140,7 @@ export function runTogether(
   return { outcomes, missing };
 }
 
-/** Tells whoever waits for a piece of work what came of it. */
+/** Answers the caller of a piece of work. */
 export function settle({ work, result, error }: Outcome, cursorBefore: number): void {
   if (error === undefined) work.resolve(result, cursorBefore);
   else work.reject(error);

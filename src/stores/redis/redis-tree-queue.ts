@@ -25,35 +25,36 @@ import {
 export interface QueueContext {
   readonly connection: RedisConnection;
   readonly indexes: RedisIndexes;
-  /** Tells this process' changes from others'. */
+  /** Distinguishes this process' transactions from others'. */
   readonly owner: string;
   readonly channel: string;
-  /** Called after the tree was changed from here. */
+  /** Called after this process has changed the tree. */
   readonly onChanged: (session: TreeSession) => void;
 }
 
-/** Pieces of work that share one script, so that it stays short. */
+/** How many works share one script, to keep it short. */
 const GROUP = 64;
-/** A tree of so few rows is read as a whole. */
+/** A tree with at most this many rows is read as a whole. */
 const FEW_ROWS = 256;
-/** How often a group may find that others were faster, until it asks for the tree to itself. */
+/** After this many conflicts with other processes a group locks the tree. */
 const FAIR_ATTEMPTS = 4;
 const LOCK_MS = 2000;
 const pauses = { baseMs: 2, capMs: 40 };
 
 /**
- * The transactions of one tree, one group after the other.
- * Owns: their order in this process, the cache, running again. Does not own: what they do.
+ * The transactions of one tree: works wait in a queue and run in groups, with optimistic concurrency control.
+ * Owns: their order in this process, the cache, retries. Does not own: what the works do.
  *
  * Invariants
- * 1. A group is answered only after everything it has read was validated and everything it writes was written, in one step.
- * 2. A group that others were faster than runs again with what they wrote; after some tries it has the tree to itself.
- * 3. After a failure of which nobody knows whether it came before or after the step, nothing of the cache is believed.
+ * 1. A group is answered only after everything it has read was validated and everything it changes was written, in one
+ *    step.
+ * 2. A group that conflicts with another process runs again with the new rows; after some attempts it locks the tree.
+ * 3. After a failure that leaves open whether the step was taken, the cache is cleared.
  */
 export class TreeQueue {
   readonly tree: TreeKeys;
   readonly cache = new TreeCache();
-  /** Whether another process has written since a transaction was validated here. */
+  /** Whether another process has written since the last transaction was validated here. */
   isStale = false;
   readonly #context: QueueContext;
   #waiting: QueuedWork[] = [];
@@ -68,7 +69,7 @@ export class TreeQueue {
     return this.#running === undefined;
   }
 
-  /** Resolves when nothing waits any more. */
+  /** Resolves when the queue is empty. */
   async idle(): Promise<void> {
     await this.#running;
   }
@@ -79,7 +80,7 @@ export class TreeQueue {
   }
 
   async #runAll(): Promise<void> {
-    // Whatever else this moment brings joins the first group.
+    // Works that are added in the same tick join the first group.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const group = this.#waiting.slice(0, GROUP);
@@ -95,7 +96,7 @@ export class TreeQueue {
     this.#running = undefined;
   }
 
-  /** Settles some from the beginning of the group, at least one; gives how many. */
+  /** Settles the first works of the group, at least one; returns how many. */
   async #runGroup(group: readonly QueuedWork[]): Promise<number> {
     const { connection } = this.#context;
     const end = performance.now() + connection.timeoutMs;
@@ -129,7 +130,7 @@ export class TreeQueue {
     }
   }
 
-  /** As the script would find its rows: what a list is told is a write of its own, and in vain where others were faster. */
+  /** Validates rows before indexes are written, because writing them is in vain if the transaction fails. */
   async #look(session: TreeSession): Promise<void> {
     const checks = [...session.checks.values()].filter(({ kind }) => kind === "row");
     if (checks.length === 0) return;
@@ -151,7 +152,7 @@ export class TreeQueue {
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, before, after } = transaction;
     const answer = await connection.run(async (client, repeat) => {
-      // A Redis that was away may have forgotten what it was told before; a list must not lack what is in a tree.
+      // A Redis that was away may have lost the index entries, which must not be missing.
       if (repeat > 0) await indexes.write(session.indexWrites);
       return await evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]);
     });
@@ -165,14 +166,14 @@ export class TreeQueue {
     return applied;
   }
 
-  /** One that stays there when this fails is passed over by readers. */
+  /** An entry that stays because this fails is skipped by readers. */
   #correct(session: TreeSession, { stamps }: WrittenAt): void {
     const looks = session.indexWrites.filter(({ kind }) => kind === "look");
     const { indexes } = this.#context;
     for (const [index, look] of looks.entries()) {
       const { keys, member } = look;
       const later = session.indexWrites.slice(session.indexWrites.indexOf(look) + 1);
-      // It was left and taken up again in one step.
+      // The agent was released and acquired again in one step.
       if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "look")) continue;
       indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
     }
@@ -190,10 +191,10 @@ export class TreeQueue {
     await Promise.all(loads);
   }
 
-  /** Takes rows into the cache; all of the tree, where they are few. */
+  /** Loads rows into the cache; the whole tree if it has few. */
   async loadRows(names: readonly string[]): Promise<void> {
     const { rows } = this.tree;
-    // Whoever posts asks for this row too.
+    // Every post reads this row too.
     const wanted = [...new Set([...names, fields.posts])];
     const answer = await this.#context.connection.script(rowsScript, [rows], [FEW_ROWS, ...wanted]);
     if (!Array.isArray(answer)) return;
@@ -211,7 +212,7 @@ export class TreeQueue {
     }
   }
 
-  /** Until when this process has the tree to itself; 0 while another one has. */
+  /** Until when this process has the lock; 0 while another one has it. */
   async #lock(): Promise<number> {
     const { connection, owner } = this.#context;
     const asked = performance.now();
@@ -228,12 +229,12 @@ export class TreeQueue {
   }
 }
 
-/** Rows of all trees that are kept in this process, about; what is past that is read anew when it is needed. */
+/** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */
 const CACHED_ROWS = 50_000;
-/** How many pieces of work come between two looks at how much is kept. */
+/** After how many works to check the size of the caches. */
 const WORKS_BETWEEN_LOOKS = 256;
 
-/** The transaction lines of a process. Owns: which trees it knows, and how much of them. Does not own: what they do. */
+/** The queues of a process, by tree. Owns: which trees are cached. Does not own: the transactions. */
 export class TreeQueues implements KnownTrees {
   readonly #queues = new Map<string, TreeQueue>();
   readonly #onNew: (line: TreeQueue) => void;
@@ -243,20 +244,20 @@ export class TreeQueues implements KnownTrees {
     this.#onNew = onNew;
   }
 
-  /** The line of a tree, for one more piece of work. */
+  /** The queue of a tree that gets one more piece of work. */
   of(tree: TreeKeys, context: QueueContext): TreeQueue {
     this.#works += 1;
     if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
     const known = this.#queues.get(tree.tag);
     const line = known ?? new TreeQueue(tree, context);
     if (!known) this.#onNew(line);
-    // Those that were used last are last.
+    // Keeps the map in the order of last use.
     this.#queues.delete(tree.tag);
     this.#queues.set(tree.tag, line);
     return line;
   }
 
-  /** A row that is older than what is known costs an attempt more, and no more than that. */
+  /** If the row is older than the cached one, the next transaction needs one more attempt. */
   note({ tag }: TreeKeys, field: string, stored: string | undefined): void {
     this.#queues.get(tag)?.cache.note(field, stored);
   }
@@ -265,7 +266,6 @@ export class TreeQueues implements KnownTrees {
     return this.#queues.get(tag)?.isStale ?? false;
   }
 
-  /** Another process has written to the tree. */
   markStale(tag: string): void {
     const line = this.#queues.get(tag);
     if (line) line.isStale = true;

@@ -12,9 +12,9 @@ import type { RedisReader } from "./redis-reader.ts";
 import { itemsIn, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
 
-/** Trees that are looked at together. */
+/** How many trees are looked at together. */
 const AT_ONCE = 16;
-/** Trees that are looked at in each call whether or not a list names them. */
+/** How many trees each call looks at whether or not an index lists them. */
 const SWEPT = 16;
 
 type Write = <T>(tree: TreeKeys, work: (session: TreeSession) => T) => Promise<T>;
@@ -28,13 +28,14 @@ interface UnattendedParts {
 type IsLiving = (processId: string) => boolean;
 
 /**
- * Who needs somebody, by the lists of posts and holders.
- * Owns: taking back what is not true any more, and telling anew what was lost. Does not own: the lists' truth.
+ * Finds unattended agents by the indexes of posts and holders.
+ * Owns: removing outdated entries and restoring lost ones. Does not own: writing entries before posts and leases.
  *
  * Invariants
- * 1. A tree leaves the lists only when nobody of it needs anybody, seen after whoever posts next has to tell the list again.
- * 2. A tree that the lists have lost is found by going through all trees, a few with each call.
- * 3. A tree with a row that cannot be read hides no other one.
+ * 1. A tree leaves the indexes only if none of its agents is unattended, checked after making sure that the next post
+ *    writes the index again.
+ * 2. A tree that the indexes have lost is found by going through all trees, a few with each call.
+ * 3. A tree with a corrupt row hides no other one.
  */
 export class RedisUnattended {
   readonly #connection: RedisConnection;
@@ -44,13 +45,13 @@ export class RedisUnattended {
   readonly #lists: RedisLists;
   readonly #lost: CandidateTrees;
   readonly #write: Write;
-  /** By tenant, the root that was looked at last. */
+  /** The last root that was looked at, by tenant. */
   readonly #swept = new Map<string, string>();
 
   constructor(
     connection: RedisConnection,
     { keys, reader, indexes, lists }: UnattendedParts,
-    /** Changes a tree, in its turn. */
+    /** Changes a tree in a transaction. */
     write: Write,
   ) {
     this.#connection = connection;
@@ -88,7 +89,7 @@ export class RedisUnattended {
     return found.slice(0, limit);
   }
 
-  /** Who of a tree needs somebody; it is taken out of the lists where nobody does. */
+  /** The unattended agents of a tree; removes it from the indexes if there are none. */
   async #settled(named: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
     return await this.#passingOver(async () => {
       const found = await this.#look(named.tree, isLiving);
@@ -119,7 +120,7 @@ export class RedisUnattended {
     return [];
   }
 
-  /** Looks at a few trees of which the lists may have been lost, and has the lists name those where somebody is missing. */
+  /** Looks at a few trees that the indexes may have lost, and writes the entries of those with unattended agents. */
   async #sweep(tenant: string, isLiving: IsLiving): Promise<void> {
     const ids = await this.#lists.rootIds(tenant, this.#swept.get(tenant), SWEPT);
     const last = ids.length < SWEPT ? undefined : ids.at(-1);
@@ -155,20 +156,20 @@ export class RedisUnattended {
   }
 }
 
-/** Members that are read at once. */
+/** How many members are read at once. */
 const PAGE = 1000;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
-/** A tree that the lists name, and what for. */
+/** A tree that the indexes list. */
 export interface CandidateTree {
   readonly tree: TreeKeys;
   readonly isPosted: boolean;
-  /** Processes that do not live and may hold agents of it. */
+  /** Dead processes that may hold agents of it. */
   readonly deadHolders: readonly string[];
 }
 
-/** What the lists say about where somebody may be missing. */
+/** The trees that may have unattended agents, as the indexes list them. */
 export class CandidateTrees {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
@@ -178,7 +179,7 @@ export class CandidateTrees {
     this.#keys = keys;
   }
 
-  /** In the order of their places, from that of a tree on; `livingIds`: processes whose trees do not matter. */
+  /** In the order of partition and tag, starting with a tree; the trees of `livingIds` do not matter. */
   async named(tenant: string, livingIds: readonly string[], from: TreeKeys | undefined): Promise<CandidateTree[]> {
     const found = await Promise.all(
       partitions.map(async (partition) => {
@@ -217,7 +218,7 @@ export class CandidateTrees {
     }
   }
 
-  /** By their tags, the processes that hold agents of them. */
+  /** The dead processes that hold agents, by tree. */
   async #lost({ list }: IndexKeys, livingIds: readonly string[]): Promise<Map<string, string[]>> {
     const living = livingIds.map((id) => holderMember(id, "").trimEnd());
     const found = new Map<string, string[]>();
@@ -234,10 +235,10 @@ export class CandidateTrees {
   }
 }
 
-/** Inboxes that are read at once. */
+/** How many inboxes are read at once. */
 const INBOXES = 500;
 
-/** The agents of a tree that somebody has to take up, in the order in which they were made. */
+/** The unattended agents of a tree, in the order in which they were created. */
 export async function unattendedOfTree(
   connection: RedisConnection,
   reader: RedisReader,
@@ -265,7 +266,7 @@ export async function unattendedOfTree(
   });
 }
 
-/** Of those that hold something. */
+/** Only the inboxes that are not empty. */
 async function inboxesOf(
   connection: RedisConnection,
   tree: TreeKeys,
@@ -284,7 +285,7 @@ async function inboxesOf(
   return found;
 }
 
-/** Their records, and those of all above them: a mark may stand there. */
+/** The records of these agents and of all agents above them, which may carry a mark. */
 async function withAncestors(
   reader: RedisReader,
   tree: TreeKeys,

@@ -16,22 +16,22 @@ import {
   valueOf,
 } from "./redis-rows.ts";
 
-/** What of an agent lies outside of the rows. */
+/** The part of an agent that is not in the rows. */
 export interface WholeAgent {
   readonly inbox: readonly InboxItem[];
   readonly artifacts: readonly Artifact[];
   readonly messages: readonly StoredMessage[];
 }
 
-/** Everything of a tree as it stood at one moment. */
+/** Everything of a tree at one moment. */
 export interface WholeTree {
-  /** Of the tree; empty where nothing was ever written. */
+  /** Of the tree; empty if nothing was ever written. */
   readonly version: string;
   readonly lastCursor: number;
   readonly rows: ReadonlyMap<string, SeenRow>;
   readonly agentIds: readonly string[];
   readonly accountIds: readonly string[];
-  /** Of all lines, as names and values. */
+  /** Of all reservation queues, as names and values. */
   readonly waiters: readonly string[];
   readonly agents: ReadonlyMap<string, WholeAgent>;
   readonly timers: readonly Timer[];
@@ -39,9 +39,9 @@ export interface WholeTree {
   readonly projections: ReadonlyMap<string, number>;
 }
 
-/** How often a tree that others change meanwhile is read again. */
+/** How often to read a tree again that others change meanwhile. */
 const ATTEMPTS = 20;
-/** Agents that are read at once. */
+/** How many agents are read at once. */
 const AT_ONCE = 50;
 
 export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promise<WholeTree> {
@@ -101,10 +101,13 @@ async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): 
   return { inbox, messages, artifacts: placed.map(({ meta }, index) => ({ ...meta, content: contents[index] ?? "" })) };
 }
 
-/** How often more agents may turn out to have an open turn than those whose inboxes were read. */
+/** How often to read again because more agents have an open turn than those whose inboxes were read. */
 const ACTIVITY_ATTEMPTS = 20;
 
-/** Everything comes out of one script, so that it belongs together; whose inboxes matter is known from the time before. */
+/**
+ * One script reads everything, so that it belongs to one moment. Which inboxes it must read is known from the attempt
+ * before.
+ */
 export async function readTreeActivity(connection: RedisConnection, tree: TreeKeys): Promise<TreeActivity | undefined> {
   let asked: readonly string[] = [];
   for (let attempt = 1; attempt <= ACTIVITY_ATTEMPTS; attempt += 1) {

@@ -19,7 +19,7 @@ import { exportTree, importTree } from "./tree-transfer.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
 
-/** The whole port over a database of this process. */
+/** Implements the whole port on top of a database: all stores share these rules. */
 export function databaseStores(kind: string, database: Database): Stores {
   const { tables } = database;
   const write = async <T>(work: () => T): Promise<T> => frozen(await database.write(work));
@@ -89,8 +89,8 @@ export function databaseStores(kind: string, database: Database): Stores {
 }
 
 /**
- * What leaves the stores may be what they keep in memory: nobody else may change it. A list is the asker's own, what is in it is
- * not. It is frozen where it stands, once.
+ * Results may be the very objects that a store keeps, so they are frozen. A list belongs to the caller, its elements do
+ * not.
  */
 function frozen<T>(value: T): T {
   if (Array.isArray(value)) value.forEach(deepFreeze);
@@ -104,7 +104,7 @@ async function commitAll(database: Database, batches: readonly Batch[], moment: 
   if (others.length === 0) return database.write(() => [commitBatch(database.tables, first, moment)]);
   const failures: unknown[] = [];
   const outcomes = await database.write(() => {
-    // The work may run again after a busy moment.
+    // After a lock conflict the work runs again.
     failures.length = 0;
     return batches.flatMap((batch) => {
       try {
@@ -140,7 +140,7 @@ function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[
   );
 }
 
-/** A number of rows, or a place among them. */
+/** Checks a number of rows or a cursor. */
 function countOf(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
@@ -148,7 +148,7 @@ function countOf(name: string, value: number): number {
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
-/** To be called within one piece of reading work. What takes the longer the more agents there were is read last. */
+/** Must run within one read. Slow reads come last, so that a tree without open requests costs little. */
 export function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeActivity | undefined {
   const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
   if (openRequests.length === 0) return undefined;

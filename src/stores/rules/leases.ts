@@ -11,17 +11,17 @@ import { changeTimers } from "./timers.ts";
 
 export interface LeaseRules {
   readonly processId: string;
-  /** How long a process that gives no heartbeat is still believed to live, in milliseconds. */
+  /** For how long a process without a heartbeat is considered alive, in milliseconds. */
   readonly leaseMs: number;
-  /** Whether a process still runs; only asked for processes of the same boot. */
+  /** Whether a process is still running; called only for processes of the same boot. */
   readonly isRunning: (process: ProcessRow) => boolean;
-  /** Whether the asker has the definition of that name; default: it has all. */
+  /** Whether the caller has the definition of that name; default: it has all. */
   readonly isKnown?: ((definitionName: string) => boolean) | undefined;
 }
 
 /**
- * Takes the agent's lease under a new epoch, or tells who holds it. Every activation has a new epoch. `steady`: the store's
- * own time, so that no clock that is set makes a lease change hands.
+ * Takes the agent's lease under a new epoch, or says who holds it. Every activation gets a new epoch. `steady` is the
+ * store's monotonic time, so that setting a clock never moves a lease.
  */
 export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, steady: number): AcquireOutcome {
   const record = tables.agent(key);
@@ -36,14 +36,15 @@ export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, s
   if (rules.isKnown?.(record.definition.name) === false) return { type: "unknown", definition: record.definition.name };
   if (head.holder !== rules.processId) passOver(tables, record, rules, steady);
   const epoch = head.epoch + 1;
-  // One that was parked is at work again only with what its new owner commits: until then its time counts as it did.
+  // A parked agent is at work again only with its new owner's first commit; until then its time counts as before.
   tables.putHead(key, { ...head, epoch, holder: rules.processId, sign: steady });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
 }
 
 /**
- * Time in which nobody who works for an account had an owner is not working time (design, Budgets): on each account above
- * the open turn, what counts ends at the last sign of life of those that work below it, and goes on now.
+ * Time during which nobody who works for an account had an owner does not count as working time (design, Budgets). For
+ * every account above the open turn, counting stops at the last sign of life of the agents below it, and starts again
+ * now.
  */
 function passOver(tables: StoreTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
   const { tenant, rootAgentId, openTurnId } = record;
@@ -60,7 +61,7 @@ function passOver(tables: StoreTables, record: AgentRecord, rules: LeaseRules, s
   }
 }
 
-/** For each account of the tree, when somebody who works for it was last known to live. */
+/** By account: when an agent that works for it was last known to be alive. */
 function signsOfWork(
   tables: StoreTables,
   { tenant, rootAgentId }: AgentRecord,
@@ -80,7 +81,8 @@ function signsOfWork(
 }
 
 /**
- * Now for an agent that has a living owner, or is parked: others work for it. Else when its owner was last known to live.
+ * Now if the agent has a living owner, or is parked (then others work for it). Otherwise when its owner was last known
+ * to be alive.
  */
 function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: number): number {
   const { holder, sign, work } = tables.head(key);
@@ -101,7 +103,10 @@ export function isAlive(
   return own?.bootId !== holder.bootId || rules.isRunning(holder);
 }
 
-/** Gives the lease back; refused while the inbox holds something, so that no post is left behind, unless its owner leaves. */
+/**
+ * Gives the lease back. Refused while the inbox is not empty, so that no item is left unseen, unless the owner is
+ * leaving.
+ */
 export function release(
   tables: StoreTables,
   key: AgentKey,
@@ -116,20 +121,20 @@ export function release(
   return true;
 }
 
-/** What a commit that leaves this record leaves to do. */
+/** The work that is left after a commit of this record. */
 export function workOf({ openTurnId, status }: AgentRecord): Work {
   return openTurnId !== null && status !== "shutdown" ? "open" : "none";
 }
 
-/** Whether the agent's inbox holds something that an owner could take in now. */
+/** Whether the inbox holds an item that an owner could take in now. */
 export function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
   const record = tables.agent(key);
   return record !== undefined && isAnyActionable(tables, record, tables.inbox(key));
 }
 
 /**
- * The same for an inbox that was read. Not news: turns in line behind the open one and what ends them, a turn that a pause
- * keeps from beginning and what ends it, and whatever comes before a root agent was started.
+ * The same for an inbox that was read already. Not actionable are: queued turns behind the open one and their aborts, a
+ * turn that may not begin because of a pause and its abort, and everything that came before a root agent was started.
  */
 export function isAnyActionable(
   tables: Pick<Tables, "agent">,
@@ -147,20 +152,20 @@ export function isAnyActionable(
   });
 }
 
-/** What is known of an agent that may need somebody. */
+/** An agent that may be unattended. */
 export interface CandidateAgent {
   readonly record: AgentRecord;
   readonly head: Head;
   readonly inbox: readonly InboxItem[];
 }
 
-/** Whether somebody has to take up an agent that no living process holds. */
+/** Whether an agent without a living owner has something to do. */
 export function isUnattended(tables: Pick<Tables, "agent">, { record, head, inbox }: CandidateAgent): boolean {
   if (record.status === "shutdown") return false;
   return head.work === "open" || isAnyActionable(tables, record, inbox);
 }
 
-/** Those of the tables of this process that somebody has to take up. */
+/** The unattended agents of tables that can list candidates themselves. */
 export function unattendedIn(
   tables: CandidateTables,
   tenant: string,
@@ -178,7 +183,7 @@ export function unattendedIn(
   return found;
 }
 
-/** False where something of the agent cannot be read: it hides no other one. */
+/** False if something of the agent is corrupt, so that it hides no other agent. */
 function isUnattendedAt(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
   try {
     const head = tables.head(key);
@@ -191,7 +196,7 @@ function isUnattendedAt(tables: StoreTables, key: AgentKey, isLiving: (processId
   }
 }
 
-/** Who lives, in the eyes of whoever asks; each process is looked at once. */
+/** Tells which processes are alive as the asking process sees it; looks at each process once. */
 export function livingFor(
   tables: Pick<Tables, "process">,
   { processId, leaseMs }: Pick<UnattendedQuery, "processId" | "leaseMs">,

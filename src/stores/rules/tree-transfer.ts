@@ -46,7 +46,10 @@ function agentAsStored(tables: StoreTables, record: AgentRecord): StoredAgent {
   };
 }
 
-/** Puts a tree in the place of the one that is stored; inside a transaction of the adapter. False: it holds more than is known. */
+/**
+ * Replaces the stored tree, inside a transaction of the adapter. False if an inbox here holds an item that is not
+ * known.
+ */
 export function importTree(tables: StoreTables, tree: StoredTree, processId: string, known?: KnownItems): boolean {
   checkTree(tree);
   const { tenant, rootAgentId, agents, accounts, rows } = tree;
@@ -96,7 +99,7 @@ function putAccount(tables: StoreTables, { tenant, rootAgentId, lines }: StoredT
   if (account.line) tables.putWaiters(tenant, rootAgentId, { account, line, put: line, removed: [] });
 }
 
-/** An owner here that is another process must not go on beside the one that the tree comes from. */
+/** If another process owns the agent here, the epoch is raised so that it cannot go on. */
 function headOf(
   { record, epoch, isHeld, seq, at, sign, isParked, lastBatch, requests }: StoredAgent,
   before: Head,
@@ -111,7 +114,7 @@ function headOf(
     sign,
     batchId: lastBatch?.id ?? null,
     openRequests: requests.filter((request) => request.status === "open").length,
-    // A turn that waits to begin is in the inbox.
+    // The turn has not begun: it is in the inbox.
     work: isParked ? "parked" : seq === 0 ? "none" : workOf(record),
   };
 }
@@ -120,7 +123,7 @@ function moved(outcome: Committed, cursors: ReadonlyMap<number, number>): Commit
   return { ...outcome, cursor: cursors.get(outcome.cursor) ?? 0 };
 }
 
-/** The cursors of the rows that are here already, where the new ones only go on from there: clients hold them. */
+/** The cursors of the stored rows if the new rows only add to them, because clients hold those cursors. */
 function keptCursors(stored: readonly StoredRow[], rows: readonly StoredRow[]): readonly number[] {
   const goesOn = stored.every((row, index) => {
     const other = rows[index];

@@ -16,25 +16,24 @@ import { integerOf, KeyedCache, parsed, type Row, textOf, wellFormed } from "./s
 
 interface AccountSlot {
   place: number;
-  /** The generation in which it was last known to be what the file holds. */
+  /** The generation in which the slot was last known to match the file. */
   generation: number;
   texts: AccountTexts;
   value: Account;
-  /** Those who wait on it, as they were at one revision of its line. */
+  /** The account's waiters at one revision of the queue. */
   line?: { readonly revision: string | undefined; readonly waiters: readonly Waiter[] };
 }
 
 const CAPACITY = 8000;
-/** More than a tree ever has; 2^29 trees have places that are exact numbers. */
+/** More than a tree ever has; with 2^29 trees the places are still exact numbers. */
 const ACCOUNTS_OF_A_TREE = 2 ** 24;
 
-/** The places that a tree's accounts may have. They lie side by side: a commit that moves several of them writes one page. */
+/** The places of a tree's accounts are contiguous, so that a commit that changes several of them writes one page. */
 function placesOfTree(tree: number): { readonly first: number; readonly last: number } {
   const first = tree * ACCOUNTS_OF_A_TREE;
   return { first, last: first + ACCOUNTS_OF_A_TREE - 1 };
 }
 
-/** The rows of accounts. */
 export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
@@ -67,7 +66,7 @@ export class SqliteAccounts {
       nextPlace: connection.prepare(
         "SELECT coalesce(max(place) + 1, $first) AS place FROM standings WHERE place BETWEEN $first AND $last",
       ),
-      // What is opened last stands last: pages that are full are left alone.
+      // New accounts go to the end, so that they split no page.
       insert: connection.prepare("INSERT INTO accounts (tenant, account_id, place, terms) VALUES (?, ?, ?, ?)"),
       insertFigures: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
       update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
@@ -191,7 +190,10 @@ function textsIn(row: Row, accountId: string): AccountTexts {
   return { terms: textOf(row, "terms", where), figures: textOf(row, "standing", where) };
 }
 
-/** An account as two texts: what hardly ever changes, and the figures, which every commit writes anew and which are short. */
+/**
+ * An account as two texts: the terms, which hardly ever change, and the figures, which are short because every commit
+ * writes them.
+ */
 export interface AccountTexts {
   readonly terms: string;
   readonly figures: string;
@@ -217,12 +219,15 @@ const figuresSchema = z.tuple([
 ]);
 type Figures = DeepReadonly<z.infer<typeof figuresSchema>>;
 
-/** What the account was opened with; it changes only where the account is moved. */
+/** The terms that the account was opened with; they change only when the account is moved. */
 export function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
   return JSON.stringify({ agentId, turnId, parentId, limits, openedAt });
 }
 
-/** Whether two states of one account surely have the same terms: no state changes its limits, so that they are one object. */
+/**
+ * Whether two states of one account certainly have the same terms. No operation changes the limits, so they stay the
+ * same object.
+ */
 export function hasSameTerms(one: Account, other: Account): boolean {
   return (
     one.limits === other.limits &&
@@ -233,7 +238,7 @@ export function hasSameTerms(one: Account, other: Account): boolean {
   );
 }
 
-/** All of the account that its terms do not tell; figures stand without their names, in a fixed order. */
+/** Everything that is not in the terms; figures are written without names, in a fixed order. */
 export function figuresText({ used, reserved, unconfirmed, models, ...account }: Account): string {
   const uses = Object.fromEntries(Object.entries(models).map(([name, use]) => [name, useFigures(use)]));
   const figures: Figures = [
@@ -250,7 +255,7 @@ export function figuresText({ used, reserved, unconfirmed, models, ...account }:
   return JSON.stringify(figures);
 }
 
-/** Throws `CorruptRecordError` for texts that are no account's. */
+/** Throws `CorruptRecordError` if the texts are not those of an account. */
 export function accountIn(id: string, { terms, figures }: AccountTexts): Account {
   const where = `account ${id}`;
   const [used, reserved, unconfirmed, uses, ...rest] = parsed(figuresSchema, figures, where);

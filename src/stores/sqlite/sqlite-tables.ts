@@ -34,7 +34,7 @@ import { SqliteArtifacts, SqliteProjections, SqliteRequests } from "./sqlite-sma
 /** Tables whose rows belong to an agent. */
 const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "timers"];
 
-/** The rows in the file: each kind of row has its class, this one gives them the agent's integer key. */
+/** The tables in the file. Each kind of row has its class; this one resolves tenant and agent id to the integer key. */
 export class SqliteTables implements CandidateTables {
   readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
@@ -46,7 +46,7 @@ export class SqliteTables implements CandidateTables {
   readonly #projections: SqliteProjections;
   readonly #candidates: SqliteCandidates;
   readonly #noteCursor: StatementSync;
-  /** In this order: agents last, because the others are found by them. */
+  /** Agents come last, because the other rows are found by them. */
   readonly #deletions: readonly StatementSync[];
 
   constructor(connection: SqliteConnection) {
@@ -257,7 +257,7 @@ export class SqliteTables implements CandidateTables {
     this.#pending.removeProcess(processId);
   }
 
-  /** In the order in which they were made. */
+  /** In the order in which they were created. */
   restless(
     tenant: string,
     isLiving: (processId: string) => boolean,
@@ -278,7 +278,7 @@ export class SqliteTables implements CandidateTables {
     return tree === undefined ? [] : this.#journal.storedRows(tree);
   }
 
-  /** The row of the tree itself stays, and so does its key. */
+  /** The row of the tree stays, and with it its key. */
   removeTree(tenant: string, rootAgentId: string): void {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
     if (tree === undefined) return;
