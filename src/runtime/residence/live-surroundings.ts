@@ -1,11 +1,10 @@
 import type { Host } from "../../actors/index.ts";
-import { deepFreeze } from "../../base/index.ts";
+import { deepFreeze, harmless } from "../../base/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { ChildResults } from "./child-results.ts";
 import type { Committer } from "../agent/committer.ts";
-import { harmless } from "../agent/harmless.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
 import { SlotBook } from "../agent/slot-book.ts";
 import { lostToOthers, type Succession } from "./succession.ts";
