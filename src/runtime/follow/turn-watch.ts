@@ -47,7 +47,10 @@ export class TurnWatch {
   async rest(turnId: string): Promise<TurnRest> {
     this.#options.closed.throwIfAborted();
     const rested = this.#rests.wait(turnId);
-    await this.#looked(turnId, this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)));
+    await this.#looked(
+      turnId,
+      this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)),
+    );
     return await rested;
   }
 
