@@ -1,19 +1,18 @@
 import type { InspectionEvent } from "xstate";
 import type { Host } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type Clock, deepFreeze } from "../../base/index.ts";
+import { type Clock, deepFreeze, harmless } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, type StoreUnavailableError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
 import type { AgentKey, EntryOf, Timer } from "../../state/index.ts";
 import type { Committed, ProcessIdentity } from "../../stores/index.ts";
+import { createSlotsByTool } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { AuthBook } from "../agent/auth-book.ts";
+import type { World } from "../agent/calls-in-flight.ts";
 import type { Committer } from "../agent/committer.ts";
-import { harmless } from "../agent/harmless.ts";
-import { SlotBook } from "../agent/slot-book.ts";
-import type { Surroundings } from "../agent/surroundings.ts";
-import type { World } from "../agent/world.ts";
+import type { Surroundings } from "../agent/live-view.ts";
+import type { AuthBook } from "../agent/turn-auth.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus } from "../follow/event-bus.ts";
 import type { LiveDesk } from "../follow/live-desk.ts";
@@ -69,7 +68,6 @@ interface Owner {
 export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surroundings<Activation> {
   const { clock, prices, stores, part, random, auth, liveDesk } = options;
   const { committer, world, children, succession } = owner;
-  const slots = new SlotBook();
   return {
     clock,
     prices,
@@ -82,7 +80,7 @@ export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surrou
     random,
     inspect: options.onInspect && inspection(options.onInspect),
     world,
-    slots: (name, limit) => slots.of(name, limit),
+    slots: createSlotsByTool(),
     auth: (turnId) => auth.of(turnId),
     redactorOf: (turnId) => auth.redactorOf(turnId),
     resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),

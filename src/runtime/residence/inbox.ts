@@ -3,8 +3,7 @@ import type { InboxItem } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { SpawnedChild } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import { takeItem } from "../agent/intake.ts";
-import { wakeUp } from "../agent/wake-up.ts";
+import { takeItem, wakeUp } from "../agent/intake.ts";
 import type { Residences } from "./residence.ts";
 
 /**

@@ -1,12 +1,18 @@
 import { activeTrace, backoffDelay, Waiters } from "../../base/index.ts";
-import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
+import {
+  AlreadyOwnedError,
+  CorruptRecordError,
+  LeaseLostError,
+  NotFoundError,
+  StoreUnavailableError,
+} from "../../errors/index.ts";
 import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
 import { type Committed, isRunning } from "../../stores/index.ts";
 import { Activation } from "../agent/activation.ts";
 import { Committer } from "../agent/committer.ts";
-import type { Surroundings } from "../agent/surroundings.ts";
-import { carryOn } from "../agent/wake-up.ts";
-import { World } from "../agent/world.ts";
+import { World } from "../agent/calls-in-flight.ts";
+import { carryOn } from "../agent/intake.ts";
+import type { Surroundings } from "../agent/live-view.ts";
 import type { LeavingTime } from "../doors/leaving.ts";
 import { type LiveAgentsOptions, Succession, surroundingsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
@@ -354,7 +360,9 @@ export class LiveAgents {
     // One whose definition is not known here is for a runtime that knows it.
     const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
     if (isOthers || error instanceof LeaseLostError || this.isClosing) return;
-    process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+    // Of damaged records the process is warned once.
+    const isDamage = error instanceof CorruptRecordError;
+    if (!isDamage) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
     this.#options.onFailed(agentId, error);
   }
 }

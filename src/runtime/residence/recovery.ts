@@ -3,11 +3,10 @@ import { createDeferred } from "../../base/index.ts";
 import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { AcquireOutcome, Stores } from "../../stores/index.ts";
-import { Activation } from "../agent/activation.ts";
-import type { ActivationStart } from "../agent/activation-start.ts";
-import type { AuthBook } from "../agent/auth-book.ts";
+import { Activation, type ActivationStart } from "../agent/activation.ts";
 import { MachineFold } from "../agent/rebuild.ts";
-import type { Surroundings } from "../agent/surroundings.ts";
+import type { Surroundings } from "../agent/live-view.ts";
+import type { AuthBook } from "../agent/turn-auth.ts";
 import type { Handover } from "./handover.ts";
 import type { Residences } from "./residence.ts";
 
