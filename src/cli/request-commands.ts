@@ -1,12 +1,7 @@
 import type { Command } from "commander";
-import { jsonObject, nonEmpty } from "./arguments.ts";
-import type { CliContext } from "./cli-context.ts";
-import type { DecideOptions, Wish } from "./commands/decide.ts";
-import type { RequestsOptions } from "./commands/requests.ts";
-import type { ExitCode } from "./exit-codes.ts";
-import * as helpTexts from "./help-texts.ts";
-import { resultOf } from "./inline/reply.ts";
 import {
+  jsonObject,
+  nonEmpty,
   addPageOptions,
   addStoreOptions,
   agentsOption,
@@ -15,6 +10,12 @@ import {
   onOption,
   quietOption,
 } from "./options.ts";
+import type { CliContext } from "./cli-context.ts";
+import type { DecideOptions, Wish } from "./commands/decide.ts";
+import type { RequestsOptions } from "./commands/requests.ts";
+import type { ExitCode } from "./failure.ts";
+import * as helpTexts from "./help-texts.ts";
+import { resultOf } from "./inline/reply.ts";
 import type { JsonObject } from "../state/index.ts";
 
 type Done = (exitCode: ExitCode) => void;

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { InvalidInputError } from "../../errors/index.ts";
-import { metricsContentType } from "./metrics-text.ts";
+import { metricsContentType } from "./worker-metrics.ts";
 
 /** Whether a part of the program is well, and in words what is wrong where it is not. */
 export interface Verdict {
@@ -19,7 +19,7 @@ export interface Told {
   readonly readiness: () => Promise<Verdict>;
 }
 
-export interface EndpointOptions {
+interface EndpointOptions {
   /** 0: any that is free. */
   readonly port: number;
   /** Address that it is bound to. Default 127.0.0.1: this machine alone. */
