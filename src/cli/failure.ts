@@ -1,6 +1,6 @@
-import { oneLine } from "./view/terminal-text.ts";
-import type { StopReason } from "../state/index.ts";
 import { StoreUnavailableError, TroupeError } from "../errors/index.ts";
+import type { StopReason } from "../state/index.ts";
+import { oneLine } from "./view/terminal-text.ts";
 
 interface Failure {
   /** One line, without a line break at its end; the stack too where that was asked for. */

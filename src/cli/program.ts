@@ -1,17 +1,6 @@
 import { readFileSync } from "node:fs";
-import { z } from "zod";
 import { Command, CommanderError } from "commander";
-import {
-  nonEmpty,
-  wholeNumber,
-  addPageOptions,
-  addStoreOptions,
-  agentsOption,
-  inspectHelp,
-  jsonOption,
-  onOption,
-  quietOption,
-} from "./options.ts";
+import { z } from "zod";
 import { addBudgetOptions } from "./budget-options.ts";
 import { type CliContext, processContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
@@ -23,6 +12,17 @@ import type { RunOptions } from "./commands/run.ts";
 import type { ShowOptions } from "./commands/show.ts";
 import { type ExitCode, exitCodes, failureOf } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
+import {
+  nonEmpty,
+  wholeNumber,
+  addPageOptions,
+  addStoreOptions,
+  agentsOption,
+  inspectHelp,
+  jsonOption,
+  onOption,
+  quietOption,
+} from "./options.ts";
 import { addRequestCommands } from "./request-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 

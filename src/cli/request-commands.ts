@@ -1,4 +1,11 @@
 import type { Command } from "commander";
+import type { JsonObject } from "../state/index.ts";
+import type { CliContext } from "./cli-context.ts";
+import type { DecideOptions, Wish } from "./commands/decide.ts";
+import type { RequestsOptions } from "./commands/requests.ts";
+import type { ExitCode } from "./failure.ts";
+import * as helpTexts from "./help-texts.ts";
+import { resultOf } from "./inline/reply.ts";
 import {
   jsonObject,
   nonEmpty,
@@ -10,13 +17,6 @@ import {
   onOption,
   quietOption,
 } from "./options.ts";
-import type { CliContext } from "./cli-context.ts";
-import type { DecideOptions, Wish } from "./commands/decide.ts";
-import type { RequestsOptions } from "./commands/requests.ts";
-import type { ExitCode } from "./failure.ts";
-import * as helpTexts from "./help-texts.ts";
-import { resultOf } from "./inline/reply.ts";
-import type { JsonObject } from "../state/index.ts";
 
 type Done = (exitCode: ExitCode) => void;
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
+import { defineAgent } from "../../src/agents/index.ts";
+import { commandLine } from "../../src/cli/cli-context.ts";
 import { heardText } from "../../src/cli/commands/abort.ts";
 import { listLines } from "../../src/cli/commands/list.ts";
 import { exitCodeOf, failureOf } from "../../src/cli/failure.ts";
-import { commandLine } from "../../src/cli/cli-context.ts";
 import { definitionsIn } from "../../src/cli/job/agent-file.ts";
-import { EventFeed } from "../../src/cli/job/tree-events.ts";
 import { sameInterruptMs, type SignalSource, watchInterrupts } from "../../src/cli/job/interrupts.ts";
+import { EventFeed } from "../../src/cli/job/tree-events.ts";
 import { readableId, shortAgentId } from "../../src/cli/view/format.ts";
-import { defineAgent } from "../../src/agents/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../src/errors/index.ts";
 import { offlineModel } from "../../src/model/index.ts";
 import type { TroupeEvent } from "../../src/state/index.ts";

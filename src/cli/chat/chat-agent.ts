@@ -1,12 +1,12 @@
 import type { Runtime, Agent, LimitStop, TurnRest, TurnResult } from "../../runtime/index.ts";
-import { type CliContext, userName } from "../cli-context.ts";
-import type { Job } from "../job/job.ts";
 import { type Message, textOf, type AgentRequest } from "../../state/index.ts";
-import { formatNumberOf } from "../view/format.ts";
-import { oneLine, truncate } from "../view/terminal-text.ts";
+import { type CliContext, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../failure.ts";
 import type { InlineDesk } from "../inline/inline-desk.ts";
+import type { Job } from "../job/job.ts";
 import { treeAtRest } from "../job/tree-events.ts";
+import { formatNumberOf } from "../view/format.ts";
+import { oneLine, truncate } from "../view/terminal-text.ts";
 
 /** The turn that is not ended: it runs, was paused, or waits for somebody who put it off. */
 type OpenTurn =

@@ -1,15 +1,14 @@
 import type { Runtime } from "../../runtime/index.ts";
-import { readBudgets, readStory } from "../job/story.ts";
-import { findAgent } from "../job/find-agent.ts";
-import { allRequests, placedRequests } from "../job/find-request.ts";
-import { budgetLines } from "../view/budget-lines.ts";
-import { requestTable, waitingLines } from "../view/request-lines.ts";
-import { summaryLines } from "../view/agent-rows.ts";
-
+import { userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
 import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
 import { type LineRead, type NextOptions, ReadlineInput } from "../inline/line-input.ts";
-import { userName } from "../cli-context.ts";
+import { findAgent } from "../job/find-agent.ts";
+import { allRequests, placedRequests } from "../job/find-request.ts";
+import { readBudgets, readStory } from "../job/story.ts";
+import { summaryLines } from "../view/agent-rows.ts";
+import { budgetLines } from "../view/budget-lines.ts";
+import { requestTable, waitingLines } from "../view/request-lines.ts";
 import { columnsOf } from "../view/table.ts";
 import { paintFor } from "../view/terminal-text.ts";
 import { ChatAgent, type ChatSetup } from "./chat-agent.ts";

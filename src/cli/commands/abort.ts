@@ -1,9 +1,9 @@
 import { StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
-import { type StorePlace, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { type CliContext, commandLine, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { type Owner, ownerOf, findAgent } from "../job/find-agent.ts";
+import { type StorePlace, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 
 export interface AbortOptions extends StoreOptions {
   readonly reason?: string | undefined;

@@ -1,19 +1,19 @@
 import { resolve } from "node:path";
+import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
+import { systemClock } from "../../base/index.ts";
 import { InvalidInputError, AlreadyOwnedError } from "../../errors/index.ts";
 import { type RuntimeOptions, type Decide, RequestDesk } from "../../runtime/index.ts";
 import { type AgentRecord, type AgentRequest, DEFAULT_TENANT } from "../../state/index.ts";
-import { type CliContext, commandLine, userName } from "../cli-context.ts";
-import { loadAgentFile } from "../job/agent-file.ts";
-import { fileJobOf, type Job, type JobOptions } from "../job/job.ts";
-import { type AgentsOption, jobToResume } from "../job/go-on.ts";
-import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
-import { systemClock } from "../../base/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import { type CliContext, commandLine, userName } from "../cli-context.ts";
 import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
+import { loadAgentFile } from "../job/agent-file.ts";
 import { type Owner, ownerOf, findAgent } from "../job/find-agent.ts";
+import { findRequest } from "../job/find-request.ts";
+import { type AgentsOption, jobToResume } from "../job/go-on.ts";
+import { fileJobOf, type Job, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
-import { findRequest } from "../job/find-request.ts";
 import { stateText } from "../view/request-lines.ts";
 
 export interface DecideOptions extends JobOptions, StoreOptions, AgentsOption {

@@ -1,12 +1,12 @@
 import { type AgentRecord, DEFAULT_TENANT, type JsonObject, statusOf } from "../../state/index.ts";
 import { placeOfAgent, type Stores } from "../../stores/index.ts";
-import { askJobOf, fileJobOf } from "../job/job.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { ownerOf, isUnfinished, allAgents } from "../job/find-agent.ts";
+import { allRequests } from "../job/find-request.ts";
+import { askJobOf, fileJobOf } from "../job/job.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 import { pageSize } from "../options.ts";
-import { allRequests } from "../job/find-request.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 

@@ -1,9 +1,9 @@
 import type { DeadLetter, QueueCount, Queues } from "../../queues/index.ts";
-import { formatTime } from "../view/format.ts";
-import { type Column, tableLines } from "../view/table.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { type StoreOptions, storePlace, withQueues } from "../job/store-place.ts";
+import { formatTime } from "../view/format.ts";
+import { type Column, tableLines } from "../view/table.ts";
 
 export interface QueuesOptions extends StoreOptions {
   /** Dead letters of each queue that are shown at most. */

@@ -4,8 +4,8 @@ import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
-import { jobOfFile, type JobOptions } from "../job/job.ts";
 import { freshId } from "../job/find-agent.ts";
+import { jobOfFile, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 

@@ -1,5 +1,7 @@
+import { traceEntriesOf } from "../../actors/index.ts";
 import { spendingByAgent, type Account } from "../../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import type { AgentOverview } from "../../runtime/index.ts";
 import {
   type AgentRecord,
   type Message,
@@ -12,17 +14,15 @@ import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { rootsByAge, findAgent, isUnfinished, type Owner, ownerOf } from "../job/find-agent.ts";
-import { type BudgetTree, readBudgets, readStory, type Story } from "../job/story.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
-import { budgetLines, budgetRows } from "../view/budget-lines.ts";
-import { columnsOf } from "../view/table.ts";
-import { formatCost, formatCount, formatDuration, formatNumberOf, formatTime } from "../view/format.ts";
-import { oneLine, printable, truncate } from "../view/terminal-text.ts";
-import { traceEntriesOf } from "../../actors/index.ts";
-import type { AgentOverview } from "../../runtime/index.ts";
 import { allRequests, placedRequests } from "../job/find-request.ts";
-import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
+import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { type BudgetTree, readBudgets, readStory, type Story } from "../job/story.ts";
 import { summaryLines } from "../view/agent-rows.ts";
+import { budgetLines, budgetRows } from "../view/budget-lines.ts";
+import { formatCost, formatCount, formatDuration, formatNumberOf, formatTime } from "../view/format.ts";
+import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
+import { columnsOf } from "../view/table.ts";
+import { oneLine, printable, truncate } from "../view/terminal-text.ts";
 
 export interface ShowOptions extends StoreOptions {
   readonly json?: boolean | undefined;

@@ -1,16 +1,16 @@
-import { type RuntimeMetrics, createRuntime, type Runtime } from "../../runtime/index.ts";
-import { formatDuration, formatNumberOf } from "../view/format.ts";
-import { type QueuePlan, queueText, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
-import { InvalidInputError } from "../../errors/index.ts";
 import { askTeam, folderAt } from "../../demo/index.ts";
-import { newAskJob } from "../job/job.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { type RuntimeMetrics, createRuntime, type Runtime } from "../../runtime/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { type AgentFile, loadAgentFile } from "../job/agent-file.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
-import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
-import { type Endpoint, startEndpoint } from "../worker/endpoint.ts";
+import { type AgentFile, loadAgentFile } from "../job/agent-file.ts";
 import { watchLeaving } from "../job/interrupts.ts";
+import { newAskJob } from "../job/job.ts";
+import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
+import { formatDuration, formatNumberOf } from "../view/format.ts";
+import { type Endpoint, startEndpoint } from "../worker/endpoint.ts";
+import { type QueuePlan, queueText, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
 import { toldOf } from "../worker/worker-metrics.ts";
 
 export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "store"> {

@@ -1,10 +1,10 @@
+import { InvalidInputError, RequestConflictError } from "../../errors/index.ts";
 import type { Decide, Runtime, TurnRest } from "../../runtime/index.ts";
 import type { AgentRequest, TroupeEvent } from "../../state/index.ts";
+import { allRequests } from "../job/find-request.ts";
 import { askingLines } from "../view/request-lines.ts";
 import type { LineInput } from "./line-input.ts";
 import { editOf, type Reply, replyOf, replyPrompt } from "./reply.ts";
-import { InvalidInputError, RequestConflictError } from "../../errors/index.ts";
-import { allRequests } from "../job/find-request.ts";
 
 /** A person's attention, from the first question until there is none left. */
 export interface Conversation {

@@ -1,11 +1,11 @@
+import { askTeam, documentsIn } from "../../demo/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import { isUnfinished, rootsByAge } from "./find-agent.ts";
 import { type Job, type AskJob, askJobOf, defaultMaxReaders, offlineName, withUsableModel } from "./job.ts";
 import type { StorePlace } from "./store-place.ts";
-import { isUnfinished, rootsByAge } from "./find-agent.ts";
-import { oneLine } from "../view/terminal-text.ts";
-import { askTeam, documentsIn } from "../../demo/index.ts";
 
 interface Asked {
   readonly record: AgentRecord;

@@ -1,17 +1,17 @@
-import type { EntryOf, JournalRow, StopSignal } from "../../state/index.ts";
-import { limitWords } from "../budget-options.ts";
-import { type CliContext, commandLine } from "../cli-context.ts";
-import type { Job, Following } from "./job.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
+import type { EntryOf, JournalRow, StopSignal } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import { limitWords } from "../budget-options.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../failure.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { formatNumberOf } from "../view/format.ts";
-import { waitingLines } from "../view/request-lines.ts";
 import type { TurnEnd } from "../view/reporter.ts";
-import type { EventFeed } from "./tree-events.ts";
+import { waitingLines } from "../view/request-lines.ts";
+import type { Job, Following } from "./job.ts";
 import { lastEndOf, readStory } from "./story.ts";
+import type { EventFeed } from "./tree-events.ts";
 
 /** Shows what came of a job, and gives the exit code. */
 export async function conclude(

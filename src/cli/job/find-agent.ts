@@ -1,8 +1,8 @@
+import { NotFoundError } from "../../errors/index.ts";
 import { type AgentKey, type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
 import { currentProcess, type Stores, type AgentFilter, placeOfAgent } from "../../stores/index.ts";
-import { NotFoundError } from "../../errors/index.ts";
-import { askJobOf, fileJobOf } from "./job.ts";
 import { readableId } from "../view/format.ts";
+import { askJobOf, fileJobOf } from "./job.ts";
 
 /** How many are named where a text fits several. */
 const namedAtMost = 5;

@@ -1,3 +1,4 @@
+import { NotFoundError } from "../../errors/index.ts";
 import {
   type AgentRecord,
   type AgentRequest,
@@ -10,7 +11,6 @@ import {
 import type { RequestFilter, Stores } from "../../stores/index.ts";
 import { shortAgentId } from "../view/format.ts";
 import type { PlacedRequest } from "../view/request-lines.ts";
-import { NotFoundError } from "../../errors/index.ts";
 
 /** How many are named where a text fits several. */
 const namedAtMost = 5;

@@ -1,18 +1,18 @@
 import type { AgentDefinition } from "../../agents/index.ts";
+import type { Budget } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentRecord, EntryOf } from "../../state/index.ts";
-import { jobOfQuestion } from "./ask-job.ts";
-import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
-import { type CliContext, commandLine } from "../cli-context.ts";
-import { loadAgentFile } from "./agent-file.ts";
-import type { StorePlace } from "./store-place.ts";
-import { oneLine } from "../view/terminal-text.ts";
-import type { Budget } from "../../budget/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import { loadAgentFile } from "./agent-file.ts";
+import { jobOfQuestion } from "./ask-job.ts";
 import { showEnded, lastEnd } from "./conclude.ts";
 import { isUnfinished } from "./find-agent.ts";
+import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
 import { runJob } from "./run-job.ts";
+import type { StorePlace } from "./store-place.ts";
 import { readStory } from "./story.ts";
 
 /** A root agent that somebody wants to go on, and with what. */

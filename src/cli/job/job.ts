@@ -1,15 +1,15 @@
-import { z } from "zod";
-import { InvalidInputError } from "../../errors/index.ts";
-import type { JsonObject } from "../../state/index.ts";
 import { relative } from "node:path";
+import { z } from "zod";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { type CliContext, commandLine } from "../cli-context.ts";
-import { oneLine } from "../view/terminal-text.ts";
-import type { StorePlace } from "./store-place.ts";
 import type { Budget } from "../../budget/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime/index.ts";
+import type { JsonObject } from "../../state/index.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import type { StorePlace } from "./store-place.ts";
 import type { ForWorkers, Where, WhereOptions } from "./where.ts";
 
 export interface Job extends ForWorkers {

@@ -1,19 +1,19 @@
 import type { InspectionEvent } from "xstate";
 import { type Runtime, type Agent, type Turn, type TurnRest, createRuntime } from "../../runtime/index.ts";
 import type { TroupeEvent } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
 import { type CliContext, userName } from "../cli-context.ts";
 import type { ExitCode } from "../failure.ts";
 import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
 import { ReadlineInput } from "../inline/line-input.ts";
+import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { conclude } from "./conclude.ts";
-import { EventFeed, listenToTree, treeAtRest } from "./tree-events.ts";
 import { watchInterrupts } from "./interrupts.ts";
 import type { Following, Job, JobOptions } from "./job.ts";
-import { readStory } from "./story.ts";
-import { workerLine, WorkerWatch, whereOf } from "./where.ts";
-import type { Stores } from "../../stores/index.ts";
-import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { keptOpen } from "./store-place.ts";
+import { readStory } from "./story.ts";
+import { EventFeed, listenToTree, treeAtRest } from "./tree-events.ts";
+import { workerLine, WorkerWatch, whereOf } from "./where.ts";
 
 /** Runs or carries on one job, shows it, and gives the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {

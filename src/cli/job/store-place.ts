@@ -1,10 +1,10 @@
-import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
-import type { RedisStoresOptions } from "../../stores/redis.ts";
-import type { SigningKey } from "../../queues/bullmq.ts";
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
+import type { SigningKey } from "../../queues/bullmq.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import type { RedisStoresOptions } from "../../stores/redis.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultStorePath } from "../options.ts";
 

@@ -1,4 +1,5 @@
 import { type Account, addUse, type UseByModel } from "../../budget/index.ts";
+import { NotFoundError } from "../../errors/index.ts";
 import { ownUse, type AgentOverview, createOverview } from "../../runtime/index.ts";
 import {
   type AgentRecord,
@@ -11,9 +12,8 @@ import {
   type TroupeEvent,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { allAgents } from "./find-agent.ts";
-import { NotFoundError } from "../../errors/index.ts";
 import type { TurnEnd } from "../view/reporter.ts";
+import { allAgents } from "./find-agent.ts";
 
 const rowsAtATime = 500;
 

@@ -1,3 +1,4 @@
+import type { Runtime } from "../../runtime/index.ts";
 import {
   type EventCursor,
   parseCursor,
@@ -8,7 +9,6 @@ import {
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { allAgents } from "./find-agent.ts";
-import type { Runtime } from "../../runtime/index.ts";
 
 /** Where the agents of a tree live: in this process, or in others that only the store tells of. */
 interface TreeSource {

@@ -1,5 +1,5 @@
-import type { Queues } from "../../queues/index.ts";
 import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
+import type { Queues } from "../../queues/index.ts";
 import type { RoleOptions } from "../../runtime/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import type { StorePlace } from "./store-place.ts";

@@ -1,8 +1,8 @@
+import { type Account, type Amounts, type LimitName, usedAt } from "../../budget/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
 import { shortAgentId, formatCost, formatCount, formatDuration, formatOf, formatRunningTime } from "./format.ts";
-import { type Column, tableLines, placeTree } from "./table.ts";
-import { type Account, type Amounts, type LimitName, usedAt } from "../../budget/index.ts";
 import { waitText } from "./request-lines.ts";
+import { type Column, tableLines, placeTree } from "./table.ts";
 import { type Style, oneLine } from "./terminal-text.ts";
 
 export const agentColumns: readonly Column[] = [

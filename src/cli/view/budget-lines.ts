@@ -1,8 +1,8 @@
 import { type Account, type LimitName, usedAt, totalUse, type UseByModel } from "../../budget/index.ts";
 import { dollarsText, numberOfTurn } from "../../state/index.ts";
+import { agentLabel } from "./agent-rows.ts";
 import { shortAgentId, formatCost, formatCount, formatDuration, formatTime } from "./format.ts";
 import { placeTree, type Column, tableLines } from "./table.ts";
-import { agentLabel } from "./agent-rows.ts";
 import { oneLine, truncate, widthOf, wrap } from "./terminal-text.ts";
 
 /** An agent as the tables name it. */

@@ -1,11 +1,11 @@
-import type { TroupeEvent } from "../../state/index.ts";
-import { formatNumberOf } from "./format.ts";
-import { plainLine } from "./plain-line.ts";
-import { answerLines, endingLines, type Reporter } from "./reporter.ts";
 import { systemClock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
+import type { TroupeEvent } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
+import { formatNumberOf } from "./format.ts";
 import { liveReporter } from "./live-reporter.ts";
+import { plainLine } from "./plain-line.ts";
+import { answerLines, endingLines, type Reporter } from "./reporter.ts";
 import { paintFor } from "./terminal-text.ts";
 
 export interface ViewOptions {

@@ -1,11 +1,11 @@
 import type { Clock } from "../../base/index.ts";
+import type { Account } from "../../budget/index.ts";
 import { type AgentOverview, createOverview } from "../../runtime/index.ts";
 import { agentCells, agentColumns, type RowContext, stateOf } from "./agent-rows.ts";
-import { type Paint, printable, truncate, wrap } from "./terminal-text.ts";
-import { tableLines, placeTree } from "./table.ts";
-import type { Account } from "../../budget/index.ts";
 import { LiveScreen, type TerminalStream } from "./live-screen.ts";
 import { endingLines, type Reporter } from "./reporter.ts";
+import { tableLines, placeTree } from "./table.ts";
+import { type Paint, printable, truncate, wrap } from "./terminal-text.ts";
 
 interface LiveReporterOptions {
   readonly stream: TerminalStream;

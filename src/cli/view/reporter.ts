@@ -1,5 +1,5 @@
-import type { TroupeEvent, TroupeEventOf } from "../../state/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
+import type { TroupeEvent, TroupeEventOf } from "../../state/index.ts";
 import { type RowContext, summaryLines } from "./agent-rows.ts";
 import { printable } from "./terminal-text.ts";
 

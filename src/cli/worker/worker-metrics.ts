@@ -1,7 +1,6 @@
+import type { QueueCount } from "../../queues/index.ts";
 import type { Runtime, RuntimeHealth, RuntimeMetrics } from "../../runtime/index.ts";
 import type { Told } from "./endpoint.ts";
-
-import type { QueueCount } from "../../queues/index.ts";
 
 /** What is known of a worker beside what its runtime counts. */
 interface WorkerState {

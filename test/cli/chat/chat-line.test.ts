@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { ChatInterrupts, sameInterruptMs } from "../../../src/cli/job/interrupts.ts";
-import { chatLineOf, helpLines } from "../../../src/cli/chat/chat-session.ts";
 import { recentLines } from "../../../src/cli/chat/chat-agent.ts";
+import { chatLineOf, helpLines } from "../../../src/cli/chat/chat-session.ts";
+import { ChatInterrupts, sameInterruptMs } from "../../../src/cli/job/interrupts.ts";
 import type { Message } from "../../../src/state/index.ts";
 
 describe("a typed line", () => {

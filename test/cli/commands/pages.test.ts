@@ -10,8 +10,8 @@ import { sqliteStores } from "../../../src/stores/sqlite.ts";
 import { temporaryFile } from "../../stores/temporary-file.ts";
 import { commandsOf } from "../../support/redis-counts.ts";
 import { redisProgram } from "../../support/redis-server.ts";
-import { redisOfSuite } from "../../support/redis-suite.ts";
 import { storesOn } from "../../support/redis-stores.ts";
+import { redisOfSuite } from "../../support/redis-suite.ts";
 import { plantTrees } from "../support/many-trees.ts";
 
 const TREES = 3_000;
