@@ -5,6 +5,7 @@ export * from "./deferred.ts";
 export * from "./describe-value.ts";
 export * from "./fault-points.ts";
 export * from "./freeze.ts";
+export * from "./harmless.ts";
 export * from "./ids.ts";
 export * from "./known-options.ts";
 export * from "./nearest-name.ts";

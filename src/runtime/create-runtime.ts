@@ -1,5 +1,5 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
-import { createId, reading } from "../base/index.ts";
+import { createId, reading, harmless } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
@@ -16,7 +16,6 @@ import { checkedPorts } from "./core/checked-ports.ts";
 import { shutdownMsOf } from "./doors/leaving.ts";
 import { createOverview, type Overview } from "./projections/overview.ts";
 import { drainMsOf } from "./doors/drain-options.ts";
-import { harmless } from "./agent/harmless.ts";
 import { type ProjectionDesk, projectionDesk } from "./projections/projection-desk.ts";
 import { partOf } from "./doors/roles.ts";
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";

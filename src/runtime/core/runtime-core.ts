@@ -10,7 +10,7 @@ import { currentProcess, type ForeignWrites, isPostedTo } from "../../stores/ind
 import { abortAgent } from "./abort-agent.ts";
 import type { Activation } from "../agent/activation.ts";
 import { Alarms } from "./alarms.ts";
-import { AuthBook } from "../agent/auth-book.ts";
+import { AuthBook } from "../agent/turn-auth.ts";
 import type { CoreOptions } from "./core-options.ts";
 import type { DrainReport } from "../doors/drain-options.ts";
 import { EventBus } from "../follow/event-bus.ts";

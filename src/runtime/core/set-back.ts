@@ -1,10 +1,9 @@
-import type { Clock } from "../../base/index.ts";
+import { type Clock, untilReached } from "../../base/index.ts";
 import { LeaseLostError, StoreRolledBackError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import type { SetBack } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
-import { untilReached } from "../agent/until-reached.ts";
 
 const PAGE = 500;
 

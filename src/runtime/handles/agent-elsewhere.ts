@@ -3,7 +3,7 @@ import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from
 import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { wakeUp } from "../agent/wake-up.ts";
+import { wakeUp } from "../agent/intake.ts";
 
 /** Whoever has the agent for a moment gives it back in the time of these tries: about ten seconds. */
 const MOST_TRIES = 12;
