@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
-import { STATELY_ORIGIN } from "./server.ts";
+
+/** The only other site whose page may connect, when that is asked for. */
+export const STATELY_ORIGIN = "https://stately.ai";
 
 export interface Page {
   readonly html: string;

@@ -8,7 +8,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { FrameClient, mostWaitingBytes } from "./client.ts";
 import type { BudgetFrame, InspectionFrame } from "./frames.ts";
 import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./hub.ts";
-import { type Page, statelyPage, treePage } from "./page.ts";
+import { type Page, statelyPage, treePage, STATELY_ORIGIN } from "./page.ts";
 
 export interface InspectorServerOptions {
   /** Default 0: any that is free. It is always bound to 127.0.0.1. */
@@ -153,9 +153,6 @@ function end(response: ServerResponse, status: number): void {
 function refuse(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
-
-/** The one foreign page that may be let in, when it is asked for. */
-export const STATELY_ORIGIN = "https://stately.ai";
 
 interface Gate {
   readonly port: number;

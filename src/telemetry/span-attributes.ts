@@ -2,12 +2,21 @@ import type { Redactor } from "../base/index.ts";
 import { callIdOf, type Message, type TroupeEvent, textOf, type TroupeEventOf, type Usage } from "../state/index.ts";
 import type { JournalSource } from "./listen.ts";
 import { oneLine } from "./plain-text.ts";
-import type { SpanAttributes, SpanError } from "./span-plan.ts";
 
 /*
  * Names are those of OpenTelemetry's semantic conventions for generative AI, which are still under development; what
  * those have no name for begins with `troupe.`.
  */
+
+/** Values that a span may carry. */
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+export interface SpanError {
+  /** One of few words: a code, never a text. */
+  readonly type: string;
+  /** The text; shown where contents are. */
+  readonly message: string;
+}
 
 export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
 export type ToolEnd = TroupeEventOf<"tool.completed" | "tool.failed">;

@@ -13,6 +13,8 @@ import {
   turnError,
   turnStartAttributes,
   usageAttributes,
+  type SpanAttributes,
+  type SpanError,
 } from "./span-attributes.ts";
 
 interface OpenTurn {
@@ -216,9 +218,6 @@ export class SpanPlan {
   }
 }
 
-/** Values that a span may carry. */
-export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
-
 /** One call on a tracer, as a value: spans are named by keys, so that what events mean is a matter of plain data. */
 export type SpanOperation =
   | {
@@ -252,10 +251,3 @@ export type SpanOperation =
       /** What it failed with; null: it did not. */
       readonly error: SpanError | null;
     };
-
-export interface SpanError {
-  /** One of few words: a code, never a text. */
-  readonly type: string;
-  /** The text; shown where contents are. */
-  readonly message: string;
-}

@@ -15,7 +15,8 @@ import {
 import type { TraceHeaders, Redactor } from "../base/index.ts";
 import { traceHeadersSchema } from "../state/index.ts";
 import { oneLine } from "./plain-text.ts";
-import type { SpanAttributes, SpanOperation } from "./span-plan.ts";
+import type { SpanAttributes } from "./span-attributes.ts";
+import type { SpanOperation } from "./span-plan.ts";
 
 interface SpanWriterOptions {
   readonly tracer: Tracer;

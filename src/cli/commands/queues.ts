@@ -1,4 +1,4 @@
-import type { DeadLetter, QueueCount, Queues } from "../../queues/index.ts";
+import type { QueueCount, Queues } from "../../queues/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type ExitCode, exitCodes } from "../failure.ts";
 import { type StoreOptions, storePlace, withQueues } from "../job/store-place.ts";
@@ -10,6 +10,8 @@ export interface QueuesOptions extends StoreOptions {
   readonly limit?: number | undefined;
   readonly json?: boolean | undefined;
 }
+
+type DeadLetter = Awaited<ReturnType<Queues["deadLetters"]>>[number];
 
 /** A queue as `queues` tells of it. */
 export interface ShownQueue extends Omit<QueueCount, "deaths" | "refused"> {

@@ -1,4 +1,3 @@
-import { traceEntriesOf } from "../../actors/index.ts";
 import { spendingByAgent, type Account } from "../../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
@@ -7,6 +6,7 @@ import {
   type Message,
   textOf,
   type TraceEntry,
+  traceEntriesOf,
   DEFAULT_TENANT,
   statusOf,
 } from "../../state/index.ts";

@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
-import type { EntryOf, JournalRow, StopSignal } from "../../state/index.ts";
+import type { EntryOf, StopSignal } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { limitWords } from "../budget-options.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
@@ -10,7 +10,7 @@ import { formatNumberOf } from "../view/format.ts";
 import type { TurnEnd } from "../view/reporter.ts";
 import { waitingLines } from "../view/request-lines.ts";
 import type { Job, Following } from "./job.ts";
-import { lastEndOf, readStory } from "./story.ts";
+import { type JournalRow, lastEndOf, readStory } from "./story.ts";
 import type { EventFeed } from "./tree-events.ts";
 
 /** Shows what came of a job, and gives the exit code. */

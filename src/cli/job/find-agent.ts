@@ -1,6 +1,6 @@
 import { NotFoundError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
-import { currentProcess, type Stores, type AgentFilter, placeOfAgent } from "../../stores/index.ts";
+import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import { currentProcess, type Stores, placeOfAgent } from "../../stores/index.ts";
 import { readableId } from "../view/format.ts";
 import { askJobOf, fileJobOf } from "./job.ts";
 
@@ -57,7 +57,7 @@ const agentsAtATime = 200;
 /** All agents that pass, in the order of their ids, however many pages they fill. */
 export async function allAgents(
   stores: Stores,
-  filter: Omit<AgentFilter, "order" | "limit" | "after">,
+  filter: Omit<Parameters<Stores["listAgents"]>[0], "order" | "limit" | "after">,
 ): Promise<AgentRecord[]> {
   const records: AgentRecord[] = [];
   for (;;) {
@@ -87,7 +87,7 @@ export interface Owner {
 }
 
 /** Who runs an agent; undefined when nobody does. A process that has ended does not count. */
-export async function ownerOf(stores: Stores, key: AgentKey): Promise<Owner | undefined> {
+export async function ownerOf(stores: Stores, key: Parameters<Stores["holder"]>[0]): Promise<Owner | undefined> {
   const holder = await stores.holder(key);
   if (holder === undefined) return undefined;
   const { pid, bootId } = holder.process;

@@ -8,7 +8,7 @@ import {
   rootOf,
   verdictsOf,
 } from "../../state/index.ts";
-import type { RequestFilter, Stores } from "../../stores/index.ts";
+import type { Stores } from "../../stores/index.ts";
 import { shortAgentId } from "../view/format.ts";
 import type { PlacedRequest } from "../view/request-lines.ts";
 
@@ -79,6 +79,7 @@ function theOnly([first, ...others]: readonly AgentRequest[], none: string): Age
 
 const requestsAtATime = 200;
 
+type RequestFilter = Parameters<Stores["requests"]>[0];
 type Filter = Omit<RequestFilter, "tenant" | "limit" | "after">;
 
 /** All requests that pass, oldest first, however many pages they fill. */

@@ -5,7 +5,6 @@ import {
   type AgentRecord,
   DEFAULT_TENANT,
   eventsOf,
-  type JournalRow,
   type Message,
   rootOf,
   textOf,
@@ -14,6 +13,8 @@ import {
 import type { Stores } from "../../stores/index.ts";
 import type { TurnEnd } from "../view/reporter.ts";
 import { allAgents } from "./find-agent.ts";
+
+export type JournalRow = Awaited<ReturnType<Stores["readTree"]>>[number];
 
 const rowsAtATime = 500;
 

@@ -1,12 +1,5 @@
 import type { Runtime } from "../../runtime/index.ts";
-import {
-  type EventCursor,
-  parseCursor,
-  type TroupeEvent,
-  type AgentRecord,
-  DEFAULT_TENANT,
-  statusOf,
-} from "../../state/index.ts";
+import { parseCursor, type TroupeEvent, type AgentRecord, DEFAULT_TENANT, statusOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { allAgents } from "./find-agent.ts";
 
@@ -93,7 +86,7 @@ function isAtRest(agent: AgentRecord): boolean {
  */
 export class EventFeed {
   readonly #listener: (event: TroupeEvent) => void;
-  #last: EventCursor | undefined;
+  #last: EventPlace | undefined;
 
   constructor(listener: (event: TroupeEvent) => void) {
     this.#listener = listener;
@@ -118,6 +111,8 @@ export class EventFeed {
   }
 }
 
-function compare(left: EventCursor, right: EventCursor): number {
+type EventPlace = NonNullable<ReturnType<typeof parseCursor>>;
+
+function compare(left: EventPlace, right: EventPlace): number {
   return left.row - right.row || left.seq - right.seq || left.index - right.index;
 }

@@ -1,6 +1,6 @@
 import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import type { RoleOptions } from "../../runtime/index.ts";
+import type { RuntimeOptions } from "../../runtime/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import type { StorePlace } from "./store-place.ts";
 
@@ -24,7 +24,7 @@ export interface ForWorkers {
 /** Who runs the turns of a job, and what a person is told of it. */
 export interface Where {
   /** For the runtime of this process: empty where it runs the turns itself. */
-  readonly part: Pick<RoleOptions, "queues" | "role">;
+  readonly part: Pick<RuntimeOptions, "queues" | "role">;
   /** The queues that workers wait at; undefined where this process runs the turns itself. */
   readonly queues: Queues | undefined;
   readonly remarks: readonly string[];

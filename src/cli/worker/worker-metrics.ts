@@ -107,9 +107,6 @@ interface MetricSample {
   readonly value: number | null;
 }
 
-/** What the answer says it is. */
-export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
-
 /** The text format of Prometheus, version 0.0.4. */
 export function metricsText(metrics: readonly Metric[]): string {
   const lines = metrics.flatMap(({ name, help, type, samples }) => {
