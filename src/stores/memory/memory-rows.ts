@@ -6,13 +6,13 @@ import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
 
 /** An item and its place in the order of arrival. */
-export interface InboxRow {
+interface InboxRow {
   readonly ordinal: number;
   readonly item: InboxItem;
 }
 
 /** A message and the cursor of the row it came with. */
-export interface PlacedMessage {
+interface PlacedMessage {
   readonly cursor: number;
   readonly message: Message;
 }
@@ -44,7 +44,7 @@ export interface TreeRows {
   lastCursor: number;
   readonly accounts: Map<string, Account>;
   /** The waiters of each account at the top. */
-  readonly lines: Map<string, readonly Waiter[]>;
+  readonly queues: Map<string, readonly Waiter[]>;
 }
 
 /** Each tenant has its own maps, so that keys cannot collide. */
@@ -79,7 +79,7 @@ export function emptyTenant(): TenantRows {
 }
 
 export function emptyTree(lastCursor = 0): TreeRows {
-  return { journal: [], lastCursor, accounts: new Map(), lines: new Map() };
+  return { journal: [], lastCursor, accounts: new Map(), queues: new Map() };
 }
 
 export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {

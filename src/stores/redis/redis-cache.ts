@@ -2,7 +2,7 @@ import { isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 
 /** The members of a collection, and their version. */
-export interface SeenMembers {
+interface SeenMembers {
   readonly version: string;
   readonly value: unknown;
 }

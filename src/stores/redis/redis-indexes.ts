@@ -79,7 +79,7 @@ export class RedisIndexes {
  */
 
 /** How many agents of a tree a process holds, and whether the index of holders lists it. */
-export interface HolderRow {
+interface HolderRow {
   readonly agents: number;
   readonly isTold: boolean;
 }

@@ -185,7 +185,7 @@ export function waitersIn(texts: readonly string[], accountId: string, key: stri
   const start = pairOf(accountId, "");
   const found: Waiter[] = [];
   for (let at = 0; at < texts.length; at += 2) {
-    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the line (${key})`));
+    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the waiters (${key})`));
   }
   return found.sort((a, b) => a.place - b.place);
 }

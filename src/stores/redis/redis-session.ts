@@ -7,7 +7,7 @@ import type { RedisReader } from "./redis-reader.ts";
 import { absentRow, type RowKind, type SeenRow, valueOf } from "./redis-rows.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
-export interface Check {
+interface Check {
   readonly kind: "row" | "in" | "size" | "first" | "tree";
   readonly key: string;
   readonly name: string;
@@ -15,7 +15,7 @@ export interface Check {
 }
 
 /** An operation of the script `apply`; keys are marked to tell them from texts. */
-export type Operation = readonly [name: string, ...args: readonly (string | { readonly key: string })[]];
+type Operation = readonly [name: string, ...args: readonly (string | { readonly key: string })[]];
 
 /** A set of members in a key of its own, with a version of its own. */
 export interface Collection<T> {
@@ -25,7 +25,7 @@ export interface Collection<T> {
   readonly load: () => Promise<LoadedMembers>;
 }
 
-export interface Written {
+interface Written {
   /** Undefined for a row that is removed. */
   readonly text: string | undefined;
   readonly value: unknown;

@@ -42,6 +42,46 @@ export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, s
 }
 
 /**
+ * Gives the lease back. Refused while the inbox is not empty, so that no item is left unseen, unless the owner is
+ * leaving.
+ */
+export function release(
+  tables: StoreTables,
+  key: AgentKey,
+  epoch: number,
+  { as = "rest", steady }: ReleaseOptions = {},
+): boolean {
+  const head = tables.head(key);
+  if (head.epoch !== epoch || head.holder === null) return false;
+  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasActionableItem(tables, key))) return false;
+  const work = as === "parked" && head.work === "open" ? "parked" : head.work;
+  tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
+  return true;
+}
+
+export function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {
+  const { holder, epoch } = tables.head(key);
+  const row = holder === null ? undefined : tables.process(holder);
+  return row && { process: identityOf(row), epoch };
+}
+
+export function isAlive(
+  tables: Pick<Tables, "process">,
+  holder: ProcessRow,
+  rules: LeaseRules,
+  steady: number,
+): boolean {
+  if (steady - holder.heartbeatAt > rules.leaseMs) return false;
+  const own = tables.process(rules.processId);
+  return own?.bootId !== holder.bootId || rules.isRunning(holder);
+}
+
+/** The work that is left after a commit of this record. */
+export function workOf({ openTurnId, status }: AgentRecord): Work {
+  return openTurnId !== null && status !== "shutdown" ? "open" : "none";
+}
+
+/**
  * Time during which nobody who works for an account had an owner does not count as working time (design, Budgets). For
  * every account above the open turn, counting stops at the last sign of life of the agents below it, and starts again
  * now.
@@ -92,42 +132,8 @@ function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: nu
   return isAlive(tables, row, rules, steady) ? steady : Math.min(Math.max(sign, row.heartbeatAt), steady);
 }
 
-export function isAlive(
-  tables: Pick<Tables, "process">,
-  holder: ProcessRow,
-  rules: LeaseRules,
-  steady: number,
-): boolean {
-  if (steady - holder.heartbeatAt > rules.leaseMs) return false;
-  const own = tables.process(rules.processId);
-  return own?.bootId !== holder.bootId || rules.isRunning(holder);
-}
-
-/**
- * Gives the lease back. Refused while the inbox is not empty, so that no item is left unseen, unless the owner is
- * leaving.
- */
-export function release(
-  tables: StoreTables,
-  key: AgentKey,
-  epoch: number,
-  { as = "rest", steady }: ReleaseOptions = {},
-): boolean {
-  const head = tables.head(key);
-  if (head.epoch !== epoch || head.holder === null) return false;
-  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasActionableItem(tables, key))) return false;
-  const work = as === "parked" && head.work === "open" ? "parked" : head.work;
-  tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
-  return true;
-}
-
-/** The work that is left after a commit of this record. */
-export function workOf({ openTurnId, status }: AgentRecord): Work {
-  return openTurnId !== null && status !== "shutdown" ? "open" : "none";
-}
-
 /** Whether the inbox holds an item that an owner could take in now. */
-export function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
+function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
   const record = tables.agent(key);
   return record !== undefined && isAnyActionable(tables, record, tables.inbox(key));
 }
@@ -136,11 +142,7 @@ export function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
  * The same for an inbox that was read already. Not actionable are: queued turns behind the open one and their aborts, a
  * turn that may not begin because of a pause and its abort, and everything that came before a root agent was started.
  */
-export function isAnyActionable(
-  tables: Pick<Tables, "agent">,
-  record: AgentRecord,
-  inbox: readonly InboxItem[],
-): boolean {
+function isAnyActionable(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
   const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
   if (status === "shutdown" || (status === "created" && parentAgentId === null)) return false;
   const isBegun = !inbox.some((item) => item.kind === "turn" && item.turnId === openTurnId);
@@ -153,7 +155,7 @@ export function isAnyActionable(
 }
 
 /** An agent that may be unattended. */
-export interface CandidateAgent {
+interface CandidateAgent {
   readonly record: AgentRecord;
   readonly head: Head;
   readonly inbox: readonly InboxItem[];
@@ -210,10 +212,4 @@ export function livingFor(
     known.set(id, isLiving);
     return isLiving;
   };
-}
-
-export function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {
-  const { holder, epoch } = tables.head(key);
-  const row = holder === null ? undefined : tables.process(holder);
-  return row && { process: identityOf(row), epoch };
 }

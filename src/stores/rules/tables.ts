@@ -39,11 +39,22 @@ export interface Head {
   readonly work: Work;
 }
 
+export const freshHead: Head = Object.freeze({
+  epoch: 0,
+  holder: null,
+  seq: 0,
+  at: 0,
+  sign: 0,
+  batchId: null,
+  openRequests: 0,
+  work: "none",
+});
+
 /** A change of a reservation queue: all waiters as they are now, and the difference that is to be written. */
 export interface WaiterChanges {
   /** The account at the top of the tree, with the queue's new revision. */
   readonly account: Account;
-  readonly line: readonly Waiter[];
+  readonly waiters: readonly Waiter[];
   readonly put: readonly Waiter[];
   /** Keys of the asks. */
   readonly removed: readonly string[];
@@ -106,17 +117,6 @@ export interface Tables {
   putProcess(row: ProcessRow): void;
   removeProcess(processId: string): void;
 }
-
-export const freshHead: Head = Object.freeze({
-  epoch: 0,
-  holder: null,
-  seq: 0,
-  at: 0,
-  sign: 0,
-  batchId: null,
-  openRequests: 0,
-  work: "none",
-});
 
 /** All tables of a store, including the reads outside of commits; all results are immutable values. */
 export interface StoreTables extends Tables {

@@ -3,26 +3,6 @@ import { CorruptRecordError } from "../../errors/index.ts";
 import type { Timer } from "../../state/index.ts";
 import type { Tables } from "./tables.ts";
 
-/** A corrupt timer never fires, and does not keep others from firing: it is reported once and left as it is. */
-export class CorruptTimers {
-  readonly #told = new Set<string>();
-
-  /** Undefined for a corrupt timer. */
-  skipCorrupt<T>(read: () => T): T | undefined {
-    try {
-      return read();
-    } catch (error) {
-      if (!(error instanceof CorruptRecordError)) throw error;
-      const { message } = error;
-      if (!this.#told.has(message)) {
-        this.#told.add(message);
-        process.emitWarning(`${message}; it does not ring`, { code: "TROUPE_CORRUPT_RECORD" });
-      }
-      return undefined;
-    }
-  }
-}
-
 const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly TimeLimit[];
 
 /**
@@ -70,4 +50,24 @@ export function setLimitTimer(
 
 export function limitTimerId(limit: TimeLimit, accountId: string): string {
   return `${limit}:${accountId}`;
+}
+
+/** A corrupt timer never fires, and does not keep others from firing: it is reported once and left as it is. */
+export class CorruptTimers {
+  readonly #reported = new Set<string>();
+
+  /** Undefined for a corrupt timer. */
+  skipCorrupt<T>(read: () => T): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof CorruptRecordError)) throw error;
+      const { message } = error;
+      if (!this.#reported.has(message)) {
+        this.#reported.add(message);
+        process.emitWarning(`${message}; it does not ring`, { code: "TROUPE_CORRUPT_RECORD" });
+      }
+      return undefined;
+    }
+  }
 }

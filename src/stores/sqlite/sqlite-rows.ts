@@ -29,7 +29,7 @@ function corruptColumn(column: string, right: string, where: string): CorruptRec
 }
 
 /** A value with the text it was read from or written as. */
-export interface Cached<T> {
+interface Cached<T> {
   /** The generation in which it was last known to match the file. */
   generation: number;
   text: string;
