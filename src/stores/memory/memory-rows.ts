@@ -51,7 +51,7 @@ export interface TreeRows {
 export interface TenantRows {
   readonly agents: Map<string, AgentRows>;
   /** Agents that have an inbox item or open work. */
-  readonly restless: Map<string, AgentRows>;
+  readonly candidates: Map<string, AgentRows>;
   readonly trees: Map<string, TreeRows>;
   /** The tree that holds each account. */
   readonly treesOfAccounts: Map<string, TreeRows>;
@@ -71,7 +71,7 @@ export function emptyRows(): MemoryRows {
 export function emptyTenant(): TenantRows {
   return {
     agents: new Map(),
-    restless: new Map(),
+    candidates: new Map(),
     trees: new Map(),
     treesOfAccounts: new Map(),
     projections: new Map(),
@@ -122,16 +122,16 @@ export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: reado
 }
 
 /** Updates the candidates after the agent's inbox or head has changed. */
-export function noteCandidate(undo: UndoLog, { restless }: TenantRows, rows: AgentRows): void {
+export function noteCandidate(undo: UndoLog, { candidates }: TenantRows, rows: AgentRows): void {
   const { agentId } = rows.record;
-  const isRestless = rows.inbox.size > 0 || rows.head.work === "open";
-  if (isRestless === restless.has(agentId)) return;
-  if (isRestless) {
-    undo.set(restless, agentId, rows);
+  const isCandidate = rows.inbox.size > 0 || rows.head.work === "open";
+  if (isCandidate === candidates.has(agentId)) return;
+  if (isCandidate) {
+    undo.set(candidates, agentId, rows);
     return;
   }
-  undo.note(() => restless.set(agentId, rows));
-  restless.delete(agentId);
+  undo.note(() => candidates.set(agentId, rows));
+  candidates.delete(agentId);
 }
 
 /** The timers of all agents, and the time of the next one. */

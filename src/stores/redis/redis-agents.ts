@@ -23,7 +23,7 @@ export class AboutTree {
  * The session of a tree for work that writes, a session for work that only reads, or none yet while the work's tree is
  * being found.
  */
-type Session = TreeSession | ReadSession | "finding out";
+type Session = TreeSession | ReadSession | "finding its tree";
 
 /** The rows of agents, heads, accounts and processes, as a piece of work sees them. */
 export class RedisAgents {
@@ -246,7 +246,7 @@ export class RedisAgents {
   }
 
   #sessionOf(tree: TreeKeys): TreeSession | ReadSession {
-    if (this.#session === "finding out") throw new AboutTree(tree);
+    if (this.#session === "finding its tree") throw new AboutTree(tree);
     if (this.#session) return this.#session;
     throw new InvariantError("the tables were used outside of any work");
   }

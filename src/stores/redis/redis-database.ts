@@ -172,7 +172,7 @@ export class RedisDatabase implements Database {
   /** Finds the tree that a piece of work is about: the first one that it asks for. */
   #treeOf(work: () => unknown): TreeKeys {
     try {
-      this.#tables.over("finding out", work);
+      this.#tables.over("finding its tree", work);
     } catch (error) {
       if (error instanceof AboutTree) return error.tree;
       throw error;

@@ -16,9 +16,8 @@ import {
   type Timer,
   timerSchema,
 } from "../../state/index.ts";
-import { jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
+import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import { CorruptTimers } from "../rules/timers.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 

@@ -250,14 +250,14 @@ async function unattendedOfTree(
     if (head.holder === null || !isLiving(head.holder)) heads.set(id, head);
   }
   const inboxes = await inboxesOf(connection, tree, [...heads.keys()]);
-  const restless = [...heads].filter(([id, { work }]) => work === "open" || inboxes.has(id));
+  const candidates = [...heads].filter(([id, { work }]) => work === "open" || inboxes.has(id));
   const records = await withAncestors(
     reader,
     tree,
-    restless.map(([id]) => id),
+    candidates.map(([id]) => id),
   );
   const tables = { agent: ({ agentId }: AgentKey) => records.get(agentId) };
-  return restless.flatMap(([id, head]) => {
+  return candidates.flatMap(([id, head]) => {
     const record = records.get(id);
     return record && isUnattended(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
   });

@@ -49,7 +49,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (batch.cleared === "all") tables.clearArtifacts(batch.key);
   const entries = withVersions(judgeAll(tables, batch, record, ledger, posted), saveArtifacts(tables, batch));
 
-  endWaits(batch, record, ledger);
+  leaveQueues(batch, record, ledger);
 
   tables.removeFromInbox(batch.key, batch.acknowledged);
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
@@ -90,8 +90,8 @@ function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonl
   const outcome = abort(tables, to, { turnId, by, reason, stopReason }, item.at);
   if (outcome.type === "notFound") return [];
   // An agent that got this abort before may have lost its owner since, so it is notified again.
-  const isToBeSeenTo = at?.openTurnId !== null && !isAsleep;
-  return isToBeSeenTo ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
+  const isToNotify = at?.openTurnId !== null && !isAsleep;
+  return isToNotify ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
 }
 
 /**
@@ -173,7 +173,7 @@ function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, n
  * Removes asks that will not be repeated from the reservation queues, so that nobody waits behind them and no room is
  * kept for them: their turn has ended, their agent is shut down or held, or the code that asked is gone.
  */
-function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
+function leaveQueues({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
   const { agentId } = key;
   const over = closedTurnId ?? (owned?.status === "shutdown" ? record.openTurnId : null);
   if (over !== null) ledger.leave(turnAccountId(over), ({ ask }) => ask.agentId === agentId);

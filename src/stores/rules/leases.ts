@@ -1,13 +1,13 @@
 import { type Account, passOverAbsence, turnAccountId } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
+import { changeTimers } from "./ledger.ts";
 import { isHeld } from "./marks.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
 import { identityOf, isRunning } from "./processes.ts";
 import type { UnattendedQuery } from "./queries.ts";
 import type { CandidateTables, Head, ProcessRow, StoreTables, Tables, Work } from "./tables.ts";
-import { changeTimers } from "./timers.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -178,15 +178,15 @@ export function unattendedIn(
   const isLiving = livingFor(tables, query, steady);
   const found: AgentKey[] = [];
   if (limit === 0) return found;
-  for (const key of tables.restless(tenant, isLiving, after, limit)) {
-    if (isUnattendedAt(tables, key, isLiving)) found.push(key);
+  for (const key of tables.unattendedCandidates(tenant, isLiving, after, limit)) {
+    if (isCandidateUnattended(tables, key, isLiving)) found.push(key);
     if (found.length === limit) break;
   }
   return found;
 }
 
 /** False if something of the agent is corrupt, so that it hides no other agent. */
-function isUnattendedAt(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
+function isCandidateUnattended(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
   try {
     const head = tables.head(key);
     const record = tables.agent(key);

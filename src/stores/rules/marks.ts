@@ -130,7 +130,7 @@ export function pause(
   const held = posted.flatMap((agentId) => tables.agent({ tenant: key.tenant, agentId }) ?? []);
   return {
     type: "marked",
-    posted: [...posted, ...endWaitsOf(tables, held, switchKey("pause", key.agentId), { now, steady: steady ?? now })],
+    posted: [...posted, ...leaveQueues(tables, held, switchKey("pause", key.agentId), { now, steady: steady ?? now })],
   };
 }
 
@@ -207,7 +207,12 @@ function spendsUnder(tables: Tables, spender: AgentRecord, turnId: string, accou
  * meanwhile.
  * Returns the agents that may ask now.
  */
-function endWaitsOf(tables: Tables, records: readonly AgentRecord[], cause: string, moment: Moment): readonly string[] {
+function leaveQueues(
+  tables: Tables,
+  records: readonly AgentRecord[],
+  cause: string,
+  moment: Moment,
+): readonly string[] {
   const [first] = records;
   if (!first) return [];
   const { tenant, agentId, rootAgentId } = first;

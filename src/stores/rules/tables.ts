@@ -160,7 +160,7 @@ export interface CandidateTables extends StoreTables {
    * Agents that have an inbox item or `open` work, and no living owner. Each store has its own order; starts after the
    * agent `after`. `limit` is about how many are wanted.
    */
-  restless(
+  unattendedCandidates(
     tenant: string,
     isLiving: (processId: string) => boolean,
     after: string | undefined,
