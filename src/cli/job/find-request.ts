@@ -1,14 +1,16 @@
 import { NotFoundError } from "../../errors/index.ts";
 import {
+  type AgentRecord,
   type AgentRequest,
-  agentOfTurn,
   DEFAULT_TENANT,
+  agentOfTurn,
   type RequestVerdict,
   rootOf,
   verdictsOf,
 } from "../../state/index.ts";
-import type { RequestFilter, Stores } from "../../stores/index.ts";
-import { requestsOf } from "./all-requests.ts";
+import type { Stores } from "../../stores/index.ts";
+import { shortAgentId } from "../view/format.ts";
+import type { PlacedRequest } from "../view/request-lines.ts";
 
 /** How many are named where a text fits several. */
 const namedAtMost = 5;
@@ -72,5 +74,48 @@ function theOnly([first, ...others]: readonly AgentRequest[], none: string): Age
     others.length >= namedAtMost
       ? `more than ${namedAtMost} requests fit; name one of them: ${ids.join(", ")}, …`
       : `${others.length + 1} requests fit; name one of them: ${ids.join(", ")}`,
+  );
+}
+
+const requestsAtATime = 200;
+
+type RequestFilter = Parameters<Stores["requests"]>[0];
+type Filter = Omit<RequestFilter, "tenant" | "limit" | "after">;
+
+/** All requests that pass, oldest first, however many pages they fill. */
+export async function allRequests(stores: Stores, filter: Filter = {}): Promise<AgentRequest[]> {
+  const requests: AgentRequest[] = [];
+  for await (const request of requestsOf(stores, filter)) requests.push(request);
+  return requests;
+}
+
+/** The same one by one; no more of them are read than are asked for, page by page. */
+async function* requestsOf(stores: Stores, filter: Filter): AsyncGenerator<AgentRequest> {
+  for (let after: string | undefined; ; ) {
+    const page = await stores.requests({ ...filter, tenant: DEFAULT_TENANT, limit: requestsAtATime, after });
+    yield* page;
+    after = page.at(-1)?.requestId;
+    if (page.length < requestsAtATime) return;
+  }
+}
+
+/** Each request with the path of agents from its root down to the one that asks. */
+export async function placedRequests(stores: Stores, requests: readonly AgentRequest[]): Promise<PlacedRequest[]> {
+  const agents = new Map<string, Promise<AgentRecord | undefined>>();
+  const agentOf = (agentId: string): Promise<AgentRecord | undefined> => {
+    const known = agents.get(agentId) ?? stores.readAgent({ tenant: DEFAULT_TENANT, agentId });
+    agents.set(agentId, known);
+    return known;
+  };
+  return await Promise.all(
+    requests.map(async (request) => {
+      const names: string[] = [];
+      for (let at: string | null = request.agentId; at !== null; ) {
+        const agent: AgentRecord | undefined = await agentOf(at);
+        names.unshift(`${agent?.definition.name ?? request.agentName} ${shortAgentId(at)}`);
+        at = agent?.parentAgentId ?? null;
+      }
+      return { request, path: names.join(" › ") };
+    }),
   );
 }

@@ -1,9 +1,8 @@
 import { NotFoundError } from "../../errors/index.ts";
 import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
-import type { Stores } from "../../stores/index.ts";
-import { askJobOf } from "../ask/job.ts";
-import { fileJobOf } from "./file-job.ts";
-import { readableId } from "./job-id.ts";
+import { currentProcess, type Stores, placeOfAgent } from "../../stores/index.ts";
+import { readableId } from "../view/format.ts";
+import { askJobOf, fileJobOf } from "./job.ts";
 
 /** How many are named where a text fits several. */
 const namedAtMost = 5;
@@ -51,4 +50,56 @@ async function startingWith(stores: Stores, text: string): Promise<AgentRecord[]
   const filter = { tenant: DEFAULT_TENANT, rootsOnly, limit: namedAtMost + 1, after: text };
   const next = await stores.listAgents(filter);
   return next.filter(({ agentId }) => agentId.startsWith(text));
+}
+
+const agentsAtATime = 200;
+
+/** All agents that pass, in the order of their ids, however many pages they fill. */
+export async function allAgents(
+  stores: Stores,
+  filter: Omit<Parameters<Stores["listAgents"]>[0], "order" | "limit" | "after">,
+): Promise<AgentRecord[]> {
+  const records: AgentRecord[] = [];
+  for (;;) {
+    const after = records.at(-1)?.agentId;
+    const more = await stores.listAgents({ ...filter, limit: agentsAtATime, after });
+    records.push(...more);
+    if (more.length < agentsAtATime) return records;
+  }
+}
+
+/** The root agents of a store, newest first; no more of them are read than are asked for, page by page. */
+export async function* rootsByAge(stores: Stores, pageSize: number = agentsAtATime): AsyncGenerator<AgentRecord> {
+  for (let after: string | undefined; ; ) {
+    const filter = { tenant: DEFAULT_TENANT, rootsOnly: true, order: "newest", limit: pageSize, after } as const;
+    const page = await stores.listAgents(filter);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < pageSize) return;
+    after = placeOfAgent(last);
+  }
+}
+
+/** The process that runs an agent now; `unknown` is one of another machine, of which nobody can tell from here. */
+export interface Owner {
+  readonly pid: number;
+  readonly isAlive: boolean | "unknown";
+}
+
+/** Who runs an agent; undefined when nobody does. A process that has ended does not count. */
+export async function ownerOf(stores: Stores, key: Parameters<Stores["holder"]>[0]): Promise<Owner | undefined> {
+  const holder = await stores.holder(key);
+  if (holder === undefined) return undefined;
+  const { pid, bootId } = holder.process;
+  if (bootId !== currentProcess("").bootId) return { pid, isAlive: "unknown" };
+  return isPidInUse(pid) ? { pid, isAlive: true } : undefined;
+}
+
+function isPidInUse(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // Not allowed to signal it: it is there.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
 }

@@ -1,16 +1,13 @@
+import { askTeam, documentsIn } from "../../demo/index.ts";
 import type { AgentRecord } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import { commandLine } from "../invocation.ts";
-import type { Job } from "../job/job.ts";
-import type { StorePlace } from "../job/store-place.ts";
-import { isUnfinished } from "../job/roots.ts";
-import { rootsByAge } from "../job/all-agents.ts";
-import { oneLine } from "../view/text-width.ts";
-import { askTeam, documentsIn } from "../../demo/index.ts";
-import { type AskJob, askJobOf, defaultMaxReaders, offlineName, withUsableModel } from "./job.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import { isUnfinished, rootsByAge } from "./find-agent.ts";
+import { type Job, type AskJob, askJobOf, defaultMaxReaders, offlineName, withUsableModel } from "./job.ts";
+import type { StorePlace } from "./store-place.ts";
 
-export interface Asked {
+interface Asked {
   readonly record: AgentRecord;
   readonly asked: AskJob;
 }
@@ -27,7 +24,7 @@ export async function questionToResume(stores: Stores): Promise<Asked | undefine
   return newest;
 }
 
-export interface JobPlace {
+interface JobPlace {
   readonly rootAgentId: string;
   readonly store: StorePlace;
   readonly isResumed: boolean;
