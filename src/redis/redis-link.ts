@@ -7,7 +7,7 @@ import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 
-/** What uses Redis, and where it is. */
+/** A user of Redis. */
 export interface RedisUser {
   readonly place: RedisPlace;
   /** How long a command may take, including retries, in milliseconds. */

@@ -36,7 +36,7 @@ export interface AgentRows {
   readonly children: AgentRows[];
 }
 
-/** What the agents of one tree share. */
+/** The rows that all agents of one tree share. */
 export interface TreeRows {
   /** In the order of their cursors. */
   readonly journal: JournalRow[];

@@ -59,7 +59,7 @@ export class RedisForeignWrites {
   readonly #owner: string;
   readonly #hooks: ForeignWriteHooks;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
-  /** What was heard since listeners were last called. */
+  /** The writes since listeners were last called. */
   #writes: ForeignWrite[] | "any" = [];
   #isSubscribed = false;
   /** Listeners are not called before this time of `performance.now()`. */

@@ -98,7 +98,7 @@ export const watchKinds = {
   }),
 } as const;
 
-/** What determines which indexes list a tree. */
+/** The properties of a tree that determine which indexes list it. */
 type Place = Pick<TreeKeys, "tenant" | "partition">;
 
 export function postsIndex(keys: RedisKeys, tree: Place): IndexKeys {

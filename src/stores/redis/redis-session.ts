@@ -42,7 +42,7 @@ export interface IndexWrite {
 }
 
 /**
- * What a group of works, one after the other, has read of one tree and wants to change in it.
+ * The reads and changes of a group of works, one after the other, on one tree.
  * Owns: what is to be validated and written. Does not own: the cache, which it only reads.
  *
  * Invariants
@@ -79,10 +79,6 @@ export class TreeSession {
   /** The newest version of the tree that this process has seen. */
   get newest(): number {
     return this.#cache.newest;
-  }
-
-  get isRemoved(): boolean {
-    return this.#isRemoved;
   }
 
   get whole(): WholeTree | undefined {

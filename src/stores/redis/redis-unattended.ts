@@ -21,6 +21,7 @@ const PAGE = 1000;
 /** How many inboxes are read at once. */
 const INBOXES = 500;
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
+
 type Write = <T>(tree: TreeKeys, work: (session: TreeSession) => T) => Promise<T>;
 
 interface UnattendedParts {

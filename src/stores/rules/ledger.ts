@@ -27,7 +27,7 @@ import type { Moment } from "./queries.ts";
 import { ReservationQueues } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
 
-/** What changes the accounts: a batch or a command of an agent of their tree. */
+/** The batch or command that changes the accounts, of an agent of their tree. */
 interface LedgerCause {
   /** One cause wakes an agent at most once. */
   readonly id: string;
@@ -35,7 +35,7 @@ interface LedgerCause {
   readonly rootAgentId: string;
 }
 
-/** What a flush has written. */
+/** The result of a flush. */
 interface Flushed {
   /** Agents that were woken because there is room. */
   readonly posted: readonly string[];

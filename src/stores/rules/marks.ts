@@ -62,7 +62,7 @@ export interface MarkSituation {
 }
 
 /**
- * What a command means for one agent. `pause` and `resume`: for the agent it names. `hold`: for agents below a paused
+ * The meaning of a command for one agent. `pause` and `resume`: for the agent it names. `hold`: for agents below a paused
  * one. `end`: for the agent whose turn it names. `endBelow`: for agents that work for that turn. `none`: for agents
  * below that only may be held no longer.
  */

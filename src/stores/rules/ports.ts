@@ -198,7 +198,7 @@ export interface TurnCommand {
   readonly actorId: string | null;
   readonly limits: Limits | null;
   /**
-   * What to do while another turn is open. `refuse`: nothing. `queue`: queue the turn behind it and behind those that
+   * The behaviour while another turn is open. `refuse`: nothing. `queue`: queue the turn behind it and behind those that
    * are queued already. `supersede`: the same, and abort the open turn with all work below it.
    */
   readonly ifBusy: "refuse" | "queue" | "supersede";
@@ -249,7 +249,7 @@ export interface ReleaseOptions {
   readonly steady?: number | undefined;
 }
 
-/** What other processes wrote to one tree. */
+/** A write of another process to one tree. */
 export interface ForeignWrite {
   readonly tenant: string;
   readonly rootAgentId: string;

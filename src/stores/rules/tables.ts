@@ -18,7 +18,7 @@ import type { AgentFilter, AgentPlace, Moment, RequestFilter, UnattendedQuery } 
 export type ArtifactMeta = Omit<Artifact, "content">;
 
 /**
- * What the last commit left to do. `open`: a turn, which needs an owner. `parked`: a turn that was given back while it
+ * The work that the last commit left. `open`: a turn, which needs an owner. `parked`: a turn that was given back while it
  * waited for others. `none`: nothing.
  */
 export type Work = "none" | "open" | "parked";
@@ -65,7 +65,7 @@ export interface ProcessRow extends ProcessIdentity {
   readonly startTime: string | null;
   /** In steady time. */
   readonly heartbeatAt: number;
-  /** What turns its clock's `elapsed()` into steady time. */
+  /** The difference between steady time and its clock's `elapsed()`. */
   readonly clockOffset: number;
 }
 

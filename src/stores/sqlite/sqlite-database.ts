@@ -12,7 +12,7 @@ import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
   /**
-   * What an acknowledged write survives. `process` (the default): any end of the process, however sudden. `full`: also
+   * How safe an acknowledged write is. `process` (the default): it survives any end of the process, however sudden. `full`: also
    * a crash of the machine; each commit waits for the disk.
    */
   readonly durability?: "process" | "full" | undefined;

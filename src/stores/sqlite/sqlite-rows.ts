@@ -76,7 +76,7 @@ export interface KeptHead {
 }
 
 /**
- * What is cached of an agent between transactions. An agent that was removed and created again may have another key.
+ * The cached state of an agent between transactions. An agent that was removed and created again may have another key.
  */
 export interface AgentSlot {
   readonly id: number;
