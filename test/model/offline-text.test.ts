@@ -4,6 +4,7 @@ import { keywordsOf, type NumberedLine, passagesOf } from "../../src/model/index
 import { filesIn, findingsIn, readTextIn } from "../../src/model/offline-listing.ts";
 import { countRequestTokens, countTokens, promptBytes } from "../../src/model/offline-tokens.ts";
 import { stemOf } from "../../src/model/offline-words.ts";
+import { amount } from "../support/full.ts";
 
 function numbered(text: string): NumberedLine[] {
   return text.split("\n").map((line, index) => ({ line: index + 1, text: line }));
@@ -172,7 +173,7 @@ describe("passages", () => {
           expect(bare(lines[passage.line - 1] ?? "")).toContain(bare(first));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: amount(300, 50) },
     );
   });
 
