@@ -43,17 +43,13 @@ class LongestFirst extends BaseSequencer {
 }
 
 /**
- * Files that have a process to themselves: they stop or kill servers and processes, measure memory or time, or change what is global
- * to a process. All others run one after the other in the same process, which spares each of them the import of the sources: what
- * they open is closed after each test, and nothing of theirs goes on after them.
+ * Files that run one after the other in the same process, which spares each of them the import of the sources: what they open is
+ * closed after each test, and nothing of theirs goes on after them. All others have a process to themselves.
  */
-const alone = [
-  "test/*.test.ts",
-  "test/{bench,chaos,e2e}/**/*.test.ts",
-  "test/architecture/run-command.test.ts",
-  "test/queues/bullmq*.test.ts",
-  "test/stores/{live-channel,process-identity,redis*,sqlite-kill}.test.ts",
-  "test/runtime/{drain-workers,faults-size,process-hold,queued-bullmq,redis*,roles-wakes,set-back,store-full,waiting-hold}.test.ts",
+const sharing = [
+  "test/{actors,base,budget,context,hooks,machines,model,state,support,telemetry,testing,tools}/**/*.test.ts",
+  "test/cli/{ask,chat,inline,job,requests,view}/**/*.test.ts",
+  "test/runtime/{abort,agent,clear,follow,hooks,lifecycle,models,overview,pause,requests,subagents,timers,tools,turn}*.test.ts",
 ];
 
 const shared = {
@@ -85,17 +81,11 @@ export default defineConfig(({ mode }) => {
       maxWorkers: "100%",
       sequence: { sequencer: LongestFirst },
       projects: [
-        { extends: true, test: { ...test, name: "alone", include: alone, exclude: left } },
         {
           extends: true,
-          test: {
-            ...test,
-            name: together,
-            include: ["test/**/*.test.ts"],
-            exclude: [...alone, ...left],
-            isolate: false,
-          },
+          test: { ...test, name: "alone", include: ["test/**/*.test.ts"], exclude: [...sharing, ...left] },
         },
+        { extends: true, test: { ...test, name: together, include: sharing, exclude: left, isolate: false } },
       ],
     },
   };

@@ -1,6 +1,6 @@
 // Runs before every test file: what nobody asked to be printed fails the test that printed it. A test that expects output puts its
 // own spy on the console (`vi.spyOn(console, "warn").mockReturnValue()`) and asserts on that.
-import { afterAll, afterEach, vi } from "vitest";
+import { afterAll, afterEach } from "vitest";
 import { recordConsole } from "./console-recorder.ts";
 
 const recorder = recordConsole(console);
@@ -26,7 +26,6 @@ afterAll(async () => {
   try {
     await failOnOutput();
   } finally {
-    vi.restoreAllMocks();
     recorder.restore();
     process.off("warning", onWarning);
   }
