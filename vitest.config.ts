@@ -47,7 +47,7 @@ class LongestFirst extends BaseSequencer {
  * closed after each test, and nothing of theirs goes on after them. All others have a process to themselves.
  */
 const sharing = [
-  "test/{actors,base,budget,context,hooks,machines,model,state,support,telemetry,testing,tools}/**/*.test.ts",
+  "test/{actors,base,budget,context,demo,hooks,machines,model,state,support,telemetry,testing,tools}/**/*.test.ts",
   "test/cli/{ask,chat,inline,job,requests,view}/**/*.test.ts",
   "test/runtime/{abort,agent,clear,follow,hooks,lifecycle,models,overview,pause,requests,subagents,timers,tools,turn}*.test.ts",
 ];

@@ -1,33 +1,33 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { Cluster, Redis } from "ioredis";
 import { backoffDelay } from "../base/index.ts";
-import { InvariantError, StoreUnavailableError } from "../errors/index.ts";
-import { connect, letGo, type Manner } from "./redis-connect.ts";
+import { InvariantError, StoreUnavailableError, UnsupportedError } from "../errors/index.ts";
 import { isWorthRepeating, nodeErrorOf, translated } from "./redis-errors.ts";
 import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 
-/** What goes to Redis, and what for. */
+/** What uses Redis, and where it is. */
 export interface RedisUser {
   readonly place: RedisPlace;
-  /** How long a command may take with all its attempts, in milliseconds. */
+  /** How long a command may take, including retries, in milliseconds. */
   readonly timeoutMs: number;
-  /** As errors name it: "the stores". */
+  /** The user's name in errors: "the stores". */
   readonly name: string;
-  /** What needs the package `ioredis`, as the error says where it is not there: "Redis stores need". */
+  /** What needs the package `ioredis`, for the error if it is missing: "Redis stores need". */
   readonly needing: string;
-  /** Looks once at the servers; rejects where they are not fit for the use. */
+  /** Checks the servers once; rejects if they are not fit for the use. */
   readonly check: (client: RedisClient) => Promise<void>;
 }
 
 /**
- * The way to Redis.
+ * The connection to Redis.
  * Owns: the connection for commands, waiting for it and sending again. Does not own: what the commands mean.
  *
  * Invariants
  * 1. Every command ends within `timeoutMs`: with its answer, or with an error in the package's own words.
- * 2. What is sent here may be applied twice: callers send only what comes to the same then.
- * 3. Nothing is kept for later: a command that cannot be written now is refused now, and tried again until its time is over.
+ * 2. A command may be applied twice, so callers send only idempotent ones.
+ * 3. Nothing is buffered: a command that cannot be sent now fails now, and is tried again until its time is over.
  */
 export class RedisLink {
   readonly timeoutMs: number;
@@ -35,7 +35,7 @@ export class RedisLink {
   #client: Promise<RedisClient> | undefined;
   #check: Promise<void> | undefined;
   #readiness: Promise<void> | undefined;
-  /** Why there is no connection, as far as it is known. */
+  /** The last reason for having no connection. */
   #failure: unknown;
   #isClosed = false;
 
@@ -61,7 +61,7 @@ export class RedisLink {
     }
   }
 
-  /** A further connection; whoever asks for it ends it. */
+  /** Opens another connection; the caller closes it. */
   async another(manner: Manner = "prompt"): Promise<RedisClient> {
     this.assertOpen();
     return connect({ ...this.#user, manner });
@@ -95,7 +95,7 @@ export class RedisLink {
     return client;
   }
 
-  /** One promise for all who wait. */
+  /** All waiting commands share one promise. */
   #untilReady(client: RedisClient): Promise<void> {
     if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
     if (this.#readiness) return this.#readiness;
@@ -110,7 +110,7 @@ export class RedisLink {
       this.#failure = undefined;
       resolve();
     };
-    // Where the server lets nobody in who comes like this, waiting does not help.
+    // Waiting does not help if the server refuses the credentials.
     const onError = (error: unknown): void => {
       if (isWorthRepeating(nodeErrorOf(error))) return;
       end();
@@ -132,7 +132,9 @@ export class RedisLink {
   }
 }
 
-/** Rejects with `StoreUnavailableError` when the work takes longer than so many milliseconds; what comes of it later is ignored. */
+/**
+ * Rejects with `StoreUnavailableError` if the work takes longer than `ms` milliseconds; its later result is ignored.
+ */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
@@ -143,5 +145,92 @@ export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
     return await Promise.race([work, late.promise]);
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/**
+ * A prompt connection refuses commands that it cannot send now; a patient one keeps them until it can, which queue
+ * workers need.
+ */
+export type Manner = "prompt" | "patient";
+
+export interface ConnectOptions {
+  readonly place: RedisPlace;
+  /** For connecting, and on a prompt connection for each command; in milliseconds. */
+  readonly timeoutMs: number;
+  readonly manner: Manner;
+  /** What needs the package `ioredis`, for the error if it is missing: "Redis stores need". */
+  readonly needing: string;
+}
+
+/**
+ * Makes a connection with the settings of `place`. A prompt one connects on demand, a patient one at once; both
+ * reconnect.
+ */
+export async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): Promise<RedisClient> {
+  const { Cluster, Redis } = await loaded(needing);
+  const ofNodes = nodeSettings(manner, timeoutMs);
+  const ofClient = manner === "prompt" ? ({ lazyConnect: true, enableOfflineQueue: false } as const) : {};
+  const ofServer = { ...ofNodes, ...ofClient, retryStrategy: reconnectDelay };
+  const ofCluster = {
+    ...ofClient,
+    keyPrefix: "",
+    scaleReads: "master",
+    slotsRefreshTimeout: timeoutMs,
+    clusterRetryStrategy: reconnectDelay,
+  } as const;
+  let client: RedisClient;
+  if ("url" in place) client = new Redis(place.url, ofServer);
+  else if ("nodes" in place) {
+    const { redisOptions, ...others } = place.options;
+    client = new Cluster([...place.nodes], {
+      ...others,
+      ...ofCluster,
+      redisOptions: { ...redisOptions, ...ofNodes, replyMapping: "legacy" },
+    });
+  } else if ("slots" in place.client) {
+    client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
+  } else client = place.client.duplicate(ofServer);
+  // Failures are reported by the commands that they stop.
+  client.on("error", () => undefined);
+  return client;
+}
+
+/** Closes a connection in any state; commands that wait in it fail. */
+export function letGo(client: RedisClient, disconnect: () => void = () => client.disconnect()): void {
+  // Between two attempts to connect, disconnecting alone would never end the client.
+  if (client.status === "reconnecting") client.connect().catch(() => undefined);
+  disconnect();
+}
+
+/** A prompt connection has no retries of its own, because `RedisLink` does all waiting and retrying. */
+function nodeSettings(manner: Manner, timeoutMs: number) {
+  const common = {
+    protocol: 2,
+    keyPrefix: "",
+    connectTimeout: timeoutMs,
+    disconnectTimeout: Math.min(timeoutMs, 500),
+  } as const;
+  if (manner === "patient") return { ...common, maxRetriesPerRequest: null };
+  return {
+    ...common,
+    autoResendUnfulfilledCommands: false,
+    // Subscribers subscribe again; the client's own attempt would reject unhandled if the connection breaks once more.
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    socketTimeout: timeoutMs,
+  };
+}
+
+/** Short, so that work continues soon after Redis does. */
+function reconnectDelay(attempt: number): number {
+  return Math.min(20 * attempt, 500);
+}
+
+async function loaded(needing: string): Promise<{ readonly Cluster: typeof Cluster; readonly Redis: typeof Redis }> {
+  try {
+    return await import("ioredis");
+  } catch (error) {
+    throw new UnsupportedError(`${needing} the package "ioredis": npm install ioredis`, { cause: error });
   }
 }

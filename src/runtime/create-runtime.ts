@@ -1,5 +1,5 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
-import { createId, reading } from "../base/index.ts";
+import { createId, reading, harmless } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
@@ -16,12 +16,11 @@ import { checkedPorts } from "./core/checked-ports.ts";
 import { shutdownMsOf } from "./doors/leaving.ts";
 import { createOverview, type Overview } from "./projections/overview.ts";
 import { drainMsOf } from "./doors/drain-options.ts";
-import { harmless } from "./agent/harmless.ts";
 import { type ProjectionDesk, projectionDesk } from "./projections/projection-desk.ts";
 import { partOf } from "./doors/roles.ts";
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
-import { watchSetBacks } from "./core/set-back.ts";
+import { watchRolledBackTrees } from "./core/rollback.ts";
 import type { EventObserver } from "./doors/turn-types.ts";
 import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./doors/types.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
@@ -65,7 +64,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     priceBook: prices,
   });
   await started(core);
-  watchSetBacks(core);
+  watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
   let overview: Overview | undefined;

@@ -1,8 +1,53 @@
-import { localStores } from "./rules/local-stores.ts";
-import { MemoryDatabase } from "./memory/memory-database.ts";
+import { MemoryReads } from "./memory/memory-reads.ts";
+import { databaseStores } from "./rules/database-stores.ts";
+import { unattendedIn } from "./rules/leases.ts";
+import { InProcessLiveChannel } from "./rules/live-channel.ts";
 import type { Stores } from "./rules/ports.ts";
+import type { CandidateTables, Database } from "./rules/tables.ts";
+import { UndoLog } from "./rules/undo-log.ts";
 
-/** Stores in this process' memory, with the same rules as the durable ones: for tests, tools of one run, and a start. */
+/**
+ * Stores in the memory of this process, with the same rules as the durable ones: for tests, one-off scripts and first
+ * steps.
+ */
 export function memoryStores(): Stores {
-  return localStores("memory", new MemoryDatabase());
+  return databaseStores("memory", new MemoryDatabase());
+}
+
+/** Everything is lost with the process and invisible to others. */
+class MemoryDatabase implements Database {
+  readonly tables: CandidateTables;
+  readonly live = new InProcessLiveChannel();
+  readonly #undo = new UndoLog();
+
+  constructor() {
+    this.tables = new MemoryReads(this.#undo);
+  }
+
+  async write<T>(work: () => T): Promise<T> {
+    return this.#undo.run(work);
+  }
+
+  part<T>(work: () => T): T {
+    return this.#undo.run(work);
+  }
+
+  isFatal(): boolean {
+    return false;
+  }
+
+  async read<T>(work: () => T): Promise<T> {
+    return work();
+  }
+
+  unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
+    return this.read(() => unattendedIn(this.tables, tenant, query, steady));
+  }
+
+  onForeignWrite(): () => void {
+    return () => {};
+  }
+
+  /** Frees nothing: the stores may still be used. */
+  async close(): Promise<void> {}
 }

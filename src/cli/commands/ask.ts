@@ -1,14 +1,12 @@
+import { folderAt } from "../../demo/index.ts";
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
-import { jobOfQuestion, questionToResume } from "../ask/ask-job.ts";
-import { folderAt } from "../ask/documents.ts";
-import { newAskJob, offlineName } from "../ask/job.ts";
-import { defaultQuestion } from "../ask/team-texts.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
-import type { ExitCode } from "../exit-codes.ts";
-import { freshId } from "../job/roots.ts";
+import type { ExitCode } from "../failure.ts";
+import { jobOfQuestion, questionToResume } from "../job/ask-job.ts";
+import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
-import type { JobOptions } from "../job/job.ts";
+import { defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 

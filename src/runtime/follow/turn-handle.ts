@@ -1,8 +1,7 @@
-import { createDeferred } from "../../base/index.ts";
+import { createDeferred, harmless } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { agentOfTurn, rootOf, type TroupeEvent } from "../../state/index.ts";
 import type { EventBus } from "./event-bus.ts";
-import { harmless } from "../agent/harmless.ts";
 import { assertObserver, reasonOf } from "../doors/turn-door.ts";
 import type { Reading } from "./tree-stream.ts";
 import type { EventObserver, Turn, TurnRest, TurnResult } from "../doors/turn-types.ts";

@@ -3,7 +3,7 @@ import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from
 import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { wakeUp } from "../agent/wake-up.ts";
+import { wakeUp } from "../agent/intake.ts";
 
 /** Whoever has the agent for a moment gives it back in the time of these tries: about ten seconds. */
 const MOST_TRIES = 12;
@@ -47,9 +47,7 @@ export async function changeElsewhere(
       const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
       if (!isTaken || attempt >= MOST_TRIES || !core.isOpen) throw error;
     }
-    const over = createDeferred();
-    core.clock.setDelay(backoffDelay(attempt, 0.5, pauses), () => over.resolve());
-    await over.promise;
+    await core.clock.sleep(backoffDelay(attempt, 0.5, pauses));
   }
 }
 

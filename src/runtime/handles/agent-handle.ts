@@ -31,7 +31,7 @@ import type {
   SpawnedAgent,
 } from "../doors/types.ts";
 import { pauseAndSave, saveState, shutDownAndSave } from "./unsaved-agent.ts";
-import { wakeUp } from "../agent/wake-up.ts";
+import { wakeUp } from "../agent/intake.ts";
 
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
 export class AgentHandle implements Agent {

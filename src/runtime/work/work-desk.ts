@@ -1,4 +1,4 @@
-import { type Clock, createDeferred } from "../../base/index.ts";
+import { type Clock } from "../../base/index.ts";
 import { type AgentKey, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
@@ -6,13 +6,14 @@ import type { DrainReport } from "../doors/drain-options.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { Part } from "../doors/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
-import { hasMore, onDeadWake, runWake } from "./wake-work.ts";
+import { hasMore, onDeadWake, runWake, type WakePlace } from "./wake-work.ts";
 
 /** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 /** What work needs of the process it is done in. */
 export interface WorkPlace extends ToolJobPlace {
   readonly part: Part;
+  readonly damage: WakePlace["damage"];
 }
 
 /**
@@ -34,7 +35,7 @@ export class WorkDesk {
     this.#place = place;
     this.#part = part;
     this.#clock = clock;
-    stores.onSetBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
+    stores.onRolledBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
     if (!part.looksAfterOthers) return;
     this.#reconciler = new Reconciler({
       stores,
@@ -100,19 +101,19 @@ export class WorkDesk {
     const cut = new AbortController();
     const notice = Math.min(LONGEST_NOTICE_MS, Math.floor(timeoutMs / 2));
     const cancel = this.#clock.setDelay(timeoutMs - notice, () => cut.abort());
-    const over = createDeferred();
-    const cancelOver = this.#clock.setDelay(timeoutMs, () => over.resolve());
+    const done = new AbortController();
+    const late = this.#clock.sleep(timeoutMs, done.signal);
     try {
       const jobs = this.#part.queues.drain({ timeoutMs }).catch((error: unknown) => {
         process.emitWarning(`the queues could not be drained: ${String(error)}`);
         return { left: 0 };
       });
       const left = new Set(live.all());
-      await Promise.race([this.#handOn(left, cut.signal), over.promise]);
+      await Promise.race([this.#handOn(left, cut.signal), late]);
       return { left: (await jobs).left + left.size };
     } finally {
       cancel();
-      cancelOver();
+      done.abort();
     }
   }
 

@@ -1,7 +1,9 @@
 import type { Account, Waiter } from "../../budget/index.ts";
 import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
+import { isDue, type Moment } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
+import type { UndoLog } from "../rules/undo-log.ts";
 
 /** An item and its place in the order of arrival. */
 export interface InboxRow {
@@ -41,14 +43,14 @@ export interface TreeRows {
   /** The highest cursor that was ever given. */
   lastCursor: number;
   readonly accounts: Map<string, Account>;
-  /** Those who wait, by the account at the top. */
+  /** The waiters of each account at the top. */
   readonly lines: Map<string, readonly Waiter[]>;
 }
 
-/** Maps of their own for each tenant, so that no two keys can be mixed up. */
+/** Each tenant has its own maps, so that keys cannot collide. */
 export interface TenantRows {
   readonly agents: Map<string, AgentRows>;
-  /** Those of them with a post, or with work that is open. */
+  /** Agents that have an inbox item or open work. */
   readonly restless: Map<string, AgentRows>;
   readonly trees: Map<string, TreeRows>;
   /** The tree that holds each account. */
@@ -96,4 +98,97 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
     timers: new Map(),
     children: [],
   };
+}
+
+/** False if the inbox holds an item of that key already. */
+export function addItem(undo: UndoLog, rows: AgentRows, item: InboxItem): boolean {
+  if (rows.inbox.has(item.key)) return false;
+  undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
+  rows.nextOrdinal += 1;
+  return true;
+}
+
+export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: readonly string[]): void {
+  for (const itemKey of itemKeys) {
+    const row = inbox.get(itemKey);
+    if (!row) continue;
+    undo.note(() => {
+      const before = [...inbox, [itemKey, row] as const].sort(([, a], [, b]) => a.ordinal - b.ordinal);
+      inbox.clear();
+      for (const [restored, value] of before) inbox.set(restored, value);
+    });
+    inbox.delete(itemKey);
+  }
+}
+
+/** Updates the candidates after the agent's inbox or head has changed. */
+export function noteCandidate(undo: UndoLog, { restless }: TenantRows, rows: AgentRows): void {
+  const { agentId } = rows.record;
+  const isRestless = rows.inbox.size > 0 || rows.head.work === "open";
+  if (isRestless === restless.has(agentId)) return;
+  if (isRestless) {
+    undo.set(restless, agentId, rows);
+    return;
+  }
+  undo.note(() => restless.set(agentId, rows));
+  restless.delete(agentId);
+}
+
+/** The timers of all agents, and the time of the next one. */
+export class MemoryTimers {
+  readonly #all = new Set<Timer>();
+  readonly #undo: UndoLog;
+  /** Time of the earliest timer, Infinity if there is none; undefined if it must be searched for. */
+  #earliest: number | undefined = Number.POSITIVE_INFINITY;
+
+  constructor(undo: UndoLog) {
+    this.#undo = undo;
+  }
+
+  set(agent: AgentRows, timer: Timer): void {
+    this.clear(agent, timer.id);
+    this.#undo.set(agent.timers, timer.id, timer);
+    this.#add(timer);
+    this.#undo.note(() => this.#remove(timer));
+  }
+
+  clear(agent: AgentRows, timerId: string): void {
+    const timer = agent.timers.get(timerId);
+    if (!timer) return;
+    this.#undo.note(() => {
+      agent.timers.set(timerId, timer);
+      this.#add(timer);
+    });
+    agent.timers.delete(timerId);
+    this.#remove(timer);
+  }
+
+  due(moment: Moment, limit: number): Timer[] {
+    if (this.#next() > Math.max(moment.now, moment.steady)) return [];
+    const due = [...this.#all].filter((timer) => isDue(timer, moment));
+    return due.sort((a, b) => a.dueAt - b.dueAt).slice(0, limit);
+  }
+
+  nextAt(): number | undefined {
+    const next = this.#next();
+    return Number.isFinite(next) ? next : undefined;
+  }
+
+  #add(timer: Timer): void {
+    this.#all.add(timer);
+    if (this.#earliest !== undefined) this.#earliest = Math.min(this.#earliest, timer.dueAt);
+  }
+
+  #remove(timer: Timer): void {
+    this.#all.delete(timer);
+    if (timer.dueAt === this.#earliest) this.#earliest = undefined;
+  }
+
+  #next(): number {
+    if (this.#earliest === undefined) {
+      this.#earliest = Number.POSITIVE_INFINITY;
+      for (const { dueAt } of this.#all) this.#earliest = Math.min(this.#earliest, dueAt);
+    }
+    return this.#earliest;
+  }
 }

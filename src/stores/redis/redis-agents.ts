@@ -1,18 +1,16 @@
 import type { Account, Waiter } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, agentOfAccount } from "../../state/index.ts";
+import { type AgentKey, agentOfAccount, type AgentRecord, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
-import { ReadSession, type RowsOfTree } from "./redis-read-session.ts";
+import { plainOutcome, storedOutcome } from "../rules/stored-json.ts";
+import type { Head, ProcessRow, WaiterChanges } from "../rules/tables.ts";
+import { fields, type IndexName, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { freshHeadRow, type HeadRow, headText, rowKinds } from "./redis-rows.ts";
-import { type Collection, TreeSession } from "./redis-session.ts";
-import { waitersIn } from "./redis-stored.ts";
+import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, waitersIn } from "./redis-rows.ts";
+import { Answers, type Collection, TreeSession } from "./redis-session.ts";
 import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
-import { plainOutcome, storedOutcome } from "../rules/stored-outcome.ts";
-import type { Head, LineChange, ProcessRow } from "../rules/tables.ts";
 
-/** Over what a piece of work runs, before anybody knows which tree it is about: thrown as soon as it tells. */
+/** Thrown by the first look at a tree while it is being found out which tree a piece of work is about. */
 export class AboutTree {
   readonly tree: TreeKeys;
 
@@ -21,7 +19,10 @@ export class AboutTree {
   }
 }
 
-/** The session of a tree; or one that reads everything anew; or none yet, to find out about which tree the work is. */
+/**
+ * The session of a tree for work that writes, a session for work that only reads, or none yet while the work's tree is
+ * being found.
+ */
 export type Session = TreeSession | ReadSession | "finding out";
 
 /** The rows of agents, heads, accounts and processes, as a piece of work sees them. */
@@ -35,7 +36,7 @@ export class RedisAgents {
     this.reader = reader;
   }
 
-  /** Runs work that is done when it returns. */
+  /** Runs synchronous work over a session. */
   over<T>(session: Session, work: () => T): T {
     this.#session = session;
     try {
@@ -60,15 +61,20 @@ export class RedisAgents {
     if (parentAgentId !== null) {
       session.change(this.#children(tree, parentAgentId), (ids) => [...ids, agentId]);
     }
-    const tell = (list: HintList, ...of: readonly string[]): void =>
-      session.tell({ kind: "name", keys: this.keys.hints(list, tree.partition, ...of), member: agentId, score: 0 });
+    const tell = (list: IndexName, ...of: readonly string[]): void =>
+      session.writeIndex({
+        kind: "name",
+        keys: this.keys.index(list, tree.partition, ...of),
+        member: agentId,
+        score: 0,
+      });
     const { sessionId, ownerId } = record;
     tell("agents", tenant);
     if (parentAgentId === null) {
       tell("roots", tenant);
-      // The newest have the lowest scores: all lists are read upwards.
-      const keys = this.keys.hints("newest", tree.partition, tenant);
-      session.tell({ kind: "at", keys, member: agentId, score: -record.createdAt });
+      // All lists are read in ascending order, so the newest agents get the lowest scores.
+      const keys = this.keys.index("newest", tree.partition, tenant);
+      session.writeIndex({ kind: "at", keys, member: agentId, score: -record.createdAt });
     }
     if (sessionId !== null) tell("session", tenant, sessionId);
     if (ownerId !== null) tell("owner", tenant, ownerId);
@@ -123,7 +129,7 @@ export class RedisAgents {
     return this.writing(tree).members(this.#line(tree, id));
   }
 
-  putLine(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: LineChange): void {
+  putWaiters(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: WaiterChanges): void {
     const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
     const { tree } = session;
     for (const key of removed) session.do("take", { key: tree.waiters }, pairOf(id, key));
@@ -160,7 +166,7 @@ export class RedisAgents {
     session.change(this.#processIds(session.tree), (ids) => ids.filter((id) => id !== processId));
   }
 
-  /** Where the work may write. */
+  /** The session in which the work may write. */
   protected writing(tree: TreeKeys): TreeSession {
     const session = this.#sessionOf(tree);
     if (session instanceof TreeSession && session.tree.tag === tree.tag) return session;
@@ -172,7 +178,7 @@ export class RedisAgents {
     return session instanceof ReadSession ? session : undefined;
   }
 
-  /** Where the work reads rows of a tree; the processes' may be looked at from everywhere. */
+  /** Where the work reads rows of a tree; the rows of processes can be read from every session. */
   protected at(tree: TreeKeys): RowsOfTree {
     const session = this.#sessionOf(tree);
     if (session instanceof ReadSession) return session.of(tree, this.reader);
@@ -183,7 +189,7 @@ export class RedisAgents {
     return new ReadSession(session.answers).of(tree, this.reader);
   }
 
-  /** What is not validated: it is read once for this piece of work. */
+  /** Asks a question whose answer is loaded once for this piece of work, and not validated. */
   protected ask<T>(key: string, load: () => Promise<T>): T {
     if (this.#session instanceof ReadSession || this.#session instanceof TreeSession) {
       return this.#session.answers.ask(key, load);
@@ -191,7 +197,7 @@ export class RedisAgents {
     throw new InvariantError(`the tables were asked for ${key} outside of any work`);
   }
 
-  /** The tree, if all of it was read for this piece of work. */
+  /** The whole tree, if this piece of work has read it. */
   protected wholeOf(tree: TreeKeys): WholeTree | undefined {
     const session = this.#sessionOf(tree);
     return session instanceof ReadSession ? session.whole(tree) : session.whole;
@@ -203,7 +209,7 @@ export class RedisAgents {
     return session.whole ?? session.loadWhole(() => readWholeTree(this.reader, tree));
   }
 
-  /** For an agent that has a record. */
+  /** The session of an agent that must have a record. */
   protected ofAgent(key: AgentKey): TreeSession {
     if (this.agent(key)) return this.writing(this.keys.treeOf(key.tenant, key.agentId));
     throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
@@ -230,7 +236,7 @@ export class RedisAgents {
     return { field, key, empty: [], load: () => this.reader.listMembers(tree, key, field) };
   }
 
-  /** Whoever asks for an agent's children goes on to theirs: all of the tree are read at once. */
+  /** Loads the children of all agents of the tree at once, because callers go on to the children's children. */
   #children(tree: TreeKeys, agentId: string): Collection<readonly string[]> {
     return { field: fields.children(agentId), key: tree.agents, empty: [], load: () => this.reader.families(tree) };
   }
@@ -243,5 +249,49 @@ export class RedisAgents {
     if (this.#session === "finding out") throw new AboutTree(tree);
     if (this.#session) return this.#session;
     throw new InvariantError("the tables were used outside of any work");
+  }
+}
+
+/** The reads of a tree that work can do, whether or not it also writes. */
+export interface RowsOfTree {
+  get<T>(kind: RowKind<T>): T | undefined;
+  /** In the order of `kinds`, without those that do not exist. */
+  all<T>(kinds: readonly RowKind<T>[]): T[];
+  newestRow(agentId: string, reader: RedisReader): JournalRow | undefined;
+}
+
+/** The session of work that only reads: reads everything anew and keeps nothing. */
+export class ReadSession {
+  readonly answers: Answers;
+
+  constructor(answers: Answers = new Answers()) {
+    this.answers = answers;
+  }
+
+  of(tree: TreeKeys, reader: RedisReader): RowsOfTree {
+    const whole = this.whole(tree);
+    const get = <T>(kind: RowKind<T>): T | undefined => {
+      const row = whole?.rows.get(kind.field);
+      if (whole) return row && valueOf(row, kind, tree.rows);
+      return this.answers.ask(`row|${tree.rows}|${kind.field}`, () => reader.row(tree, kind));
+    };
+    return {
+      get,
+      all: (kinds) => kinds.flatMap((kind) => get(kind) ?? []),
+      newestRow: (agentId) => {
+        if (whole) return whole.journal.findLast((row) => row.agentId === agentId);
+        const index = tree.ofAgent("index", agentId);
+        return this.answers.ask(`newest|${index}`, () => reader.newestRow(tree, index));
+      },
+    };
+  }
+
+  /** The tree, if all of it was read. */
+  whole(tree: TreeKeys): WholeTree | undefined {
+    return this.answers.get(`whole|${tree.tag}`) as WholeTree | undefined;
+  }
+
+  readWhole(tree: TreeKeys, reader: RedisReader): WholeTree {
+    return this.answers.ask(`whole|${tree.tag}`, () => readWholeTree(reader, tree));
   }
 }

@@ -1,22 +1,22 @@
-import type { RedisConnection } from "./redis-connection.ts";
-import { evaluate } from "./redis-connection.ts";
-import { compareMembers, type Member, type MemberLists } from "./redis-merge.ts";
+import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
 import { pagesScript } from "./redis-read-scripts.ts";
-import { textsOf } from "./redis-replies.ts";
 
-/** Members of one list that are read at once. */
+/** How many members of one list are read at once. */
 const PAGE = 200;
 
-/** How sorted lists are read: by the names of their members, or by their scores. */
+/** The order in which sorted lists are read. */
 export interface Order {
   readonly by: "name" | "score";
   /** Only scores up to this one. */
   readonly until?: number;
-  /** How many are wanted of all lists together, about. */
+  /** About how many members are wanted from all lists together. */
   readonly wanted: number;
 }
 
-/** Several sorted lists, page by page; the first page of all of them is one command, on a cluster one for each. */
+/**
+ * Reads several sorted lists page by page. The first page of all of them is one command, on a cluster one for each
+ * list.
+ */
 export function pagesOf(connection: RedisConnection, keys: readonly string[], order: Order): MemberLists {
   const size = Math.max(1, Math.min(PAGE, order.wanted));
   const read = (
@@ -26,7 +26,7 @@ export function pagesOf(connection: RedisConnection, keys: readonly string[], or
     count: number,
   ): Promise<Member[][]> => readPages(connection, some, order, { from, offset, count });
   const following = async (key: string, after: Member | undefined, skipped: number): Promise<Member[]> => {
-    // Others of the same score may come before it.
+    // Members of the same score may come before it.
     for (let offset = skipped; ; offset += PAGE) {
       const [page = []] = await read([key], after, offset, PAGE);
       const later = laterThan(page, after);
@@ -68,7 +68,7 @@ async function readPages(
   const end = by === "name" ? "+" : String(until ?? "+inf");
   const args = [by, start, end, offset, count];
   const answers = await connection.run(async (client): Promise<unknown[]> => {
-    // The lists lie in slots of their own.
+    // In a cluster each list is in another slot.
     const groups = "slots" in client ? keys.map((key) => [key]) : [keys];
     const answered = await Promise.all(groups.map((group) => evaluate(client, pagesScript, group, args)));
     return answered.flat();
@@ -83,3 +83,70 @@ async function readPages(
     return members;
   });
 }
+
+/** A member of a sorted list. */
+export interface Member {
+  readonly member: string;
+  readonly score: number;
+}
+
+/** Sorted lists that are read page by page; an empty page is the end of a list. */
+export interface MemberLists {
+  /** The first page of each list after a member. */
+  first(after: Member | undefined): Promise<readonly (readonly Member[])[]>;
+  next(index: number, after: Member): Promise<readonly Member[]>;
+}
+
+interface Head {
+  readonly index: number;
+  page: readonly Member[];
+  next: number;
+}
+
+/** Merges several sorted lists into one; reads each list no further than needed. */
+export async function* merged(lists: MemberLists, after: Member | undefined): AsyncGenerator<Member> {
+  const heads = (await lists.first(after)).map((page, index): Head => ({ index, page, next: 0 }));
+  for (;;) {
+    let first: Head | undefined;
+    for (const head of heads) {
+      const one = head.page[head.next];
+      const best = first?.page[first.next];
+      if (one && (!best || compareMembers(one, best) < 0)) first = head;
+    }
+    const member = first?.page[first.next];
+    if (!first || !member) return;
+    yield member;
+    first.next += 1;
+    if (first.next === first.page.length)
+      Object.assign(first, { page: await lists.next(first.index, member), next: 0 });
+  }
+}
+
+/** In the order of Redis: by score, then by the bytes of the member. */
+export function compareMembers(one: Member, other: Member): number {
+  return one.score - other.score || Buffer.compare(Buffer.from(one.member), Buffer.from(other.member));
+}
+
+/** Loads members in pieces until there are enough results. */
+export async function collected<T>(
+  members: AsyncGenerator<Member>,
+  limit: number,
+  load: (members: readonly Member[]) => Promise<readonly T[]>,
+): Promise<T[]> {
+  const found: T[] = [];
+  let piece: Member[] = [];
+  const take = async (): Promise<void> => {
+    found.push(...(await load(piece)));
+    piece = [];
+  };
+  if (limit === 0) return found;
+  for await (const member of members) {
+    piece.push(member);
+    if (piece.length >= Math.min(limit, PIECE)) await take();
+    if (found.length >= limit) break;
+  }
+  if (piece.length > 0) await take();
+  return found.slice(0, limit);
+}
+
+const PIECE = 200;

@@ -1,31 +1,46 @@
 import { z } from "zod";
-import { type Account, accountSchema } from "../../budget/index.ts";
+import { type Account, accountSchema, type Waiter, waiterSchema } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { type AgentRecord, type AgentRequest, agentRecordSchema, agentRequestSchema } from "../../state/index.ts";
-import { fields } from "./redis-keys.ts";
-import { parsed } from "../rules/stored-json.ts";
-import { type StoredOutcome, storedOutcomeSchema } from "../rules/stored-outcome.ts";
-import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
+import {
+  type AgentRecord,
+  agentRecordSchema,
+  type AgentRequest,
+  agentRequestSchema,
+  artifactSchema,
+  type InboxItem,
+  inboxItemSchema,
+  JOURNAL_VERSION,
+  type JournalRow,
+  type Message,
+  readEntries,
+  type Timer,
+  timerSchema,
+} from "../../state/index.ts";
+import { jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
+import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
+import { CorruptTimers } from "../rules/timers.ts";
+import { textsOf } from "./redis-connection.ts";
+import { fields, pairOf } from "./redis-keys.ts";
 
-/** A row of a tree as it was seen last. */
+/** A row of a tree as it was last seen. */
 export interface SeenRow {
-  /** Empty where the row is absent. */
+  /** Empty if the row does not exist. */
   readonly version: string;
   readonly text: string | undefined;
-  /** What the text says, once somebody asked. */
+  /** The parsed text, once it was asked for. */
   value?: unknown;
 }
 
 export const absentRow: SeenRow = Object.freeze({ version: "", text: undefined });
 
-/** A kind of row: its name in the tree's hash, and how its text is read. */
+/** A kind of row: its name in the tree's hash, and how its text is parsed. */
 export interface RowKind<T> {
   readonly field: string;
   readonly what: string;
   parse(text: string, where: string): T;
 }
 
-/** As the scripts see it. What is no row at all is found out by whoever reads its text. */
+/** Splits a stored row as the scripts do. A text that is no row is found corrupt when it is parsed. */
 export function seenRow(stored: string): SeenRow {
   const [start = "", version = ""] = /^(\d+)\|/.exec(stored) ?? [];
   return { version, text: stored.slice(start.length) };
@@ -49,10 +64,10 @@ const headRowSchema = z.object({
   work: z.enum(["open", "parked"]).optional(),
   /** Ids of the open requests. */
   open: z.array(z.string()),
-  /** Absent for what most batches are answered. */
+  /** Absent for the outcome of most batches. */
   outcome: storedOutcomeSchema.optional(),
 });
-/** The head with what changes together with it. */
+/** The head and the fields that change together with it. */
 export interface HeadRow {
   readonly head: Head;
   readonly open: readonly string[];
@@ -121,3 +136,87 @@ export const rowKinds = {
     parse: (text, where) => parsed(z.number(), text, where),
   } satisfies RowKind<number>,
 } as const;
+
+const artifactMetaSchema = artifactSchema.omit({ content: true });
+
+export interface PlacedArtifact {
+  readonly ordinal: number;
+  readonly meta: ArtifactMeta;
+}
+
+export interface StoredMessage {
+  readonly cursor: number;
+  readonly message: Message;
+}
+
+/** A journal has no gaps. */
+export function checkOrder(
+  before: JournalRow | undefined,
+  { cursor, agentId, entries }: JournalRow,
+  key: string,
+): void {
+  const last = before?.entries.at(-1)?.seq;
+  if (last === undefined || entries[0]?.seq === last + 1) return;
+  throw new CorruptRecordError(`row ${cursor} of the journal (agent ${agentId}, ${key}) does not follow entry ${last}`);
+}
+
+export function timerIn(text: string, key: string): Timer {
+  return parsed(timerSchema, text, `a timer (${key})`);
+}
+
+const damaged = new CorruptTimers();
+
+/** The due timers, without corrupt ones. */
+export function dueTimersIn(texts: readonly string[], key: string): Timer[] {
+  return texts.flatMap((text) => (text === "" ? [] : (damaged.skipCorrupt(() => timerIn(text, key)) ?? [])));
+}
+
+/** In the order in which they were first saved. */
+export function placedArtifacts(texts: readonly string[], key: string): PlacedArtifact[] {
+  const where = `an artifact (${key})`;
+  return texts
+    .map((one) => ordered(one, where))
+    .map(({ ordinal, text }) => ({ ordinal, meta: parsed(artifactMetaSchema, text, where) }))
+    .sort((a, b) => a.ordinal - b.ordinal);
+}
+
+/** The waiters of one account, in the order of their places, from a hash given as names and values. */
+export function waitersIn(texts: readonly string[], accountId: string, key: string): Waiter[] {
+  const start = pairOf(accountId, "");
+  const found: Waiter[] = [];
+  for (let at = 0; at < texts.length; at += 2) {
+    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the line (${key})`));
+  }
+  return found.sort((a, b) => a.place - b.place);
+}
+
+export function ordered(stored: string, where: string): { readonly ordinal: number; readonly text: string } {
+  const [start, ordinal] = /^(\d+)\|/.exec(stored) ?? [];
+  if (start === undefined) throw new CorruptRecordError(`${where} has no place in its order; it is left as it is`);
+  return { ordinal: Number(ordinal), text: stored.slice(start.length) };
+}
+
+/** Reads a stream entry as Redis returns it: its id, and a list of names and values. */
+export function journalRowOf(entry: readonly unknown[], key: string): JournalRow {
+  const [id, parts] = entry;
+  const cursor = Number(String(id).split("-")[0]);
+  const texts = textsOf(parts);
+  const value = (name: string): string => {
+    const at = texts.findIndex((text, index) => index % 2 === 0 && text === name);
+    const found = at < 0 ? undefined : texts[at + 1];
+    if (found === undefined) throw new CorruptRecordError(`row ${cursor} of the journal (${key}) lacks ${name}`);
+    return found;
+  };
+  const agentId = value("a");
+  const where = `row ${cursor} of the journal (agent ${agentId}, ${key})`;
+  const entries = readEntries(Number(value("v")), jsonOf(value("e"), where), where);
+  return { version: JOURNAL_VERSION, cursor, agentId, entries };
+}
+
+export function itemsIn(texts: readonly string[], key: string): InboxItem[] {
+  const where = `the inbox (${key})`;
+  return texts
+    .map((text) => ordered(text, where))
+    .sort((a, b) => a.ordinal - b.ordinal)
+    .map(({ text }) => parsed(inboxItemSchema, text, where));
+}

@@ -1,26 +1,26 @@
 import { InvariantError } from "../../errors/index.ts";
 import type { TreeCache } from "./redis-cache.ts";
+import { textsOf } from "./redis-connection.ts";
 import { isHead } from "./redis-keys.ts";
-import { textsOf } from "./redis-replies.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
-import type { TreeSession } from "./redis-session.ts";
+import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
 export interface Envelope {
   readonly id: string;
   readonly owner: string;
-  readonly hintsAt: string;
+  readonly indexedAt: string;
   readonly channel: string;
   readonly message: string;
 }
 
-/** A session as what the script takes, but for whether it was sent before. */
+/** The keys and arguments of the script; the flag for a repeated transaction goes between `before` and `after`. */
 export interface EncodedTransaction {
   readonly keys: readonly string[];
   readonly before: readonly string[];
   readonly after: readonly string[];
 }
 
-/** Undefined where nothing was read and nothing is to be written. */
+/** Undefined if nothing was read and nothing is to be written. */
 export function encoded(session: TreeSession, envelope: Envelope): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
@@ -33,8 +33,8 @@ export function encoded(session: TreeSession, envelope: Envelope): EncodedTransa
     numbers.set(key, String(keys.length));
     return String(keys.length);
   };
-  const { hintsAt, channel, message } = envelope;
-  const after = [hintsAt, channel, message, String(session.newest), String(checks.size)];
+  const { indexedAt, channel, message } = envelope;
+  const after = [indexedAt, channel, message, String(session.newest), String(checks.size)];
   for (const { kind, key, name, expected } of checks.values()) after.push(kind, numberOf(key), name, expected);
   for (const [name, ...args] of operations) {
     after.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
@@ -72,7 +72,7 @@ export function appliedOf(answer: unknown, keys: readonly string[]): Applied {
   return { type, facts };
 }
 
-/** Puts what a session has written into the cache, once it stands under its version. */
+/** Puts what a session has written into the cache, under the new version. */
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
   cache.saw(version);
@@ -83,20 +83,65 @@ export function keep(session: TreeSession, cache: TreeCache, version: string): v
   }
 }
 
-/** Brings cache and answers up to date with what the script found to be otherwise. */
+/** Updates cache and answers with what the script found changed. */
 export function learn(session: TreeSession, cache: TreeCache, facts: readonly ChangedFact[]): void {
   for (const { kind, key, name, value } of facts) {
     if (kind === "older") {
       session.answers.forgetAll();
-      cache.setBack(Number(value));
+      cache.rollBack(Number(value));
     } else if (kind === "row") {
       const { version } = seenRow(value);
-      // Somebody else has written to the tree since it was set back. Heads stay as long as their tree; other rows may go.
+      // Another process has written to the tree since it was rolled back. Heads exist as long as their tree; other rows
+      // may be removed.
       const mayBeGone = version === "" && !isHead(name);
       const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
-      if (isOlder) cache.setBack(Number(version));
+      if (isOlder) cache.rollBack(Number(version));
       cache.note(name, value === "" ? undefined : value);
     } else if (kind === "tree") session.answers.forget("whole");
     else session.answers.set(`${kind}|${key}|${name}`, value);
   }
+}
+
+/** A piece of work that waits for its tree. */
+export interface QueuedWork {
+  /** Runs the work over a session; what it throws is its result, unless it is a signal of the session. */
+  readonly run: (session: TreeSession) => unknown;
+  /** With its result, and the tree's cursor before it. */
+  readonly resolve: (result: unknown, cursorBefore: number) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Outcome {
+  readonly work: QueuedWork;
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+/** Runs the works of a group one after the other, until one cannot join the group. */
+export function runTogether(
+  group: readonly QueuedWork[],
+  session: TreeSession,
+): { readonly outcomes: readonly Outcome[]; readonly missing: readonly Missing[] } {
+  const outcomes: Outcome[] = [];
+  const missing: Missing[] = [];
+  for (const work of group) {
+    if (!session.isOpen) break;
+    try {
+      outcomes.push({ work, result: session.run(() => work.run(session)) });
+    } catch (error) {
+      if (error instanceof Missing) missing.push(error);
+      else if (error instanceof NotTogether) {
+        if (outcomes.length + missing.length === 0)
+          throw new InvariantError(`a piece of work does not go with itself: ${error.why}`);
+        break;
+      } else outcomes.push({ work, error });
+    }
+  }
+  return { outcomes, missing };
+}
+
+/** Answers the caller of a piece of work. */
+export function settle({ work, result, error }: Outcome, cursorBefore: number): void {
+  if (error === undefined) work.resolve(result, cursorBefore);
+  else work.reject(error);
 }

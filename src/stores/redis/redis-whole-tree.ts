@@ -1,26 +1,37 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Artifact, InboxItem, JournalRow, Timer } from "../../state/index.ts";
+import type { TreeActivity } from "../rules/ports.ts";
+import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
+import { treeActivityScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { type SeenRow, seenRow } from "./redis-rows.ts";
-import { type StoredMessage, timerIn } from "./redis-stored.ts";
+import {
+  itemsIn,
+  type RowKind,
+  rowKinds,
+  seenRow,
+  type SeenRow,
+  type StoredMessage,
+  timerIn,
+  valueOf,
+} from "./redis-rows.ts";
 
-/** What of an agent lies outside of the rows. */
+/** The part of an agent that is not in the rows. */
 export interface WholeAgent {
   readonly inbox: readonly InboxItem[];
   readonly artifacts: readonly Artifact[];
   readonly messages: readonly StoredMessage[];
 }
 
-/** Everything of a tree as it stood at one moment. */
+/** Everything of a tree at one moment. */
 export interface WholeTree {
-  /** Of the tree; empty where nothing was ever written. */
+  /** Of the tree; empty if nothing was ever written. */
   readonly version: string;
   readonly lastCursor: number;
   readonly rows: ReadonlyMap<string, SeenRow>;
   readonly agentIds: readonly string[];
   readonly accountIds: readonly string[];
-  /** Of all lines, as names and values. */
+  /** Of all reservation queues, as names and values. */
   readonly waiters: readonly string[];
   readonly agents: ReadonlyMap<string, WholeAgent>;
   readonly timers: readonly Timer[];
@@ -28,9 +39,9 @@ export interface WholeTree {
   readonly projections: ReadonlyMap<string, number>;
 }
 
-/** How often a tree that others change meanwhile is read again. */
+/** How often to read a tree again that others change meanwhile. */
 const ATTEMPTS = 20;
-/** Agents that are read at once. */
+/** How many agents are read at once. */
 const AT_ONCE = 50;
 
 export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promise<WholeTree> {
@@ -88,4 +99,54 @@ async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): 
     placed.map(({ meta }) => reader.artifactContent(keyOf("contents"), meta.artifactId)),
   );
   return { inbox, messages, artifacts: placed.map(({ meta }, index) => ({ ...meta, content: contents[index] ?? "" })) };
+}
+
+/** How often to read again because more agents have an open turn than those whose inboxes were read. */
+const ACTIVITY_ATTEMPTS = 20;
+
+/**
+ * One script reads everything, so that it belongs to one moment. Which inboxes it must read is known from the attempt
+ * before.
+ */
+export async function readTreeActivity(connection: RedisConnection, tree: TreeKeys): Promise<TreeActivity | undefined> {
+  let asked: readonly string[] = [];
+  for (let attempt = 1; attempt <= ACTIVITY_ATTEMPTS; attempt += 1) {
+    const keys = [tree.rows, tree.open, tree.agents, tree.accounts];
+    const inboxKeys = asked.map((agentId) => tree.ofAgent("inbox", agentId));
+    const answer: unknown = await connection.script(treeActivityScript, [...keys, ...inboxKeys], []);
+    const parts: readonly unknown[] = Array.isArray(answer) ? answer : [];
+    if (parts.length === 0) return undefined;
+    const activity = activityIn(tree, parts, asked);
+    const atWork = activity.agents.filter(({ openTurnId }) => openTurnId !== null).map(({ agentId }) => agentId);
+    if (atWork.every((agentId) => activity.inboxes.has(agentId))) return activity;
+    asked = atWork;
+  }
+  throw new StoreUnavailableError(
+    `turns of the tree ${tree.tag} were opened while it was read, ${ACTIVITY_ATTEMPTS} times`,
+    {
+      details: { code: "CONTENDED" },
+    },
+  );
+}
+
+function activityIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeActivity {
+  const rows = <T>(ids: unknown, stored: unknown, kindOf: (id: string) => RowKind<T>): T[] => {
+    const texts = textsOf(stored);
+    return textsOf(ids).flatMap((id, index) => {
+      const text = texts[index];
+      return text ? (valueOf(seenRow(text), kindOf(id), tree.rows) ?? []) : [];
+    });
+  };
+  const [open, requests, agentIds, records, accountIds, accounts, ...inboxes] = parts;
+  return {
+    openRequests: rows(open, requests, (member) => {
+      const [requestId = "", agentId = ""] = JSON.parse(member) as readonly string[];
+      return rowKinds.request(agentId, requestId);
+    }),
+    agents: rows(agentIds, records, (id) => rowKinds.record(tree.tenant, id)),
+    accounts: rows(accountIds, accounts, (id) => rowKinds.account(id)),
+    inboxes: new Map(
+      asked.map((agentId, index) => [agentId, itemsIn(textsOf(inboxes[index]), tree.ofAgent("inbox", agentId))]),
+    ),
+  };
 }

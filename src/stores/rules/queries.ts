@@ -1,4 +1,5 @@
-import type { AgentRequest } from "../../state/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
 
 export interface AgentFilter {
   readonly tenant: string;
@@ -6,16 +7,13 @@ export interface AgentFilter {
   readonly sessionId?: string | undefined;
   readonly ownerId?: string | undefined;
   readonly rootsOnly?: boolean | undefined;
-  /**
-   * `id`, the default: by their ids. `newest`: the one made last comes first, those of one moment by their ids; only with
-   * `rootsOnly`.
-   */
+  /** `id`, the default: by agent id. `newest`: by creation, newest first, then by id; only with `rootsOnly`. */
   readonly order?: "id" | "newest" | undefined;
-  /** At most this many, 100 by default. */
+  /** At most this many; 100 by default. */
   readonly limit?: number | undefined;
   /**
-   * Continue after this agent id; in the order `newest` after this place, which `placeOfAgent(record)` gives, whether or not
-   * its agent is still there.
+   * Continue after this agent id; in the order `newest` after this place, as returned by `placeOfAgent(record)`. The
+   * agent need not exist any more.
    */
   readonly after?: string | undefined;
 }
@@ -26,24 +24,77 @@ export interface RequestFilter {
   readonly agentId?: string | undefined;
   readonly turnId?: string | undefined;
   readonly status?: AgentRequest["status"] | undefined;
-  /** At most this many, 100 by default; in the order of their opening, those of one moment by their ids. */
+  /** At most this many, 100 by default; in the order of opening, then by id. */
   readonly limit?: number | undefined;
   /** Continue after this request id. Throws `InvalidInputError` where no such request is stored. */
   readonly after?: string | undefined;
 }
 
 export interface MessageQuery {
-  /** Only the newest so many; in order, oldest first. */
+  /** Only the newest so many, oldest first. */
   readonly maxMessages?: number | undefined;
 }
 
 export interface UnattendedQuery {
-  /** Who asks: what it holds itself is attended. */
+  /** The asking process; the agents that it holds are not unattended. */
   readonly processId: string;
-  /** How long a process that gives no heartbeat is still believed to live, in milliseconds. */
+  /** For how long a process without a heartbeat is considered alive, in milliseconds. */
   readonly leaseMs: number;
-  /** At most this many, 100 by default. */
+  /** At most this many; 100 by default. */
   readonly limit?: number | undefined;
-  /** Continue after this agent id, the last one that was given. The order is the stores' own. */
+  /** Continue after this agent id, the last one of the page before. Each store has its own order. */
   readonly after?: string | undefined;
+}
+
+/** The position of an agent in a list with the newest first. It never changes. */
+export type AgentPlace = Pick<AgentRecord, "createdAt" | "agentId">;
+
+/** The place as text, to continue a list of root agents in the order `newest` after it. */
+export function placeOfAgent({ createdAt, agentId }: AgentPlace): string {
+  return `${createdAt}:${agentId}`;
+}
+
+/** Throws `InvalidInputError` for a text that does not come from `placeOfAgent`. */
+export function agentAtPlace(text: string): AgentPlace {
+  const [, createdAt, agentId] = /^(-?\d{1,16}):(.+)$/s.exec(text) ?? [];
+  if (createdAt !== undefined && agentId !== undefined && Number.isSafeInteger(Number(createdAt)))
+    return { createdAt: Number(createdAt), agentId };
+  throw new InvalidInputError(
+    `after is ${JSON.stringify(text)}; in the order "newest" it takes the place of a listed agent`,
+  );
+}
+
+/** Newest first, then by id. */
+export function byAge(one: AgentPlace, other: AgentPlace): number {
+  if (one.createdAt !== other.createdAt) return other.createdAt - one.createdAt;
+  if (one.agentId === other.agentId) return 0;
+  return one.agentId < other.agentId ? -1 : 1;
+}
+
+/** One moment in the two times of a store. */
+export interface Moment {
+  /** Wall-clock time, in milliseconds since the epoch; it may jump. */
+  readonly now: number;
+  /**
+   * The store's monotonic time, in milliseconds. Setting a clock does not change it, and all processes of one boot
+   * share it. It measures leases and working time.
+   */
+  readonly steady: number;
+}
+
+export function isDue(timer: Timer, { now, steady }: Moment): boolean {
+  return timer.dueAt <= (isBySteadyTime(timer) ? steady : now);
+}
+
+/**
+ * Steady time applies to working time, to claims and to the timers of queued calls; wall-clock time to the times that
+ * people named.
+ */
+export function isBySteadyTime(timer: Timer): boolean {
+  return timer.kind === "claim" || timer.kind === "job" || isOfWork(timer);
+}
+
+/** Whether the timer limits working time. */
+export function isOfWork(timer: Timer): boolean {
+  return timer.kind === "limit" && timer.limit === "maxActiveMs";
 }

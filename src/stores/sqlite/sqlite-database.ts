@@ -1,53 +1,52 @@
+import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { backoffDelay } from "../../base/index.ts";
-import { InvariantError, StoreUnavailableError } from "../../errors/index.ts";
-import type { ForeignWrites } from "../rules/foreign-write.ts";
-import { LocalLive } from "../rules/local-live.ts";
-import type { LocalDatabase, RestlessTables } from "../rules/local-tables.ts";
-import { SqliteConnection } from "./sqlite-connection.ts";
-import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
-import { prepareFile } from "./sqlite-file.ts";
-import { SqliteForeignWrites } from "./sqlite-foreign-writes.ts";
-import { SqliteTrees } from "./sqlite-trees.ts";
-import { unattendedIn } from "../rules/unattended.ts";
+import { backoffDelay, describeValue } from "../../base/index.ts";
+import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
+import { unattendedIn } from "../rules/leases.ts";
+import { InProcessLiveChannel } from "../rules/live-channel.ts";
+import type { ForeignWrites } from "../rules/ports.ts";
+import type { CandidateTables, Database } from "../rules/tables.ts";
+import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
+import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
   /**
-   * What an acknowledged write survives. `process` (the default): the end of the process, however sudden. `full`: also
-   * that of the machine; each commit waits for the disk.
+   * What an acknowledged write survives. `process` (the default): any end of the process, however sudden. `full`: also
+   * a crash of the machine; each commit waits for the disk.
    */
   readonly durability?: "process" | "full" | undefined;
   /** How long to wait for another process' lock before giving up, in milliseconds; 5,000 by default. */
   readonly busyLimitMs?: number | undefined;
   /**
-   * Largest size of the file in bytes; as large as the disk allows by default. A write past it fails as one on a full
-   * disk does: `StoreUnavailableError`, code `SQLITE_FULL`, nothing written.
+   * Largest size of the file in bytes; unlimited by default. A write beyond it fails as on a full disk:
+   * `StoreUnavailableError`, code `SQLITE_FULL`, nothing written.
    */
   readonly maxBytes?: number | undefined;
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 5000;
-/** Every attempt may block for some milliseconds, so that others of this process get their time between two of them. */
+/** An attempt may block for some milliseconds; the pause lets other work of this process run. */
 const SHORTEST_PAUSE_MS = 2;
 const pauses = { baseMs: 4, capMs: 100 };
 
 /**
- * One database file, shared with other processes.
+ * One database file that several processes share.
  * Owns: the order of this process' writes and the waiting for others' locks. Does not own: the rows.
  *
  * Invariants
- * 1. Writes of this process take effect in the order they were called: while one waits for a lock, those behind it wait.
+ * 1. Writes of this process take effect in the order of the calls: while one waits for a lock, later ones wait.
  * 2. Waiting for a lock never blocks the process for more than one short attempt at a time.
- * 3. An error of SQLite never leaves as it is; what was written before it in the transaction is gone.
+ * 3. An error of SQLite is always translated; what its transaction had written is undone.
  */
-export class SqliteDatabase implements LocalDatabase {
-  readonly tables: RestlessTables;
-  readonly live = new LocalLive();
+export class SqliteDatabase implements Database {
+  readonly tables: CandidateTables;
+  readonly live = new InProcessLiveChannel();
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
-  /** The last write in line; absent when nobody waits. */
+  /** The last queued write; undefined if none is queued. */
   #line: Promise<void> | undefined;
   #isClosed = false;
 
@@ -57,7 +56,7 @@ export class SqliteDatabase implements LocalDatabase {
     this.#busyLimitMs = options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     try {
       this.#connection = SqliteConnection.open(path, options);
-      this.tables = new SqliteTrees(this.#connection);
+      this.tables = new SqliteTables(this.#connection);
     } catch (error) {
       throw translated(error, path);
     }
@@ -87,9 +86,7 @@ export class SqliteDatabase implements LocalDatabase {
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
   }
 
-  unattended(
-    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
-  ): ReturnType<LocalDatabase["unattended"]> {
+  unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }
 
@@ -145,5 +142,102 @@ export class SqliteDatabase implements LocalDatabase {
 
   #checkOpen(): void {
     if (this.#isClosed) throw new InvariantError(`the store ${this.#path} was closed, and then used`);
+  }
+}
+
+/** A database in the memory of this process. */
+export const IN_MEMORY = ":memory:";
+
+/**
+ * Makes sure that a database can be opened at the path. A new file is readable by its owner only, and so are the files
+ * that SQLite puts beside it. Throws `InvalidInputError` if no file can be opened there.
+ */
+export function prepareFile(path: string): void {
+  if (path === IN_MEMORY) return;
+  if (typeof path !== "string") {
+    throw new InvalidInputError(
+      `the database path ${describeValue(path)} is not a path; give that of a file, or :memory:`,
+    );
+  }
+  if (path.trim() === "" || path.includes("\0")) {
+    throw refused(path, "is not a path; give that of a file, or :memory:");
+  }
+  const folder = dirname(resolve(path));
+  if (kindOf(folder) !== "folder")
+    throw refused(path, `lies in a folder that does not exist: ${folder}; create it first`);
+  const kind = kindOf(path);
+  if (kind === "folder") throw refused(path, "is a folder; give the path of a file in it");
+  try {
+    if (kind === "file") accessSync(path, constants.R_OK | constants.W_OK);
+    else closeSync(openSync(path, "a", 0o600));
+    // SQLite keeps its log beside the file.
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw refused(path, "may not be read and written by this process; its folder must be writable too", error);
+  }
+}
+
+function kindOf(path: string): "file" | "folder" | "nothing" {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats) return "nothing";
+  return stats.isDirectory() ? "folder" : "file";
+}
+
+function refused(path: string, why: string, cause?: unknown): InvalidInputError {
+  return new InvalidInputError(`the database path ${JSON.stringify(path)} ${why}`, { details: { path }, cause });
+}
+
+/** How often to look for writes of others, in milliseconds. */
+const POLL_MS = 60;
+
+/**
+ * Calls listeners when another connection has written; what it wrote is not known. Polls only while there are
+ * listeners, and does not keep the process alive.
+ */
+export class SqliteForeignWrites {
+  readonly #version: () => unknown;
+  readonly #listeners = new Set<(writes: ForeignWrites) => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #last: unknown;
+
+  /** `version` changes with every write of another connection; if it throws, this poll is skipped. */
+  constructor(version: () => unknown) {
+    this.#version = version;
+  }
+
+  listen(listener: (writes: ForeignWrites) => void): () => void {
+    // A wrapper, so that the same listener can be added twice.
+    const entry = (writes: ForeignWrites): void => listener(writes);
+    this.#listeners.add(entry);
+    if (!this.#timer) {
+      this.#last = this.#look();
+      this.#timer = setInterval(() => this.#poll(), POLL_MS);
+      this.#timer.unref();
+    }
+    return () => {
+      this.#listeners.delete(entry);
+      if (this.#listeners.size === 0) this.stop();
+    };
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#listeners.clear();
+  }
+
+  #poll(): void {
+    const version = this.#look();
+    if (version === undefined || version === this.#last) return;
+    this.#last = version;
+    for (const listener of this.#listeners) listener("any");
+  }
+
+  #look(): unknown {
+    try {
+      return this.#version();
+    } catch {
+      return undefined;
+    }
   }
 }

@@ -1,0 +1,88 @@
+import type { RedisConnection } from "./redis-connection.ts";
+import { agentParts, type TreeKeys, treeParts } from "./redis-keys.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
+import { expireScript } from "./redis-scripts.ts";
+import type { TreeSession } from "./redis-session.ts";
+
+/** How long after a change to look whether the tree is at rest, in milliseconds. */
+const LOOK_AFTER_MS = 250;
+
+/**
+ * Lets trees expire some time after they came to rest.
+ * Owns: when to look for rest. Does not own: what keeps a tree; every transaction that writes cancels its expiry.
+ *
+ * Invariant: all keys of a tree expire at one moment, and only if the tree was not changed since it was found at rest:
+ * no agent has an owner, no turn is open.
+ */
+export class RedisExpiry {
+  readonly #connection: RedisConnection;
+  readonly #reader: RedisReader;
+  /** The key that tells other processes that trees expire. */
+  readonly #expires: string;
+  readonly #milliseconds: number;
+  readonly #waiting = new Map<string, NodeJS.Timeout>();
+  readonly #looking = new Set<Promise<void>>();
+
+  constructor(connection: RedisConnection, reader: RedisReader, expires: string, seconds: number) {
+    this.#connection = connection;
+    this.#reader = reader;
+    this.#expires = expires;
+    this.#milliseconds = seconds * 1000;
+  }
+
+  /**
+   * Schedules one look, however often the tree is changed until then. A write of an owner needs none, because the tree
+   * is not at rest.
+   */
+  changed({ tree, written }: TreeSession): void {
+    if (this.#waiting.has(tree.tag) || !tree.tag.includes("/")) return;
+    if ([...written.values()].some(({ value }) => isHeldHead(value))) return;
+    const timer = setTimeout(() => this.#look(tree), LOOK_AFTER_MS);
+    timer.unref();
+    this.#waiting.set(tree.tag, timer);
+  }
+
+  /** Looks at once at the trees that are scheduled. */
+  async close(trees: (tag: string) => TreeKeys): Promise<void> {
+    for (const tag of this.#waiting.keys()) this.#look(trees(tag));
+    await Promise.all(this.#looking);
+  }
+
+  #look(tree: TreeKeys): void {
+    clearTimeout(this.#waiting.get(tree.tag));
+    this.#waiting.delete(tree.tag);
+    // The next change schedules another look; a tree that stays longer does no harm.
+    const look: Promise<void> = this.#expireAtRest(tree)
+      .catch(() => undefined)
+      .finally(() => this.#looking.delete(look));
+    this.#looking.add(look);
+  }
+
+  async #expireAtRest(tree: TreeKeys): Promise<void> {
+    const version = (await this.#reader.hash(tree.meta)).get("v");
+    const rows = await this.#reader.hash(tree.rows);
+    const agentIds = await this.#reader.list(tree.agents);
+    if (version === undefined || agentIds.some((agentId) => !isAtRest(tree, rows, agentId))) return;
+    const keys = [tree.expiring, tree.meta, tree.projections, ...treeParts.map((part) => tree[part])];
+    for (const agentId of agentIds) keys.push(...agentParts.map((part) => tree.ofAgent(part, agentId)));
+    await this.#connection.run((client) => client.set(this.#expires, "1"));
+    await this.#connection.script(expireScript, keys, [version, this.#milliseconds]);
+  }
+}
+
+function isAtRest(tree: TreeKeys, rows: ReadonlyMap<string, string>, agentId: string): boolean {
+  const value = <T>(kind: RowKind<T>): T | undefined => {
+    const stored = rows.get(kind.field);
+    return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
+  };
+  const holder = value(rowKinds.head(agentId))?.head.holder ?? null;
+  const openTurnId = value(rowKinds.record(tree.tenant, agentId))?.openTurnId ?? null;
+  return holder === null && openTurnId === null;
+}
+
+function isHeldHead(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || !("head" in value)) return false;
+  const { head } = value;
+  return typeof head === "object" && head !== null && "holder" in head && head.holder !== null;
+}

@@ -1,0 +1,117 @@
+import type { RolledBackTree } from "../rules/ports.ts";
+import type { TreeCache } from "./redis-cache.ts";
+import type { RedisConnection } from "./redis-connection.ts";
+import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
+import { olderRowsScript } from "./redis-read-scripts.ts";
+
+/** A tree of which this process has seen something. */
+export interface KnownTree {
+  readonly tree: TreeKeys;
+  readonly cache: TreeCache;
+}
+
+/** How many trees are asked for at once. */
+const PAGE = 200;
+/** How many trees one warning names. */
+const NAMED = 20;
+
+/**
+ * Notices that Redis was rolled back, by comparing it with what this process has seen of its trees.
+ * Owns: when to look, and who is notified. Does not own: what was seen.
+ *
+ * Invariants
+ * 1. Nothing is written to a rolled back tree before a process that has seen newer versions has noticed it: the script
+ *    compares versions.
+ * 2. Each rollback of a tree is reported once, as a process warning and to listeners.
+ */
+export class RedisRollbacks {
+  readonly #connection: RedisConnection;
+  readonly #keys: RedisKeys;
+  readonly #listeners = new Set<(found: RolledBackTree) => void>();
+  #untold: RolledBackTree[] = [];
+
+  constructor(connection: RedisConnection, keys: RedisKeys) {
+    this.#connection = connection;
+    this.#keys = keys;
+  }
+
+  listen(listener: (found: RolledBackTree) => void): () => void {
+    const entry = (found: RolledBackTree): void => listener(found);
+    this.#listeners.add(entry);
+    return () => {
+      this.#listeners.delete(entry);
+    };
+  }
+
+  watch({ tree, cache }: KnownTree): void {
+    // Processes register again by themselves.
+    if (!tree.tag.includes("/")) return;
+    cache.onRolledBack = (had, found) => {
+      if (found > 0) this.#tell(tree, had, found);
+      else void this.#tellOfGone(tree, had);
+    };
+  }
+
+  /**
+   * Call when Redis may have been replaced for a while. A tree that cannot be asked for now is checked by its next
+   * write.
+   */
+  async look(known: readonly KnownTree[]): Promise<void> {
+    for (let at = 0; at < known.length; at += PAGE) {
+      await Promise.all(known.slice(at, at + PAGE).map((one) => this.#lookAt(one)));
+    }
+  }
+
+  async #lookAt({ tree, cache }: KnownTree): Promise<void> {
+    const { newest, timesRolledBack } = cache;
+    const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
+    let found = version;
+    if (version >= newest && cache.heads.size > 0) {
+      // A process that has not noticed the rollback may have written since, and this process may have read that.
+      const seen = [...cache.heads].flatMap(([field, head]) => [field, String(head)]);
+      const older = String(await this.#connection.script(olderRowsScript, [tree.rows], seen));
+      if (older !== "") found = Number(older);
+    }
+    // A transaction may have noticed it meanwhile.
+    if (found < newest && timesRolledBack === cache.timesRolledBack) cache.rollBack(found);
+  }
+
+  /** If some process lets trees expire, a tree that is gone may have expired. */
+  async #tellOfGone(tree: TreeKeys, had: number): Promise<void> {
+    const asked = this.#connection.run((client) => client.exists(this.#keys.expires()));
+    if ((await asked.catch(() => 0)) === 0) this.#tell(tree, had, 0);
+  }
+
+  #tell(tree: TreeKeys, had: number, found: number): void {
+    const rollBack = {
+      ...this.#keys.namesIn(tree.tag),
+      hadAt: timeOf(had),
+      foundAt: found === 0 ? null : timeOf(found),
+    };
+    if (this.#untold.push(rollBack) === 1) setImmediate(() => this.#warn());
+    for (const listener of this.#listeners) listener(rollBack);
+  }
+
+  /** One warning for everything that is found at a time. */
+  #warn(): void {
+    const trees = this.#untold;
+    this.#untold = [];
+    const names = trees.slice(0, NAMED).map(wordsOf);
+    const others = trees.length > NAMED ? `, and ${trees.length - NAMED} more` : "";
+    process.emitWarning(
+      `Redis has lost writes that it had acknowledged, of the trees of ${names.join(", ")}${others}. Turns go on from what is left; effects of later ones may come again. Set appendfsync always where none may be lost.`,
+      { code: "TROUPE_REDIS_ROLLED_BACK" },
+    );
+  }
+}
+
+function wordsOf({ rootAgentId, hadAt, foundAt }: RolledBackTree): string {
+  const until = new Date(hadAt).toISOString();
+  if (foundAt === null) return `${rootAgentId} (gone, last changed at ${until})`;
+  return `${rootAgentId} (what was changed after ${new Date(foundAt).toISOString()}, until ${until})`;
+}
+
+/** Versions are times of Redis' clock, in microseconds. */
+function timeOf(version: number): number {
+  return Math.floor(version / 1_000);
+}

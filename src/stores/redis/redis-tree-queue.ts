@@ -1,0 +1,292 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { backoffDelay } from "../../base/index.ts";
+import { StoreUnavailableError } from "../../errors/index.ts";
+import { type KnownTrees, TreeCache } from "./redis-cache.ts";
+import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
+import { noticeOf } from "./redis-foreign-writes.ts";
+import type { RedisIndexes, WrittenAt } from "./redis-indexes.ts";
+import { fields, type TreeKeys } from "./redis-keys.ts";
+import { rowsScript } from "./redis-read-scripts.ts";
+import { seenRow } from "./redis-rows.ts";
+import { applyScript, unlockScript } from "./redis-scripts.ts";
+import { Answers, type Missing, TreeSession } from "./redis-session.ts";
+import {
+  type Applied,
+  appliedOf,
+  encoded,
+  keep,
+  learn,
+  type QueuedWork,
+  runTogether,
+  settle,
+} from "./redis-transaction.ts";
+
+export interface QueueContext {
+  readonly connection: RedisConnection;
+  readonly indexes: RedisIndexes;
+  /** Distinguishes this process' transactions from others'. */
+  readonly owner: string;
+  readonly channel: string;
+  /** Called after this process has changed the tree. */
+  readonly onChanged: (session: TreeSession) => void;
+}
+
+/** How many works share one script, to keep it short. */
+const GROUP = 64;
+/** A tree with at most this many rows is read as a whole. */
+const FEW_ROWS = 256;
+/** After this many conflicts with other processes a group locks the tree. */
+const FAIR_ATTEMPTS = 4;
+const LOCK_MS = 2000;
+const pauses = { baseMs: 2, capMs: 40 };
+
+/**
+ * The transactions of one tree: works wait in a queue and run in groups, with optimistic concurrency control.
+ * Owns: their order in this process, the cache, retries. Does not own: what the works do.
+ *
+ * Invariants
+ * 1. A group is answered only after everything it has read was validated and everything it changes was written, in one
+ *    step.
+ * 2. A group that conflicts with another process runs again with the new rows; after some attempts it locks the tree.
+ * 3. After a failure that leaves open whether the step was taken, the cache is cleared.
+ */
+export class TreeQueue {
+  readonly tree: TreeKeys;
+  readonly cache = new TreeCache();
+  /** Whether another process has written since the last transaction was validated here. */
+  isStale = false;
+  readonly #context: QueueContext;
+  #waiting: QueuedWork[] = [];
+  #running: Promise<void> | undefined;
+
+  constructor(tree: TreeKeys, context: QueueContext) {
+    this.tree = tree;
+    this.#context = context;
+  }
+
+  get isIdle(): boolean {
+    return this.#running === undefined;
+  }
+
+  /** Resolves when the queue is empty. */
+  async idle(): Promise<void> {
+    await this.#running;
+  }
+
+  add(work: QueuedWork): void {
+    this.#waiting.push(work);
+    this.#running ??= this.#runAll();
+  }
+
+  async #runAll(): Promise<void> {
+    // Works that are added in the same tick join the first group.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.slice(0, GROUP);
+      let settled = group.length;
+      try {
+        settled = await this.#runGroup(group);
+      } catch (error) {
+        this.cache.clear();
+        for (const work of group) work.reject(error);
+      }
+      this.#waiting = this.#waiting.slice(settled);
+    }
+    this.#running = undefined;
+  }
+
+  /** Settles the first works of the group, at least one; returns how many. */
+  async #runGroup(group: readonly QueuedWork[]): Promise<number> {
+    const { connection } = this.#context;
+    const end = performance.now() + connection.timeoutMs;
+    const answers = new Answers();
+    let lockedUntil = 0;
+    let isFresh = !this.isStale;
+    try {
+      for (let failures = 0; ; ) {
+        const session = new TreeSession(this.tree, this.cache, answers);
+        const { outcomes, missing } = runTogether(group, session);
+        if (missing.length > 0) await this.#load(missing, answers);
+        else if (!isFresh && session.indexWrites.some(({ kind }) => kind !== "look")) {
+          isFresh = true;
+          await this.#look(session);
+        } else {
+          const applied = await this.#apply(session);
+          if (applied.type === "done") {
+            for (const outcome of outcomes) settle(outcome, applied.cursor);
+            return outcomes.length;
+          }
+          failures += 1;
+          if (applied.type === "changed") learn(session, this.cache, applied.facts);
+          if (failures >= FAIR_ATTEMPTS && performance.now() >= lockedUntil) lockedUntil = await this.#lock();
+          if (failures > 1) await delay(1 + backoffDelay(failures, Math.random(), pauses));
+        }
+        if (performance.now() > end) throw this.#gaveUp(failures);
+      }
+    } finally {
+      if (lockedUntil > 0)
+        connection.script(unlockScript, [this.tree.lock], [this.#context.owner]).catch(() => undefined);
+    }
+  }
+
+  /** Validates rows before indexes are written, because writing them is in vain if the transaction fails. */
+  async #look(session: TreeSession): Promise<void> {
+    const checks = [...session.checks.values()].filter(({ kind }) => kind === "row");
+    if (checks.length === 0) return;
+    const names = checks.map(({ name }) => name);
+    const stored = await this.#context.connection.run((client) => client.hmget(this.tree.rows, ...names));
+    const facts = checks.flatMap(({ expected, ...fact }, place) => {
+      const value = stored[place] ?? "";
+      return seenRow(value).version === expected ? [] : [{ ...fact, value }];
+    });
+    learn(session, this.cache, facts);
+  }
+
+  async #apply(session: TreeSession): Promise<Applied> {
+    const { connection, indexes, owner, channel } = this.#context;
+    const told = await indexes.write(session.indexWrites);
+    const notice = noticeOf(session);
+    const message = notice && `${owner} ${notice}`;
+    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: told.at, channel, message });
+    if (!transaction) return { type: "done", version: "", cursor: 0 };
+    const { keys, before, after } = transaction;
+    const answer = await connection.run(async (client, repeat) => {
+      // A Redis that was away may have lost the index entries, which must not be missing.
+      if (repeat > 0) await indexes.write(session.indexWrites);
+      return await evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]);
+    });
+    const applied = appliedOf(answer, keys);
+    this.isStale = false;
+    if (applied.type === "done") {
+      keep(session, this.cache, applied.version);
+      this.#correct(session, told);
+      if (notice) this.#context.onChanged(session);
+    }
+    return applied;
+  }
+
+  /** An entry that stays because this fails is skipped by readers. */
+  #correct(session: TreeSession, { stamps }: WrittenAt): void {
+    const looks = session.indexWrites.filter(({ kind }) => kind === "look");
+    const { indexes } = this.#context;
+    for (const [index, look] of looks.entries()) {
+      const { keys, member } = look;
+      const later = session.indexWrites.slice(session.indexWrites.indexOf(look) + 1);
+      // The agent was released and acquired again in one step.
+      if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "look")) continue;
+      indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
+    }
+  }
+
+  async #load(missing: readonly Missing[], answers: Answers): Promise<void> {
+    const rows = new Set<string>();
+    const others = new Map<string, Missing>();
+    for (const one of missing) {
+      if (one.rows.length === 0) others.set(one.key, one);
+      for (const name of one.rows) rows.add(name);
+    }
+    const loads = [...others.values()].map(async ({ key, load }) => answers.set(key, await load()));
+    if (rows.size > 0) loads.push(this.loadRows([...rows]));
+    await Promise.all(loads);
+  }
+
+  /** Loads rows into the cache; the whole tree if it has few. */
+  async loadRows(names: readonly string[]): Promise<void> {
+    const { rows } = this.tree;
+    // Every post reads this row too.
+    const wanted = [...new Set([...names, fields.posts])];
+    const answer = await this.#context.connection.script(rowsScript, [rows], [FEW_ROWS, ...wanted]);
+    if (!Array.isArray(answer)) return;
+    const [kind, ...values]: unknown[] = answer;
+    if (kind === "all") {
+      const texts = textsOf(values);
+      const all = new Map<string, string>();
+      for (let at = 0; at < texts.length; at += 2) all.set(texts[at] ?? "", texts[at + 1] ?? "");
+      this.cache.noteAll(all);
+      return;
+    }
+    for (const [index, name] of wanted.entries()) {
+      const value = values[index];
+      this.cache.note(name, typeof value === "string" ? value : undefined);
+    }
+  }
+
+  /** Until when this process has the lock; 0 while another one has it. */
+  async #lock(): Promise<number> {
+    const { connection, owner } = this.#context;
+    const asked = performance.now();
+    const answer = await connection.run((client) => client.set(this.tree.lock, owner, "PX", LOCK_MS, "NX"));
+    return answer === "OK" ? asked + LOCK_MS : 0;
+  }
+
+  #gaveUp(failures: number): StoreUnavailableError {
+    const { timeoutMs } = this.#context.connection;
+    const why = failures === 0 ? "took too long to read" : "was changed by others again and again";
+    return new StoreUnavailableError(`the tree ${this.tree.tag} ${why}, for ${timeoutMs} ms; nothing was written`, {
+      details: { code: failures === 0 ? "ETIMEDOUT" : "CONTENDED" },
+    });
+  }
+}
+
+/** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */
+const CACHED_ROWS = 50_000;
+/** After how many works to check the size of the caches. */
+const WORKS_BETWEEN_LOOKS = 256;
+
+/** The queues of a process, by tree. Owns: which trees are cached. Does not own: the transactions. */
+export class TreeQueues implements KnownTrees {
+  readonly #queues = new Map<string, TreeQueue>();
+  readonly #onNew: (line: TreeQueue) => void;
+  #works = 0;
+
+  constructor(onNew: (line: TreeQueue) => void) {
+    this.#onNew = onNew;
+  }
+
+  /** The queue of a tree that gets one more piece of work. */
+  of(tree: TreeKeys, context: QueueContext): TreeQueue {
+    this.#works += 1;
+    if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
+    const known = this.#queues.get(tree.tag);
+    const line = known ?? new TreeQueue(tree, context);
+    if (!known) this.#onNew(line);
+    // Keeps the map in the order of last use.
+    this.#queues.delete(tree.tag);
+    this.#queues.set(tree.tag, line);
+    return line;
+  }
+
+  /** If the row is older than the cached one, the next transaction needs one more attempt. */
+  note({ tag }: TreeKeys, field: string, stored: string | undefined): void {
+    this.#queues.get(tag)?.cache.note(field, stored);
+  }
+
+  isStale({ tag }: TreeKeys): boolean {
+    return this.#queues.get(tag)?.isStale ?? false;
+  }
+
+  markStale(tag: string): void {
+    const line = this.#queues.get(tag);
+    if (line) line.isStale = true;
+  }
+
+  all(): readonly TreeQueue[] {
+    return [...this.#queues.values()];
+  }
+
+  async idle(): Promise<void> {
+    await Promise.all(this.all().map((line) => line.idle()));
+  }
+
+  #forgetSome(): void {
+    let size = 0;
+    for (const line of this.all()) size += line.cache.size;
+    for (const [tag, line] of this.#queues) {
+      if (size <= CACHED_ROWS) return;
+      if (!line.isIdle) continue;
+      size -= line.cache.size;
+      this.#queues.delete(tag);
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import { deepFreeze } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { agentOfTurn, type AgentRecord, type AgentRequest } from "../../state/index.ts";
+import type { Batch } from "./batch.ts";
+import { createAgent, openTurn } from "./commands.ts";
+import { commitBatch } from "./commit.ts";
+import { acquire, holderOf, release } from "./leases.ts";
+import { fireAccountTimer } from "./ledger.ts";
+import { abort, pause, resume } from "./marks.ts";
+import type { CommitOutcome } from "./outcomes.ts";
+import type { Stores, TreeActivity } from "./ports.ts";
+import { heartbeat, isRunning, registerProcess } from "./processes.ts";
+import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter } from "./queries.ts";
+import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
+import { decide } from "./requests.ts";
+import { waitersOf } from "./reservation-queues.ts";
+import type { Database, StoreTables } from "./tables.ts";
+import { exportTree, importTree } from "./tree-transfer.ts";
+
+export const DEFAULT_LIST_LIMIT = 100;
+
+/** Implements the whole port on top of a database: all stores share these rules. */
+export function databaseStores(kind: string, database: Database): Stores {
+  const { tables } = database;
+  const write = async <T>(work: () => T): Promise<T> => frozen(await database.write(work));
+  const read = async <T>(work: () => T): Promise<T> => frozen(await database.read(work));
+  return {
+    kind,
+    commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
+    createAgent: (identity, account) => write(() => createAgent(tables, identity, account)),
+    openTurn: (key, command, now) => write(() => openTurn(tables, key, command, now)),
+    pause: (key, by, now, { now: isHurried, steady } = {}) =>
+      write(() => pause(tables, key, { by, isHurried, steady }, now)),
+    resume: (key, by, now) => write(() => resume(tables, key, by, now)),
+    abort: (key, command, now) => write(() => abort(tables, key, command, now)),
+    decide: (key, requestId, decision, now, options) =>
+      write(() => decide(tables, { ...key, requestId, decision, ...options }, now)),
+    registerProcess: (identity, now, elapsed = now) => write(() => registerProcess(tables, identity, now, elapsed)),
+    heartbeat: (processId, steady) => write(() => heartbeat(tables, processId, steady)),
+    acquire: (key, processId, leaseMs, steady, isKnown) =>
+      write(() => acquire(tables, key, { processId, leaseMs, isRunning, isKnown }, steady)),
+    release: (key, epoch, options) => write(() => release(tables, key, epoch, options)),
+    unattended: async (tenant, query, steady) =>
+      await database.unattended(
+        tenant,
+        { ...query, limit: countOf("limit", query.limit ?? DEFAULT_LIST_LIMIT) },
+        steady,
+      ),
+    holder: (key) => read(() => holderOf(tables, key)),
+    claimCall: (key, claim, steady) => write(() => claimCall(tables, key, { ...claim, isRunning }, steady)),
+    postCallEnd: (key, item) => write(() => postCallEnd(tables, key, item)),
+    readAgent: (key) => read(() => tables.agent(key)),
+    listAgents: (filter) => read(() => listAgents(tables, filter)),
+    inbox: (key) => read(() => tables.inbox(key)),
+    readJournal: (key, fromSeq) => read(() => tables.rowsFrom(key, fromSeq)),
+    readTree: (tenant, root, afterCursor, limit) =>
+      read(() => tables.treeRows(tenant, root, afterCursor, countOf("limit", limit))),
+    messages: (key, { maxMessages } = {}) =>
+      read(() => tables.messages(key, maxMessages === undefined ? undefined : countOf("maxMessages", maxMessages))),
+    messagesById: (key, ids) => read(() => tables.messagesById(key, ids)),
+    artifacts: (key) => read(() => tables.artifacts(key)),
+    artifact: (key, artifactId) => read(() => tables.artifact(key, artifactId)),
+    artifactByName: (key, name, version) => read(() => tables.artifactByName(key, name, version)),
+    requests: (filter) => read(() => listRequests(tables, filter)),
+    request: (key, requestId) => read(() => tables.request(key, requestId)),
+    account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
+    treeActivity: (tenant, root) => read(() => treeActivityOf(tables, tenant, root)),
+    accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
+    waiters: (tenant, root) => read(() => waitersOf(tables, tenant, tables.accounts(tenant, root))),
+    dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
+    fireTimer: (timer, now, steady = now) => {
+      const moment = { now, steady };
+      return write(() =>
+        timer.kind === "job" ? fireJobTimer(tables, timer, moment) : fireAccountTimer(tables, timer, moment),
+      );
+    },
+    nextTimerAt: () => read(() => tables.nextTimerAt()),
+    timer: (key, timerId) => read(() => tables.timer(key, timerId)),
+    exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),
+    importTree: (tree, processId, known) => write(() => importTree(tables, tree, processId, known)),
+    projectionCursor: (tenant, name, root) => read(() => tables.projectionCursor(tenant, name, root)),
+    moveProjection: (tenant, name, root, cursor) =>
+      write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
+    live: database.live,
+    onForeignWrite: (listener) => database.onForeignWrite(listener),
+    onRolledBack: (listener) => database.onRolledBack?.(listener) ?? (() => undefined),
+    close: () => database.close(),
+  };
+}
+
+/**
+ * Results may be the very objects that a store keeps, so they are frozen. A list belongs to the caller, its elements do
+ * not.
+ */
+function frozen<T>(value: T): T {
+  if (Array.isArray(value)) value.forEach(deepFreeze);
+  else deepFreeze(value);
+  return value;
+}
+
+async function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
+  const [first, ...others] = batches;
+  if (!first) return [];
+  if (others.length === 0) return database.write(() => [commitBatch(database.tables, first, moment)]);
+  const failures: unknown[] = [];
+  const outcomes = await database.write(() => {
+    // After a lock conflict the work runs again.
+    failures.length = 0;
+    return batches.flatMap((batch) => {
+      try {
+        return [database.part(() => commitBatch(database.tables, batch, moment))];
+      } catch (error) {
+        if (database.isFatal(error)) throw error;
+        failures.push(error);
+        return [];
+      }
+    });
+  });
+  if (failures.length > 0) throw failures[0];
+  return outcomes;
+}
+
+function listAgents(tables: StoreTables, filter: AgentFilter): AgentRecord[] {
+  const { order = "id", rootsOnly, after, limit = DEFAULT_LIST_LIMIT } = filter;
+  const count = countOf("limit", limit);
+  if (order === "id") return tables.listAgents(filter, count);
+  if (order !== "newest") throw new InvalidInputError(`order is ${JSON.stringify(order)}; it takes "id" or "newest"`);
+  if (rootsOnly !== true) throw new InvalidInputError('the order "newest" is one of root agents; give rootsOnly: true');
+  return tables.listAgents(filter, count, after === undefined ? undefined : agentAtPlace(after));
+}
+
+function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[] {
+  const { tenant, after, limit = DEFAULT_LIST_LIMIT } = filter;
+  if (after === undefined) return tables.requests(filter, undefined, countOf("limit", limit));
+  // A request's id names its agent.
+  const last = tables.request({ tenant, agentId: agentOfTurn(after) }, after);
+  if (last) return tables.requests(filter, last, countOf("limit", limit));
+  throw new InvalidInputError(
+    `after is ${JSON.stringify(after)}, and no request of that id is stored; give one of a list`,
+  );
+}
+
+/** Checks a number of rows or a cursor. */
+function countOf(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
+}
+
+const ALL = Number.MAX_SAFE_INTEGER;
+
+/** Must run within one read. Slow reads come last, so that a tree without open requests costs little. */
+export function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeActivity | undefined {
+  const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
+  if (openRequests.length === 0) return undefined;
+  const agents = tables.listAgents({ tenant, rootAgentId }, ALL);
+  const atWork = agents.filter(({ openTurnId }) => openTurnId !== null);
+  return {
+    agents,
+    openRequests,
+    accounts: tables.accounts(tenant, rootAgentId),
+    inboxes: new Map(atWork.map((agent) => [agent.agentId, tables.inbox(agent)])),
+  };
+}

@@ -1,0 +1,116 @@
+import { randomUUID } from "node:crypto";
+import { type Account, claimsEndAt, type Waiter } from "../../budget/index.ts";
+import type { Timer } from "../../state/index.ts";
+import type { Tables, WaiterChanges } from "./tables.ts";
+
+const nobody: readonly Waiter[] = Object.freeze([]);
+
+/**
+ * The queues of calls that wait for a reservation, one for each account at the top of a tree, as one batch or command
+ * sees them.
+ * Owns: which waiters have changed, and the timer for those who were woken. Does not own: the accounts.
+ *
+ * Invariants
+ * 1. A queue is read only if its account says that somebody waits, and only changes of it are written.
+ * 2. While a waiter has been woken and has not asked yet, a timer is set that fires no later than its claim expires:
+ *    nobody waits behind somebody who never asks.
+ */
+export class ReservationQueues {
+  readonly #tables: Tables;
+  readonly #tenant: string;
+  readonly #before = new Map<string, readonly Waiter[]>();
+  readonly #now = new Map<string, readonly Waiter[]>();
+  /** Accounts whose timer has fired. */
+  readonly #rung = new Set<string>();
+
+  constructor(tables: Tables, tenant: string) {
+    this.#tables = tables;
+    this.#tenant = tenant;
+  }
+
+  of(top: Account): readonly Waiter[] {
+    const known = this.#now.get(top.id);
+    if (known) return known;
+    if (!top.line?.waiting) return nobody;
+    const line = this.#tables.waiters(this.#tenant, top);
+    this.#before.set(top.id, line);
+    this.#now.set(top.id, line);
+    return line;
+  }
+
+  change(top: Account, line: readonly Waiter[]): void {
+    if (!this.#before.has(top.id)) this.#before.set(top.id, this.of(top));
+    this.#now.set(top.id, line);
+  }
+
+  /** The timer has fired, and is set again if somebody has still to ask. */
+  ring(top: Account): void {
+    this.change(top, this.of(top));
+    this.#rung.add(top.id);
+  }
+
+  /** Ids of the accounts whose queue must be written. */
+  get changed(): string[] {
+    return [...this.#now.keys()].filter((id) => this.#rung.has(id) || this.#now.get(id) !== this.#before.get(id));
+  }
+
+  /** Writes the changes of a queue; returns the account with its new revision, and the timer that was set. */
+  write(top: Account, rootAgentId: string): { readonly account: Account; readonly timers: readonly Timer[] } {
+    const before = this.#before.get(top.id) ?? nobody;
+    const line = this.of(top);
+    const { alarmAt, timers } = this.#setAlarm(top, line, top.line?.alarmAt ?? null);
+    const account = { ...top, line: { waiting: line.length, revision: randomUUID(), alarmAt } };
+    this.#tables.putWaiters(this.#tenant, rootAgentId, { account, line, ...differenceOf(before, line) });
+    return { account, timers };
+  }
+
+  /** A timer that is set stays until it fires or the queue is empty; when it fires, the next one is set. */
+  #setAlarm(
+    { id: accountId, agentId }: Account,
+    line: readonly Waiter[],
+    known: number | null,
+  ): { readonly alarmAt: number | null; readonly timers: readonly Timer[] } {
+    const tenant = this.#tenant;
+    const id = claimTimerId(accountId);
+    const set = this.#rung.has(accountId) ? null : known;
+    const dueAt = claimsEndAt(line);
+    if (dueAt !== undefined && (set === null || dueAt < set)) {
+      const timer: Timer = { kind: "claim", tenant, agentId, id, dueAt, accountId };
+      this.#tables.setTimer(timer);
+      return { alarmAt: dueAt, timers: [timer] };
+    }
+    if (line.length > 0 && set !== null) return { alarmAt: set, timers: [] };
+    if (known !== null) this.#tables.clearTimer({ tenant, agentId }, id);
+    return { alarmAt: null, timers: [] };
+  }
+}
+
+/** Both lists are in the order of their places; a waiter that has changed keeps its place. */
+function differenceOf(before: readonly Waiter[], line: readonly Waiter[]): Pick<WaiterChanges, "put" | "removed"> {
+  const put: Waiter[] = [];
+  const removed: string[] = [];
+  let at = 0;
+  for (const waiter of line) {
+    let known = before[at];
+    for (; known && known.place < waiter.place; known = before[at]) {
+      removed.push(known.ask.key);
+      at += 1;
+    }
+    if (known?.place === waiter.place) {
+      at += 1;
+      // When the last waiter has left, its place is given out again.
+      if (known.ask.key !== waiter.ask.key) removed.push(known.ask.key);
+    }
+    if (known !== waiter) put.push(waiter);
+  }
+  return { put, removed: [...removed, ...before.slice(at).map(({ ask }) => ask.key)] };
+}
+
+export function claimTimerId(accountId: string): string {
+  return `claim:${accountId}`;
+}
+
+/** All waiters of these accounts. */
+export function waitersOf(tables: Tables, tenant: string, accounts: readonly Account[]): Waiter[] {
+  return accounts.flatMap((account) => (account.line?.waiting ? tables.waiters(tenant, account) : []));
+}
