@@ -8,7 +8,7 @@ import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./doors/agent-doors.ts";
 import { listed } from "./handles/agent-status.ts";
-import { followKnown } from "./follow/follow.ts";
+import { followTree } from "./follow/follow.ts";
 import { healthOptionsOf, runtimeOptionsOf } from "./doors/runtime-doors.ts";
 import { assertObserver } from "./doors/turn-door.ts";
 import { refuseBackground } from "./refuse-background.ts";
@@ -93,7 +93,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     requests: async (filter) => await core.desk.list(requestListOptionsOf(filter)),
     decide: (requestId, decide) => core.desk.decide(requestId, decide),
     subscribe: (observer) => subscribe(core, observer),
-    follow: (rootAgentId, follow) => followKnown(core, rootAgentId, follow),
+    follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow),
     projected: async (rootAgentId) => {
       textOfCaller(rootAgentId, "runtime.projected(): its id");
       core.assertOpen();

@@ -33,7 +33,7 @@ export type { DrainReport, RuntimeDrainOptions } from "./doors/drain-options.ts"
 export type { LeftBehind, RuntimeShutdownOptions } from "./doors/leaving.ts";
 export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
 export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";
-export { eventsOfRow } from "./follow/row-events.ts";
+export { eventsOfRow } from "./follow/tree-stream.ts";
 export { ownUse, type Spending, type TurnSpending } from "./doors/turn-spending.ts";
 export type {
   EventObserver,

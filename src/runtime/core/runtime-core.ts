@@ -23,15 +23,14 @@ import { Outage } from "../agent/outage.ts";
 import { RequestDesk } from "./request-desk.ts";
 import type { Part } from "../doors/roles.ts";
 import { RuntimeLeave } from "./runtime-leave.ts";
-import { SpawnTrees } from "./spawn-trees.ts";
+import { SpawnTrees } from "../follow/spawn-trees.ts";
 import { StoreClock } from "./store-clock.ts";
-import type { Reading } from "../follow/tree-stream.ts";
 import type { TurnSource } from "../follow/turn-handle.ts";
 import { resultAtEnd } from "../agent/turn-results.ts";
 import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
 import { TurnWatch } from "../follow/turn-watch.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
-import { WaitingHold } from "../follow/waiting-hold.ts";
+import { WaitingHold } from "../follow/follow.ts";
 import { WorkDesk } from "../work/work-desk.ts";
 
 /**
@@ -55,7 +54,7 @@ export class RuntimeCore implements TurnSource {
   readonly waiting: WaitingHold;
   readonly outage: Outage;
   readonly #turns: TurnWatch;
-  readonly #trees = new SpawnTrees();
+  readonly trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
   /** Those who wait for agents to come to rest. */
   readonly #pauses = new Waiters<string>();
@@ -80,7 +79,7 @@ export class RuntimeCore implements TurnSource {
     this.leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
-    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
+    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.trees.parentTurnOf(agentId));
     this.desk = new RequestDesk({
       stores,
       tenant,
@@ -110,10 +109,9 @@ export class RuntimeCore implements TurnSource {
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
-      onActivated: ({ identity: { agentId, parentTurnId, background } }) =>
-        this.#trees.note(agentId, parentTurnId, background !== undefined),
+      onActivated: ({ identity }) => this.trees.note(identity),
       onRefused: (activation, error) => this.outage.refused(activation, error),
-      onFailed: (agentId, cause) => this.#turns.fail(cause, (turnId) => this.#trees.awaits(turnId, agentId)),
+      onFailed: (agentId, cause) => this.#turns.fail(cause, (turnId) => this.trees.awaits(turnId, agentId)),
       onCommitted: (activation) => {
         this.outage.taken(activation);
         if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
@@ -198,18 +196,10 @@ export class RuntimeCore implements TurnSource {
     await abortAgent(this, agentOfTurn(turnId), turnId, reason);
   }
 
-  parentTurnOf(agentId: string): string | null {
-    return this.#trees.parentTurnOf(agentId);
-  }
-
   isLocal(turnId: string): boolean {
     const live = this.live.get(this.keyOf(agentOfTurn(turnId)));
     // A turn that waits in line, or whose item is just being taken, is not open in the machine yet.
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
-  }
-
-  replay(rootAgentId: string, reading: Reading) {
-    return this.#trees.follow(this, rootAgentId, reading);
   }
 
   /** Resolves when the agent has come to rest. */

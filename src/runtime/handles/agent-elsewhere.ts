@@ -57,7 +57,7 @@ export async function changeElsewhere(
 export async function pausedElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
   let moved = createDeferred();
   const look = (): void => moved.resolve();
-  const ends = [core.onForeignWrite(look), core.bus.listen(look, rootOf(key.agentId))];
+  const ends = [core.onForeignWrite(look), core.bus.listenToRows(look, rootOf(key.agentId))];
   core.closed.addEventListener("abort", look, { once: true });
   try {
     for (;;) {
