@@ -1,4 +1,3 @@
-import { createDeferred } from "../base/index.ts";
 import type { Host } from "./host.ts";
 
 /**
@@ -7,15 +6,5 @@ import type { Host } from "./host.ts";
  */
 export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {
   const left = at - host.clock.now();
-  if (left <= 0) return;
-  const elapsed = createDeferred();
-  const cancel = host.clock.setDelay(left, () => elapsed.resolve());
-  const stop = (): void => elapsed.reject(signal.reason);
-  signal.addEventListener("abort", stop, { once: true });
-  try {
-    await elapsed.promise;
-  } finally {
-    cancel();
-    signal.removeEventListener("abort", stop);
-  }
+  if (left > 0) await host.clock.sleep(left, signal);
 }

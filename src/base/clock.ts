@@ -1,4 +1,6 @@
 import { InvalidInputError } from "../errors/index.ts";
+import { abortable } from "./abort.ts";
+import { createDeferred } from "./deferred.ts";
 import { createTimerQueue } from "./timer-queue.ts";
 
 /**
@@ -25,6 +27,24 @@ export interface Clock {
    * @throws InvalidInputError when `ms` is not a finite number.
    */
   setDelay(ms: number, callback: () => void): () => void;
+  /**
+   * Resolves when `ms` milliseconds have passed by `elapsed()`, never at once. Rejects with the signal's reason when that
+   * aborts, and leaves no timer behind. As a timer, it does not keep the process alive.
+   * @throws InvalidInputError (as a rejection) when `ms` is not a finite number.
+   */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+/** `sleep` of a clock that has delays: every clock is made with it. */
+export async function sleepOn(clock: Pick<Clock, "setDelay">, ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  const over = createDeferred();
+  const cancel = clock.setDelay(ms, () => over.resolve());
+  try {
+    await abortable(over.promise, signal);
+  } finally {
+    cancel();
+  }
 }
 
 /**
@@ -87,6 +107,9 @@ export function createSystemClock(): Clock {
     setDelay(ms, callback) {
       assertTimerDelay(ms);
       return set(delays, elapsed() + Math.ceil(ms), callback);
+    },
+    sleep(ms, signal) {
+      return sleepOn(this, ms, signal);
     },
   };
 }

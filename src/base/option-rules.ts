@@ -33,7 +33,7 @@ export const signalRule: OptionRule = ruleOf(
     hasMethods(value, ["addEventListener", "removeEventListener"]) && "aborted" in value && value.aborted !== undefined,
 );
 
-const clockMethods = ["now", "elapsed", "setTimer", "setDelay"] as const satisfies readonly (keyof Clock)[];
+const clockMethods = ["now", "elapsed", "setTimer", "setDelay", "sleep"] as const satisfies readonly (keyof Clock)[];
 
 export const clockRule: OptionRule = portRule("a clock", clockMethods);
 

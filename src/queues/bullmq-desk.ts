@@ -1,4 +1,3 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { InvariantError } from "../errors/index.ts";
 import { within } from "../redis/index.ts";
 import { BullmqCanary } from "./bullmq-canary.ts";
@@ -142,7 +141,7 @@ export class BullmqDesk {
     const suspects = await this.#leftLying([...this.#workers.values()]);
     if (suspects.length === 0) return [];
     const begun = suspects.map((worker) => worker.begun);
-    await delay(LYING_MS);
+    await this.#options.clock.sleep(LYING_MS);
     const idle = suspects.filter((worker, place) => worker.begun === begun[place]);
     const lying = await this.#leftLying(idle);
     return lying.map(({ work }) => `jobs wait in queue "${work.queue}", and none is begun here though there is room`);

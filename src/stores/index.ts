@@ -1,14 +1,8 @@
-export { type AgentPlace, byAge, placeOfAgent } from "./rules/agent-place.ts";
-export * from "./rules/batch.ts";
-export * from "./rules/foreign-write.ts";
-export * from "./rules/live-channel.ts";
 export { memoryStores } from "./memory.ts";
-export { isBySteadyTime, isDue, isOfWork, type Moment } from "./rules/moment.ts";
+export * from "./rules/batch.ts";
+export * from "./rules/live-channel.ts";
 export * from "./rules/outcomes.ts";
 export * from "./rules/ports.ts";
+export { currentProcess, isRunning } from "./rules/processes.ts";
 export * from "./rules/queries.ts";
-export { currentProcess, isRunning } from "./rules/process-identity.ts";
 export { JOB_LOOK_MS, jobTimerId } from "./rules/queued-calls.ts";
-export type { SetBack } from "./rules/set-back.ts";
-export * from "./rules/stored-tree.ts";
-export type { TreeStanding } from "./rules/tree-standing.ts";

@@ -1,11 +1,11 @@
+import { checkedOptions, type RedisStoresOptions } from "./redis/redis-connection.ts";
+import { RedisDatabase } from "./redis/redis-database.ts";
 import { commitBatch } from "./rules/commit.ts";
-import { localStores } from "./rules/local-stores.ts";
+import { localStores } from "./rules/database-stores.ts";
 import type { CommitOutcome } from "./rules/outcomes.ts";
 import type { Stores } from "./rules/ports.ts";
-import { RedisDatabase } from "./redis/redis-database.ts";
-import { checkedOptions, type RedisStoresOptions } from "./redis/redis-options.ts";
 
-export type { RedisStoresOptions } from "./redis/redis-options.ts";
+export type { RedisStoresOptions } from "./redis/redis-connection.ts";
 
 /**
  * Stores in Redis 6.2 or later, single or cluster, for any number of processes on any number of machines. Nothing is

@@ -1,5 +1,5 @@
 import { type Door, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
-import { localStores } from "./rules/local-stores.ts";
+import { localStores } from "./rules/database-stores.ts";
 import type { Stores } from "./rules/ports.ts";
 import { SqliteDatabase, type SqliteOptions } from "./sqlite/sqlite-database.ts";
 

@@ -1,4 +1,11 @@
-import { assertTimerDelay, assertTimerTime, type Clock, createTimerQueue, describeValue } from "../base/index.ts";
+import {
+  assertTimerDelay,
+  assertTimerTime,
+  type Clock,
+  createTimerQueue,
+  describeValue,
+  sleepOn,
+} from "../base/index.ts";
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
 
 /** A clock that moves only when it is told to. Timers run inside the call that moves it. */
@@ -68,6 +75,9 @@ export function createFakeClock(start: number = Date.UTC(2026, 0, 1)): FakeClock
     setDelay(ms, callback) {
       assertTimerDelay(ms);
       return delays.add(passed + Math.ceil(ms), callback);
+    },
+    sleep(ms, signal) {
+      return sleepOn(this, ms, signal);
     },
     get pendingTimers() {
       return timers.size + delays.size;

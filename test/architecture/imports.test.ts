@@ -198,7 +198,7 @@ describe("packages", () => {
       "src/model/other.ts": `import type OpenAI from "openai";`,
       "src/queues/bullmq-queue.ts": `import "bullmq";`,
       "src/queues/local-queue.ts": `import type { Queue } from "bullmq";`,
-      "src/redis/redis-connect.ts": `import "ioredis";`,
+      "src/redis/redis-link.ts": `import "ioredis";`,
       "src/stores/sqlite/sqlite-journal.ts": `import "node:sqlite";`,
       "src/stores/memory-journal.ts": `process.getBuiltinModule("node:sqlite"); require("ioredis");`,
     };

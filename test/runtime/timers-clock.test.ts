@@ -148,5 +148,6 @@ function skewed(clock: Clock, by: number): Clock {
     elapsed: () => clock.elapsed(),
     setTimer: (at, callback) => clock.setTimer(at - by, callback),
     setDelay: (ms, callback) => clock.setDelay(ms, callback),
+    sleep: (ms, signal) => clock.sleep(ms, signal),
   };
 }

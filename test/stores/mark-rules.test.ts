@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type MarkAsk, markEffect, type MarkSituation } from "../../src/stores/rules/mark-rules.ts";
+import { type MarkAsk, markEffect, type MarkSituation } from "../../src/stores/rules/marks.ts";
 
 const asks: readonly MarkAsk[] = ["pause", "hold", "resume", "end", "endBelow", "none"];
 const both = [false, true];

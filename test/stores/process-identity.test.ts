@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { currentProcess } from "../../src/stores/index.ts";
-import { isRunning, startTimeOf } from "../../src/stores/rules/process-identity.ts";
+import { isRunning, startTimeOf } from "../../src/stores/rules/processes.ts";
 
 test("a process is told by its id, its pid and the boot it belongs to", () => {
   const first = currentProcess("p1");

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { restlessQueries } from "../../src/stores/sqlite/sqlite-restless.ts";
+import { restlessQueries } from "../../src/stores/sqlite/sqlite-pending.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { openTurn } from "../contracts/queued-fixtures.ts";
 import { LEASE_MS } from "../contracts/stores-fixtures.ts";

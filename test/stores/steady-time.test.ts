@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { clockOffsetFor } from "../../src/stores/rules/steady-time.ts";
+import { clockOffsetFor } from "../../src/stores/rules/processes.ts";
 import type { ProcessRow } from "../../src/stores/rules/tables.ts";
 
 const noon = Date.UTC(2026, 5, 1, 12);

@@ -119,14 +119,9 @@ export class Committer {
   }
 
   async #pause(ms: number): Promise<void> {
-    const over = createDeferred();
     const letGo = holdProcess();
-    const stop = (): void => over.resolve();
-    const cancel = this.#clock.setDelay(ms, stop);
-    this.#closing.signal.addEventListener("abort", stop, { once: true });
-    await over.promise;
-    this.#closing.signal.removeEventListener("abort", stop);
-    cancel();
+    // close() ends the pause.
+    await this.#clock.sleep(ms, this.#closing.signal).catch(() => undefined);
     letGo();
   }
 

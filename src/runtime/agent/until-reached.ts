@@ -1,4 +1,4 @@
-import { abortable, backoffDelay, type Clock, createDeferred } from "../../base/index.ts";
+import { backoffDelay, type Clock } from "../../base/index.ts";
 import { TroupeError } from "../../errors/index.ts";
 
 /** Between tries. */
@@ -20,8 +20,6 @@ export async function untilReached<T>(ask: () => Promise<T>, { clock, random, si
     } catch (error) {
       if (!(error instanceof TroupeError && error.retryable)) throw error;
     }
-    const pause = createDeferred();
-    const cancel = clock.setDelay(backoffDelay(tries, random(), PAUSES), () => pause.resolve());
-    await abortable(pause.promise, signal).finally(cancel);
+    await clock.sleep(backoffDelay(tries, random(), PAUSES), signal);
   }
 }

@@ -1,4 +1,4 @@
-import { type Clock, describeValue, systemClock } from "../../base/index.ts";
+import { type Clock, describeValue, sleepOn, systemClock } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../doors/types.ts";
 
@@ -25,6 +25,7 @@ function checkedClock(clock: Clock): Clock {
     elapsed,
     setTimer: (at, callback) => clock.setTimer(at, callback),
     setDelay: (ms, callback) => clock.setDelay(ms, callback),
+    sleep: (ms, signal) => sleepOn(clock, ms, signal),
   };
 }
 

@@ -34,4 +34,8 @@ export class StoreClock implements Clock {
   setDelay(ms: number, callback: () => void): () => void {
     return this.#clock.setDelay(ms, callback);
   }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#clock.sleep(ms, signal);
+  }
 }

@@ -1,4 +1,4 @@
-import { anyRule, type Clock, createDeferred, type Door, holdProcess, optionsOf } from "../../base/index.ts";
+import { anyRule, type Clock, type Door, holdProcess, optionsOf } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 
 /** Less than Docker waits between asking a process to end and ending it. */
@@ -59,18 +59,18 @@ export class LeavingTime {
 
   /** Rejects as the work does; false when it was not over in its time. */
   async spend(step: keyof typeof KEPT_FOR_LATER, work: Promise<unknown>): Promise<boolean> {
-    const over = createDeferred<false>();
+    const over = new AbortController();
     const left = this.#end - this.#clock.elapsed() - this.#noticeMs * KEPT_FOR_LATER[step];
     // What has been settled already wins, also where no time is left.
-    const cancel = this.#clock.setDelay(Math.max(0, left), () => over.resolve(false));
+    const late = this.#clock.sleep(Math.max(0, left), over.signal).then(() => false);
     const letGo = holdProcess();
     const done = work.then(() => true);
     // It may still fail when nobody listens any more.
     done.catch(() => undefined);
     try {
-      return await Promise.race([done, over.promise]);
+      return await Promise.race([done, late]);
     } finally {
-      cancel();
+      over.abort();
       letGo();
     }
   }

@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks";
+import { setTimeout as delay } from "node:timers/promises";
 import { getHeapStatistics } from "node:v8";
 import type { QueueCount, QueueHealth, Queues } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
@@ -86,10 +87,8 @@ export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}
 async function storesAnswer(core: WatchedRuntime, timeoutMs: number): Promise<number | string> {
   const from = performance.now();
   const over = new AbortController();
-  const late = new Promise<string>((resolve) => {
-    const timer = setTimeout(() => resolve(`the stores did not answer within ${timeoutMs} ms`), timeoutMs);
-    over.signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
-  });
+  const silence = `the stores did not answer within ${timeoutMs} ms`;
+  const late = delay(timeoutMs, silence, { signal: over.signal });
   const asked = core.stores.nextTimerAt().then(
     () => Math.round(performance.now() - from),
     (error: unknown) => `the stores do not answer: ${String(error)}`,

@@ -47,9 +47,7 @@ export async function changeElsewhere(
       const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
       if (!isTaken || attempt >= MOST_TRIES || !core.isOpen) throw error;
     }
-    const over = createDeferred();
-    core.clock.setDelay(backoffDelay(attempt, 0.5, pauses), () => over.resolve());
-    await over.promise;
+    await core.clock.sleep(backoffDelay(attempt, 0.5, pauses));
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, createDeferred, wordsOfThrown } from "../../base/index.ts";
+import { type Clock, wordsOfThrown } from "../../base/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { projectionsOf } from "./projection-kinds.ts";
 import { type ProjectionPlace, ProjectionRun } from "./projection-run.ts";
@@ -75,11 +75,11 @@ export class ProjectionDesk implements ProjectionPlace {
   /** Tries what is due once more, for a bounded time. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    const over = createDeferred();
-    const cancel = this.clock.setDelay(CLOSE_MS, () => over.resolve());
+    const closed = new AbortController();
     const runs = [...this.#runs.values()].flat();
-    await Promise.race([Promise.all(runs.map((run) => run.close())), over.promise]);
-    cancel();
+    const late = this.clock.sleep(CLOSE_MS, closed.signal);
+    await Promise.race([Promise.all(runs.map((run) => run.close())), late]);
+    closed.abort();
     for (const run of runs) run.giveUp();
   }
 

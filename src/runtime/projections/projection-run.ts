@@ -31,8 +31,7 @@ export class ProjectionRun {
   #waiters: Deferred<void>[] = [];
   #isDue = false;
   #passes: Promise<void> | undefined;
-  #endPause: (() => void) | undefined;
-  #isClosing = false;
+  readonly #closing = new AbortController();
   #isOver = false;
 
   constructor(projection: Projection, rootAgentId: string, place: ProjectionPlace) {
@@ -66,8 +65,7 @@ export class ProjectionRun {
 
   /** Resolves when what is due was tried once more. */
   async close(): Promise<void> {
-    this.#isClosing = true;
-    this.#endPause?.();
+    this.#closing.abort();
     await this.#passes;
   }
 
@@ -92,13 +90,13 @@ export class ProjectionRun {
         this.#isDue = true;
         this.#waiters.unshift(...waiters);
         if (!this.#isOver) this.#place.onFailure(this, error);
-        if (this.#isClosing) break;
+        if (this.#closing.signal.aborted) break;
         await this.#pause(failures);
       }
     }
     // Here and not later: a look that comes from now on begins anew.
     this.#passes = undefined;
-    if (this.#isClosing) this.#reject();
+    if (this.#closing.signal.aborted) this.#reject();
   }
 
   async #pass(): Promise<void> {
@@ -119,12 +117,8 @@ export class ProjectionRun {
 
   async #pause(failures: number): Promise<void> {
     const { clock, random } = this.#place;
-    const over = createDeferred();
-    const cancel = clock.setDelay(backoffDelay(failures, random()), () => over.resolve());
-    this.#endPause = () => over.resolve();
-    await over.promise;
-    cancel();
-    this.#endPause = undefined;
+    // close() ends the pause.
+    await clock.sleep(backoffDelay(failures, random()), this.#closing.signal).catch(() => undefined);
   }
 
   #reject(): void {

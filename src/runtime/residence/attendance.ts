@@ -1,4 +1,4 @@
-import { backoffDelay, type Clock, createDeferred } from "../../base/index.ts";
+import { backoffDelay, type Clock } from "../../base/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import { isRunning, type ProcessIdentity, type Stores } from "../../stores/index.ts";
@@ -91,10 +91,8 @@ export class Attendance {
         if (!(error instanceof StoreUnavailableError) || this.#again.has(agentId)) throw error;
       }
       this.#again.add(agentId);
-      const over = createDeferred();
       const { clock, random } = this.#options;
-      clock.setDelay(backoffDelay(attempt, random(), pauses), () => over.resolve());
-      await over.promise;
+      await clock.sleep(backoffDelay(attempt, random(), pauses));
       this.#again.delete(agentId);
     }
   }

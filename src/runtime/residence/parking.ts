@@ -160,9 +160,7 @@ export class Parking {
   async #stayAWhile(activation: Activation): Promise<void> {
     const { length } = activation.turnEntries;
     if (length <= LONG_TURN) return;
-    const over = createDeferred();
-    this.#clock.setDelay(Math.min(length, LONGEST_STAY_MS), () => over.resolve());
-    await over.promise;
+    await this.#clock.sleep(Math.min(length, LONGEST_STAY_MS));
   }
 
   #tell(key: AgentKey, rest: Rest): void {

@@ -1,4 +1,4 @@
-import { type Clock, createDeferred } from "../../base/index.ts";
+import { type Clock } from "../../base/index.ts";
 import { type AgentKey, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
@@ -100,19 +100,19 @@ export class WorkDesk {
     const cut = new AbortController();
     const notice = Math.min(LONGEST_NOTICE_MS, Math.floor(timeoutMs / 2));
     const cancel = this.#clock.setDelay(timeoutMs - notice, () => cut.abort());
-    const over = createDeferred();
-    const cancelOver = this.#clock.setDelay(timeoutMs, () => over.resolve());
+    const done = new AbortController();
+    const late = this.#clock.sleep(timeoutMs, done.signal);
     try {
       const jobs = this.#part.queues.drain({ timeoutMs }).catch((error: unknown) => {
         process.emitWarning(`the queues could not be drained: ${String(error)}`);
         return { left: 0 };
       });
       const left = new Set(live.all());
-      await Promise.race([this.#handOn(left, cut.signal), over.promise]);
+      await Promise.race([this.#handOn(left, cut.signal), late]);
       return { left: (await jobs).left + left.size };
     } finally {
       cancel();
-      cancelOver();
+      done.abort();
     }
   }
 

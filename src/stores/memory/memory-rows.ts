@@ -1,7 +1,9 @@
 import type { Account, Waiter } from "../../budget/index.ts";
 import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Message, Timer } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
+import { isDue, type Moment } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
+import type { MemoryUndo } from "../rules/undo.ts";
 
 /** An item and its place in the order of arrival. */
 export interface InboxRow {
@@ -96,4 +98,97 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
     timers: new Map(),
     children: [],
   };
+}
+
+/** False when an item of that key is there already. */
+export function addItem(undo: MemoryUndo, rows: AgentRows, item: InboxItem): boolean {
+  if (rows.inbox.has(item.key)) return false;
+  undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
+  rows.nextOrdinal += 1;
+  return true;
+}
+
+export function removeItems(undo: MemoryUndo, { inbox }: AgentRows, itemKeys: readonly string[]): void {
+  for (const itemKey of itemKeys) {
+    const row = inbox.get(itemKey);
+    if (!row) continue;
+    undo.note(() => {
+      const before = [...inbox, [itemKey, row] as const].sort(([, a], [, b]) => a.ordinal - b.ordinal);
+      inbox.clear();
+      for (const [restored, value] of before) inbox.set(restored, value);
+    });
+    inbox.delete(itemKey);
+  }
+}
+
+/** Notes whether somebody may have to see to the agent, after its inbox or its head was changed. */
+export function noteRest(undo: MemoryUndo, { restless }: TenantRows, rows: AgentRows): void {
+  const { agentId } = rows.record;
+  const isRestless = rows.inbox.size > 0 || rows.head.work === "open";
+  if (isRestless === restless.has(agentId)) return;
+  if (isRestless) {
+    undo.set(restless, agentId, rows);
+    return;
+  }
+  undo.note(() => restless.set(agentId, rows));
+  restless.delete(agentId);
+}
+
+/** The alarms of all agents, and which comes next. */
+export class MemoryTimers {
+  readonly #all = new Set<Timer>();
+  readonly #undo: MemoryUndo;
+  /** Time of the earliest one, Infinity when there is none; undefined when it must be looked for. */
+  #earliest: number | undefined = Number.POSITIVE_INFINITY;
+
+  constructor(undo: MemoryUndo) {
+    this.#undo = undo;
+  }
+
+  set(agent: AgentRows, timer: Timer): void {
+    this.clear(agent, timer.id);
+    this.#undo.set(agent.timers, timer.id, timer);
+    this.#add(timer);
+    this.#undo.note(() => this.#remove(timer));
+  }
+
+  clear(agent: AgentRows, timerId: string): void {
+    const timer = agent.timers.get(timerId);
+    if (!timer) return;
+    this.#undo.note(() => {
+      agent.timers.set(timerId, timer);
+      this.#add(timer);
+    });
+    agent.timers.delete(timerId);
+    this.#remove(timer);
+  }
+
+  due(moment: Moment, limit: number): Timer[] {
+    if (this.#next() > Math.max(moment.now, moment.steady)) return [];
+    const due = [...this.#all].filter((timer) => isDue(timer, moment));
+    return due.sort((a, b) => a.dueAt - b.dueAt).slice(0, limit);
+  }
+
+  nextAt(): number | undefined {
+    const next = this.#next();
+    return Number.isFinite(next) ? next : undefined;
+  }
+
+  #add(timer: Timer): void {
+    this.#all.add(timer);
+    if (this.#earliest !== undefined) this.#earliest = Math.min(this.#earliest, timer.dueAt);
+  }
+
+  #remove(timer: Timer): void {
+    this.#all.delete(timer);
+    if (timer.dueAt === this.#earliest) this.#earliest = undefined;
+  }
+
+  #next(): number {
+    if (this.#earliest === undefined) {
+      this.#earliest = Number.POSITIVE_INFINITY;
+      for (const { dueAt } of this.#all) this.#earliest = Math.min(this.#earliest, dueAt);
+    }
+    return this.#earliest;
+  }
 }

@@ -11,19 +11,6 @@ import {
   type Message,
   type Timer,
 } from "../../state/index.ts";
-import { addItem, noteRest, removeItems } from "./memory-inbox.ts";
-import {
-  type AgentRows,
-  emptyAgent,
-  emptyRows,
-  emptyTenant,
-  emptyTree,
-  type MemoryRows,
-  type TenantRows,
-  type TreeRows,
-} from "./memory-rows.ts";
-import { MemoryTimers } from "./memory-timers.ts";
-import type { MemoryUndo } from "../rules/undo.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import {
   type ArtifactMeta,
@@ -33,6 +20,21 @@ import {
   type ProcessRow,
   type Tables,
 } from "../rules/tables.ts";
+import type { MemoryUndo } from "../rules/undo.ts";
+import {
+  addItem,
+  type AgentRows,
+  emptyAgent,
+  emptyRows,
+  emptyTenant,
+  emptyTree,
+  type MemoryRows,
+  MemoryTimers,
+  noteRest,
+  removeItems,
+  type TenantRows,
+  type TreeRows,
+} from "./memory-rows.ts";
 
 /** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */
 export class MemoryTables implements Tables {

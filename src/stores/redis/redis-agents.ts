@@ -1,16 +1,14 @@
 import type { Account, Waiter } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, agentOfAccount } from "../../state/index.ts";
+import { type AgentKey, agentOfAccount, type AgentRecord, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
-import { ReadSession, type RowsOfTree } from "./redis-read-session.ts";
-import type { RedisReader } from "./redis-reader.ts";
-import { freshHeadRow, type HeadRow, headText, rowKinds } from "./redis-rows.ts";
-import { type Collection, TreeSession } from "./redis-session.ts";
-import { waitersIn } from "./redis-stored.ts";
-import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
-import { plainOutcome, storedOutcome } from "../rules/stored-outcome.ts";
+import { plainOutcome, storedOutcome } from "../rules/stored-json.ts";
 import type { Head, LineChange, ProcessRow } from "../rules/tables.ts";
+import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import type { RedisReader } from "./redis-reader.ts";
+import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, waitersIn } from "./redis-rows.ts";
+import { Answers, type Collection, TreeSession } from "./redis-session.ts";
+import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
 
 /** Over what a piece of work runs, before anybody knows which tree it is about: thrown as soon as it tells. */
 export class AboutTree {
@@ -243,5 +241,49 @@ export class RedisAgents {
     if (this.#session === "finding out") throw new AboutTree(tree);
     if (this.#session) return this.#session;
     throw new InvariantError("the tables were used outside of any work");
+  }
+}
+
+/** What a piece of work may read of a tree, whether or not it also writes. */
+export interface RowsOfTree {
+  get<T>(kind: RowKind<T>): T | undefined;
+  /** Those that are there, in the order of `kinds`. */
+  all<T>(kinds: readonly RowKind<T>[]): T[];
+  newestRow(agentId: string, reader: RedisReader): JournalRow | undefined;
+}
+
+/** Over what work runs that only reads: everything is read anew, and nothing is kept. */
+export class ReadSession {
+  readonly answers: Answers;
+
+  constructor(answers: Answers = new Answers()) {
+    this.answers = answers;
+  }
+
+  of(tree: TreeKeys, reader: RedisReader): RowsOfTree {
+    const whole = this.whole(tree);
+    const get = <T>(kind: RowKind<T>): T | undefined => {
+      const row = whole?.rows.get(kind.field);
+      if (whole) return row && valueOf(row, kind, tree.rows);
+      return this.answers.ask(`row|${tree.rows}|${kind.field}`, () => reader.row(tree, kind));
+    };
+    return {
+      get,
+      all: (kinds) => kinds.flatMap((kind) => get(kind) ?? []),
+      newestRow: (agentId) => {
+        if (whole) return whole.journal.findLast((row) => row.agentId === agentId);
+        const index = tree.ofAgent("index", agentId);
+        return this.answers.ask(`newest|${index}`, () => reader.newestRow(tree, index));
+      },
+    };
+  }
+
+  /** The tree, where all of it was read. */
+  whole(tree: TreeKeys): WholeTree | undefined {
+    return this.answers.get(`whole|${tree.tag}`) as WholeTree | undefined;
+  }
+
+  readWhole(tree: TreeKeys, reader: RedisReader): WholeTree {
+    return this.answers.ask(`whole|${tree.tag}`, () => readWholeTree(reader, tree));
   }
 }

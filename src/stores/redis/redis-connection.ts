@@ -1,7 +1,18 @@
-import { isMissingScript, type RedisClient, RedisLink } from "../../redis/index.ts";
-import { checkDurability } from "./redis-boot-check.ts";
-import type { CheckedOptions } from "./redis-options.ts";
-import type { Script } from "./redis-script.ts";
+import { type Door, optionsOf, textRule, wholeNumberRule } from "../../base/index.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import {
+  checkedPlace,
+  checkServers,
+  isMissingScript,
+  type RedisClient,
+  RedisLink,
+  type RedisPlace,
+  type RedisPlaceOptions,
+  redisPlaceRules,
+  type ServerFacts,
+  unlessRefused,
+} from "../../redis/index.ts";
+import type { Script } from "./redis-scripts.ts";
 
 /** The stores' way to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
@@ -27,4 +38,89 @@ export async function evaluate(
     if (!isMissingScript(error)) throw error;
     return client.eval(text, keys.length, ...keys, ...args);
   }
+}
+
+/** Where Redis is, one of `url`, `client` and `cluster`, and what is kept there how. */
+export interface RedisStoresOptions extends RedisPlaceOptions {
+  /** What all keys begin with; any text without braces, `"troupe:"` by default. */
+  readonly prefix?: string | undefined;
+  /** How long a command may take, all its attempts together, before it fails; in milliseconds, 5,000 by default. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Seconds after which a tree goes away: counted from its last change, while nobody holds one of its agents and no turn is
+   * open. Default: never.
+   */
+  readonly ttl?: number | undefined;
+}
+
+export interface CheckedOptions {
+  readonly place: RedisPlace;
+  readonly prefix: string;
+  readonly timeoutMs: number;
+  readonly ttl: number | undefined;
+}
+
+export const DEFAULT_PREFIX = "troupe:";
+const DEFAULT_TIMEOUT_MS = 5000;
+
+const redisDoor: Door<RedisStoresOptions> = {
+  rules: { ...redisPlaceRules, prefix: textRule, timeoutMs: wholeNumberRule(1), ttl: wholeNumberRule(1) },
+  instead: { redis: "client", connection: "client", nodes: "cluster: { nodes }", ttlMs: "ttl" },
+};
+
+/** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL holds. */
+export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
+  const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisDoor);
+  const { prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS, ttl } = options;
+  const place = checkedPlace("redisStores", options);
+  return { place, prefix, timeoutMs, ttl };
+}
+
+/** What was warned of in this process: once is enough, however many stores are opened. */
+const warned = new Set<string>();
+
+/**
+ * Looks once whether the servers are fit to hold the truth. Throws as `checkServers`; warns of one that may forget what it
+ * has acknowledged, and where that cannot be seen.
+ */
+export async function checkDurability(client: RedisClient): Promise<void> {
+  const servers = await checkServers(client, { user: "the stores", atStake: "journals and budgets" });
+  for (const server of servers) {
+    const doubt = await doubtOf(server);
+    if (doubt !== undefined) warn(doubt);
+  }
+}
+
+async function doubtOf({ server, facts }: ServerFacts): Promise<string | undefined> {
+  if (!facts) {
+    return "what Redis is set to could not be looked at (INFO is refused). Make sure yourself that maxmemory-policy is noeviction, and appendonly yes with appendfsync always where no acknowledged write may be lost.";
+  }
+  if (facts.get("aof_enabled") === "0") {
+    return "Redis keeps no log of its writes (appendonly no): when it ends suddenly, everything since its last snapshot is lost, also what was acknowledged. Set appendonly yes and appendfsync always.";
+  }
+  const sync = await settingOf(server, "appendfsync");
+  if (sync === "always") return undefined;
+  if (sync === undefined) {
+    return "whether Redis syncs every write could not be looked at (CONFIG is refused). Without appendfsync always a sudden end can lose about the last second of acknowledged writes.";
+  }
+  const lost = sync === "everysec" ? "about the last second" : "what the system has not written yet";
+  return `Redis does not sync every write (appendfsync is ${sync}): a sudden end can lose ${lost} of acknowledged writes. Set appendfsync always where none may be lost.`;
+}
+
+async function settingOf(server: ServerFacts["server"], name: string): Promise<string | undefined> {
+  const answer = await unlessRefused(server.config("GET", name));
+  const value: unknown = Array.isArray(answer) ? answer[1] : undefined;
+  return typeof value === "string" ? value : undefined;
+}
+
+function warn(message: string): void {
+  if (warned.has(message)) return;
+  warned.add(message);
+  process.emitWarning(message, { code: "TROUPE_REDIS_DURABILITY" });
+}
+
+/** An array of texts as Redis gave it; none of ours holds anything else where this is asked. */
+export function textsOf(answer: unknown): string[] {
+  if (!Array.isArray(answer)) throw new CorruptRecordError("Redis gave no list where there should be one");
+  return answer.map((one: unknown) => (typeof one === "string" || typeof one === "number" ? String(one) : ""));
 }

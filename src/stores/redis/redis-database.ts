@@ -1,30 +1,24 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../../errors/index.ts";
-import type { ForeignWrites } from "../rules/foreign-write.ts";
-import type { LocalDatabase, LocalTables } from "../rules/local-tables.ts";
-import { AboutTree } from "./redis-agents.ts";
-import { Missing } from "./redis-answers.ts";
-import { RedisConnection } from "./redis-connection.ts";
+import type { ForeignWrites, SetBack, TreeStanding } from "../rules/ports.ts";
+import type { LocalDatabase, LocalTables } from "../rules/tables.ts";
+import { AboutTree, ReadSession } from "./redis-agents.ts";
+import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
+import { RedisRest } from "./redis-expiry.ts";
 import { RedisForeignWrites } from "./redis-foreign-writes.ts";
-import { RedisHints } from "./redis-hints.ts";
+import { RedisHints } from "./redis-indexes.ts";
 import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { RedisLists } from "./redis-lists.ts";
 import { RedisLive } from "./redis-live.ts";
-import type { CheckedOptions } from "./redis-options.ts";
-import { ReadSession } from "./redis-read-session.ts";
+import { RedisUnattended } from "./redis-orphans.ts";
 import { RedisReader } from "./redis-reader.ts";
-import { RedisRest } from "./redis-rest.ts";
+import { RedisReads } from "./redis-reads.ts";
+import { RedisSetBacks } from "./redis-rollbacks.ts";
 import { rowKinds } from "./redis-rows.ts";
+import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
-import type { TreeSession } from "./redis-session.ts";
-import { RedisSetBacks } from "./redis-set-backs.ts";
-import type { LineContext } from "./redis-tree-line.ts";
-import { TreeLines } from "./redis-tree-lines.ts";
-import { readStanding } from "./redis-standing.ts";
-import { RedisTrees } from "./redis-trees.ts";
-import { RedisUnattended } from "./redis-unattended.ts";
-import type { SetBack } from "../rules/set-back.ts";
-import type { TreeStanding } from "../rules/tree-standing.ts";
+import { type LineContext, TreeLines } from "./redis-tree-queue.ts";
+import { readStanding } from "./redis-whole-tree.ts";
 
 /** Stands for no time at all. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
@@ -42,7 +36,7 @@ export class RedisDatabase implements LocalDatabase {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
-  readonly #tables: RedisTrees;
+  readonly #tables: RedisReads;
   readonly #context: LineContext;
   readonly #foreignWrites: RedisForeignWrites;
   readonly #setBacks: RedisSetBacks;
@@ -63,7 +57,7 @@ export class RedisDatabase implements LocalDatabase {
     const lists = new RedisLists(this.#connection, this.#keys, this.#reader, hints, (tree) =>
       this.#correctTimers(tree),
     );
-    this.#tables = new RedisTrees(this.#keys, this.#reader, lists);
+    this.#tables = new RedisReads(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
     const { ttl } = options;
     this.#rest =

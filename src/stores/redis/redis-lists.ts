@@ -1,12 +1,9 @@
 import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
-import { type AgentPlace, byAge } from "../rules/agent-place.ts";
-import { isDue, type Moment } from "../rules/moment.ts";
-import type { AgentFilter, RequestFilter } from "../rules/queries.ts";
+import { type AgentFilter, type AgentPlace, byAge, isDue, type Moment, type RequestFilter } from "../rules/queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
-import type { RedisHints } from "./redis-hints.ts";
+import type { RedisHints } from "./redis-indexes.ts";
 import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
-import { collected, type Member, merged } from "./redis-merge.ts";
-import { pagesOf } from "./redis-pages.ts";
+import { collected, type Member, merged, pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
 

@@ -1,4 +1,4 @@
-import { script } from "./redis-script.ts";
+import { script } from "./redis-scripts.ts";
 
 /**
  * Reads rows of a tree: all of them where they are few.

@@ -1,25 +1,27 @@
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer } from "../../state/index.ts";
+import { parsed } from "../rules/stored-json.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
-import type { RedisConnection } from "./redis-connection.ts";
+import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { agentRowsScript, collectionScript, familiesScript, rowsScript, timersScript } from "./redis-read-scripts.ts";
-import { textsOf } from "./redis-replies.ts";
-import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
-import { itemsIn } from "./redis-standing.ts";
 import {
   checkOrder,
   dueTimersIn,
+  itemsIn,
   journalRowOf,
   ordered,
   type PlacedArtifact,
   placedArtifacts,
+  type RowKind,
+  rowKinds,
+  seenRow,
   type StoredMessage,
   timerIn,
+  valueOf,
   waitersIn,
-} from "./redis-stored.ts";
-import { parsed } from "../rules/stored-json.ts";
+} from "./redis-rows.ts";
 
 /** How much is read in one piece, so that nobody else waits for long. */
 const PAGE = 500;

@@ -1,4 +1,4 @@
-import { script } from "./redis-script.ts";
+import { createHash } from "node:crypto";
 
 /** How long hints over trees count as just written, in milliseconds. */
 export const HINTS_LAST_MS = 60_000;
@@ -206,3 +206,15 @@ export const unlockScript = script(
   "unlock",
   `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
 );
+
+/** A piece of Lua that Redis runs as one step. */
+export interface Script {
+  readonly name: string;
+  readonly text: string;
+  readonly sha: string;
+}
+
+/** The text is sent once to a server; then it is called by its sum. */
+export function script(name: string, text: string): Script {
+  return { name, text, sha: createHash("sha1").update(text).digest("hex") };
+}

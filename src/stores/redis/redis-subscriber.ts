@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisClient } from "../../redis/index.ts";
+import type { RedisConnection } from "./redis-connection.ts";
 
 const RETRY_MS = 500;
 /** How often all subscriptions are made anew: the client of a cluster does not say when it has lost some. */

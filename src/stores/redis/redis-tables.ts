@@ -10,14 +10,13 @@ import {
   type Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import { RedisAgents } from "./redis-agents.ts";
-import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
-import { rowKinds } from "./redis-rows.ts";
-import type { Collection } from "./redis-session.ts";
-import type { PlacedArtifact } from "./redis-stored.ts";
-import { watchHead, watchPosts } from "./redis-watch.ts";
 import { wellFormed } from "../rules/stored-json.ts";
 import type { ArtifactMeta, Head, Tables } from "../rules/tables.ts";
+import { RedisAgents } from "./redis-agents.ts";
+import { watchHead, watchPosts } from "./redis-indexes.ts";
+import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
+import { type PlacedArtifact, rowKinds } from "./redis-rows.ts";
+import type { Collection } from "./redis-session.ts";
 
 /** The rows that commits, commands and leases work on, as a piece of work sees them. */
 export class RedisTables extends RedisAgents implements Tables {

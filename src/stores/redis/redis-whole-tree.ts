@@ -1,9 +1,20 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Artifact, InboxItem, JournalRow, Timer } from "../../state/index.ts";
+import type { TreeStanding } from "../rules/ports.ts";
+import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
+import { standingScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
-import { type SeenRow, seenRow } from "./redis-rows.ts";
-import { type StoredMessage, timerIn } from "./redis-stored.ts";
+import {
+  itemsIn,
+  type RowKind,
+  rowKinds,
+  seenRow,
+  type SeenRow,
+  type StoredMessage,
+  timerIn,
+  valueOf,
+} from "./redis-rows.ts";
 
 /** What of an agent lies outside of the rows. */
 export interface WholeAgent {
@@ -88,4 +99,51 @@ async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): 
     placed.map(({ meta }) => reader.artifactContent(keyOf("contents"), meta.artifactId)),
   );
   return { inbox, messages, artifacts: placed.map(({ meta }, index) => ({ ...meta, content: contents[index] ?? "" })) };
+}
+
+/** How often more agents may turn out to have an open turn than those whose inboxes were read. */
+const STANDING_ATTEMPTS = 20;
+
+/** Everything comes out of one script, so that it belongs together; whose inboxes matter is known from the time before. */
+export async function readStanding(connection: RedisConnection, tree: TreeKeys): Promise<TreeStanding | undefined> {
+  let asked: readonly string[] = [];
+  for (let attempt = 1; attempt <= STANDING_ATTEMPTS; attempt += 1) {
+    const keys = [tree.rows, tree.open, tree.agents, tree.accounts];
+    const inboxKeys = asked.map((agentId) => tree.ofAgent("inbox", agentId));
+    const answer: unknown = await connection.script(standingScript, [...keys, ...inboxKeys], []);
+    const parts: readonly unknown[] = Array.isArray(answer) ? answer : [];
+    if (parts.length === 0) return undefined;
+    const standing = standingIn(tree, parts, asked);
+    const atWork = standing.agents.filter(({ openTurnId }) => openTurnId !== null).map(({ agentId }) => agentId);
+    if (atWork.every((agentId) => standing.inboxes.has(agentId))) return standing;
+    asked = atWork;
+  }
+  throw new StoreUnavailableError(
+    `turns of the tree ${tree.tag} were opened while it was read, ${STANDING_ATTEMPTS} times`,
+    {
+      details: { code: "CONTENDED" },
+    },
+  );
+}
+
+function standingIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeStanding {
+  const rows = <T>(ids: unknown, stored: unknown, kindOf: (id: string) => RowKind<T>): T[] => {
+    const texts = textsOf(stored);
+    return textsOf(ids).flatMap((id, index) => {
+      const text = texts[index];
+      return text ? (valueOf(seenRow(text), kindOf(id), tree.rows) ?? []) : [];
+    });
+  };
+  const [open, requests, agentIds, records, accountIds, accounts, ...inboxes] = parts;
+  return {
+    openRequests: rows(open, requests, (member) => {
+      const [requestId = "", agentId = ""] = JSON.parse(member) as readonly string[];
+      return rowKinds.request(agentId, requestId);
+    }),
+    agents: rows(agentIds, records, (id) => rowKinds.record(tree.tenant, id)),
+    accounts: rows(accountIds, accounts, (id) => rowKinds.account(id)),
+    inboxes: new Map(
+      asked.map((agentId, index) => [agentId, itemsIn(textsOf(inboxes[index]), tree.ofAgent("inbox", agentId))]),
+    ),
+  };
 }

@@ -1,21 +1,27 @@
-import { turnAccountId } from "../../budget/index.ts";
+import { agentAccountId, type ReservationAsk, turnAccountId } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
-import { type AgentRecord, type Entry, type Intent, isIntent, newRecord, type Refusal } from "../../state/index.ts";
-import { holderOfAccount } from "./account-holder.ts";
-import { saveArtifacts, withVersions } from "./artifact-versions.ts";
-import type { Batch, Post, SpawnOrder } from "./batch.ts";
-import { endWaits, forgetSideCalls } from "./end-waits.ts";
-import type { Judgement } from "./judgement.ts";
-import { Ledger } from "./ledger.ts";
+import {
+  type AccountHolder,
+  type AgentKey,
+  agentOfAccount,
+  type AgentRecord,
+  type Entry,
+  type InboxItem,
+  type Intent,
+  isIntent,
+  newRecord,
+  type Refusal,
+  turnIdOf,
+} from "../../state/index.ts";
+import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
 import { workOf } from "./leases.ts";
-import { abort } from "./mark-commands.ts";
-import { standingMark } from "./marks.ts";
-import type { Moment } from "./moment.ts";
+import { type Judgement, Ledger } from "./ledger.ts";
+import { abort, standingMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
+import type { Moment } from "./queries.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
 import type { Tables } from "./tables.ts";
-import { wake } from "./wake.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. Throwing undoes it; every other way out is an
@@ -180,4 +186,86 @@ function spawn(tables: Tables, order: SpawnOrder, ledger: Ledger, posted: Set<st
   tables.putAgent({ ...record, openTurnId: order.turn.turnId, nextTurnNumber: order.turn.number + 1 });
   tables.addToInbox(key, order.turn);
   posted.add(key.agentId);
+}
+
+/**
+ * Takes those out of the line for reservations who will not ask again: nobody must wait behind them, and no room is kept for
+ * them. Their turn has ended, their agent is shut down or held, or the code that asked is gone.
+ */
+function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
+  const { agentId } = key;
+  const over = closedTurnId ?? (owned?.status === "shutdown" ? record.openTurnId : null);
+  if (over !== null) ledger.leave(turnAccountId(over), ({ ask }) => ask.agentId === agentId);
+  for (const entry of entries) {
+    if (entry.type !== "tool.settled") continue;
+    const ofCall = `${entry.turnId}:${entry.callId}:`;
+    ledger.leave(turnAccountId(entry.turnId), ({ ask }) => ask.key.startsWith(ofCall));
+  }
+}
+
+/** When a turn asks for its next model call, no code of its hooks or tools waits for a call of `generate()` any more. */
+function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
+  ledger.leave(accountId, ({ ask }) => ask.agentId === agentId && ask.key !== key);
+}
+
+/**
+ * Opens a turn that nobody asked for, unless one is open or waits in line: that one sees what it would be opened for. True
+ * when there is something new in the agent's inbox.
+ */
+function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
+  const record = tables.agent(key);
+  if (!record || record.openTurnId !== null) return false;
+  const number = record.nextTurnNumber;
+  const turnId = turnIdOf(key.agentId, number);
+  const { childId, actorId } = order;
+  // Under it is what the turn that started the child had left: a turn that comes by itself brings no room with it.
+  const parentAccountId = tables.account(key.tenant, agentAccountId(childId))?.parentId;
+  const item: InboxItem = {
+    kind: "turn",
+    key: `turn:${turnId}`,
+    at: now,
+    turnId,
+    number,
+    input: null,
+    actorId,
+    limits: null,
+    wokenBy: childId,
+    ...(parentAccountId ? { parentAccountId } : {}),
+  };
+  tables.putAgent({ ...record, openTurnId: turnId, nextTurnNumber: number + 1 });
+  return tables.addToInbox(key, item);
+}
+
+/** Stores a batch's artifacts under the versions they get: per name, from 1. Gives the versions by artifact id. */
+function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> {
+  const versions = new Map<string, number>();
+  for (const artifact of batch.artifacts) {
+    const version = versionOf(tables, batch.key, artifact.artifactId, artifact.name);
+    tables.putArtifact(batch.key, { ...artifact, version });
+    versions.set(artifact.artifactId, version);
+  }
+  return versions;
+}
+
+/** An artifact that is saved again is no new version of itself. */
+function versionOf(tables: Tables, key: AgentKey, artifactId: string, name: string): number {
+  const saved = tables.artifactMeta(key, artifactId);
+  return saved?.name === name ? saved.version : tables.newestVersion(key, name) + 1;
+}
+
+/** The entries that tell of saved artifacts, with their versions. */
+function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number>): readonly Entry[] {
+  if (versions.size === 0) return entries;
+  return entries.map((entry) => {
+    const version = entry.type === "artifact.saved" ? versions.get(entry.artifactId) : undefined;
+    return version === undefined ? entry : { ...entry, version };
+  });
+}
+
+/** Whose account it is, in the eyes of the agent that spends on it: so that a limit can be named for people. */
+function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
+  const agentId = agentOfAccount(accountId);
+  if (agentId === spender.agentId) return { name: spender.definition.name, kinship: "own" };
+  const name = tables.agent({ tenant: spender.tenant, agentId })?.definition.name ?? agentId;
+  return { name, kinship: agentId === spender.parentAgentId ? "parent" : "ancestor" };
 }

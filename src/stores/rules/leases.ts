@@ -1,11 +1,13 @@
 import { type Account, passOverAbsence, turnAccountId } from "../../budget/index.ts";
-import type { AgentKey, AgentRecord } from "../../state/index.ts";
-import { changeTimers } from "./account-timers.ts";
-import type { LocalTables } from "./local-tables.ts";
-import { hasNews } from "./news.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
+import { isHeld } from "./marks.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
-import type { ProcessRow, Tables, Work } from "./tables.ts";
+import { identityOf, isRunning } from "./processes.ts";
+import type { UnattendedQuery } from "./queries.ts";
+import type { Head, LocalTables, ProcessRow, RestlessTables, Tables, Work } from "./tables.ts";
+import { changeTimers } from "./timers.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -88,10 +90,6 @@ function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: nu
   return isAlive(tables, row, rules, steady) ? steady : Math.min(Math.max(sign, row.heartbeatAt), steady);
 }
 
-export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
-  return { processId, pid, bootId };
-}
-
 export function isAlive(
   tables: Pick<Tables, "process">,
   holder: ProcessRow,
@@ -121,4 +119,92 @@ export function release(
 /** What a commit that leaves this record leaves to do. */
 export function workOf({ openTurnId, status }: AgentRecord): Work {
   return openTurnId !== null && status !== "shutdown" ? "open" : "none";
+}
+
+/** Whether the agent's inbox holds something that an owner could take in now. */
+export function hasNews(tables: LocalTables, key: AgentKey): boolean {
+  const record = tables.agent(key);
+  return record !== undefined && isAnyNews(tables, record, tables.inbox(key));
+}
+
+/**
+ * The same for an inbox that was read. Not news: turns in line behind the open one and what ends them, a turn that a pause
+ * keeps from beginning and what ends it, and whatever comes before a root agent was started.
+ */
+export function isAnyNews(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
+  const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
+  if (status === "shutdown" || (status === "created" && parentAgentId === null)) return false;
+  const isBegun = !inbox.some((item) => item.kind === "turn" && item.turnId === openTurnId);
+  return inbox.some((item) => {
+    if (item.kind === "turn") return item.turnId === openTurnId && !isHeld(tables, record);
+    if (item.kind !== "abort" || item.turnId === null) return true;
+    if (item.turnId === openTurnId && !isBegun) return !isHeld(tables, record);
+    return !queuedTurnIds.includes(item.turnId);
+  });
+}
+
+/** What is known of an agent that may need somebody. */
+export interface RestlessAgent {
+  readonly record: AgentRecord;
+  readonly head: Head;
+  readonly inbox: readonly InboxItem[];
+}
+
+/** Whether somebody has to take up an agent that no living process holds. */
+export function needsSomebody(tables: Pick<Tables, "agent">, { record, head, inbox }: RestlessAgent): boolean {
+  if (record.status === "shutdown") return false;
+  return head.work === "open" || isAnyNews(tables, record, inbox);
+}
+
+/** Those of the tables of this process that somebody has to take up. */
+export function unattendedIn(
+  tables: RestlessTables,
+  tenant: string,
+  query: UnattendedQuery & { readonly limit: number },
+  steady: number,
+): AgentKey[] {
+  const { after, limit } = query;
+  const isLiving = livingFor(tables, query, steady);
+  const found: AgentKey[] = [];
+  if (limit === 0) return found;
+  for (const key of tables.restless(tenant, isLiving, after, limit)) {
+    if (isUnattended(tables, key, isLiving)) found.push(key);
+    if (found.length === limit) break;
+  }
+  return found;
+}
+
+/** False where something of the agent cannot be read: it hides no other one. */
+function isUnattended(tables: LocalTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
+  try {
+    const head = tables.head(key);
+    const record = tables.agent(key);
+    if (!record || (head.holder !== null && isLiving(head.holder))) return false;
+    return needsSomebody(tables, { record, head, inbox: tables.inbox(key) });
+  } catch (error) {
+    if (error instanceof CorruptRecordError) return false;
+    throw error;
+  }
+}
+
+/** Who lives, in the eyes of whoever asks; each process is looked at once. */
+export function livingFor(
+  tables: Pick<Tables, "process">,
+  { processId, leaseMs }: Pick<UnattendedQuery, "processId" | "leaseMs">,
+  steady: number,
+): (processId: string) => boolean {
+  const known = new Map([[processId, true]]);
+  const isProcessLiving = (row: ProcessRow | undefined): boolean =>
+    row !== undefined && isAlive(tables, row, { processId, leaseMs, isRunning }, steady);
+  return (id) => {
+    const isLiving = known.get(id) ?? isProcessLiving(tables.process(id));
+    known.set(id, isLiving);
+    return isLiving;
+  };
+}
+
+export function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {
+  const { holder, epoch } = tables.head(key);
+  const row = holder === null ? undefined : tables.process(holder);
+  return row && { process: identityOf(row), epoch };
 }

@@ -1,12 +1,15 @@
 import {
   type Account,
+  alarmOf,
   type BudgetWarning,
   countActivity,
   countToolCall,
-  type NewAccount,
+  type MetLimit,
   moveToBackground,
+  type NewAccount,
   newWarnings,
   openAccount,
+  type Reservation,
   type ReservationAsk,
   reserveInTurn,
   settle,
@@ -16,12 +19,12 @@ import {
 } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
-import { changeTimers, limitTimerId } from "./account-timers.ts";
 import type { BudgetMove } from "./batch.ts";
-import type { Judgement } from "./judgement.ts";
-import type { Moment } from "./moment.ts";
+import type { AccountAlarm, HeardAlarm } from "./outcomes.ts";
+import type { Moment } from "./queries.ts";
+import { WaitingLines } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
-import { WaitingLines } from "./waiting-lines.ts";
+import { changeTimers, limitTimerId, setLimitTimer } from "./timers.ts";
 
 /** What changes the accounts: a batch or a command, of an agent of their tree. */
 export interface LedgerCause {
@@ -246,4 +249,48 @@ function topOf(chain: readonly Account[]): Account {
   const top = chain.at(-1);
   if (top) return top;
   throw new InvariantError("a chain of accounts is empty");
+}
+
+/** Whether the accounts let an intent be carried out; null: it reserves nothing. */
+export type Judgement =
+  | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
+  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
+
+const nothing: HeardAlarm = Object.freeze({ posted: [], timers: [] });
+
+/**
+ * Answers an alarm of an account: room that was kept in vain goes to the next in line, and the warning of a limit on time is
+ * posted to the account's agent. Heard again, or late, it changes nothing more.
+ */
+export function hearAccountAlarm(tables: Tables, timer: AccountAlarm, moment: Moment): HeardAlarm {
+  const { tenant, agentId, accountId } = timer;
+  const record = tables.agent({ tenant, agentId });
+  const account = tables.account(tenant, accountId);
+  if (!record || !account) return nothing;
+  const { rootAgentId, status, openTurnId } = record;
+  const cause = { id: `${timer.id}:${timer.dueAt}`, key: { tenant, agentId }, rootAgentId };
+  const ledger = new Ledger(tables, cause, moment);
+  if (timer.kind === "claim") {
+    ledger.endClaims(accountId);
+    return ledger.flush();
+  }
+  const { limit } = timer;
+  const alarm = alarmOf(account, limit);
+  const time = limit === "maxActiveMs" ? moment.steady : moment.now;
+  // It was put off, or has become that of the limit itself.
+  if (!alarm || alarm.dueAt > time || alarm.dueAt === alarm.limitAt) return nothing;
+  const isAtWork = status !== "shutdown" && (openTurnId !== null || account.activeCount > 0);
+  if (!isAtWork) {
+    // There is nobody to warn: whoever spends on it next does it.
+    const { limitAt } = alarm;
+    return { posted: [], timers: [setLimitTimer(tables, tenant, account, limit, { dueAt: limitAt, limitAt })] };
+  }
+  const posted = new Set<string>();
+  for (const met of ledger.warnOf(accountId)) {
+    const key = `budget.warning:${accountId}:${met.limit}`;
+    const item: InboxItem = { kind: "budget.warning", key, at: moment.now, ...met };
+    if (tables.addToInbox({ tenant, agentId }, item)) posted.add(agentId);
+  }
+  const { timers } = ledger.flush();
+  return { posted: [...posted], timers };
 }

@@ -1,22 +1,22 @@
 import type { TraceHeaders } from "../../base/index.ts";
 import type { Account, Limits, NewAccount, Waiter } from "../../budget/index.ts";
-import type {
-  AgentIdentity,
-  AgentKey,
-  AgentRecord,
-  AgentRequest,
-  Artifact,
-  CallEndedItem,
-  Content,
-  Decision,
-  InboxItem,
-  JournalRow,
-  Message,
-  StopReason,
-  Timer,
+import {
+  type AgentIdentity,
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  type Artifact,
+  type CallEndedItem,
+  type Content,
+  type Decision,
+  type InboxItem,
+  type JournalRow,
+  type Message,
+  rootOf,
+  type StopReason,
+  type Timer,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
-import type { ForeignWrites } from "./foreign-write.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type {
   AccountAlarm,
@@ -24,6 +24,7 @@ import type {
   CallClaim,
   CallClaimOutcome,
   CommitOutcome,
+  Committed,
   DecideOutcome,
   HeardAlarm,
   JobAlarm,
@@ -32,9 +33,6 @@ import type {
   ProcessIdentity,
 } from "./outcomes.ts";
 import type { AgentFilter, MessageQuery, RequestFilter, UnattendedQuery } from "./queries.ts";
-import type { SetBack } from "./set-back.ts";
-import type { KnownItems, StoredTree } from "./stored-tree.ts";
-import type { TreeStanding } from "./tree-standing.ts";
 
 export interface TurnCommand {
   readonly input: Content | null;
@@ -245,4 +243,109 @@ export interface Stores {
    */
   onSetBack(listener: (found: SetBack) => void): () => void;
   close(): Promise<void>;
+}
+
+/** What other processes wrote to one tree. */
+export interface ForeignWrite {
+  readonly tenant: string;
+  readonly rootAgentId: string;
+  /** Whose inboxes got something; null: perhaps anybody's. */
+  readonly posted: readonly string[] | null;
+  /** Whose records were changed: every turn's end changes its agent's. null: perhaps anybody's. */
+  readonly records: readonly string[] | null;
+  /** When the first of the timers that were set is due, by whichever clock it is meant; null: none was. */
+  readonly timerAt: number | null;
+}
+
+/** Writes of other processes; "any" where it is not known to what. */
+export type ForeignWrites = readonly ForeignWrite[] | "any";
+
+/** Whether the tree of an agent may have been changed. */
+export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentKey): boolean {
+  const root = rootOf(agentId);
+  return writes === "any" || writes.some((write) => write.tenant === tenant && write.rootAgentId === root);
+}
+
+/** Whether something may have come for an agent. */
+export function isPostedTo(writes: ForeignWrites, key: AgentKey): boolean {
+  return isNamed(writes, key, "posted");
+}
+
+/** Whether an agent's record may have been changed. */
+export function isRecordChanged(writes: ForeignWrites, key: AgentKey): boolean {
+  return isNamed(writes, key, "records");
+}
+
+function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "posted" | "records"): boolean {
+  if (writes === "any") return true;
+  const root = rootOf(agentId);
+  const isAmong = ({ [as]: named }: ForeignWrite): boolean => named === null || named.includes(agentId);
+  return writes.some((write) => write.tenant === tenant && write.rootAgentId === root && isAmong(write));
+}
+
+/**
+ * A tree of which the stores have lost the last changes, though they had acknowledged them: a server that does not sync each
+ * write was killed, a replica took over that had not everything yet, or a backup was put in place.
+ */
+export interface SetBack {
+  readonly tenant: string;
+  readonly rootAgentId: string;
+  /** When the newest change was made that this process knows of, in milliseconds since the epoch. */
+  readonly hadAt: number;
+  /** When the newest one was made that is left; null where nothing is left of the tree. */
+  readonly foundAt: number | null;
+}
+
+/** Who works in a tree and what it waits for, as it stood at one moment. */
+export interface TreeStanding {
+  readonly agents: readonly AgentRecord[];
+  readonly accounts: readonly Account[];
+  /** In the order of their opening. */
+  readonly openRequests: readonly AgentRequest[];
+  /** What lies in the inboxes of those that have an open turn, by their ids. */
+  readonly inboxes: ReadonlyMap<string, readonly InboxItem[]>;
+}
+
+/** A row of the journal with the messages that came with it; the order of rows and in them is that of the messages. */
+export interface StoredRow extends JournalRow {
+  readonly messages: readonly Message[];
+}
+
+/** One agent with all that is its own. */
+export interface StoredAgent {
+  readonly record: AgentRecord;
+  readonly epoch: number;
+  /** Whether a process held its lease. */
+  readonly isHeld: boolean;
+  /** Last committed entry, and its time; 0 when there is none. */
+  readonly seq: number;
+  readonly at: number;
+  /** The last sign of life of its owner, in the store's steady time. */
+  readonly sign: number;
+  /** Whether its turn was parked. Absent: no. */
+  readonly isParked?: boolean;
+  /** The last applied batch and its answer, for the case that it is sent again. */
+  readonly lastBatch: { readonly id: string; readonly outcome: Committed } | null;
+  readonly artifacts: readonly Artifact[];
+  readonly inbox: readonly InboxItem[];
+  readonly timers: readonly Timer[];
+  readonly requests: readonly AgentRequest[];
+}
+
+/** Keys of inbox items by agent id. */
+export type KnownItems = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Everything that a store knows of one tree, as one plain value: it may be written as JSON. */
+export interface StoredTree {
+  readonly tenant: string;
+  readonly rootAgentId: string;
+  /** In the order in which they were made. */
+  readonly agents: readonly StoredAgent[];
+  readonly accounts: readonly Account[];
+  /** Those who wait on the accounts at the top, by account id. */
+  readonly lines: Readonly<Record<string, readonly Waiter[]>>;
+  /** Rows of all its agents in the order of their cursors. */
+  readonly rows: readonly StoredRow[];
+  /** How far each projection has come. */
+  readonly projections: readonly { readonly name: string; readonly cursor: number }[];
 }

@@ -5,14 +5,15 @@ import {
   callEndedKey,
   type Entry,
   type QueuedCall,
-  type QueuedCalls,
   queuedCallKey,
+  type QueuedCalls,
   type Timer,
 } from "../../state/index.ts";
-import { isAlive as isLiving, type LeaseRules, identityOf } from "./leases.ts";
+import { isAlive as isLiving, type LeaseRules } from "./leases.ts";
 import { standingMark } from "./marks.ts";
-import type { Moment } from "./moment.ts";
 import type { CallClaim, CallClaimOutcome, HeardAlarm, JobAlarm } from "./outcomes.ts";
+import { identityOf } from "./processes.ts";
+import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
 
 /** How long after a call was queued, and then again and again, its job is added anew until the call has ended, in milliseconds. */

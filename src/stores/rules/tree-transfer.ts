@@ -3,10 +3,9 @@ import type { Account } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import { workOf } from "./leases.ts";
-import type { LocalTables } from "./local-tables.ts";
 import type { Committed } from "./outcomes.ts";
-import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./stored-tree.ts";
-import { freshHead, type Head } from "./tables.ts";
+import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
+import { freshHead, type Head, type LocalTables } from "./tables.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
 

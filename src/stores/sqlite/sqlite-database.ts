@@ -1,15 +1,14 @@
+import { accessSync, closeSync, constants, openSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { backoffDelay } from "../../base/index.ts";
-import { InvariantError, StoreUnavailableError } from "../../errors/index.ts";
-import type { ForeignWrites } from "../rules/foreign-write.ts";
-import { LocalLive } from "../rules/local-live.ts";
-import type { LocalDatabase, RestlessTables } from "../rules/local-tables.ts";
-import { SqliteConnection } from "./sqlite-connection.ts";
-import { isBusy, isStorageFailure, translated } from "./sqlite-errors.ts";
-import { prepareFile } from "./sqlite-file.ts";
-import { SqliteForeignWrites } from "./sqlite-foreign-writes.ts";
-import { SqliteTrees } from "./sqlite-trees.ts";
-import { unattendedIn } from "../rules/unattended.ts";
+import { backoffDelay, describeValue } from "../../base/index.ts";
+import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
+import { unattendedIn } from "../rules/leases.ts";
+import { LocalLive } from "../rules/live-channel.ts";
+import type { ForeignWrites } from "../rules/ports.ts";
+import type { LocalDatabase, RestlessTables } from "../rules/tables.ts";
+import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
+import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
   /**
@@ -57,7 +56,7 @@ export class SqliteDatabase implements LocalDatabase {
     this.#busyLimitMs = options.busyLimitMs ?? DEFAULT_BUSY_LIMIT_MS;
     try {
       this.#connection = SqliteConnection.open(path, options);
-      this.tables = new SqliteTrees(this.#connection);
+      this.tables = new SqliteTables(this.#connection);
     } catch (error) {
       throw translated(error, path);
     }
@@ -145,5 +144,99 @@ export class SqliteDatabase implements LocalDatabase {
 
   #checkOpen(): void {
     if (this.#isClosed) throw new InvariantError(`the store ${this.#path} was closed, and then used`);
+  }
+}
+
+/** A database that lives in this process' memory and ends with it. */
+export const IN_MEMORY = ":memory:";
+
+/**
+ * Makes sure that a database can be opened at the path; a new file is readable by its owner only, and so are the files
+ * that SQLite puts beside it. Throws `InvalidInputError` where the path is no place for one.
+ */
+export function prepareFile(path: string): void {
+  if (path === IN_MEMORY) return;
+  if (typeof path !== "string") {
+    throw new InvalidInputError(
+      `the database path ${describeValue(path)} is not a path; give that of a file, or :memory:`,
+    );
+  }
+  if (path.trim() === "" || path.includes("\0")) {
+    throw refused(path, "is not a path; give that of a file, or :memory:");
+  }
+  const folder = dirname(resolve(path));
+  if (kindOf(folder) !== "folder")
+    throw refused(path, `lies in a folder that does not exist: ${folder}; create it first`);
+  const kind = kindOf(path);
+  if (kind === "folder") throw refused(path, "is a folder; give the path of a file in it");
+  try {
+    if (kind === "file") accessSync(path, constants.R_OK | constants.W_OK);
+    else closeSync(openSync(path, "a", 0o600));
+    // SQLite keeps its log beside the file.
+    accessSync(folder, constants.W_OK);
+  } catch (error) {
+    throw refused(path, "may not be read and written by this process; its folder must be writable too", error);
+  }
+}
+
+function kindOf(path: string): "file" | "folder" | "nothing" {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats) return "nothing";
+  return stats.isDirectory() ? "folder" : "file";
+}
+
+function refused(path: string, why: string, cause?: unknown): InvalidInputError {
+  return new InvalidInputError(`the database path ${JSON.stringify(path)} ${why}`, { details: { path }, cause });
+}
+
+/** How often others' writes are looked for, in milliseconds. */
+const POLL_MS = 60;
+
+/** Tells listeners when another connection has written; to what is not known. Looks only while somebody listens, and keeps no process alive. */
+export class SqliteForeignWrites {
+  readonly #version: () => unknown;
+  readonly #listeners = new Set<(writes: ForeignWrites) => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #last: unknown;
+
+  /** `version` changes with every write of another connection; it may throw, then this look is left out. */
+  constructor(version: () => unknown) {
+    this.#version = version;
+  }
+
+  listen(listener: (writes: ForeignWrites) => void): () => void {
+    // A function of its own, so that the same listener may come twice.
+    const entry = (writes: ForeignWrites): void => listener(writes);
+    this.#listeners.add(entry);
+    if (!this.#timer) {
+      this.#last = this.#look();
+      this.#timer = setInterval(() => this.#poll(), POLL_MS);
+      this.#timer.unref();
+    }
+    return () => {
+      this.#listeners.delete(entry);
+      if (this.#listeners.size === 0) this.stop();
+    };
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#listeners.clear();
+  }
+
+  #poll(): void {
+    const version = this.#look();
+    if (version === undefined || version === this.#last) return;
+    this.#last = version;
+    for (const listener of this.#listeners) listener("any");
+  }
+
+  #look(): unknown {
+    try {
+      return this.#version();
+    } catch {
+      return undefined;
+    }
   }
 }

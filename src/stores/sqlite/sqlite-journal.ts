@@ -9,10 +9,18 @@ import {
   messageSchema,
   readEntries,
 } from "../../state/index.ts";
+import type { StoredRow } from "../rules/ports.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-row.ts";
-import type { AgentSlot } from "./sqlite-slot.ts";
-import type { StoredRow } from "../rules/stored-tree.ts";
+import {
+  type AgentSlot,
+  integerOf,
+  jsonOf,
+  parsed,
+  type Row,
+  textOf,
+  textOrNullOf,
+  wellFormed,
+} from "./sqlite-rows.ts";
 
 const messagesSchema = z.array(messageSchema);
 

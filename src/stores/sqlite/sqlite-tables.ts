@@ -1,3 +1,4 @@
+import type { StatementSync } from "node:sqlite";
 import type { Account, Waiter } from "../../budget/index.ts";
 import type {
   AgentKey,
@@ -10,81 +11,100 @@ import type {
   Message,
   Timer,
 } from "../../state/index.ts";
-import type { AgentPlace } from "../rules/agent-place.ts";
-import type { Moment } from "../rules/moment.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import type { AgentFilter, RequestFilter } from "../rules/queries.ts";
-import { SqliteAccounts } from "./sqlite-accounts.ts";
-import { SqliteAgents } from "./sqlite-agents.ts";
-import { SqliteArtifacts } from "./sqlite-artifacts.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
-import { SqliteJournal } from "./sqlite-journal.ts";
-import { SqliteRequests } from "./sqlite-requests.ts";
-import type { AgentSlot } from "./sqlite-slot.ts";
-import { SqliteWaiting } from "./sqlite-waiting.ts";
+import type { StoredRow, StoredTree } from "../rules/ports.ts";
+import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
 import {
   type ArtifactMeta,
   freshHead,
   type Head,
   type LineChange,
   type ProcessRow,
-  type Tables,
+  type RestlessTables,
+  type RestoredRow,
 } from "../rules/tables.ts";
+import { SqliteAccounts } from "./sqlite-accounts.ts";
+import { SqliteAgents } from "./sqlite-agents.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { SqliteJournal } from "./sqlite-journal.ts";
+import { SqlitePending, SqliteRestless } from "./sqlite-pending.ts";
+import type { AgentSlot } from "./sqlite-rows.ts";
+import { SqliteArtifacts, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
+
+/** Tables whose rows belong to an agent. */
+const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "timers"];
 
 /** The rows in the file: each kind of row has its class, this one gives them the agent's integer key. */
-export class SqliteTables implements Tables {
-  protected readonly agentRows: SqliteAgents;
+export class SqliteTables implements RestlessTables {
+  readonly #connection: SqliteConnection;
+  readonly #agents: SqliteAgents;
   readonly #accounts: SqliteAccounts;
-  protected readonly journal: SqliteJournal;
+  readonly #journal: SqliteJournal;
   readonly #artifacts: SqliteArtifacts;
-  readonly #waiting: SqliteWaiting;
+  readonly #pending: SqlitePending;
   readonly #requests: SqliteRequests;
+  readonly #projections: SqliteProjections;
+  readonly #restless: SqliteRestless;
+  readonly #noteCursor: StatementSync;
+  /** In this order: agents last, because the others are found by them. */
+  readonly #deletions: readonly StatementSync[];
 
   constructor(connection: SqliteConnection) {
-    this.agentRows = new SqliteAgents(connection);
+    this.#connection = connection;
+    this.#agents = new SqliteAgents(connection);
     this.#accounts = new SqliteAccounts(connection);
-    this.journal = new SqliteJournal(connection);
+    this.#journal = new SqliteJournal(connection);
     this.#artifacts = new SqliteArtifacts(connection);
-    this.#waiting = new SqliteWaiting(connection);
+    this.#pending = new SqlitePending(connection);
     this.#requests = new SqliteRequests(connection);
+    this.#projections = new SqliteProjections(connection);
+    this.#restless = new SqliteRestless(connection);
+    this.#noteCursor = connection.prepare(
+      "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
+    );
+    const ofAgents = agentTables.map(
+      (table) => `DELETE FROM ${table} WHERE agent IN (SELECT id FROM agents WHERE tree = ?)`,
+    );
+    const ofTree = ["journal", "agents"].map((table) => `DELETE FROM ${table} WHERE tree = ?`);
+    this.#deletions = [...ofAgents, ...ofTree].map((sql) => connection.prepare(sql));
     connection.forget = () => {
-      this.agentRows.forget();
+      this.#agents.forget();
       this.#accounts.forget();
-      this.journal.forget();
+      this.#journal.forget();
     };
   }
 
   agent(key: AgentKey): AgentRecord | undefined {
-    return this.agentRows.find(key)?.record.value;
+    return this.#agents.find(key)?.record.value;
   }
 
   putAgent(record: AgentRecord): void {
-    this.agentRows.put(record);
+    this.#agents.put(record);
   }
 
   childrenOf(key: AgentKey): AgentRecord[] {
-    return this.agentRows.childrenOf(key);
+    return this.#agents.childrenOf(key);
   }
 
   listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
-    return this.agentRows.list(filter, limit, place);
+    return this.#agents.list(filter, limit, place);
   }
 
   head(key: AgentKey): Head {
-    const slot = this.agentRows.find(key);
-    return slot ? this.agentRows.heads.read(slot).value : freshHead;
+    const slot = this.#agents.find(key);
+    return slot ? this.#agents.heads.read(slot).value : freshHead;
   }
 
   putHead(key: AgentKey, head: Head, outcome?: Committed): void {
-    this.agentRows.heads.put(this.agentRows.required(key), head, outcome);
+    this.#agents.heads.put(this.#agents.required(key), head, outcome);
   }
 
   lastOutcome(key: AgentKey): Committed | undefined {
-    const slot = this.agentRows.find(key);
+    const slot = this.#agents.find(key);
     if (!slot) return undefined;
-    const { hasRow, ...rest } = this.agentRows.heads.outcome(slot);
+    const { hasRow, ...rest } = this.#agents.heads.outcome(slot);
     const cursor = hasRow ? this.#lastCursor(slot) : 0;
-    return { type: "committed", entries: hasRow ? this.journal.entriesAt(slot, cursor) : [], cursor, ...rest };
+    return { type: "committed", entries: hasRow ? this.#journal.entriesAt(slot, cursor) : [], cursor, ...rest };
   }
 
   account(tenant: string, accountId: string): Account | undefined {
@@ -92,7 +112,7 @@ export class SqliteTables implements Tables {
   }
 
   putAccount(tenant: string, rootAgentId: string, account: Account): void {
-    this.#accounts.put(tenant, () => this.agentRows.treeFor(tenant, rootAgentId), account);
+    this.#accounts.put(tenant, () => this.#agents.treeFor(tenant, rootAgentId), account);
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -100,62 +120,58 @@ export class SqliteTables implements Tables {
   }
 
   putLine(tenant: string, rootAgentId: string, change: LineChange): void {
-    this.#accounts.putLine(tenant, () => this.agentRows.treeFor(tenant, rootAgentId), change);
+    this.#accounts.putLine(tenant, () => this.#agents.treeFor(tenant, rootAgentId), change);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
-    const tree = this.agentRows.treeOf(tenant, rootAgentId);
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
     return tree === undefined ? [] : this.#accounts.ofTree(tree);
   }
 
-  protected removeAccounts(tree: number): void {
-    this.#accounts.removeTree(tree);
-  }
-
   addToInbox(key: AgentKey, item: InboxItem): boolean {
-    return this.#waiting.addItem(this.agentRows.required(key), item);
+    return this.#pending.addItem(this.#agents.required(key), item);
   }
 
   inbox(key: AgentKey): InboxItem[] {
-    return this.#ofAgent(key, (slot) => this.#waiting.items(slot), []);
+    return this.#ofAgent(key, (slot) => this.#pending.items(slot), []);
   }
 
   inboxSize(key: AgentKey): number {
-    return this.#ofAgent(key, (slot) => this.#waiting.countItems(slot), 0);
+    return this.#ofAgent(key, (slot) => this.#pending.countItems(slot), 0);
   }
 
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
-    if (itemKeys.length > 0) this.#waiting.removeItems(this.agentRows.required(key), itemKeys);
+    if (itemKeys.length > 0) this.#pending.removeItems(this.#agents.required(key), itemKeys);
   }
 
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
-    const slot = this.agentRows.required(key);
-    return this.journal.add(slot, this.#lastCursor(slot), { entries, messages });
+    const slot = this.#agents.required(key);
+    return this.#journal.add(slot, this.#lastCursor(slot), { entries, messages });
   }
 
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[] {
-    return this.#ofAgent(key, (slot) => this.journal.rowsFrom(slot, this.#lastCursor(slot), fromSeq), []);
+    return this.#ofAgent(key, (slot) => this.#journal.rowsFrom(slot, this.#lastCursor(slot), fromSeq), []);
   }
 
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[] {
-    const tree = this.agentRows.treeOf(tenant, rootAgentId);
-    return tree === undefined ? [] : this.journal.treeRows(tree, afterCursor, limit);
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.#journal.treeRows(tree, afterCursor, limit);
   }
 
   messages(key: AgentKey, newest: number | undefined): Message[] {
-    return this.#ofAgent(key, (slot) => this.journal.messages(slot, this.#lastCursor(slot), newest), []);
+    return this.#ofAgent(key, (slot) => this.#journal.messages(slot, this.#lastCursor(slot), newest), []);
   }
 
   messagesById(key: AgentKey, ids: readonly string[]): Message[] {
-    return this.#ofAgent(key, (slot) => this.journal.messagesById(slot, ids), []);
+    return this.#ofAgent(key, (slot) => this.#journal.messagesById(slot, ids), []);
   }
 
   clearMessages(key: AgentKey): void {
-    this.journal.clearMessages(this.agentRows.required(key));
+    this.#journal.clearMessages(this.#agents.required(key));
   }
 
   putArtifact(key: AgentKey, artifact: Artifact): void {
-    this.#artifacts.put(this.agentRows.required(key), artifact);
+    this.#artifacts.put(this.#agents.required(key), artifact);
   }
 
   artifactMeta(key: AgentKey, artifactId: string): ArtifactMeta | undefined {
@@ -167,7 +183,7 @@ export class SqliteTables implements Tables {
   }
 
   clearArtifacts(key: AgentKey): void {
-    this.#artifacts.clear(this.agentRows.required(key));
+    this.#artifacts.clear(this.#agents.required(key));
   }
 
   artifacts(key: AgentKey): ArtifactMeta[] {
@@ -187,7 +203,7 @@ export class SqliteTables implements Tables {
   }
 
   putRequest(request: AgentRequest): void {
-    this.#requests.put(this.agentRows.required(request), request);
+    this.#requests.put(this.#agents.required(request), request);
   }
 
   openRequestsOf(key: AgentKey, turnId: string): AgentRequest[] {
@@ -196,57 +212,112 @@ export class SqliteTables implements Tables {
 
   requests(filter: RequestFilter, after: AgentRequest | undefined, limit: number): AgentRequest[] {
     const { tenant, agentId, rootAgentId } = filter;
-    const agent = agentId === undefined ? undefined : (this.agentRows.find({ tenant, agentId })?.id ?? null);
-    const tree = rootAgentId === undefined ? undefined : (this.agentRows.treeOf(tenant, rootAgentId) ?? null);
+    const agent = agentId === undefined ? undefined : (this.#agents.find({ tenant, agentId })?.id ?? null);
+    const tree = rootAgentId === undefined ? undefined : (this.#agents.treeOf(tenant, rootAgentId) ?? null);
     return this.#requests.list(filter, { agent, tree }, after, limit);
   }
 
   setTimer(timer: Timer): void {
-    this.#waiting.setTimer(this.agentRows.required(timer), timer);
+    this.#pending.setTimer(this.#agents.required(timer), timer);
   }
 
   clearTimer(key: AgentKey, timerId: string): void {
-    this.#ofAgent(key, (slot) => this.#waiting.clearTimer(slot, timerId), undefined);
+    this.#ofAgent(key, (slot) => this.#pending.clearTimer(slot, timerId), undefined);
   }
 
   timersOf(key: AgentKey): Timer[] {
-    return this.#ofAgent(key, (slot) => this.#waiting.timers(slot), []);
+    return this.#ofAgent(key, (slot) => this.#pending.timers(slot), []);
   }
 
   dueTimers(moment: Moment, limit: number): Timer[] {
-    return this.#waiting.dueTimers(moment, limit);
+    return this.#pending.dueTimers(moment, limit);
   }
 
   timer(key: AgentKey, timerId: string): Timer | undefined {
-    return this.#ofAgent(key, (slot) => this.#waiting.timer(slot, timerId), undefined);
+    return this.#ofAgent(key, (slot) => this.#pending.timer(slot, timerId), undefined);
   }
 
   nextTimerAt(): number | undefined {
-    return this.#waiting.nextTimerAt();
+    return this.#pending.nextTimerAt();
   }
 
   process(processId: string): ProcessRow | undefined {
-    return this.#waiting.process(processId);
+    return this.#pending.process(processId);
   }
 
   processes(): ProcessRow[] {
-    return this.#waiting.processes();
+    return this.#pending.processes();
   }
 
   putProcess(row: ProcessRow): void {
-    this.#waiting.putProcess(row);
+    this.#pending.putProcess(row);
   }
 
   removeProcess(processId: string): void {
-    this.#waiting.removeProcess(processId);
+    this.#pending.removeProcess(processId);
+  }
+
+  /** In the order in which they were made. */
+  restless(
+    tenant: string,
+    isLiving: (processId: string) => boolean,
+    after: string | undefined,
+    limit: number,
+  ): Iterable<AgentKey> {
+    const start = after === undefined ? 0 : (this.#agents.find({ tenant, agentId: after })?.id ?? 0);
+    return this.#restless.after(tenant, isLiving, start, Math.max(1, limit));
+  }
+
+  agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.#agents.ofTree(tree);
+  }
+
+  storedRows(tenant: string, rootAgentId: string): StoredRow[] {
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    return tree === undefined ? [] : this.#journal.storedRows(tree);
+  }
+
+  /** The row of the tree itself stays, and so does its key. */
+  removeTree(tenant: string, rootAgentId: string): void {
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    if (tree === undefined) return;
+    this.#noteCursor.run();
+    for (const deletion of this.#deletions) deletion.run(tree);
+    this.#accounts.removeTree(tree);
+    this.#connection.forget();
+  }
+
+  restoreRows(tenant: string, rows: readonly RestoredRow[]): number[] {
+    const last = new Map<string, number>();
+    const cursors = rows.map(({ row, cursor }) => {
+      const slot = this.#agents.required({ tenant, agentId: row.agentId });
+      const given = this.#journal.add(slot, last.get(row.agentId) ?? 0, row, cursor);
+      last.set(row.agentId, given);
+      return given;
+    });
+    for (const [agentId, cursor] of last) this.#agents.heads.place(this.#agents.required({ tenant, agentId }), cursor);
+    return cursors;
+  }
+
+  projections(tenant: string, rootAgentId: string): StoredTree["projections"] {
+    return this.#projections.ofTree(tenant, rootAgentId);
+  }
+
+  projectionCursor(tenant: string, name: string, rootAgentId: string): number {
+    return this.#projections.cursor(tenant, name, rootAgentId);
+  }
+
+  moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): void {
+    this.#projections.move(tenant, name, rootAgentId, cursor);
   }
 
   #lastCursor(slot: AgentSlot): number {
-    return this.agentRows.heads.read(slot).cursor;
+    return this.#agents.heads.read(slot).cursor;
   }
 
   #ofAgent<T>(key: AgentKey, ask: (slot: AgentSlot) => T, none: T): T {
-    const slot = this.agentRows.find(key);
+    const slot = this.#agents.find(key);
     return slot ? ask(slot) : none;
   }
 }

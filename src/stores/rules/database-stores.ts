@@ -1,34 +1,23 @@
 import { deepFreeze } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, type AgentRequest, agentOfTurn } from "../../state/index.ts";
-import { agentAtPlace } from "./agent-place.ts";
+import { agentOfTurn, type AgentRecord, type AgentRequest } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
 import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
-import { decide } from "./decide.ts";
-import { hearAlarm } from "./hear-alarm.ts";
-import { acquire, identityOf, release } from "./leases.ts";
-import { standingOf } from "./local-standing.ts";
-import type { LocalDatabase, LocalTables } from "./local-tables.ts";
-import { abort, pause, resume } from "./mark-commands.ts";
-import type { Moment } from "./moment.ts";
-import type { CommitOutcome, ProcessIdentity } from "./outcomes.ts";
-import type { Stores } from "./ports.ts";
-import type { AgentFilter, RequestFilter } from "./queries.ts";
-import { currentBootId, isRunning, startTimeOf } from "./process-identity.ts";
-import { claimCall, postCallEnd } from "./queued-calls.ts";
-import { clockOffsetFor } from "./steady-time.ts";
-import type { Tables } from "./tables.ts";
+import { acquire, holderOf, release } from "./leases.ts";
+import { hearAccountAlarm } from "./ledger.ts";
+import { abort, pause, resume } from "./marks.ts";
+import type { CommitOutcome } from "./outcomes.ts";
+import type { Stores, TreeStanding } from "./ports.ts";
+import { heartbeat, isRunning, registerProcess } from "./processes.ts";
+import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter } from "./queries.ts";
+import { claimCall, hearJobAlarm, postCallEnd } from "./queued-calls.ts";
+import { decide } from "./requests.ts";
+import { waitersOf } from "./reservation-queues.ts";
+import type { LocalDatabase, LocalTables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
-import { waitersOf } from "./waiting-lines.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
-
-/**
- * How long a process is remembered after its last sign of life. Whoever takes up what a forgotten one held knows only of
- * its last commit, and one that was stopped for so long has to register again.
- */
-const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** The whole port over a database of this process. */
 export function localStores(kind: string, database: LocalDatabase): Stores {
@@ -79,7 +68,12 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
     waiters: (tenant, root) => read(() => waitersOf(tables, tenant, tables.accounts(tenant, root))),
     dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
-    hearAlarm: (timer, now, steady = now) => write(() => hearAlarm(tables, timer, { now, steady })),
+    hearAlarm: (timer, now, steady = now) => {
+      const moment = { now, steady };
+      return write(() =>
+        timer.kind === "job" ? hearJobAlarm(tables, timer, moment) : hearAccountAlarm(tables, timer, moment),
+      );
+    },
     nextTimerAt: () => read(() => tables.nextTimerAt()),
     timer: (key, timerId) => read(() => tables.timer(key, timerId)),
     exportTree: (tenant, root) => read(() => exportTree(tables, tenant, root)),
@@ -152,28 +146,18 @@ function countOf(name: string, value: number): number {
   throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
 }
 
-function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
-  const isOfThisBoot = identity.bootId === currentBootId();
-  const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
-  const known = tables.processes();
-  const clockOffset = clockOffsetFor(known, identity, now, elapsed);
-  const steady = elapsed + clockOffset;
-  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
-  for (const { processId, heartbeatAt } of known) {
-    const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
-    if (isForgotten) tables.removeProcess(processId);
-  }
-  return clockOffset;
-}
+const ALL = Number.MAX_SAFE_INTEGER;
 
-function heartbeat(tables: Tables, processId: string, steady: number): boolean {
-  const row = tables.process(processId);
-  if (row) tables.putProcess({ ...row, heartbeatAt: steady });
-  return row !== undefined;
-}
-
-function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {
-  const { holder, epoch } = tables.head(key);
-  const row = holder === null ? undefined : tables.process(holder);
-  return row && { process: identityOf(row), epoch };
+/** To be called within one piece of reading work. What takes the longer the more agents there were is read last. */
+export function standingOf(tables: LocalTables, tenant: string, rootAgentId: string): TreeStanding | undefined {
+  const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
+  if (openRequests.length === 0) return undefined;
+  const agents = tables.listAgents({ tenant, rootAgentId }, ALL);
+  const atWork = agents.filter(({ openTurnId }) => openTurnId !== null);
+  return {
+    agents,
+    openRequests,
+    accounts: tables.accounts(tenant, rootAgentId),
+    inboxes: new Map(atWork.map((agent) => [agent.agentId, tables.inbox(agent)])),
+  };
 }

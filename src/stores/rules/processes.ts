@@ -1,6 +1,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname, uptime } from "node:os";
 import type { ProcessIdentity } from "./outcomes.ts";
+import type { ProcessRow, Tables } from "./tables.ts";
 
 /** This process as the stores know it; `processId` must be unique among all processes that ever used the store. */
 export function currentProcess(processId: string): ProcessIdentity {
@@ -68,4 +69,56 @@ function textOrNothing(read: () => string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * What makes steady time of a new process' `elapsed()`. Processes of one boot share their offset, so that they agree at
+ * every moment, whatever became of the clock between their starts. The first of a boot begins with the clock as it is set,
+ * but never before a time that was noted already: steady time does not go back over a restart.
+ */
+export function clockOffsetFor(
+  known: readonly ProcessRow[],
+  { bootId }: ProcessIdentity,
+  now: number,
+  elapsed: number,
+): number {
+  const latest = known.reduce((last, { heartbeatAt }) => Math.max(last, heartbeatAt), 0);
+  const ofBoot = known.filter((row) => kernelOf(row.bootId) === kernelOf(bootId));
+  const shared = ofBoot.find(({ clockOffset }) => isSameClock(ofBoot, clockOffset, elapsed))?.clockOffset;
+  return shared ?? Math.max(now, latest) - elapsed;
+}
+
+/** A clock by which a process of this boot gave its sign in the future is another one: an injected clock, say. */
+function isSameClock(rows: readonly ProcessRow[], clockOffset: number, elapsed: number): boolean {
+  return rows.every((row) => row.clockOffset !== clockOffset || row.heartbeatAt <= elapsed + clockOffset);
+}
+
+/**
+ * How long a process is remembered after its last sign of life. Whoever takes up what a forgotten one held knows only of
+ * its last commit, and one that was stopped for so long has to register again.
+ */
+const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
+
+export function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
+  const isOfThisBoot = identity.bootId === currentBootId();
+  const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
+  const known = tables.processes();
+  const clockOffset = clockOffsetFor(known, identity, now, elapsed);
+  const steady = elapsed + clockOffset;
+  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
+  for (const { processId, heartbeatAt } of known) {
+    const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
+    if (isForgotten) tables.removeProcess(processId);
+  }
+  return clockOffset;
+}
+
+export function heartbeat(tables: Tables, processId: string, steady: number): boolean {
+  const row = tables.process(processId);
+  if (row) tables.putProcess({ ...row, heartbeatAt: steady });
+  return row !== undefined;
+}
+
+export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
+  return { processId, pid, bootId };
 }

@@ -1,8 +1,8 @@
+import type { SetBack } from "../rules/ports.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import { olderRowsScript } from "./redis-read-scripts.ts";
-import type { SetBack } from "../rules/set-back.ts";
 
 /** What this process knows of one tree. */
 export interface KnownTree {

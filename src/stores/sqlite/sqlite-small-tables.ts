@@ -1,0 +1,200 @@
+import type { SQLInputValue, StatementSync } from "node:sqlite";
+import { z } from "zod";
+import { CorruptRecordError } from "../../errors/index.ts";
+import { type AgentRequest, agentRequestSchema, type Artifact, artifactSchema } from "../../state/index.ts";
+import type { StoredTree } from "../rules/ports.ts";
+import type { RequestFilter } from "../rules/queries.ts";
+import type { ArtifactMeta } from "../rules/tables.ts";
+import type { SqliteConnection } from "./sqlite-connection.ts";
+import { type AgentSlot, integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-rows.ts";
+
+const descriptionSchema = artifactSchema.omit({ content: true });
+const contentSchema = z.string();
+
+/** The rows of artifacts; one that is saved again under its id takes the place of the first. */
+export class SqliteArtifacts {
+  readonly #statements: Readonly<
+    Record<"put" | "all" | "find" | "describe" | "newest" | "findByName" | "clear", StatementSync>
+  >;
+
+  constructor(connection: SqliteConnection) {
+    this.#statements = {
+      put: connection.prepare(
+        `INSERT INTO artifacts (agent, artifact_id, name, version, description, content) VALUES (?, ?, ?, ?, ?, ?)
+         ON CONFLICT (agent, artifact_id) DO UPDATE SET name = excluded.name, version = excluded.version,
+           description = excluded.description, content = excluded.content`,
+      ),
+      all: connection.prepare("SELECT description FROM artifacts WHERE agent = ? ORDER BY id"),
+      find: connection.prepare("SELECT description, content FROM artifacts WHERE agent = ? AND artifact_id = ?"),
+      describe: connection.prepare("SELECT description FROM artifacts WHERE agent = ? AND artifact_id = ?"),
+      newest: connection.prepare(
+        "SELECT coalesce(max(version), 0) AS version FROM artifacts WHERE agent = ? AND name = ?",
+      ),
+      findByName: connection.prepare(
+        "SELECT description, content FROM artifacts WHERE agent = ? AND name = ? AND version = ?",
+      ),
+      clear: connection.prepare("DELETE FROM artifacts WHERE agent = ?"),
+    };
+  }
+
+  /** Name and content are kept as JSON text, so that any string comes back as it was and no two names become one. */
+  put(slot: AgentSlot, { content, ...description }: Artifact): void {
+    const { artifactId, name, version } = description;
+    const id = wellFormed(artifactId, "artifact id");
+    const texts = [JSON.stringify(description), JSON.stringify(content)];
+    this.#statements.put.run(slot.id, id, JSON.stringify(name), version, ...texts);
+  }
+
+  describe(slot: AgentSlot, artifactId: string): ArtifactMeta | undefined {
+    const row = this.#statements.describe.get(slot.id, wellFormed(artifactId, "artifact id"));
+    return row && descriptionOf(row, slot);
+  }
+
+  /** 0 where there is none. */
+  newestVersion(slot: AgentSlot, name: string): number {
+    const row = this.#statements.newest.get(slot.id, JSON.stringify(name)) ?? {};
+    return integerOf(row, "version", "an artifact");
+  }
+
+  clear(slot: AgentSlot): void {
+    this.#statements.clear.run(slot.id);
+  }
+
+  all(slot: AgentSlot): ArtifactMeta[] {
+    return this.#statements.all.all(slot.id).map((row) => descriptionOf(row, slot));
+  }
+
+  find(slot: AgentSlot, artifactId: string): Artifact | undefined {
+    return artifactOf(this.#statements.find.get(slot.id, wellFormed(artifactId, "artifact id")), slot);
+  }
+
+  findByName(slot: AgentSlot, name: string, version: number): Artifact | undefined {
+    return artifactOf(this.#statements.findByName.get(slot.id, JSON.stringify(name), version), slot);
+  }
+}
+
+function artifactOf(row: Row | undefined, slot: AgentSlot): Artifact | undefined {
+  if (!row) return undefined;
+  const where = `the content of an artifact of agent ${slot.record.value.agentId}`;
+  return { ...descriptionOf(row, slot), content: parsed(contentSchema, textOf(row, "content", where), where) };
+}
+
+function descriptionOf(row: Row, slot: AgentSlot): ArtifactMeta {
+  const where = `an artifact of agent ${slot.record.value.agentId}`;
+  return parsed(descriptionSchema, textOf(row, "description", where), where);
+}
+
+/** What a filter's agent and root are in the file; null for those that are not there. */
+export interface RequestPlace {
+  readonly agent?: number | null | undefined;
+  readonly tree?: number | null | undefined;
+}
+
+/** The rows of requests; they stay after they were decided. */
+export class SqliteRequests {
+  readonly #connection: SqliteConnection;
+  readonly #statements: Readonly<Record<"find" | "put" | "open", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#connection = connection;
+    this.#statements = {
+      find: connection.prepare("SELECT request_id, request FROM requests WHERE agent = ? AND request_id = ?"),
+      put: connection.prepare(
+        `INSERT INTO requests (agent, request_id, tenant, tree, turn_id, status, opened_at, request)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+         ON CONFLICT (agent, request_id) DO UPDATE SET status = excluded.status, request = excluded.request`,
+      ),
+      open: connection.prepare(
+        "SELECT request_id, request FROM requests WHERE agent = ? AND turn_id = ? AND status = 'open'",
+      ),
+    };
+  }
+
+  find(slot: AgentSlot, requestId: string): AgentRequest | undefined {
+    const row = this.#statements.find.get(slot.id, wellFormed(requestId, "request id"));
+    return row && requestIn(row);
+  }
+
+  put(slot: AgentSlot, request: AgentRequest): void {
+    const { requestId, tenant, turnId, status, openedAt } = request;
+    const id = wellFormed(requestId, "request id");
+    const turn = wellFormed(turnId, "turn id");
+    this.#statements.put.run(slot.id, id, tenant, slot.tree, turn, status, openedAt, JSON.stringify(request));
+  }
+
+  openOf(slot: AgentSlot, turnId: string): AgentRequest[] {
+    return this.#statements.open.all(slot.id, wellFormed(turnId, "turn id")).map(requestIn);
+  }
+
+  list(
+    filter: RequestFilter,
+    { agent, tree }: RequestPlace,
+    after: AgentRequest | undefined,
+    limit: number,
+  ): AgentRequest[] {
+    const conditions = ["tenant = ?"];
+    const values: SQLInputValue[] = [wellFormed(filter.tenant, "tenant")];
+    const only = (condition: string, ...given: SQLInputValue[]): void => {
+      conditions.push(condition);
+      values.push(...given);
+    };
+    if (agent !== undefined) only("agent = ?", agent);
+    if (tree !== undefined) only("tree = ?", tree);
+    if (filter.turnId !== undefined) only("turn_id = ?", wellFormed(filter.turnId, "turn id"));
+    // Written out, so that the index over the open ones is used.
+    if (filter.status === "open") only("status = 'open'");
+    else if (filter.status !== undefined) only("status = ?", filter.status);
+    if (after) only("(opened_at, request_id) > (?, ?)", after.openedAt, after.requestId);
+    const sql = `SELECT request_id, request FROM requests WHERE ${conditions.join(" AND ")}
+      ORDER BY opened_at, request_id LIMIT ?`;
+    return this.#connection
+      .prepare(sql)
+      .all(...values, limit)
+      .map(requestIn);
+  }
+}
+
+function requestIn(row: Row): AgentRequest {
+  const id = textOf(row, "request_id", "a request");
+  const where = `request ${id}`;
+  const request = parsed(agentRequestSchema, textOf(row, "request", where), where);
+  if (request.requestId === id) return request;
+  throw new CorruptRecordError(`the row of request ${id} holds request ${request.requestId}; it is left as it is`);
+}
+
+/** How far projections of trees have come. */
+export class SqliteProjections {
+  readonly #statements: Readonly<Record<"read" | "move" | "ofTree", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#statements = {
+      read: connection.prepare("SELECT cursor FROM projections WHERE tenant = ? AND root_agent_id = ? AND name = ?"),
+      move: connection.prepare(
+        `INSERT INTO projections (tenant, root_agent_id, name, cursor) VALUES (?, ?, ?, ?)
+         ON CONFLICT (tenant, root_agent_id, name) DO UPDATE SET cursor = max(cursor, excluded.cursor)`,
+      ),
+      ofTree: connection.prepare("SELECT name, cursor FROM projections WHERE tenant = ? AND root_agent_id = ?"),
+    };
+  }
+
+  cursor(tenant: string, name: string, rootAgentId: string): number {
+    const row = this.#statements.read.get(...keyOf(tenant, rootAgentId), wellFormed(name, "projection name"));
+    return row ? integerOf(row, "cursor", `projection ${name}`) : 0;
+  }
+
+  move(tenant: string, name: string, rootAgentId: string, cursor: number): void {
+    if (cursor > 0)
+      this.#statements.move.run(...keyOf(tenant, rootAgentId), wellFormed(name, "projection name"), cursor);
+  }
+
+  ofTree(tenant: string, rootAgentId: string): StoredTree["projections"] {
+    const where = `the projections of ${rootAgentId}`;
+    return this.#statements.ofTree
+      .all(...keyOf(tenant, rootAgentId))
+      .map((row) => ({ name: textOf(row, "name", where), cursor: integerOf(row, "cursor", where) }));
+  }
+}
+
+function keyOf(tenant: string, rootAgentId: string): [string, string] {
+  return [wellFormed(tenant, "tenant"), wellFormed(rootAgentId, "root agent id")];
+}
