@@ -1,6 +1,6 @@
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { systemClock } from "../../base/index.ts";
-import { type Decide, RequestDesk, type RuntimeOptions } from "../../runtime/index.ts";
+import { type Decide, Requests, type RuntimeOptions } from "../../runtime/index.ts";
 import { type AgentRequest, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
@@ -22,7 +22,7 @@ export async function decideStored(
   decide: Decide,
   { definitions = [], mayDecide }: KnownProgram = {},
 ): Promise<AgentRequest> {
-  const desk = new RequestDesk({
+  const desk = new Requests({
     stores,
     tenant: DEFAULT_TENANT,
     clock: systemClock,

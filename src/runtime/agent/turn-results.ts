@@ -19,8 +19,7 @@ import {
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { LiveView } from "./live-view.ts";
-import { turnSpending } from "../doors/turn-spending.ts";
-import type { LimitStop, TurnResult } from "../doors/turn-types.ts";
+import { turnSpending, type LimitStop, type TurnResult } from "../doors/turn-types.ts";
 
 /** Entries that are read at first, to find those of a turn of which nothing is known: a turn of one call has fewer. */
 const FIRST_REACH = 16;

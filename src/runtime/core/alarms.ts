@@ -1,6 +1,21 @@
+import type { AgentDefinition } from "../../agents/index.ts";
+import type { Account } from "../../budget/index.ts";
+import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
+import type { Queues } from "../../queues/index.ts";
+import { type AgentKey, rootOf, type Timer } from "../../state/index.ts";
+import {
+  type AccountAlarm,
+  isDue,
+  isOfWork,
+  type JobAlarm,
+  type Stores,
+  type ForeignWrites,
+  isBySteadyTime,
+} from "../../stores/index.ts";
+import type { LiveAgents } from "../residence/live-agents.ts";
+import type { Requests } from "./requests.ts";
+import type { Part } from "../doors/roles.ts";
 import type { Clock } from "../../base/index.ts";
-import type { Timer } from "../../state/index.ts";
-import { type ForeignWrites, isBySteadyTime, type Stores } from "../../stores/index.ts";
 
 /** Longest time between two looks at the store: another process may have set a timer and died. */
 const LOOK_AGAIN_MS = 5_000;
@@ -129,4 +144,119 @@ interface Armed {
 
 function alarmOff(): Armed {
   return { at: Number.POSITIVE_INFINITY, cancel: () => undefined };
+}
+
+export interface TimerPlace {
+  readonly stores: Stores;
+  readonly queues: Queues;
+  readonly part: Pick<Part, "role">;
+  readonly tenant: string;
+  readonly clock: { now(): number; elapsed(): number };
+  readonly live: LiveAgents;
+  readonly requests: Requests;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  keyOf(agentId: string): AgentKey;
+}
+
+/** What its agent itself has to hear. */
+type AgentAlarm = Exclude<Timer, { kind: "request" | "claim" | "job" }>;
+type LimitTimer = Extract<Timer, { kind: "limit" }>;
+
+/**
+ * What a timer that is due calls for: a request expires, a limit on time has run out or is near, room was kept in vain. Gives
+ * timers that were set by it.
+ */
+export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readonly Timer[]> {
+  if (timer.tenant !== place.tenant) return [];
+  // A client takes nobody up, and whether working time is over is not known before those who are lost were.
+  if (timer.kind === "limit" && place.part.role === "client") return [];
+  if (timer.kind === "claim" || isWarning(timer, place)) return await hear(place, timer);
+  if (timer.kind === "job") return await addAgain(place, timer);
+  if (timer.kind === "request") await place.requests.expire(timer.requestId);
+  else await fireInAgent(place, timer);
+  return [];
+}
+
+/** What needs no owner of the agent: the stores answer it, and tell whom to wake. */
+async function hear(place: TimerPlace, timer: AccountAlarm): Promise<readonly Timer[]> {
+  const { stores, clock, live } = place;
+  if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return [];
+  const { posted, timers } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  live.notify(posted);
+  return timers;
+}
+
+/** A queued call has not ended: its job may be lost, and one that is there already stays as it is. */
+async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobAlarm): Promise<readonly Timer[]> {
+  const { tenant, agentId } = timer;
+  const { timers, jobs = [] } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  for (const { queue, callId, attempt, isRepeatable, priority } of jobs) {
+    await queues.add(queue, { tenant, agentId, callId, attempt, isRepeatable }, { priority });
+  }
+  return timers;
+}
+
+/** The limit itself is still to come. */
+function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
+  if (timer.kind !== "limit" || timer.limitAt === undefined) return false;
+  return timer.limitAt > (isOfWork(timer) ? clock.elapsed() : clock.now());
+}
+
+async function fireInAgent(place: TimerPlace, timer: AgentAlarm): Promise<void> {
+  const key = place.keyOf(timer.agentId);
+  const live = place.live.get(key);
+  // A client runs nobody; taking up what is not known here, and giving it back, would keep every process busy.
+  if (!live && (place.part.role === "client" || !(await isKnown(place, key)))) return;
+  try {
+    await place.live.parking.during(key, () => fireInLive(place, timer, key));
+  } catch (error) {
+    // Its owner, or a runtime that knows its definition, sees to it.
+    if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError) return;
+    throw error;
+  }
+}
+
+async function fireInLive(place: TimerPlace, timer: AgentAlarm, key: AgentKey): Promise<void> {
+  const live = place.live.get(key);
+  const activation = live ?? (await place.live.activateUnlessShutDown(key));
+  if (!activation) return;
+  if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return;
+  // Taking agents up leaves out the time in which nobody worked, and so may have put the alarm off.
+  if (!live && !(await isStillDue(place, timer))) return;
+  await place.live.takeTimer(activation, timer);
+}
+
+/**
+ * Before working time is said to be over: those who count as working below, in other processes, may be dead since long.
+ * Who takes one of them up has the time since then left out. True when the timer is not due any more.
+ */
+async function takeUpLost(place: TimerPlace, timer: LimitTimer): Promise<boolean> {
+  const accounts = await place.stores.accounts(place.tenant, rootOf(timer.agentId));
+  const parents = new Map(accounts.map(({ id, parentId }) => [id, parentId]));
+  const isBelow = (id: string | null): boolean => {
+    for (let at = id; at !== null; at = parents.get(at) ?? null) if (at === timer.accountId) return true;
+    return false;
+  };
+  const elsewhere = accounts.filter(
+    ({ id, agentId, isActive }) => isActive && isBelow(id) && !place.live.get(place.keyOf(agentId)),
+  );
+  if (elsewhere.length === 0) return false;
+  const rescue = async ({ agentId }: Account): Promise<void> => {
+    if (await isKnown(place, place.keyOf(agentId))) await place.live.attendance.rescue(agentId);
+  };
+  await Promise.all(elsewhere.map(rescue));
+  return !(await isStillDue(place, timer));
+}
+
+async function isKnown({ stores, definitions }: TimerPlace, key: AgentKey): Promise<boolean> {
+  const record = await stores.readAgent(key);
+  return record !== undefined && definitions.has(record.definition.name);
+}
+
+/** Whether it is stored and due as it was: that of a limit may have become that of its warning again. */
+async function isStillDue(place: TimerPlace, timer: Timer): Promise<boolean> {
+  const { stores, clock } = place;
+  const asSet = await stores.timer(timer, timer.id);
+  if (!asSet || !isDue(asSet, { now: clock.now(), steady: clock.elapsed() })) return false;
+  return isWarning(asSet, place) === isWarning(timer, place);
 }

@@ -2,7 +2,7 @@ import { holdProcess } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type EventCursor, parseCursor, type TroupeEvent } from "../../state/index.ts";
 import { followOptionsOf, textOfCaller, unknownTree } from "../doors/agent-doors.ts";
-import type { FollowOptions } from "../doors/types.ts";
+import type { FollowOptions } from "../doors/runtime-types.ts";
 import { type FollowSource, TreeStream } from "./tree-stream.ts";
 
 /**

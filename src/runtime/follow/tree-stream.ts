@@ -14,7 +14,7 @@ import {
 } from "../../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type SetBack, type Stores } from "../../stores/index.ts";
 import type { CommittedRow, EventBus } from "./event-bus.ts";
-import type { LiveDesk } from "./live-desk.ts";
+import type { LiveBroadcast } from "./live-broadcast.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
 import { ShownAnswers } from "./shown-answers.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
@@ -28,7 +28,7 @@ const ASK_AGAIN_MS = 500;
 export interface FollowSource {
   readonly stores: Stores;
   readonly bus: EventBus;
-  readonly liveDesk: Pick<LiveDesk, "follow">;
+  readonly broadcast: Pick<LiveBroadcast, "follow">;
   readonly tenant: string;
   /** Learns from the records that are read who was spawned under which turn. */
   readonly trees: Pick<SpawnTrees, "note">;
@@ -71,7 +71,7 @@ export class TreeStream {
   readonly #ends: (() => void)[] = [];
   /** End the listening to the bus alone, while `isLocal` holds. */
   #localEnds: (() => void)[] = [];
-  #following: ReturnType<LiveDesk["follow"]> | undefined;
+  #following: ReturnType<LiveBroadcast["follow"]> | undefined;
   #position: EventCursor;
   /** The last durable event that the reader has. */
   #after: string | null;
@@ -164,11 +164,11 @@ export class TreeStream {
   }
 
   #listenEverywhere(): void {
-    const { bus, liveDesk } = this.#source;
+    const { bus, broadcast } = this.#source;
     this.#queue.push("look");
     const look = ({ events }: CommittedRow): void => (events.length > 0 ? this.#push("look") : undefined);
     this.#ends.push(bus.listenToRows(look, this.#rootAgentId));
-    const following = liveDesk.follow(this.#rootAgentId, (part) => this.#push(part));
+    const following = broadcast.follow(this.#rootAgentId, (part) => this.#push(part));
     this.#following = following;
     this.#ends.push(() => following.end());
   }

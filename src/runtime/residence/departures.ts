@@ -3,7 +3,7 @@ import { LeaseLostError } from "../../errors/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
-import type { LeftBehind } from "../doors/leaving.ts";
+import type { LeftBehind } from "../doors/runtime-types.ts";
 import type { Succession } from "./succession.ts";
 import type { World } from "../agent/world.ts";
 

@@ -9,7 +9,7 @@ import type { Committed, ProcessIdentity } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { AuthBook } from "../agent/auth-book.ts";
 import type { EventBus } from "../follow/event-bus.ts";
-import type { LiveDesk } from "../follow/live-desk.ts";
+import type { LiveBroadcast } from "../follow/live-broadcast.ts";
 import type { Part } from "../doors/roles.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 
@@ -26,7 +26,7 @@ export interface LiveAgentsOptions {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly bus: EventBus;
   /** Shows what is not stored. */
-  readonly liveDesk: LiveDesk;
+  readonly broadcast: LiveBroadcast;
   readonly auth: AuthBook;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;

@@ -8,7 +8,7 @@ import { ChildResults } from "./child-results.ts";
 import { Committer } from "../agent/committer.ts";
 import { Departures } from "./departures.ts";
 import { InboxIntake } from "./inbox-intake.ts";
-import type { LeavingTime } from "../doors/leaving.ts";
+import type { LeavingTime } from "../core/shutdown.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
 import { LiveMap } from "./live-map.ts";
 import { surroundingsOf } from "./live-surroundings.ts";

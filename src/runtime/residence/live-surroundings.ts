@@ -26,7 +26,7 @@ interface SharedHere {
 }
 
 export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Surroundings<Activation> {
-  const { clock, prices, stores, part, random, auth, liveDesk } = options;
+  const { clock, prices, stores, part, random, auth, broadcast } = options;
   const { committer, world, children, succession } = here;
   const slots = new SlotBook();
   return {
@@ -46,7 +46,7 @@ export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Su
     redactorOf: (turnId) => auth.redactorOf(turnId),
     resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
     onCommitted: (activation, outcome) => here.onCommitted(activation, outcome),
-    viewersOf: (identity) => liveDesk.viewersOf(identity),
+    viewersOf: (identity) => broadcast.viewersOf(identity),
     childResult: (activation, childId) => children.of(childId, activation.turnEntries),
     onLost: (activation) => here.onLost(activation),
     onRefused: (activation, error) => options.onRefused(activation, error),

@@ -1,8 +1,10 @@
-import { backoffDelay, createDeferred } from "../../base/index.ts";
-import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, rootOf } from "../../state/index.ts";
-import type { Activation } from "../agent/activation.ts";
+import { AgentBusyError, NotFoundError, AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
+import { type AgentKey, rootOf, type AgentRecord } from "../../state/index.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
+import { pauseOptionsOf } from "../doors/agent-doors.ts";
+import type { PauseOptions } from "../doors/agent-types.ts";
+import { backoffDelay, createDeferred } from "../../base/index.ts";
+import type { Activation } from "../agent/activation.ts";
 import { wakeUp } from "../agent/wake-up.ts";
 
 /** Whoever has the agent for a moment gives it back in the time of these tries: about ten seconds. */
@@ -79,4 +81,66 @@ async function readKnown(core: RuntimeCore, key: AgentKey): Promise<AgentRecord>
   const record = await core.stores.readAgent(key);
   if (record) return record;
   throw new NotFoundError(`there is no agent "${key.agentId}"`);
+}
+
+/** Holds the agent and its subtree; resolves when this agent is at rest and all of it is saved (row L6). */
+export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: PauseOptions): Promise<void> {
+  const options = pauseOptionsOf(given);
+  core.assertOpen();
+  const { stores, clock, live } = core;
+  const outcome = await stores.pause(key, "user", clock.now(), { ...options, steady: clock.elapsed() });
+  if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  const activation = await live.present(key);
+  if (activation) await live.intake(activation);
+  const isElsewhere = !activation && live.isOthers(key);
+  const others = outcome.posted.filter((agentId) => agentId !== key.agentId);
+  live.notify(isElsewhere ? [key.agentId, ...others] : others);
+  if (activation) {
+    await core.paused(activation);
+    if (!activation.isLost) await activation.committed();
+  }
+  if (isElsewhere) await pausedElsewhere(core, key);
+  await stores.save(key);
+}
+
+/** Commits what is left, saves, and frees the agent (row L6). */
+export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise<void> {
+  const live = await core.live.present(key);
+  if (live) {
+    // An open turn stays open: it is carried on by the next start().
+    if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
+    await live.committed();
+    await core.live.leave(live);
+  } else if (core.part.role !== "all") await shutDownElsewhere(core, key);
+  await core.stores.letGo(key);
+}
+
+/** Waits until what has happened in the agent's tree is committed, and saves the tree where it is saved by hand. */
+export async function saveState(core: RuntimeCore, key: AgentKey): Promise<void> {
+  core.assertOpen();
+  const root = rootOf(key.agentId);
+  const ofTree = core.live.all().filter(({ identity, isLost }) => identity.rootAgentId === root && !isLost);
+  await Promise.all(ofTree.map((activation) => activation.committed()));
+  await core.stores.save(key);
+}
+
+/** Deletes what was said, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
+export async function clearAgent(core: RuntimeCore, key: AgentKey, scope: "conversation" | "all"): Promise<void> {
+  core.assertOpen();
+  // Taking an agent up carries its turn on, which is not what was asked for; and one that a pause keeps from beginning is
+  // known to the record alone.
+  assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
+  if (core.part.role !== "all")
+    return await changeElsewhere(core, key, (activation) => activation.clear(scope, "user"));
+  const live = await core.live.own(key);
+  assertIdle(key, live.openTurnId);
+  live.clear(scope, "user");
+  await live.committed();
+}
+
+function assertIdle({ agentId }: AgentKey, openTurnId: string | null | undefined): void {
+  if (openTurnId === null || openTurnId === undefined) return;
+  throw new AgentBusyError(`agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`, {
+    details: { openTurnId },
+  });
 }
