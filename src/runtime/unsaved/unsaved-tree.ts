@@ -212,7 +212,7 @@ async function agentsOf(stores: Stores, { tenant, agentId }: AgentKey): Promise<
  * A tree that is copied into memory gets new cursors there, from 1 on. Clients hold the ones they were given before, so
  * that outside of here its rows keep theirs, and new rows go on behind them.
  */
-export class CopiedCursors {
+class CopiedCursors {
   /** Cursor here to the one that it was copied with, in order. */
   readonly #copied: ReadonlyMap<number, number>;
   readonly #lastHere: number;
@@ -246,7 +246,7 @@ export class CopiedCursors {
  * Other processes know a held tree as it was saved last, and send it turns, decisions, pauses and aborts there. They were
  * answered, so they are given to the tree as it is.
  */
-export class PassedCommands {
+class PassedCommands {
   readonly #known = new Map<string, Set<string>>();
 
   /** Items that the tree has already. */
