@@ -14,16 +14,16 @@ import {
   AwaitedChild,
   type Reconciliation,
   type Redact,
-  type RenderedOutput,
-  type RunContext,
   redactError,
+  type RenderedOutput,
   renderOutput,
   revocable,
+  type RunContext,
   type Tool,
 } from "../tools/index.ts";
-import { storedErrorOf } from "./effect.ts";
 import { type CallResult, errorResult, resultOfOutput, unknownResult } from "./settle-call.ts";
-import { stopSignalOf } from "./stop-signal.ts";
+import { storedErrorOf } from "./stored-error.ts";
+import { stopSignalOf } from "./stored-error.ts";
 
 /**
  * Where a tool's own code runs: in the process that has its agent, or wherever its queue is worked on. Both run it by the

@@ -1,6 +1,5 @@
-import { type Json, type Message, textOf } from "../state/index.ts";
+import { type Json, type Message, stepMetadata, textOf } from "../state/index.ts";
 import type { Host } from "./host.ts";
-import { metadataOf } from "./model-outcome.ts";
 
 /** How often an answer that does not fit its schema is asked for again. */
 const REPAIRS = 1;
@@ -43,7 +42,7 @@ function repairMessage(host: Host, turnId: string, step: number, issues: string)
     createdAt: host.clock.now(),
     content: `Your answer does not fit the required output: ${issues}. Answer again with nothing but JSON that fits.`,
     origin: "runtime",
-    metadata: metadataOf(host, turnId, step, true),
+    metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
   };
 }
 

@@ -1,22 +1,19 @@
 import { faultPoint } from "../base/index.ts";
 import {
   type Compaction,
+  compactionDue,
   type CompactionInput,
   type CompactionStrategy,
-  compactionDue,
   takeCompaction,
   withPatches,
 } from "../context/index.ts";
 import { ContextTooLongError } from "../errors/index.ts";
-import type { EntryOf, Message, TurnState } from "../state/index.ts";
-import { tooLong } from "./compaction-limit.ts";
-import { storedErrorOf } from "./effect.ts";
+import { type EntryOf, type Message, stepMetadata, type TurnState } from "../state/index.ts";
 import { generateFor } from "./generate.ts";
-import type { Host } from "./host.ts";
-import { metadataOf } from "./model-outcome.ts";
+import { appendWarnings, type Host } from "./host.ts";
 import { patchesOf } from "./prompt.ts";
+import { storedErrorOf } from "./stored-error.ts";
 import { contextPercentOf } from "./trace.ts";
-import { appendWarnings } from "./warnings.ts";
 
 /**
  * Keeps the conversation within what the model can take: warns where the definition only has a limit, compacts where it has
@@ -119,6 +116,15 @@ function summaryMessage(host: Host, turnId: string, step: number, run: string, s
     createdAt: host.clock.now(),
     content: summary,
     origin: "compaction",
-    metadata: metadataOf(host, turnId, step, true),
+    metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
   };
+}
+
+/** How often a prompt that stays too long for the model is compacted, before the turn fails (F25). */
+export const COMPACTIONS_WITHOUT_PROGRESS = 2;
+
+/** What the user is told when the model refuses a prompt as too long for good. */
+export function tooLong(compactions: number): string {
+  const tried = compactions === 0 ? "" : `, also after ${compactions} compactions`;
+  return `the conversation is too long for the model${tried}; clear() or resetConversation() begins a new one, and a larger context window, a smaller history or autoCompact prevents it`;
 }

@@ -1,8 +1,9 @@
 import { type ActorSystem, fromCallback } from "xstate";
-import { createRedactor, isRefusedChange, type Redactor, readableThrown, wordsOfThrown } from "../base/index.ts";
-import { LeaseLostError, TroupeError, TurnInterruptedError } from "../errors/index.ts";
-import type { Entry, StoredError } from "../state/index.ts";
+import { readableThrown } from "../base/index.ts";
+import { LeaseLostError, TurnInterruptedError } from "../errors/index.ts";
+import type { Entry } from "../state/index.ts";
 import type { Host } from "./host.ts";
+import { storedErrorOf } from "./stored-error.ts";
 
 type System = ActorSystem<never>;
 const hosts = new WeakMap<object, Host>();
@@ -77,51 +78,11 @@ export function effectActor<Input extends EffectInput | undefined>(
   });
 }
 
-/** Longest error text that is journalled and told to a model; UTF-16 units. */
-const MESSAGE_CHARACTERS = 8_000;
-
-let redactor: Redactor | undefined;
-
-/** Error texts are where secrets turn up that nobody meant to show: headers, addresses, values of the environment (S13). */
-function shown(message: string): string {
-  redactor ??= createRedactor();
-  return redactor.text(bounded(message));
-}
-
-function bounded(message: string): string {
-  if (message.length <= MESSAGE_CHARACTERS) return message;
-  return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
-}
-
-/** JavaScript says which property is read-only, and not what would be right. */
-function withAdvice(error: unknown, words: string): string {
-  if (!isRefusedChange(error)) return words;
-  return (
-    `${words}. What the runtime hands to your code is read-only: change a copy, for instance ` +
-    "{ ...message, content: … }; in a hook change the conversation with draft.add(…), draft.edit(id, …) or draft.remove(id)"
-  );
-}
-
-/** Longest code that is journalled; UTF-16 units. */
-const CODE_CHARACTERS = 200;
-
-/** An error as it is journalled: code and words, no stack, no cause. Never throws, whatever was thrown. */
-export function storedErrorOf(thrown: unknown): StoredError {
-  const error = readableThrown(thrown);
-  const message = shown(withAdvice(error, wordsOfThrown(error)));
-  if (error instanceof TroupeError) {
-    // What a model refused as too long is told apart: it is what compaction is for.
-    const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
-    return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
-  }
-  return { code: error instanceof Error ? codeOf(error.name) : "thrown", message, retryable: false };
-}
-
-function isTrue(value: unknown): boolean {
-  return value === true;
-}
-
-/** A class of a user's own may have set anything. */
-function codeOf(code: unknown): string {
-  return typeof code === "string" && code !== "" ? code.slice(0, CODE_CHARACTERS) : "Error";
+/**
+ * Waits until an absolute time, as far away as it is now: a clock that is set meanwhile moves nothing. Rejects when the
+ * signal is aborted.
+ */
+export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {
+  const left = at - host.clock.now();
+  if (left > 0) await host.clock.sleep(left, signal);
 }

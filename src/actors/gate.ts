@@ -4,13 +4,12 @@ import { AgentStopError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { CallState, EntryOf, Json, StopSignal } from "../state/index.ts";
 import { revocable } from "../tools/index.ts";
-import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments } from "./call-request.ts";
-import { storedErrorOf } from "./effect.ts";
 import { hookContextOf } from "./hook-run.ts";
-import type { Host } from "./host.ts";
-import { stopSignalOf } from "./stop-signal.ts";
-import { runContextOf } from "./tool-run.ts";
-import { appendWarnings, type Warning } from "./warnings.ts";
+import { appendWarnings, type Host, type Warning } from "./host.ts";
+import { runContextOf } from "./run-context.ts";
+import { storedErrorOf } from "./stored-error.ts";
+import { stopSignalOf } from "./stored-error.ts";
+import { argumentsTextOf, callPatchesOf, grantedTool, hashOfArguments } from "./tool-calls.ts";
 
 type Gate = Omit<EntryOf<"call.gated">, "seq" | "at" | "epoch">;
 type Verdict = Pick<Gate, "verdict" | "message"> & Partial<Pick<Gate, "arguments" | "needsApproval">>;

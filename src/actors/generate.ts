@@ -4,13 +4,11 @@ import { InvalidInputError, InvariantError, LeaseLostError, TurnInterruptedError
 import { callModel, type ModelAnswer } from "../model/index.ts";
 import type { EntryOf, Message, ModelRequest, ModelResponse } from "../state/index.ts";
 import { type GenerateInput, takeGenerateInput } from "../tools/index.ts";
-import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
-import { storedErrorOf } from "./effect.ts";
-import type { Host } from "./host.ts";
-import { onLive } from "./on-live.ts";
+import { appendWarnings, type Host, onLive } from "./host.ts";
+import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./model-cost.ts";
 import { lent, promptHashOf } from "./prompt.ts";
-import { refusedCall } from "./stop-signal.ts";
-import { appendWarnings } from "./warnings.ts";
+import { storedErrorOf } from "./stored-error.ts";
+import { refusedCall } from "./stored-error.ts";
 
 interface SideCall {
   readonly turnId: string;

@@ -1,16 +1,22 @@
 import { faultPoint } from "../base/index.ts";
 import { AgentStopError } from "../errors/index.ts";
 import type { AddedMessage, HookContext, RegisteredHook } from "../hooks/index.ts";
-import { type HeldMessage, type HookName, type HookPatch, hookKeyOf, type Message, takeText } from "../state/index.ts";
+import {
+  type HeldMessage,
+  hookKeyOf,
+  type HookName,
+  type HookPatch,
+  type Message,
+  stepMetadata,
+  takeText,
+} from "../state/index.ts";
 import { redactError } from "../tools/index.ts";
+import { reportMessage } from "./background-calls.ts";
 import { generateFor } from "./generate.ts";
-import type { Host } from "./host.ts";
-import { metadataOf } from "./model-outcome.ts";
-import { reportMessage } from "./report.ts";
-import { runAgentOf } from "./run-agent.ts";
-import { stopSignalOf } from "./stop-signal.ts";
+import { appendWarnings, type Host, isWarnedOf, type Warning } from "./host.ts";
+import { runAgentOf } from "./run-context.ts";
+import { stopSignalOf } from "./stored-error.ts";
 import { contextPercentOf, traceOf } from "./trace.ts";
-import { appendWarnings, isWarnedOf, type Warning } from "./warnings.ts";
 
 /** One run of a hook. */
 export interface HookRun {
@@ -157,7 +163,7 @@ function messageOf(
   plugin: string,
   { messageId, role, content }: HeldMessage,
 ): Message {
-  const metadata = metadataOf(host, turnId, step, true);
+  const metadata = stepMetadata(host.identity.agentId, { turnId, step, isTrace: true });
   return { id: messageId, role, content, createdAt: host.clock.now(), origin: `hook:${plugin}`, metadata };
 }
 

@@ -1,5 +1,6 @@
 import type { AgentDefinition, SubagentTool } from "../agents/index.ts";
 import type { Clock, TraceHeaders } from "../base/index.ts";
+import { LeaseLostError } from "../errors/index.ts";
 import type { ModelDelta, PriceBook } from "../model/index.ts";
 import type {
   AgentIdentity,
@@ -220,4 +221,36 @@ export interface Host {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   /** Where a child of this turn stands; settles when it has ended. */
   child(turnId: string, childId: string): SpawnedChild["result"];
+}
+
+/**
+ * Acts for user code, which may outlive the activation that called it. What is lost together with a lease did not happen:
+ * it is done again through the agent's live host, as long as this process has the agent.
+ */
+export async function onLive<T>(owner: Host, act: (host: Host) => Promise<T>): Promise<T> {
+  for (;;) {
+    const host = await owner.live();
+    try {
+      return await act(host);
+    } catch (error) {
+      if (!(error instanceof LeaseLostError) || (await owner.live()) === host) throw error;
+    }
+  }
+}
+
+export interface Warning {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** Whether this turn has warned of it. */
+export function isWarnedOf(host: Host, turnId: string, code: string): boolean {
+  return host.memory(turnId).entries.some((entry) => entry.type === "warning" && entry.code === code);
+}
+
+/** Warns of what this turn has not warned of yet. */
+export function appendWarnings(host: Host, turnId: string, warnings: readonly Warning[]): void {
+  for (const { code, message } of warnings) {
+    if (!isWarnedOf(host, turnId, code)) host.append({ type: "warning", turnId, code, message });
+  }
 }

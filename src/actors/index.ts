@@ -1,6 +1,7 @@
-export { hashOfArguments } from "./call-request.ts";
+export { hashOfArguments } from "./tool-calls.ts";
 export { outputOf } from "./check-output.ts";
-export { bindHost, isOver, storedErrorOf } from "./effect.ts";
+export { bindHost, isOver } from "./effect.ts";
+export { storedErrorOf } from "./stored-error.ts";
 export type {
   BackgroundChild,
   BackgroundDesk,
@@ -22,7 +23,7 @@ export {
   isOnce,
   reconcileCall,
 } from "./attempt-tool.ts";
-export { runAgentOf } from "./run-agent.ts";
+export { runAgentOf } from "./run-context.ts";
 export {
   artifactOf,
   type CallResult,
@@ -32,7 +33,7 @@ export {
   settleEnded,
   unknownResult,
 } from "./settle-call.ts";
-export { reportIdOf, reportMessage } from "./report.ts";
+export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { requestKeyOf } from "./model-outcome.ts";
 export { PromptMemory } from "./prompt-memory.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";

@@ -1,3 +1,4 @@
+import type { TurnEffectInput } from "../machines/index.ts";
 import {
   type CallState,
   declareCall,
@@ -11,19 +12,19 @@ import {
   type Usage,
 } from "../state/index.ts";
 import type { Post } from "../stores/index.ts";
-import { settlementOf, unconfirmedSettlement } from "./ask.ts";
+import { waitTimerId } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
 import type { Host, Withdrawal } from "./host.ts";
+import { settlementOf, unconfirmedSettlement } from "./model-cost.ts";
 import { requestKeyOf } from "./model-outcome.ts";
 import { errorResult, settleCall, settleEnded, unknownResult } from "./settle-call.ts";
-import { resultOfSpawn } from "./settle-child.ts";
-import { waitTimerId } from "./wait-for-reports.ts";
+import { resultOfSpawn } from "./subagent-calls.ts";
 
 /**
  * Gives everything that is open an outcome, so that the turn can end with a legal history: the request in flight, metered
  * side calls, and each tool call (row H10). Children that are awaited are ended with their turn.
  */
-export const interruptOpenWork = effectActor<{ readonly turnId: string }>(
+export const interruptOpenWork = effectActor<TurnEffectInput>(
   "interruptOpenWork",
   async (host, { turnId }, interrupted) => {
     // A result behind an undecided intent is not in the fold yet: its call must not get another one.

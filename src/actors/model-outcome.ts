@@ -1,21 +1,12 @@
 import { backoffDelay } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelAnswer } from "../model/index.ts";
-import {
-  callIdOf,
-  type EntryOf,
-  type MessageMetadata,
-  type OpenRequest,
-  type TurnState,
-  type Usage,
-} from "../state/index.ts";
-import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./ask.ts";
-import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compaction-limit.ts";
-import { storedErrorOf } from "./effect.ts";
-import { lastCallSignal } from "./last-call.ts";
-import type { Host } from "./host.ts";
-import { writerOf } from "./own-reasoning.ts";
-import { appendWarnings } from "./warnings.ts";
+import { callIdOf, type EntryOf, type OpenRequest, stepMetadata, type TurnState, type Usage } from "../state/index.ts";
+import { COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
+import { appendWarnings, type Host } from "./host.ts";
+import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./model-cost.ts";
+import { lastCallSignal, writerOf } from "./prompt.ts";
+import { storedErrorOf } from "./stored-error.ts";
 
 /** The owner that made this call is gone, and with it the knowledge whether it was answered (design, Budgets). */
 export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
@@ -88,7 +79,7 @@ export function respond(
           createdAt: granted.at,
           content: response.content,
           origin: "model",
-          metadata: metadataOf(host, turnId, step, !isFinal),
+          metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
           ...(isFinal ? {} : { toolCalls: calls }),
           ...(response.reasoning
             ? { reasoning: response.reasoning, reasoningBy: writerOf(host.definition.model) }
@@ -107,16 +98,6 @@ function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, 
   // The last call of a budget is sent with a note: its prompt was not the one that was measured.
   const isMeasured = usage.estimated !== true && last === undefined;
   if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
-}
-
-/** Row S4: what a message that a step adds carries. */
-export function metadataOf(host: Host, turnId: string, step: number, isTrace: boolean): MessageMetadata {
-  return {
-    step_id: `${turnId}:${step}`,
-    execution_id: turnId,
-    agent_id: host.identity.agentId,
-    ...(isTrace ? { is_trace: true } : {}),
-  };
 }
 
 /** Appends the failed attempt, settled by what it may have cost; true when another attempt follows. */

@@ -1,7 +1,7 @@
 import { faultPoint } from "../base/index.ts";
+import type { CallEffectInput } from "../machines/index.ts";
 import { type CallState, foldCall } from "../state/index.ts";
-import { grantedTool } from "./call-request.ts";
-import { runControlTool } from "./control-tools.ts";
+import { runControlTool } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
 import { gateCall } from "./gate.ts";
 import type { Host } from "./host.ts";
@@ -9,19 +9,15 @@ import { runInternalTool } from "./internal-tools.ts";
 import { askFirst, takeDecision } from "./requests.ts";
 import { runTool } from "./run-tool.ts";
 import { errorResult, settleCall } from "./settle-call.ts";
-import { spawnSubagent } from "./spawn-subagent.ts";
-
-interface CallInput {
-  readonly turnId: string;
-  readonly callId: string;
-}
+import { spawnSubagent } from "./subagent-calls.ts";
+import { grantedTool } from "./tool-calls.ts";
 
 /**
  * One tool call from its declaration to its result. Started again after a restart or a decision it reads from the fold how
  * far the call had come: what was gated is not gated again, and what was started is repeated only if its effect class
  * allows it.
  */
-export const performCall = effectActor<CallInput>("performCall", async (host, { turnId, callId }, signal) => {
+export const performCall = effectActor<CallEffectInput>("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call || call.outcome !== null) return;
   const gated = await gate(host, call, signal);
@@ -65,3 +61,18 @@ function settleGone(host: Host, call: CallState): void {
     errorResult(text, "tool_unavailable", call.startedEpoch === null ? "error" : "outcome_unknown"),
   );
 }
+
+/**
+ * Gives a call to its queue. Begun again after a restart or a pause it does the same once more: a job that is there already
+ * stays one job, and whoever runs it finds in the store whether it is still to be run.
+ */
+export const enqueueCall = effectActor<CallEffectInput>(
+  "enqueueCall",
+  async (host, { turnId, callId }, signal) => {
+    const call = host.call(turnId, callId);
+    if (!call || call.queue === null || call.outcome !== null) return;
+    await host.queue.add(call, signal);
+    faultPoint("tool.queued");
+  },
+  { isOutlived: true },
+);

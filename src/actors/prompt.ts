@@ -1,16 +1,22 @@
 import { deepFreeze, shortHash } from "../base/index.ts";
+import type { ReservationAsk } from "../budget/index.ts";
 import { assembleMessages, type CompileInput, isOfTurn, openTurnStart } from "../context/index.ts";
+import type { LanguageModel } from "../model/index.ts";
 import {
+  type AssistantMessage,
   type EntryOf,
   type HookPatch,
+  type LastCall,
   type Message,
   type ModelRequest,
-  type TurnState,
+  signalOfLimit,
+  type StopSignal,
   turnIdOf,
+  type TurnState,
+  type Usage,
 } from "../state/index.ts";
-import { grantedTool } from "./call-request.ts";
 import type { Host } from "./host.ts";
-import { withOwnReasoning } from "./own-reasoning.ts";
+import { grantedTool } from "./tool-calls.ts";
 
 /** The request of the coming model call, from history, instructions and what hooks edited for this call alone. */
 export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
@@ -107,4 +113,82 @@ export function patchesOf(host: Host, turn: TurnState): HookPatch[] {
     if (entry.type === "hook.applied" && entry.hook === "beforeLlm") patches.push(entry.patch);
   }
   return patches;
+}
+
+type Writer = Pick<LanguageModel, "provider" | "name">;
+
+export function writerOf({ provider, name }: Writer): NonNullable<AssistantMessage["reasoningBy"]> {
+  return { provider, model: name };
+}
+
+/**
+ * The messages as they go to a model: reasoning goes back to its writer alone. It may be signed or encrypted, and a provider
+ * refuses what another one has signed: the agent could then never be asked again.
+ */
+export function withOwnReasoning(messages: readonly Message[], model: Writer): readonly Message[] {
+  if (!messages.some((message) => isForeign(message, model))) return messages;
+  return messages.map((message) => (isForeign(message, model) ? bare(message) : message));
+}
+
+function isForeign(message: Message, { provider, name }: Writer): message is AssistantMessage {
+  if (message.role !== "assistant" || message.reasoning === undefined) return false;
+  const { reasoningBy: writer } = message;
+  return writer?.provider !== provider || writer.model !== name;
+}
+
+/** The same copy each time: what is known of a prompt's messages (tokens, digests) is remembered by object. */
+const bareMessages = new WeakMap<Message, AssistantMessage>();
+
+function bare(message: AssistantMessage): AssistantMessage {
+  let copy = bareMessages.get(message);
+  if (copy === undefined) {
+    const { reasoning: _fields, reasoningBy: _writer, ...rest } = message;
+    copy = rest;
+    bareMessages.set(message, copy);
+  }
+  return copy;
+}
+
+/** What the model is told at the end of the prompt of a turn's last permitted call. It is in that prompt alone. */
+export const LAST_CALL_NOTE =
+  "This is the last model call that the budget of this turn allows, and tools are no longer available. Answer now, with what you have; say plainly what is missing.";
+
+const note: Message = Object.freeze({
+  id: "last-call",
+  role: "user",
+  createdAt: 0,
+  content: LAST_CALL_NOTE,
+  origin: "runtime",
+});
+
+/** Tokens of the note, generously, and what no tokenizer exceeds; with what frames a message. */
+const NOTE_TOKENS = 48;
+const NOTE_BOUND = Buffer.byteLength(LAST_CALL_NOTE) + 16;
+
+/** Whether the turn's budget asks that its last call be told of. */
+export function finalAnswerOf({ limits }: TurnState): Pick<ReservationAsk, "finalAnswer"> {
+  return limits.finalAnswer === true ? { finalAnswer: true } : {};
+}
+
+/** The ask with room for the note: whether a call is the last one is known only when it is granted. */
+export function withNote(ask: ReservationAsk): ReservationAsk {
+  if (ask.finalAnswer !== true) return ask;
+  return { ...ask, promptTokens: ask.promptTokens + NOTE_TOKENS, promptBound: ask.promptBound + NOTE_BOUND };
+}
+
+/**
+ * The same request for a call after which none is allowed: no tool may be called, and the model is told so. The tools stay
+ * in it, since providers keep prompts in their caches by how they begin, and tools come first.
+ */
+export function asLastCall(request: ModelRequest): ModelRequest {
+  const toolChoice = request.tools === undefined ? {} : ({ toolChoice: "none" } as const);
+  return { ...request, ...toolChoice, messages: [...request.messages, note] };
+}
+
+/** The stop of a turn whose last permitted answer asks for tools all the same: it names the limit that left no further call. */
+export function lastCallSignal(last: LastCall, usage: Usage, costMicros: number | null): StopSignal {
+  const { limit, accountId, max, holder } = last;
+  const tokens = limit === "maxTokens" ? usage.inputTokens + usage.outputTokens : 0;
+  const cost = limit === "maxCostMicros" ? (costMicros ?? 0) : 0;
+  return signalOfLimit(limit, accountId, { used: last.used + tokens + cost, max, holder });
 }

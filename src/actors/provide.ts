@@ -1,18 +1,12 @@
 import { agentMachine, toolCallMachine, turnMachine } from "../machines/index.ts";
-import { complete } from "./complete.ts";
-import { decide } from "./decide.ts";
+import { settleWait } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
 import { endTurn } from "./end-turn.ts";
-import { enqueueCall } from "./enqueue-call.ts";
+import { complete, decide, receive, reviewCall, settleRound } from "./hook-effects.ts";
 import { interruptOpenWork } from "./interrupt.ts";
-import { performCall } from "./perform-call.ts";
-import { receive } from "./receive.ts";
-import { reviewCall } from "./review-call.ts";
-import { settleRound } from "./settle-round.ts";
-import { settleChild } from "./settle-child.ts";
-import { spawnOrdered } from "./spawn-ordered.ts";
+import { enqueueCall, performCall } from "./perform-call.ts";
+import { settleChild, spawnOrdered } from "./subagent-calls.ts";
 import { think } from "./think.ts";
-import { settleWait } from "./wait-for-reports.ts";
 
 const confirmPause = effectActor<undefined>("confirmPause", async (host, _input, signal) => {
   await host.quiet();

@@ -1,10 +1,10 @@
 import type { AgentTool } from "../agents/index.ts";
 import { faultPoint } from "../base/index.ts";
-import { type CallState, foldCall, type RequestKind, requestIdOf } from "../state/index.ts";
-import { hashOfArguments } from "./call-request.ts";
+import { type CallState, foldCall, requestIdOf, type RequestKind } from "../state/index.ts";
 import { gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { errorResult, resultOfOutput, settleCall } from "./settle-call.ts";
+import { hashOfArguments } from "./tool-calls.ts";
 
 /** Characters of an answer that the model sees; the whole of a longer one is stored as an artifact. */
 const ANSWER_CHARACTERS = 32_000;

@@ -10,11 +10,11 @@ import {
   isOnce,
   reconcileCall,
 } from "./attempt-tool.ts";
-import { awaitChild } from "./await-child.ts";
+import { until } from "./effect.ts";
 import type { Host } from "./host.ts";
+import { runContextOf } from "./run-context.ts";
 import { errorResult, settleCall } from "./settle-call.ts";
-import { runContextOf } from "./tool-run.ts";
-import { until } from "./until.ts";
+import { awaitChild } from "./subagent-calls.ts";
 
 /**
  * Runs a function tool: slot, intent, body, result; attempts again where its effect class allows it (design, Tool effects).

@@ -1,11 +1,9 @@
 import { createId } from "../base/index.ts";
-import type { CallEnd, CallOutcome, CallState, StoredError } from "../state/index.ts";
+import { type CallEnd, type CallOutcome, type CallState, stepMetadata, type StoredError } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
 import { excerptOf, LONGEST_ARTIFACT, type RenderedOutput } from "../tools/index.ts";
-import { requestOfCall } from "./call-request.ts";
 import type { FactParts, Host } from "./host.ts";
-import { metadataOf } from "./model-outcome.ts";
-import { isReviewDue } from "./review-due.ts";
+import { requestOfCall } from "./tool-calls.ts";
 
 export interface CallResult {
   readonly outcome: CallOutcome;
@@ -62,7 +60,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
           providerId: requestOfCall(host, callId)?.providerId ?? callId,
           ...(isError ? { isError } : {}),
           ...(artifact ? { artifactId: artifact.artifactId } : {}),
-          metadata: metadataOf(host, turnId, step, true),
+          metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
         },
       ],
     },
@@ -136,4 +134,16 @@ export function errorResult(message: string, code: string, outcome: CallOutcome 
 export function unknownResult(name: string, why: string): CallResult {
   const message = `The outcome of this call of "${name}" is not known: ${why}. It may or may not have taken effect. It is not repeated. Check before you rely on it.`;
   return errorResult(message, "outcome_unknown", "outcome_unknown");
+}
+
+/** What `onError` is for: a refusal by people or policies, and an interruption, are no failures of the tool. */
+export function isFailure(outcome: string): boolean {
+  return outcome === "error" || outcome === "invalid" || outcome === "not_found" || outcome === "outcome_unknown";
+}
+
+/** Whether hooks are to look at a call that ended like this. */
+export function isReviewDue(host: Host, turnId: string, outcome: string): boolean {
+  const hooks = host.turn(turnId)?.hooks;
+  if (!hooks || outcome === "interrupted") return false;
+  return hooks.afterEachTool > 0 || (hooks.onError > 0 && isFailure(outcome));
 }

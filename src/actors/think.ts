@@ -1,25 +1,24 @@
 import { faultPoint } from "../base/index.ts";
 import { AgentStopError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
+import type { TurnEffectInput } from "../machines/index.ts";
 import { callModel, type ModelDelta } from "../model/index.ts";
 import { type EntryOf, type ModelRequest, type OpenRequest, takeText, type TurnState } from "../state/index.ts";
-import { boundedRequest, reservationAskOf } from "./ask.ts";
 import { compactIfDue } from "./compact.ts";
-import { effectActor } from "./effect.ts";
+import { effectActor, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
-import { asLastCall, finalAnswerOf, withNote } from "./last-call.ts";
+import { boundedRequest, reservationAskOf } from "./model-cost.ts";
 import { abandonRequest, dropAttempt, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
-import { assembleRequest, lent, promptHashOf } from "./prompt.ts";
-import { stopSignalOf } from "./stop-signal.ts";
-import { until } from "./until.ts";
+import { asLastCall, assembleRequest, finalAnswerOf, lent, promptHashOf, withNote } from "./prompt.ts";
+import { stopSignalOf } from "./stored-error.ts";
 
 /**
  * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that
  * are not journalled yet, the intent, the call, its retries. Started again after a restart it goes on from what the fold holds;
  * a call that was in flight then is settled in full, since nobody knows what became of it, and made anew.
  */
-export const think = effectActor<{ readonly turnId: string }>("think", async (host, { turnId }, signal) => {
+export const think = effectActor<TurnEffectInput>("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
   if (started.openRequest && (await takeUp(host, started, started.openRequest, signal))) return;
   releaseHeld(host, turnId);

@@ -3,10 +3,10 @@ import {
   type Json,
   type Message,
   stepsOf,
-  type TraceEntry,
-  type TurnState,
   textOf,
+  type TraceEntry,
   turnIdOf,
+  type TurnState,
   type Usage,
 } from "../state/index.ts";
 import type { Host } from "./host.ts";

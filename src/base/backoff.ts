@@ -1,4 +1,5 @@
-import { InvalidInputError } from "../errors/index.ts";
+import { InvalidInputError, TroupeError } from "../errors/index.ts";
+import type { Clock } from "./clock.ts";
 
 export interface BackoffOptions {
   /** Longest wait after the first failure, in milliseconds. Default 500. */
@@ -8,9 +9,9 @@ export interface BackoffOptions {
 }
 
 /**
- * How long to wait after the `attempt`-th failure (from 1), in whole milliseconds: exponential with full jitter, that
- * is anything from 0 up to `min(capMs, baseMs * 2 ** (attempt - 1))`, so that many who failed together do not come
- * back together. Pure: `random` in [0, 1) comes from the caller.
+ * The wait after the `attempt`-th failure (from 1), in whole milliseconds: exponential with full jitter, that is anything
+ * from 0 up to `min(capMs, baseMs * 2 ** (attempt - 1))`, so that clients that failed together do not come back together.
+ * Pure: `random` in [0, 1) comes from the caller.
  * @throws InvalidInputError for numbers outside these ranges.
  */
 export function backoffDelay(attempt: number, random: number, options: BackoffOptions = {}): number {
@@ -25,4 +26,30 @@ export function backoffDelay(attempt: number, random: number, options: BackoffOp
 
 function check(name: string, value: number, isValid: boolean, expected: string): void {
   if (!isValid) throw new InvalidInputError(`${name} is ${value}; it must be ${expected}`);
+}
+
+/** Waits of `untilReached`. */
+const REACHING = { baseMs: 200, capMs: 5_000 } as const;
+
+export interface Tries {
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Its abort ends the tries. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Asks stores or queues again and again while they cannot be reached; any other error is thrown at once. Rejects with the
+ * signal's reason when it is aborted.
+ */
+export async function untilReached<T>(ask: () => Promise<T>, { clock, random, signal }: Tries): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    signal.throwIfAborted();
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof TroupeError && error.retryable)) throw error;
+    }
+    await clock.sleep(backoffDelay(tries, random(), REACHING), signal);
+  }
 }

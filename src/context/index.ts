@@ -8,14 +8,23 @@ export {
   takeCompaction,
   viewOf,
 } from "./compaction.ts";
-export { type Assembly, assembleMessages, compileMessages, withPatches } from "./compile.ts";
-export { type DropOldestOptions, dropOldest } from "./drop-oldest.ts";
-export type { CompileInput, HistoryCompiler } from "./history-compiler.ts";
-export { isLegal, legalMessages } from "./legal-messages.ts";
-export { COMPACTION_ORIGIN } from "./open-turn.ts";
-export { type ExpandedWindow, expandedWindow, type ReactHistoryOptions, reactHistory } from "./react-history.ts";
-export { type SummarizeOptions, summarize } from "./summarize.ts";
-export { fullHistory, withoutTraces } from "./whole-histories.ts";
-export { windowHistory } from "./window-history.ts";
-
-export { isOfTurn, openTurnStart } from "./open-turn.ts";
+export {
+  type Assembly,
+  assembleMessages,
+  compileMessages,
+  withPatches,
+  type CompileInput,
+  type HistoryCompiler,
+} from "./compile.ts";
+export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
+export { isLegal, legalMessages } from "./rounds.ts";
+export { COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./open-turn.ts";
+export {
+  type ExpandedWindow,
+  expandedWindow,
+  type ReactHistoryOptions,
+  reactHistory,
+  fullHistory,
+  withoutTraces,
+  windowHistory,
+} from "./histories.ts";

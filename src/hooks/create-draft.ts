@@ -1,8 +1,27 @@
-import { deepFreeze } from "../base/index.ts";
-import type { HookName } from "../state/index.ts";
-import { DraftChanges } from "./changes.ts";
-import type { DraftOutcomes, HookDrafts } from "./drafts.ts";
-import type { CallResult, HookViews } from "./views.ts";
+import { deepFreeze, describeValue, renderPath, stableStringify, toJson } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import {
+  type CallPatch,
+  type Content,
+  contentSchema,
+  type HookName,
+  type HookPatch,
+  type Json,
+  LONGEST_CONTENT,
+  type Message,
+  taken,
+  takeText,
+} from "../state/index.ts";
+import type {
+  AddedMessage,
+  CallDraftOutcome,
+  CallResult,
+  DraftOutcome,
+  DraftOutcomes,
+  HookCall,
+  HookDrafts,
+  HookViews,
+} from "./drafts.ts";
 
 /**
  * A draft under way, for whoever runs the hook: `createDraft(hook, view)`, the hook's code with `draft`, then `outcome()`,
@@ -91,4 +110,148 @@ function changingCalls(changes: DraftChanges): Pick<HookDrafts["beforeTools"], "
     changeArguments: (callId, args) => changes.changeArgumentsOf(callId, args),
     deny: (callId, reason) => changes.denyCall(callId, reason),
   };
+}
+
+const addableRoles: readonly string[] = ["user", "system", "assistant"] satisfies AddedMessage["role"][];
+
+/**
+ * Everything a hook can change, whatever its place: the drafts offer parts of it. Owns what one hook has changed so far.
+ * Invariants: 1. nothing that was refused with an error is recorded; 2. after `close` nothing can be changed.
+ */
+export class DraftChanges {
+  readonly #messages: readonly Message[];
+  readonly #calls: readonly HookCall[];
+  readonly #added: AddedMessage[] = [];
+  readonly #edited = new Map<string, Content>();
+  readonly #removed = new Set<string>();
+  readonly #patches = new Map<string, CallPatch>();
+  #ownCall: Pick<CallDraftOutcome, "arguments" | "denied"> = {};
+  #stop: HookPatch["stop"] = null;
+  #continueRequested = false;
+  #closed = false;
+
+  constructor(messages: readonly Message[], calls: readonly HookCall[]) {
+    this.#messages = messages;
+    this.#calls = calls;
+  }
+
+  add(message: AddedMessage): void {
+    this.#assertOpen();
+    const given: unknown = message;
+    if (typeof given !== "object" || given === null) {
+      throw new InvalidInputError(`a hook cannot add ${describeValue(given)}; give { role, content }`);
+    }
+    const { role, content } = message;
+    if (!addableRoles.includes(role)) {
+      const found = typeof role === "string" ? `"${role}"` : describeValue(role);
+      throw new InvalidInputError(`a hook cannot add a message with role ${found}; use ${addableRoles.join(", ")}`);
+    }
+    this.#added.push({ role, content: checkedContent(content) });
+  }
+
+  edit(messageId: string, content: Content): void {
+    this.#assertMessage(messageId);
+    if (this.#removed.has(messageId)) throw new InvalidInputError(`message "${messageId}" was removed in this draft`);
+    this.#edited.set(messageId, checkedContent(content));
+  }
+
+  remove(messageId: string): void {
+    this.#assertMessage(messageId);
+    this.#edited.delete(messageId);
+    this.#removed.add(messageId);
+  }
+
+  changeArgumentsOf(callId: string, args: object): void {
+    this.#assertCall(callId);
+    this.#patches.set(callId, { ...this.#patches.get(callId), callId, arguments: argumentsText(args) });
+  }
+
+  denyCall(callId: string, reason: string): void {
+    this.#assertCall(callId);
+    this.#patches.set(callId, { ...this.#patches.get(callId), callId, denied: checkedReason("denies a call", reason) });
+  }
+
+  changeArguments(args: object): void {
+    this.#assertOpen();
+    this.#ownCall = { ...this.#ownCall, arguments: JSON.parse(argumentsText(args)) as Json };
+  }
+
+  deny(reason: string): void {
+    this.#assertOpen();
+    this.#ownCall = { ...this.#ownCall, denied: checkedReason("denies a call", reason) };
+  }
+
+  stop(reason: string): void {
+    this.#assertOpen();
+    const message = checkedReason("stops a turn", reason);
+    this.#stop ??= { reason: "stop_requested", message };
+  }
+
+  continue(): void {
+    this.#assertOpen();
+    this.#continueRequested = true;
+  }
+
+  close(): DraftOutcome {
+    this.#closed = true;
+    return {
+      added: [...this.#added],
+      patch: {
+        ...(this.#patches.size > 0 ? { calls: [...this.#patches.values()] } : {}),
+        edited: [...this.#edited].map(([messageId, content]) => ({ messageId, content })),
+        removedMessageIds: [...this.#removed],
+        stop: this.#stop,
+        continueRequested: this.#continueRequested,
+      },
+    };
+  }
+
+  closeCall(): CallDraftOutcome {
+    this.#closed = true;
+    return { ...this.#ownCall, stop: this.#stop };
+  }
+
+  #assertOpen(): void {
+    if (!this.#closed) return;
+    throw new InvalidInputError("this draft was committed when its hook returned; it takes no more changes");
+  }
+
+  #assertMessage(messageId: string): void {
+    this.#assertOpen();
+    if (this.#messages.some(({ id }) => id === messageId)) return;
+    throw new InvalidInputError(`the draft has no message "${messageId}"; take ids from draft.messages`);
+  }
+
+  #assertCall(callId: string): void {
+    this.#assertOpen();
+    if (this.#calls.some((call) => call.callId === callId)) return;
+    throw new InvalidInputError(`the draft has no call "${callId}"; take ids from draft.calls`);
+  }
+}
+
+/** A copy: what the hook does to its own object afterwards changes nothing. */
+function checkedContent(content: Content): Content {
+  const checked = taken(contentSchema, content, { maxSize: LONGEST_CONTENT });
+  if (checked.ok) return checked.value as Content;
+  const right = "a text, or a list of text and image parts";
+  throw new InvalidInputError(
+    `the content of a message must be ${right}; it is ${describeValue(content)} (${checked.problem})`,
+  );
+}
+
+/** Arguments as JSON text. Throws where they are no JSON object. */
+function argumentsText(args: object): string {
+  if (typeof args !== "object" || args === null || Array.isArray(args)) {
+    throw new InvalidInputError("the arguments of a call must be an object, one member for each parameter");
+  }
+  const copied = toJson(args);
+  if (copied.ok) return stableStringify(copied.json);
+  const { path, message } = copied.issue;
+  throw new InvalidInputError(`the arguments of a call must be JSON: ${renderPath(path)}: ${message}`);
+}
+
+/** Reasons are told to people or models: an empty one tells nothing. */
+function checkedReason(what: string, reason: string): string {
+  if (typeof reason === "string" && reason.trim() !== "") return takeText(reason, "the reason of a hook");
+  throw new InvalidInputError(`a hook that ${what} must give a reason, as a text that is not empty`);
 }

@@ -1,7 +1,6 @@
-import type { HookName } from "../state/index.ts";
-import type { RegisteredTool } from "../tools/index.ts";
+import type { HookName, ModelResponse, TraceEntry } from "../state/index.ts";
+import type { Auth, GenerateInput, RegisteredTool, RunAgent } from "../tools/index.ts";
 import type { HookDrafts } from "./drafts.ts";
-import type { HookContext } from "./hook-context.ts";
 
 /** User code at one place of a turn. What it changes through its draft is committed when it returns. */
 export type Hook<Name extends HookName> = (draft: HookDrafts[Name], run: HookContext) => void | Promise<void>;
@@ -41,4 +40,31 @@ export interface Plugin {
   readonly hooks?: Hooks | undefined;
   /** Tools that an agent gets with the plugin: whatever its own `tools` may hold. */
   readonly tools?: readonly RegisteredTool[] | undefined;
+}
+
+/** What a hook knows of the run it takes part in. */
+export interface HookContext {
+  readonly agent: RunAgent;
+  readonly turnId: string;
+  /** The step it belongs to, from 1. */
+  readonly step: number;
+  /** The user's prompt of this turn, as text. */
+  readonly prompt: string;
+  /** Who started the turn; null: nobody was named. */
+  readonly actorId: string | null;
+  /** Who the turn is for, with credentials where they are there. Not for storing: they are in no journal. */
+  readonly auth: Auth | undefined;
+  /** How full the model's context window was after the last answer, 0 to 100; null when that is not known. */
+  readonly contextPercent: number | null;
+  /** What happened in this turn so far (row H5). */
+  readonly trace: readonly TraceEntry[];
+  /** Aborted when the turn is stopped. */
+  readonly signal: AbortSignal;
+  /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
+  readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
+  /**
+   * Shows a `warning` event to whoever watches: `code` is for programs, `message` for people. One code is shown once per
+   * turn, whatever its message; false when it had been shown already.
+   */
+  readonly emitWarning: (code: string, message: string) => boolean;
 }

@@ -1,7 +1,5 @@
 export { createDraft, type OpenDraft } from "./create-draft.ts";
 export type * from "./drafts.ts";
-export type * from "./hook-context.ts";
 export type * from "./hooks.ts";
 export * from "./plugins/index.ts";
 export { type HookRegistry, hookCountsOf, pluginsOf, type RegisteredHook, registerHooks } from "./registry.ts";
-export type * from "./views.ts";

@@ -1,7 +1,7 @@
 import { assign, enqueueActions, fromCallback, setup } from "xstate";
 import type { Entry } from "../state/index.ts";
 import { type AgentContext, foldAgent, isWaiting, newAgentContext } from "./agent-state.ts";
-import { onEveryEntry } from "./entry-families.ts";
+import { onEveryEntry } from "./entry-routing.ts";
 import { turnMachine } from "./turn.machine.ts";
 
 const vacant = fromCallback<Entry, undefined>(() => undefined);

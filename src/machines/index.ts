@@ -7,7 +7,6 @@ export {
   lifecycleOf,
   newAgentContext,
 } from "./agent-state.ts";
-export type { CallEffectInput, TurnEffectInput } from "./effect-inputs.ts";
-export { agentHears, turnHears } from "./hearing.ts";
-export { toolCallMachine } from "./tool-call.machine.ts";
-export { turnMachine } from "./turn.machine.ts";
+export { agentHears, turnHears } from "./entry-routing.ts";
+export { type CallEffectInput, toolCallMachine } from "./tool-call.machine.ts";
+export { type TurnEffectInput, turnMachine } from "./turn.machine.ts";

@@ -1,7 +1,12 @@
 import { assign, fromCallback, setup } from "xstate";
 import { type CallState, declareCall, type Entry, foldCall, isItsChild, isWaitOver } from "../state/index.ts";
-import type { CallEffectInput } from "./effect-inputs.ts";
-import { onEveryEntry } from "./entry-families.ts";
+import { onEveryEntry } from "./entry-routing.ts";
+
+/** What the effect actor of a call is started with. */
+export interface CallEffectInput {
+  readonly turnId: string;
+  readonly callId: string;
+}
 
 const vacant = fromCallback<Entry, CallEffectInput>(() => undefined);
 

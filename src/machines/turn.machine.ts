@@ -4,17 +4,22 @@ import {
   declareCall,
   type Entry,
   type EntryOf,
+  foldTurn,
   hasOpenWork,
   isAnswerChecked,
   nextMove,
+  noHooks,
   openCallsOf,
   startTurn,
   type TurnState,
 } from "../state/index.ts";
-import type { TurnEffectInput } from "./effect-inputs.ts";
-import { onEveryEntry } from "./entry-families.ts";
+import { onEveryEntry } from "./entry-routing.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
-import { after, unborn } from "./turn-context.ts";
+
+/** What an effect actor of a turn is started with; all else it reads through its host. */
+export interface TurnEffectInput {
+  readonly turnId: string;
+}
 
 const vacant = fromCallback<Entry, TurnEffectInput>(() => undefined);
 
@@ -247,3 +252,32 @@ type Made = typeof made;
 export interface TurnMachine extends Made {}
 
 export const turnMachine: TurnMachine = made;
+
+let lastFold: { readonly context: TurnState; readonly event: Entry; readonly next: TurnState } | undefined;
+
+/** The turn after this entry. Guards and the action that follows them ask for the same fold: it is made once. */
+export function after(context: TurnState, event: Entry): TurnState {
+  if (lastFold?.context !== context || lastFold.event !== event) {
+    lastFold = { context, event, next: foldTurn(context, event) };
+  }
+  return lastFold.next;
+}
+
+/** Context of a machine that was made without input, as pure transitions make it. */
+export const unborn = startTurn({
+  type: "turn.started",
+  seq: 1,
+  at: 0,
+  epoch: 1,
+  turnId: "",
+  number: 1,
+  inputMessageIds: [],
+  actorId: null,
+  definition: { name: "", hash: "" },
+  model: { name: "", provider: "" },
+  tools: [],
+  limits: {},
+  accountId: "",
+  maxConsecutiveToolFailures: 1,
+  hooks: noHooks,
+});

@@ -6,21 +6,14 @@ export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTabl
 export { imageTokenBound } from "./prompt-parts.ts";
 export { byteBound, countPromptTokens, countTokens, promptByteBound } from "./token-count.ts";
 export {
-  isProse,
-  isRelevant,
-  type Keywords,
-  keywordsOf,
-  linePassages,
-  type Match,
-  matchPassage,
-  type NumberedLine,
+  defaultClosingLine,
   type OfflineModelOptions,
   offlineModel,
-  type Passage,
-  passagesOf,
-  type Statistics,
-  scoreMatch,
-  statisticsOf,
-  surroundingsOf,
+  type Plan,
+  plannedModel,
 } from "./offline-model.ts";
+export { answerFromConversation } from "./offline-conversation.ts";
+export { type Assignment, assignmentOf, oneLine, pathsIn, type ToolResult } from "./offline-request.ts";
+export type { PlannedCall } from "./offline-tools.ts";
+export { isIdentifier, isStopWord, stemOf, wordsOf } from "./offline-words.ts";
 export { MOST_TOKENS } from "./wire-usage.ts";

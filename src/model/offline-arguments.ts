@@ -1,10 +1,21 @@
-import type { Json, ModelTool } from "../state/index.ts";
+import type { Json, JsonObject, ModelTool } from "../state/index.ts";
 import { pathsIn } from "./offline-request.ts";
-import { fileParameter, type Parameter, parametersOf } from "./offline-tools.ts";
 import { isStopWord, wordsOf } from "./offline-words.ts";
 
+/** A parameter of a tool, as its JSON Schema tells it. */
+export interface Parameter {
+  readonly name: string;
+  readonly type: string;
+  readonly isRequired: boolean;
+  /** The values it is restricted to, if it is. */
+  readonly choices: readonly Json[];
+  readonly format: string | undefined;
+  /** Type of an array's items. */
+  readonly itemType: string | undefined;
+}
+
 /** Arguments taken from a message, or the required ones that it does not give. */
-export type FilledArguments =
+type FilledArguments =
   | { readonly ok: true; readonly sets: readonly { readonly [name: string]: Json }[] }
   | { readonly ok: false; readonly missing: readonly Parameter[] };
 
@@ -16,6 +27,7 @@ interface Material {
 }
 
 const maxSets = 8;
+const fileParameter = /^(?:file|path|document|source|file_?name|file_?path)$/i;
 
 /**
  * Fills a tool's parameters with numbers, quotations, names and paths of the message, in the order of both. Where one
@@ -53,7 +65,7 @@ function materialOf(text: string): Material {
   };
 }
 
-export function numbersIn(text: string): number[] {
+function numbersIn(text: string): number[] {
   return [...text.matchAll(/(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,15})?(?![\w])/g)].map((match) =>
     Number(match[0].replaceAll(",", "")),
   );
@@ -167,4 +179,56 @@ function converted(parameter: Parameter, value: string): Json | undefined {
 /** A value that a parameter is restricted to, as a person writes it. */
 export function choiceText(choice: Json): string {
   return typeof choice === "string" ? choice : JSON.stringify(choice);
+}
+
+/** The parameters of a tool's object schema, in its order; a schema of another shape has none that are known. */
+export function parametersOf(tool: ModelTool): Parameter[] {
+  const properties = objectAt(tool.parameters, "properties");
+  if (properties === undefined) return [];
+  const required = tool.parameters["required"];
+  const isRequired = new Set(Array.isArray(required) ? required : []);
+  return Object.keys(properties).map((name) =>
+    readParameter(name, objectAt(properties, name) ?? {}, isRequired.has(name)),
+  );
+}
+
+function readParameter(name: string, schema: JsonObject, isRequired: boolean): Parameter {
+  const plain = firstOption(schema);
+  const choices = plain["const"] === undefined ? plain["enum"] : [plain["const"]];
+  return {
+    name,
+    type: typeName(plain),
+    isRequired,
+    choices: Array.isArray(choices) ? choices : [],
+    format: textAt(plain, "format"),
+    itemType: typeName(objectAt(plain, "items") ?? {}),
+  };
+}
+
+/** The first branch of `anyOf` and `oneOf` that is not null: how optional and nullable values are written. */
+function firstOption(schema: JsonObject): JsonObject {
+  const options = schema["anyOf"] ?? schema["oneOf"];
+  if (!Array.isArray(options)) return schema;
+  const objects = options.filter(
+    (option): option is JsonObject => typeof option === "object" && option !== null && !Array.isArray(option),
+  );
+  return objects.find((option) => option["type"] !== "null") ?? schema;
+}
+
+function typeName(schema: JsonObject): string {
+  const type = schema["type"];
+  if (typeof type === "string") return type;
+  if (Array.isArray(type))
+    return type.find((name): name is string => typeof name === "string" && name !== "null") ?? "string";
+  return schema["properties"] === undefined ? "string" : "object";
+}
+
+function objectAt(object: JsonObject, name: string): JsonObject | undefined {
+  const value = Object.hasOwn(object, name) ? object[name] : undefined;
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
+}
+
+function textAt(object: JsonObject, name: string): string | undefined {
+  const value = object[name];
+  return typeof value === "string" ? value : undefined;
 }

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Door, nameRule, optionsOf, ruleOf, textRule } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
-import type { ModelRequest, ModelResponse } from "../state/index.ts";
+import { type Message, type ModelRequest, type ModelResponse, type ModelTool, textOf } from "../state/index.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
-import { type Plan, planNext } from "./offline-plan.ts";
-import { countRequestTokens, countTokens, promptBytes } from "./offline-tokens.ts";
+import { answerFromConversation } from "./offline-conversation.ts";
+import { assignmentOf } from "./offline-request.ts";
+import { answerFromTools, chooseTools, missingText, type PlannedCall } from "./offline-tools.ts";
 
 export interface OfflineModelOptions {
   /** Default `offline`. */
@@ -15,17 +16,42 @@ export interface OfflineModelOptions {
   readonly closingLine?: string;
 }
 
+const perMessage = 4;
+const charactersPerToken = 7;
+const messageOverheadBytes = 64;
+const toolOverheadBytes = 64;
+
 export const defaultClosingLine =
   "Answered by the rule-based offline engine, no language model; set OPENAI_API_KEY for one.";
 
+/** The next step of a rule-based model: tool calls, or an answer. Only an answer for a person ends with the closing line. */
+export type Plan =
+  | { readonly kind: "calls"; readonly calls: readonly PlannedCall[] }
+  | { readonly kind: "answer"; readonly text: string; readonly isForPerson: boolean };
+
 /**
- * A rule-based engine behind the port of a language model, for trials and tests without a network. It plans by the
- * tools it is offered, extracts sentences from what it reads, and says so. It knows nothing that is not in the request,
- * and the same request always gets the same answer. Errors: `ModelError` when it is aborted in the middle of an answer,
- * or asked for an answer in a JSON schema, which it cannot fill.
+ * A rule-based engine behind the port of a language model, for trials and tests without a network. It calls the tools
+ * whose names and descriptions fit the message, passes on what they gave, and otherwise quotes the statement of the
+ * conversation that fits the question. It knows nothing that is not in the request, and the same request always gets the
+ * same answer. Errors: `ModelError` when it is aborted in the middle of an answer, or asked for an answer in a JSON
+ * schema, which it cannot fill.
  */
 export function offlineModel(given?: OfflineModelOptions): LanguageModel {
-  const options = optionsOf<OfflineModelOptions>(given, "offlineModel()", offlineDoor);
+  return plannedModel(planNext, optionsOf<OfflineModelOptions>(given, "offlineModel()", offlineDoor));
+}
+
+function planNext(request: ModelRequest): Plan {
+  const assignment = assignmentOf(request);
+  const answer = (text: string): Plan => ({ kind: "answer", text, isForPerson: !assignment.isDelegated });
+  if (assignment.results.length > 0) return answer(answerFromTools(assignment.results));
+  const tools = request.toolChoice === "none" ? [] : (request.tools ?? []);
+  const choice = chooseTools(tools, assignment.question);
+  if (choice.calls.length > 0) return { kind: "calls", calls: choice.calls };
+  return answer(choice.incomplete.length > 0 ? missingText(choice) : answerFromConversation(assignment, tools));
+}
+
+/** A language model that follows a plan made from the request alone: it counts, streams, and keeps to the output bound. */
+export function plannedModel(plan: (request: ModelRequest) => Plan, options: OfflineModelOptions): LanguageModel {
   const { name = "offline", tokensPerSecond, closingLine = defaultClosingLine } = options;
   return {
     name,
@@ -39,7 +65,7 @@ export function offlineModel(given?: OfflineModelOptions): LanguageModel {
           mayHaveBeenSent: false,
         });
       }
-      const response = respond(request, planNext(withoutLine(request, closingLine)), { name, closingLine });
+      const response = respond(request, plan(withoutLine(request, closingLine)), { name, closingLine });
       await stream(response.content, tokensPerSecond, generateOptions);
       return response;
     },
@@ -54,7 +80,7 @@ const offlineDoor: Door<OfflineModelOptions> = {
   },
 };
 
-/** Its own closing line in an earlier answer, or in another agent's, is no statement to build on. */
+/** Takes the closing line out of earlier answers: it states nothing that may be quoted. */
 function withoutLine(request: ModelRequest, closingLine: string): ModelRequest {
   if (closingLine === "") return request;
   const messages = request.messages.map((message) => {
@@ -158,9 +184,71 @@ async function stream(
   }
 }
 
-/** The text analysis is shared with tools that search files, so that both weigh words alike. */
-export { type Keywords, keywordsOf } from "./offline-keywords.ts";
-export { isRelevant, type Match, matchPassage, surroundingsOf } from "./offline-matching.ts";
-export { type Statistics, scoreMatch, statisticsOf } from "./offline-ranking.ts";
-export type { NumberedLine } from "./offline-sentence-split.ts";
-export { isProse, linePassages, type Passage, passagesOf } from "./offline-sentences.ts";
+/** Tokens of a text, roughly: short words and runs of one sign are one, long words one per 7 characters; never more than its bytes. */
+export function countTokens(text: string): number {
+  let count = 0;
+  for (const [piece] of text.matchAll(/[A-Za-z]+|\d{1,3}|([^\sA-Za-z\d])\1*/gu)) {
+    count +=
+      piece.charCodeAt(0) < 128
+        ? Math.ceil(piece.length / charactersPerToken)
+        : Math.ceil(Buffer.byteLength(piece) / 3);
+  }
+  return count;
+}
+
+/** Tokens of all that a request sends; an estimate, at most `promptBytes`. */
+export function countRequestTokens(request: ModelRequest): number {
+  const messages = request.messages.reduce(
+    (sum, message) => sum + perMessage + textsOf(message).reduce((tokens, text) => tokens + countTokens(text), 0),
+    0,
+  );
+  const tools = (request.tools ?? []).reduce(
+    (sum, tool) =>
+      sum + perMessage + countTokens(tool.name) + countTokens(tool.description) + countTokens(schemaText(tool)),
+    0,
+  );
+  return messages + tools;
+}
+
+/** Upper bound of a request's tokens: a byte-level tokeniser never has more tokens than there are UTF-8 bytes. */
+export function promptBytes(request: ModelRequest): number {
+  const messages = request.messages.reduce(
+    (sum, message) =>
+      sum + messageOverheadBytes + textsOf(message).reduce((bytes, text) => bytes + Buffer.byteLength(text), 0),
+    0,
+  );
+  const tools = (request.tools ?? []).reduce(
+    (sum, tool) =>
+      sum +
+      toolOverheadBytes +
+      Buffer.byteLength(tool.name) +
+      Buffer.byteLength(tool.description) +
+      Buffer.byteLength(schemaText(tool)),
+    0,
+  );
+  const format = request.responseFormat === undefined ? 0 : Buffer.byteLength(JSON.stringify(request.responseFormat));
+  return messages + tools + format;
+}
+
+function textsOf(message: Message): string[] {
+  const texts = [textOf(message.content)];
+  if (message.role === "assistant") {
+    for (const call of message.toolCalls ?? []) texts.push(call.name, call.arguments, call.providerId);
+    if (message.reasoning !== undefined) texts.push(JSON.stringify(message.reasoning));
+  }
+  if (message.role === "tool") texts.push(message.providerId);
+  if (typeof message.content !== "string")
+    for (const part of message.content) if (part.type === "image") texts.push(part.url);
+  return texts;
+}
+
+const schemaTexts = new WeakMap<object, string>();
+
+/** Caches the text of a schema: a tool passes the same object in each call. */
+function schemaText(tool: ModelTool): string {
+  const known = schemaTexts.get(tool.parameters);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(tool.parameters);
+  schemaTexts.set(tool.parameters, text);
+  return text;
+}

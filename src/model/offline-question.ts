@@ -1,4 +1,4 @@
-import { sentencesOfText } from "./offline-sentences.ts";
+import { oneLine } from "./offline-request.ts";
 import { wordsOf } from "./offline-words.ts";
 
 /** A message taken apart: sentences that ask, and sentences that state something. */
@@ -12,7 +12,7 @@ export interface Asked {
  * may also ask without being a sentence.
  */
 export function askedIn(text: string): Asked {
-  const sentences = sentencesOfText(text);
+  const sentences = sentencesOf(text);
   const marked = sentences.filter((sentence) => sentence.endsWith("?"));
   const questions = marked.length > 0 ? marked : sentences.filter(beginsAsQuestion);
   const statements = sentences.filter((sentence) => !questions.includes(sentence));
@@ -119,4 +119,25 @@ export function contradicts(question: string, statement: string): boolean {
 
 function denies(text: string): boolean {
   return /\b(?:not|never|no longer|nobody|nothing|nowhere|neither|none|cannot)\b|n['’]t\b/i.test(text);
+}
+
+const abbreviation = /(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|dr|mrs?|ms|no|fig|ca|incl|resp|\p{Lu})\.$/iu;
+
+/** The sentences of a text. Blank lines and list markers end a sentence as a full stop does; a line break alone ends none. */
+export function sentencesOf(text: string): string[] {
+  return text
+    .split(/\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)/u)
+    .flatMap((block) => {
+      const sentences: string[] = [];
+      let start = "";
+      for (const piece of oneLine(block.replace(/^\s*(?:[-*+]|\d+[.)])\s+/u, "")).split(
+        /(?<=[.!?][)"'”’*_]*) (?=[\p{Lu}\p{N}"'“‘`*_[(<#])/u,
+      )) {
+        const sentence = start === "" ? piece : `${start} ${piece}`;
+        start = abbreviation.test(sentence) ? sentence : "";
+        if (start === "") sentences.push(sentence);
+      }
+      return start === "" ? sentences : [...sentences, start];
+    })
+    .filter((sentence) => /[\p{L}\p{N}]/u.test(sentence));
 }

@@ -9,7 +9,7 @@ export interface ToolResult {
   readonly isError: boolean;
 }
 
-/** What the engine is asked now: everything it plans from, beside the tools. */
+/** A request as the engine plans from it, beside the tools. */
 export interface Assignment {
   readonly question: string;
   /** The user's question before this one, for follow-ups. */
@@ -113,34 +113,12 @@ export function parseObject(text: string): JsonObject | undefined {
   }
 }
 
-const numberWords = [
-  "zero",
-  "one",
-  "two",
-  "three",
-  "four",
-  "five",
-  "six",
-  "seven",
-  "eight",
-  "nine",
-  "ten",
-  "eleven",
-  "twelve",
-];
-
-/** A bound that the instructions set, as in "at most 4 files" or "up to six readers". */
-export function boundInInstructions(instructions: string, fallback: number): number {
-  const pattern =
-    /\b(?:at most|up to|no more than|not more than|a maximum of|maximum)\s+(?:the\s+)?(\w+)\s+(?:\w+\s+){0,2}?(?:files?|documents?|sources?|readers?|sub-?agents?|agents?)\b/i;
-  const found = pattern.exec(instructions)?.[1]?.toLowerCase();
-  if (found === undefined) return fallback;
-  const number = /^\d{1,3}$/.test(found) ? Number(found) : numberWords.indexOf(found);
-  return number >= 1 ? Math.min(number, 50) : fallback;
-}
-
 /** Paths written in a text: they have a slash or end in a short extension. */
 export function pathsIn(text: string): string[] {
   const found = text.match(/[\w@.-]+(?:\/[\w@.-]+)+|[\w@-]+(?:\.[\w-]+)*\.[a-z][a-z0-9]{0,7}\b/gi) ?? [];
   return [...new Set(found.map((path) => path.replace(/\.$/, "")))].filter((path) => wordsOf(path).length > 0);
+}
+
+export function oneLine(text: string): string {
+  return text.replace(/\s+/gu, " ").trim();
 }

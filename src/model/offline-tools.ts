@@ -1,136 +1,143 @@
-import type { Json, JsonObject, ModelTool } from "../state/index.ts";
+import type { Json, ModelTool } from "../state/index.ts";
+import { choiceText, fillArguments, type Parameter, parametersOf } from "./offline-arguments.ts";
+import { oneLine, parseObject, type ToolResult } from "./offline-request.ts";
+import { isStopWord, stemOf, wordsOf } from "./offline-words.ts";
 
-/** A parameter of a tool, as its JSON Schema tells it. */
-export interface Parameter {
+export interface PlannedCall {
   readonly name: string;
-  readonly type: string;
-  readonly description: string;
-  readonly isRequired: boolean;
-  /** The values it is restricted to, if it is. */
-  readonly choices: readonly Json[];
-  readonly format: string | undefined;
-  readonly maximum: number | undefined;
-  /** Type of an array's items. */
-  readonly itemType: string | undefined;
+  readonly arguments: { readonly [name: string]: Json };
 }
 
-/** What the engine takes the tools for, judged by their names, descriptions and parameters. */
-export interface Toolbox {
-  readonly delegates: readonly ModelTool[];
-  readonly list: ModelTool | undefined;
-  readonly search: ModelTool | undefined;
-  readonly read: ModelTool | undefined;
-  readonly others: readonly ModelTool[];
+/** The tools that a message asks for: with their arguments, or with what is missing for them. */
+interface ToolChoice {
+  readonly calls: readonly PlannedCall[];
+  readonly incomplete: readonly { readonly tool: ModelTool; readonly missing: readonly Parameter[] }[];
 }
 
-export const questionParameter = /^(?:question|task|input|prompt|request|instructions?|message|goal|query)$/i;
-export const fileParameter = /^(?:file|path|document|source|file_?name|file_?path)$/i;
-export const queryParameter = /^(?:query|q|keywords?|terms?|search|text|pattern)$/i;
-export const limitParameter = /^(?:max_?results|limit|max|count|top_?k|max_?hits)$/i;
-export const firstLineParameter = /^(?:start|start_?line|from|from_?line|first_?line|offset|line)$/i;
-export const lastLineParameter = /^(?:end|end_?line|to|to_?line|last_?line)$/i;
+const operatorWords: readonly (readonly [RegExp, string])[] = [
+  [/\d\s*\+\s*\d|\bplus\b/i, "add plus sum"],
+  [/\d\s+-\s+\d|\bminus\b/i, "subtract minus difference"],
+  [/\d\s*[*×]\s*\d|\btimes\b/iu, "multiply times product"],
+  [/\d\s*[/÷]\s*\d|\bdivided by\b/iu, "divide quotient"],
+];
 
-/** Sorts tools by what they are good for. A tool that fits nothing is one of the others. */
-export function toolboxOf(tools: readonly ModelTool[]): Toolbox {
+/**
+ * Chooses the tools that a message names, or else the one whose name and description fit it best. Where none can be called,
+ * the message goes as it is to the subagents that it names, or else to all.
+ */
+export function chooseTools(tools: readonly ModelTool[], message: string): ToolChoice {
   const delegates = tools.filter(isDelegate);
-  const rest = tools.filter((tool) => !delegates.includes(tool));
-  const list = rest.find(
-    (tool) =>
-      says(tool, /\b(?:lists?|listing)\b.*\b(?:files?|documents?|folders?|director(?:y|ies))\b/i) &&
-      requiredOf(tool).length === 0,
-  );
-  const search = rest.find(
-    (tool) =>
-      tool !== list &&
-      says(tool, /\b(?:search|searches|find|finds|grep)\b/i) &&
-      isOverFiles(tool) &&
-      has(tool, queryParameter),
-  );
-  const read = rest.find(
-    (tool) =>
-      tool !== list && tool !== search && says(tool, /\b(?:reads?|opens?|contents?)\b/i) && has(tool, fileParameter),
-  );
-  const known = new Set([...delegates, list, search, read]);
-  return { delegates, list, search, read, others: tools.filter((tool) => !known.has(tool)) };
+  const plain = tools.filter((tool) => !delegates.includes(tool));
+  const choice = choosePlain(plain, message);
+  if (choice.calls.length > 0 || delegates.length === 0 || contentStems(message).size === 0) return choice;
+  const named = delegates.filter((tool) => message.toLowerCase().includes(tool.name.toLowerCase()));
+  return { calls: (named.length > 0 ? named : delegates).map((tool) => delegation(tool, message)), incomplete: [] };
 }
+
+const questionParameter = /^(?:question|task|input|prompt|request|instructions?|message|goal|query)$/i;
 
 function isDelegate(tool: ModelTool): boolean {
   return (
-    has(tool, questionParameter) &&
-    says(tool, /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|readers?|another agent|an? (?:\w+ )?agent)\b/i)
+    parametersOf(tool).some(({ name, type }) => questionParameter.test(name) && type === "string") &&
+    /\b(?:sub-?agents?|delegat(?:e|es|ing|ion)|another agent|an? (?:\w+ )?agent)\b/i.test(
+      `${tool.name.replaceAll(/[_-]/g, " ")}. ${tool.description.replaceAll(/\s+/g, " ")}`,
+    )
   );
 }
 
-function isOverFiles(tool: ModelTool): boolean {
-  return says(tool, /\b(?:files?|documents?|docs|folders?|text|lines?|pages?)\b/i);
-}
-
-function says(tool: ModelTool, pattern: RegExp): boolean {
-  return pattern.test(`${tool.name.replaceAll(/[_-]/g, " ")}. ${tool.description.replaceAll(/\s+/g, " ")}`);
-}
-
-function has(tool: ModelTool, pattern: RegExp): boolean {
-  return parametersOf(tool).some((parameter) => pattern.test(parameter.name) && parameter.type === "string");
-}
-
-export function requiredOf(tool: ModelTool): Parameter[] {
-  return parametersOf(tool).filter((parameter) => parameter.isRequired);
-}
-
-export function parameterOf(tool: ModelTool, pattern: RegExp): Parameter | undefined {
-  return parametersOf(tool).find((parameter) => pattern.test(parameter.name));
-}
-
-/** The parameters of a tool's object schema, in its order; a schema of another shape has none that are known. */
-export function parametersOf(tool: ModelTool): Parameter[] {
-  const properties = objectAt(tool.parameters, "properties");
-  if (properties === undefined) return [];
-  const required = tool.parameters["required"];
-  const isRequired = new Set(Array.isArray(required) ? required : []);
-  return Object.keys(properties).map((name) =>
-    readParameter(name, objectAt(properties, name) ?? {}, isRequired.has(name)),
+function delegation(tool: ModelTool, message: string): PlannedCall {
+  const parameters = parametersOf(tool);
+  const question = parameters.find(({ name }) => questionParameter.test(name))?.name ?? "input";
+  const others = parameters.filter(
+    ({ name, type, isRequired }) => isRequired && type === "string" && name !== question,
   );
-}
-
-function readParameter(name: string, schema: JsonObject, isRequired: boolean): Parameter {
-  const plain = firstOption(schema);
-  const choices = plain["const"] === undefined ? plain["enum"] : [plain["const"]];
   return {
-    name,
-    type: typeName(plain),
-    description: textAt(schema, "description") ?? textAt(plain, "description") ?? "",
-    isRequired,
-    choices: Array.isArray(choices) ? choices : [],
-    format: textAt(plain, "format"),
-    maximum: typeof plain["maximum"] === "number" ? plain["maximum"] : undefined,
-    itemType: typeName(objectAt(plain, "items") ?? {}),
+    name: tool.name,
+    arguments: {
+      [question]: message,
+      ...Object.fromEntries(others.map(({ name, choices }) => [name, choices[0] ?? message])),
+    },
   };
 }
 
-/** The first branch of `anyOf` and `oneOf` that is not null: how optional and nullable values are written. */
-function firstOption(schema: JsonObject): JsonObject {
-  const options = schema["anyOf"] ?? schema["oneOf"];
-  if (!Array.isArray(options)) return schema;
-  const objects = options.filter(
-    (option): option is JsonObject => typeof option === "object" && option !== null && !Array.isArray(option),
+function choosePlain(tools: readonly ModelTool[], message: string): ToolChoice {
+  const operators = operatorWords.flatMap(([pattern, words]) => (pattern.test(message) ? [words] : [])).join(" ");
+  const stems = contentStems(`${message} ${operators}`);
+  const named = tools.filter((tool) => isNamed(tool, message));
+  const fitting = tools.map((tool) => ({ tool, fit: fitOf(tool, stems) })).filter(({ fit }) => fit > 0);
+  const best = fitting.sort((left, right) => right.fit - left.fit)[0]?.tool;
+  const chosen = named.length > 0 ? named : best === undefined ? [] : [best];
+  const calls: PlannedCall[] = [];
+  const incomplete: { tool: ModelTool; missing: readonly Parameter[] }[] = [];
+  for (const tool of chosen) {
+    const filled = fillArguments(tool, withoutName(tool, message));
+    if (filled.ok) calls.push(...filled.sets.map((set) => ({ name: tool.name, arguments: set })));
+    else incomplete.push({ tool, missing: filled.missing });
+  }
+  return { calls, incomplete };
+}
+
+function isNamed(tool: ModelTool, message: string): boolean {
+  return wordsOf(message).some((word) => word.text.toLowerCase() === tool.name.toLowerCase());
+}
+
+/** A tool's name is no argument for it. */
+function withoutName(tool: ModelTool, message: string): string {
+  return message.replaceAll(new RegExp(`\\b${tool.name.replaceAll("-", "\\-")}\\b(?!\\s*[:=])`, "gi"), " ");
+}
+
+/** 0 when the tool does not fit: at least a word of its name, or two of its description, must be in the message. */
+function fitOf(tool: ModelTool, stems: ReadonlySet<string>): number {
+  const name = contentStems(tool.name.replaceAll(/[_-]/g, " ").replaceAll(/(?<=[a-z])(?=[A-Z])/g, " "));
+  const about = contentStems(tool.description.replaceAll(/\be\.g\..*|\bfor example\b.*/gi, " "));
+  const byName = [...name].filter((stem) => stems.has(stem)).length;
+  const byDescription = [...about].filter((stem) => stems.has(stem)).length;
+  return byName === 0 && byDescription < 2 ? 0 : 3 * byName + byDescription;
+}
+
+function contentStems(text: string): ReadonlySet<string> {
+  const words = wordsOf(text).filter((word) => !isStopWord(word.text.toLowerCase()) && !/^\d+$/.test(word.text));
+  return new Set(words.flatMap((word) => [stemOf(word.text), ...word.parts]));
+}
+
+/** An answer that passes on what the tools gave. */
+export function answerFromTools(results: readonly ToolResult[]): string {
+  const [only] = results;
+  if (results.length === 1 && only !== undefined) {
+    if (only.isError) return `The tool ${only.name} failed: ${oneLine(only.text)}`;
+    return /\s\S+\s/.test(only.text.trim()) && parseObject(only.text) === undefined
+      ? only.text.trim()
+      : `${only.name}: ${readable(only.text)}`;
+  }
+  return results
+    .map(
+      (result) =>
+        `- ${result.name}${argumentList(result)}: ${result.isError ? "failed: " : ""}${readable(result.text)}`,
+    )
+    .join("\n");
+}
+
+function argumentList(result: ToolResult): string {
+  const pairs = Object.entries(result.arguments).map(
+    ([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`,
   );
-  return objects.find((option) => option["type"] !== "null") ?? schema;
+  return pairs.length === 0 ? "" : ` (${pairs.join(", ")})`;
 }
 
-function typeName(schema: JsonObject): string {
-  const type = schema["type"];
-  if (typeof type === "string") return type;
-  if (Array.isArray(type))
-    return type.find((name): name is string => typeof name === "string" && name !== "null") ?? "string";
-  return schema["properties"] === undefined ? "string" : "object";
+function readable(text: string): string {
+  const object = parseObject(text);
+  if (object === undefined) return text.trim() === "" ? "done" : text.trim();
+  return Object.entries(object)
+    .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+    .join(", ");
 }
 
-function objectAt(object: JsonObject, name: string): JsonObject | undefined {
-  const value = Object.hasOwn(object, name) ? object[name] : undefined;
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined;
-}
-
-function textAt(object: JsonObject, name: string): string | undefined {
-  const value = object[name];
-  return typeof value === "string" ? value : undefined;
+/** What a person should add so that a tool can be called. */
+export function missingText(choice: ToolChoice): string {
+  return choice.incomplete
+    .map(
+      ({ tool, missing }) =>
+        `To call ${tool.name} I need ${missing.map((parameter) => `${parameter.name} (${parameter.choices.length > 0 ? parameter.choices.map(choiceText).join(" or ") : parameter.type})`).join(", ")}.`,
+    )
+    .join("\n");
 }

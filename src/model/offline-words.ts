@@ -30,20 +30,10 @@ const irregularForms: ReadonlyMap<string, string> = new Map(
     }),
 );
 
-/** Words that say little on their own: they rank, but do not make a sentence relevant. */
-const weakStems: ReadonlySet<string> = new Set(
-  (
-    "actually allow alway become behave call case detail different document documentation good best better docs ensure exactly example file folder get happen help " +
-    "kind list main make mean need new possible project provide put set support take thing try two type typically use usually want work"
-  )
-    .split(" ")
-    .map(stemOf),
-);
-
 const wordPattern = /[\p{L}\p{N}_$]+(?:['’.-][\p{L}\p{N}_$]+)*/gu;
 
-/** One word of a text: as it stands, and in the forms it is compared by. */
-export interface Word {
+/** One word of a text, with the forms by which it is compared. */
+interface Word {
   /** As written. */
   readonly text: string;
   /** Stem of the whole word, lower case. */
@@ -56,10 +46,6 @@ export interface Word {
 
 export function isStopWord(lowerCaseWord: string): boolean {
   return stopWords.has(lowerCaseWord.replaceAll("’", "'"));
-}
-
-export function isWeakStem(stem: string): boolean {
-  return weakStems.has(stem);
 }
 
 /** Code is compared whole: camelCase, a dot, an underscore or a digit inside. */

@@ -27,7 +27,7 @@ import { INPUT_CHARACTERS, turnDoor } from "./doors/turn-door.ts";
 import { TurnHandle } from "./follow/turn-handle.ts";
 import type { Turn, TurnOptions, TurnResult } from "./doors/turn-types.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
-import { wakeUp } from "./agent/wake-up.ts";
+import { wakeUp } from "./agent/intake.ts";
 
 /** What one turn is run with (row L1); nothing of it is kept. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {

@@ -1,6 +1,6 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
 import { UnsupportedError, InvalidInputError, NotFoundError } from "../errors/index.ts";
-import { createId, reading } from "../base/index.ts";
+import { createId, reading, harmless } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
 import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
@@ -13,12 +13,11 @@ import { healthOptionsOf, runtimeOptionsOf, drainMsOf, shutdownMsOf } from "./do
 import { assertObserver } from "./doors/turn-door.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
 import { createOverview, type Overview } from "./projections/overview.ts";
-import { harmless } from "./agent/harmless.ts";
 import { type Projector, createProjector } from "./projections/projector.ts";
 import { partOf } from "./doors/roles.ts";
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
-import { watchSetBacks } from "./core/set-back.ts";
+import { watchRolledBackTrees } from "./core/rollback.ts";
 import type { EventObserver } from "./doors/turn-types.ts";
 import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
 import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
@@ -63,7 +62,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     priceBook: prices,
   });
   await started(core);
-  watchSetBacks(core);
+  watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
   let overview: Overview | undefined;

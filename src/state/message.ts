@@ -31,6 +31,20 @@ export const messageMetadataSchema = z.object({
 });
 export type MessageMetadata = DeepReadonly<z.infer<typeof messageMetadataSchema>>;
 
+/** The metadata of a message that a step of a turn adds; `isTrace`: it is no part of what user and agent say to each other. */
+export function stepMetadata(
+  agentId: string,
+  place: { turnId: string; step: number; isTrace: boolean },
+): MessageMetadata {
+  const { turnId, step, isTrace } = place;
+  return {
+    step_id: `${turnId}:${step}`,
+    execution_id: turnId,
+    agent_id: agentId,
+    ...(isTrace ? { is_trace: true } : {}),
+  };
+}
+
 const common = {
   id: z.string(),
   /** Milliseconds since the epoch, for people; order is the order in the store. */

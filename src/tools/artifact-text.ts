@@ -1,10 +1,15 @@
 import { setImmediate as nextEventLoopTurn } from "node:timers/promises";
 import type { Artifact } from "../state/index.ts";
-import type { ReadArtifactArguments } from "./internal-tools.ts";
-import { createLinearPattern, type LinearPattern } from "./linear-pattern.ts";
+import {
+  createLinearPattern,
+  createStepLimit,
+  type LinearPattern,
+  type StepLimit,
+  TooManySteps,
+  UnsupportedPattern,
+} from "./linear-pattern.ts";
 import { pairStart } from "./output.ts";
-import { UnsupportedPattern } from "./pattern-syntax.ts";
-import { createStepLimit, type StepLimit, TooManySteps } from "./step-limit.ts";
+import type { ReadArtifactArguments } from "./runtime-tools.ts";
 
 /** What a reading of an artifact gives: text for the model, or why there is none. */
 export type ArtifactReading =

@@ -1,12 +1,12 @@
+import { z } from "zod";
 import { anyRule, type Door, optionsOf, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 import type { CheckedArguments } from "./define-tool.ts";
 import { checkExpiry, checkIdentity, checkOptionalFunction, toolNameIn } from "./definition-checks.ts";
-import { describer } from "./describe-call.ts";
 import { type RenderedOutput, textOf } from "./output.ts";
-import { parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
-import type { ParsedArguments } from "./parsed-arguments.ts";
+import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
+import { type ParsedArguments } from "./parsed-arguments.ts";
 
 /**
  * A tool that whoever called the agent executes: the turn waits with a request of its kind until somebody answers it.
@@ -98,4 +98,49 @@ export function answerText(tool: Pick<ClientTool, "name">, value: unknown): Rend
   const answer = textOf(value);
   if (answer.ok) return { text: answer.text, isError: false };
   return { text: `The answer to "${tool.name}" cannot be shown: ${answer.reason}.`, isError: true };
+}
+
+export interface AskUserOptions {
+  /** Default `ask_user`. */
+  readonly name?: string | undefined;
+  /** For the model: when to ask. Default: when only the user knows or may decide. */
+  readonly description?: string | undefined;
+  /** Whole milliseconds until a question that nobody answered expires. Default: never. */
+  readonly expiresAfterMs?: number | undefined;
+}
+
+const questionSchema = z.object({
+  question: z.string().regex(/\S/, "must not be empty").describe("What the user is asked, in plain words."),
+  options: z.array(z.string().min(1)).optional().describe("Answers to choose from, where there are such."),
+});
+
+/** A question as the model asked it: the arguments of `askUser()`. */
+export type UserQuestion = z.output<typeof questionSchema>;
+
+const defaultDescription =
+  "Asks the user a question and waits for the answer. Use it when you need something that only the user knows or may decide.";
+
+/**
+ * A tool by which the model asks the user: the turn waits with a request of kind `question`. Throws `InvalidInputError`
+ * for a name, a description or an expiry that is wrong.
+ */
+export function askUser(options?: AskUserOptions): ClientTool {
+  const checked = optionsOf<AskUserOptions>(options, "askUser()", askUserDoor);
+  const { name = "ask_user", description = defaultDescription, expiresAfterMs } = checked;
+  return waitingTool("question", {
+    name,
+    description,
+    parameters: questionSchema,
+    describeCall: inWords,
+    expiresAfterMs,
+  });
+}
+
+const askUserDoor: Door<AskUserOptions> = {
+  rules: { name: anyRule, description: anyRule, expiresAfterMs: anyRule },
+  instead: { timeoutMs: "expiresAfterMs", timeout: "expiresAfterMs" },
+};
+
+function inWords({ question, options = [] }: UserQuestion): string {
+  return [question, ...options.map((option) => `- ${option}`)].join("\n");
 }

@@ -1,10 +1,9 @@
 import type { z } from "zod";
-import { anyRule, describeValue, type Door, optionsOf, reading } from "../base/index.ts";
+import { anyRule, copyOfJson, describeValue, type Door, optionsOf, reading } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
 import { type EffectClass, effectClassSchema, type JsonObject } from "../state/index.ts";
-import { approvalRule } from "./approval-rule.ts";
 import { checkIdentity, checkQueue, checkWaits, toolNameIn } from "./definition-checks.ts";
-import { describer } from "./describe-call.ts";
-import { parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
+import { describer, parseArguments, readParameters, type ToolParameters, uncheckedOf } from "./parameters.ts";
 import type { RunContext } from "./run-context.ts";
 import { checkSecrets, resolveArguments, type SecretResolver } from "./secrets.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
@@ -184,4 +183,24 @@ function made<Schema extends ToolParameters, SecretName extends string>(
 
 function boundTo<Value>(self: object, value: Value): Value {
   return typeof value === "function" ? (value.bind(self) as Value) : value;
+}
+
+/** As an author declares it: always, never, or by a function of the checked arguments. */
+export interface ApprovalDefinition {
+  readonly name: string;
+  readonly needsApproval?: boolean | ((args: never, run: RunContext) => boolean | Promise<boolean>) | undefined;
+}
+
+/** An answer that is neither true nor false fails the call: a slip of the author must not let it run unseen. */
+export function approvalRule(definition: ApprovalDefinition): Tool["needsApproval"] {
+  const { name, needsApproval = false } = definition;
+  if (typeof needsApproval === "boolean") return needsApproval;
+  return async (args, run) => {
+    const answer: unknown = await needsApproval.call(definition, copyOfJson(args) as never, run);
+    if (typeof answer === "boolean") return answer;
+    throw new InvalidInputError(
+      `Tool "${name}": needsApproval gave ${answer === null ? "null" : typeof answer}, not true or false.`,
+      { details: { tool: name } },
+    );
+  };
 }

@@ -1,8 +1,31 @@
 export { type ArtifactReading, readArtifactText } from "./artifact-text.ts";
-export { type AskUserOptions, askUser, type UserQuestion } from "./ask-user.ts";
-export { type Auth, concealCredentials } from "./auth.ts";
-export { AwaitedChild } from "./awaited-child.ts";
-export { answerText, type ClientTool, type ClientToolDefinition, clientTool } from "./client-tool.ts";
+export {
+  type AskUserOptions,
+  askUser,
+  type UserQuestion,
+  answerText,
+  type ClientTool,
+  type ClientToolDefinition,
+  clientTool,
+} from "./client-tool.ts";
+export {
+  type Auth,
+  concealCredentials,
+  type ArtifactInput,
+  type AwaitOptions,
+  type GenerateInput,
+  type PreviousTool,
+  type RunAgent,
+  type RunContext,
+  type SavedArtifact,
+  type SpawnedChild,
+  type SpawnOptions,
+  AwaitedChild,
+  LONGEST_ARTIFACT,
+  takeGenerateInput,
+  type CheckedSpawn,
+  checkedSpawn,
+} from "./run-context.ts";
 export {
   type ControlTool,
   type ControlToolName,
@@ -10,9 +33,6 @@ export {
   controlTools,
   statusArgumentsSchema,
   waitArgumentsSchema,
-} from "./control-tools.ts";
-export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
-export {
   artifactTool,
   type InternalTool,
   type InternalToolName,
@@ -20,26 +40,13 @@ export {
   type ListToolCallsArguments,
   type LoadToolResultsArguments,
   type ReadArtifactArguments,
-} from "./internal-tools.ts";
+} from "./runtime-tools.ts";
+export { type CheckedArguments, defineTool, type ToolArguments, type ToolDefinition } from "./define-tool.ts";
 export { excerptOf, type RenderedOutput, renderOutput } from "./output.ts";
-export type { ToolParameters } from "./parameters.ts";
 export type { ParsedArguments } from "./parsed-arguments.ts";
+export type { ToolParameters } from "./parameters.ts";
 export { createToolRegistry, type RegisteredTool, type ToolRegistry } from "./registry.ts";
 export { type RevocableRun, revocable } from "./revocable.ts";
-export type {
-  ArtifactInput,
-  AwaitOptions,
-  GenerateInput,
-  PreviousTool,
-  RunAgent,
-  RunContext,
-  SavedArtifact,
-  SpawnedChild,
-  SpawnOptions,
-} from "./run-context.ts";
-export { LONGEST_ARTIFACT, takeGenerateInput } from "./run-inputs.ts";
-export { redactError } from "./secret-redaction.ts";
-export type { SecretResolver } from "./secrets.ts";
-export { type CheckedSpawn, checkedSpawn } from "./spawn-options.ts";
-export { createSlots, type ReleaseSlot, type Slots } from "./slots.ts";
+export { redactError, type SecretResolver } from "./secrets.ts";
+export { createSlots, createSlotsByTool, type ReleaseSlot, type Slots } from "./slots.ts";
 export type { Reconciliation, Redact, ResolvedArguments, Tool } from "./tool.ts";

@@ -1,6 +1,3 @@
-import { parsePattern, type PatternNode, UnsupportedPattern } from "./pattern-syntax.ts";
-import type { StepLimit } from "./step-limit.ts";
-
 /** A regular expression that answers in time linear in pattern times text, whatever they are (guarantee S11). */
 export interface LinearPattern {
   /** Whether it matches anywhere in the text, as `RegExp.test` would say. Throws `TooManySteps` past the limit. */
@@ -108,4 +105,214 @@ function run(program: Program, text: string, from: number, anchored: boolean, li
     }
     current = following;
   }
+}
+
+/** A regular expression as a tree, without captures: only whether it matches is asked. */
+export type PatternNode =
+  | { readonly kind: "character"; readonly matches: (codePoint: number) => boolean }
+  | { readonly kind: "sequence" | "choice"; readonly nodes: readonly PatternNode[] }
+  | { readonly kind: "repeat"; readonly node: PatternNode; readonly min: number; readonly max: number }
+  | { readonly kind: "boundary"; readonly holds: (text: string, at: number) => boolean }
+  | { readonly kind: "lookahead"; readonly node: PatternNode; readonly negated: boolean };
+
+/** The pattern is no regular expression, or one that cannot be checked in linear time. */
+export class UnsupportedPattern extends Error {}
+
+export const maxPatternLength = 5_000;
+const maxGroupDepth = 100;
+const maxRepeat = 1_000;
+
+const atom =
+  /\\(?:[pP]\{[^}]*\}|u\{[0-9a-fA-F]+\}|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|c[A-Za-z]|[^])|\[(?:\\[^]|[^\]\\])*\]|[^]/uy;
+const quantifier = /(?:([*+?])|\{(\d+)(?:(,)(\d*))?\})\??/uy;
+const groupStart = /\((?:\?(?::|=|!|<[^>]+>|[ims]+:))?/uy;
+const inlineFlags = /^\(\?([ims]+)\)/;
+
+/**
+ * Parses JavaScript's regular expressions, less back references and lookbehind: first as with the `u` flag, and where that
+ * does not hold as without. Characters are code points either way. `(?i)`, `(?m)` and `(?s)` are taken at the beginning, as
+ * other languages write them. Throws `UnsupportedPattern`.
+ */
+export function parsePattern(given: string): PatternNode {
+  if (given.length > maxPatternLength) {
+    throw new UnsupportedPattern(`it is longer than ${maxPatternLength} characters`);
+  }
+  const flags = inlineFlags.exec(given)?.[1] ?? "";
+  // So Python names its groups.
+  const source = given.replace(inlineFlags, "").replaceAll("(?P<", "(?<");
+  checkSyntax(source);
+  return parseChoice({ source, flags, at: 0 }, 0);
+}
+
+/** The engine's own parser judges the syntax; below, only well-formed patterns are taken apart. */
+function checkSyntax(source: string): void {
+  const fault = faultOf(source, "u");
+  if (fault === undefined) return;
+  if (faultOf(source, "") !== undefined) throw new UnsupportedPattern(fault);
+  // Without the flag such an escape would be the letter itself, which nobody can have meant.
+  for (const [escape] of source.matchAll(/\\[^]/g)) {
+    if (/[A-Za-z]/.test(escape) && !/[bBcdDfknrsStuvwWx]/.test(escape)) {
+      throw new UnsupportedPattern(`${escape} means nothing here`);
+    }
+  }
+}
+
+function faultOf(source: string, flags: string): string | undefined {
+  try {
+    RegExp(source, flags);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : "it is not a regular expression";
+  }
+}
+
+interface Cursor {
+  readonly source: string;
+  /** Of `i`, `m` and `s` those that hold here. */
+  flags: string;
+  at: number;
+}
+
+function parseChoice(cursor: Cursor, depth: number): PatternNode {
+  if (depth > maxGroupDepth) throw new UnsupportedPattern(`it nests more than ${maxGroupDepth} groups`);
+  const branches: PatternNode[] = [];
+  for (;;) {
+    const nodes: PatternNode[] = [];
+    while (cursor.at < cursor.source.length && !/[|)]/.test(cursor.source[cursor.at] ?? "")) {
+      nodes.push(parseRepeated(cursor, depth));
+    }
+    branches.push(nodes.length === 1 && nodes[0] !== undefined ? nodes[0] : { kind: "sequence", nodes });
+    if (cursor.source[cursor.at] !== "|") break;
+    cursor.at += 1;
+  }
+  return branches.length === 1 && branches[0] !== undefined ? branches[0] : { kind: "choice", nodes: branches };
+}
+
+function parseRepeated(cursor: Cursor, depth: number): PatternNode {
+  const node =
+    cursor.source[cursor.at] === "("
+      ? parseGroup(cursor, depth)
+      : parseAtom(take(cursor, atom)?.[0] ?? "", cursor.flags);
+  const found = take(cursor, quantifier);
+  if (found === undefined) return node;
+  const [, sign, least, comma, most] = found;
+  if (sign !== undefined) {
+    return { kind: "repeat", node, min: sign === "+" ? 1 : 0, max: sign === "?" ? 1 : Number.POSITIVE_INFINITY };
+  }
+  const min = Number(least);
+  const max = comma === undefined ? min : most === "" || most === undefined ? Number.POSITIVE_INFINITY : Number(most);
+  if (min > maxRepeat || (Number.isFinite(max) && max > maxRepeat)) {
+    throw new UnsupportedPattern(
+      `it repeats something more than ${maxRepeat} times: use minLength and maxLength instead`,
+    );
+  }
+  return { kind: "repeat", node, min, max };
+}
+
+function parseGroup(cursor: Cursor, depth: number): PatternNode {
+  if (/^\(\?<[=!]/.test(cursor.source.slice(cursor.at, cursor.at + 4))) {
+    throw new UnsupportedPattern("it looks behind, which cannot be checked in linear time");
+  }
+  const start = take(cursor, groupStart)?.[0] ?? "(";
+  if (start === "(" && cursor.source[cursor.at] === "?") {
+    throw new UnsupportedPattern("it takes flags away inside a group, which is not supported");
+  }
+  const outer = cursor.flags;
+  cursor.flags += /^\(\?([ims]+):$/.exec(start)?.[1] ?? "";
+  const node = parseChoice(cursor, depth + 1);
+  cursor.flags = outer;
+  cursor.at += 1;
+  if (start === "(?=" || start === "(?!") return { kind: "lookahead", node, negated: start === "(?!" };
+  return node;
+}
+
+function parseAtom(text: string, flags: string): PatternNode {
+  const isLine = flags.includes("m");
+  if (text === "^")
+    return { kind: "boundary", holds: (subject, at) => at === 0 || (isLine && endsLine(subject, at - 1)) };
+  if (text === "$") {
+    return { kind: "boundary", holds: (subject, at) => at === subject.length || (isLine && endsLine(subject, at)) };
+  }
+  if (text === "\\b") return { kind: "boundary", holds: isWordBoundary };
+  if (text === "\\B") return { kind: "boundary", holds: (subject, at) => !isWordBoundary(subject, at) };
+  if (/^\\(?:[1-9]|k)/.test(text)) {
+    throw new UnsupportedPattern("it refers back to a group, which cannot be checked in linear time");
+  }
+  return { kind: "character", matches: characterTest(text, flags) };
+}
+
+/** One character against one atom is the engine's own business: it cannot backtrack. ASCII answers are remembered. */
+function characterTest(text: string, flags: string): (codePoint: number) => boolean {
+  const expression = expressionOf(text, flags);
+  const known = new Int8Array(128).fill(-1);
+  return (codePoint) => {
+    if (codePoint >= 128) return expression.test(String.fromCodePoint(codePoint));
+    if (known[codePoint] === -1) known[codePoint] = expression.test(String.fromCodePoint(codePoint)) ? 1 : 0;
+    return known[codePoint] === 1;
+  };
+}
+
+/** What holds only without the `u` flag is asked without it; then a pair of surrogates is two characters, of which any is meant. */
+function expressionOf(text: string, flags: string): RegExp {
+  const kept = [...new Set(flags.replaceAll("m", ""))].join("");
+  if (faultOf(text, "u") === undefined) return new RegExp(`^(?:${text})$`, `${kept}u`);
+  return new RegExp(`^(?:${text}){1,2}$`, kept);
+}
+
+function endsLine(text: string, at: number): boolean {
+  return /[\n\r\u2028\u2029]/.test(text[at] ?? "");
+}
+
+function isWordBoundary(text: string, at: number): boolean {
+  return isWord(text[at - 1]) !== isWord(text[at]);
+}
+
+function isWord(character: string | undefined): boolean {
+  return character !== undefined && /\w/.test(character);
+}
+
+function take(cursor: Cursor, expression: RegExp): RegExpExecArray | undefined {
+  expression.lastIndex = cursor.at;
+  const found = expression.exec(cursor.source);
+  if (found === null) return undefined;
+  cursor.at = expression.lastIndex;
+  return found;
+}
+
+/** Thrown when a check would take too long; the message is fit for a model. */
+export class TooManySteps extends Error {
+  constructor() {
+    super("checking it takes too many steps: send fewer or shorter values");
+  }
+}
+
+/**
+ * Counts the steps of one synchronous check, so that no schema and no value can hold the event loop (guarantee S11).
+ * One step costs some ten to thirty nanoseconds; the default of one million is a few tens of milliseconds.
+ */
+export interface StepLimit {
+  /** Starts a new check. */
+  reset(steps?: number): void;
+  /** Throws `TooManySteps` when none are left. */
+  spend(steps: number): void;
+  /** Steps since the check was started. */
+  spent(): number;
+}
+
+export const defaultSteps = 1_000_000;
+
+export function createStepLimit(): StepLimit {
+  let allowed = 0;
+  let left = 0;
+  return {
+    reset(steps = defaultSteps) {
+      allowed = steps;
+      left = steps;
+    },
+    spent: () => allowed - left,
+    spend(steps) {
+      left -= steps;
+      if (left < 0) throw new TooManySteps();
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import { nothingToRedact } from "./secret-redaction.ts";
+import { nothingToRedact } from "./secrets.ts";
 import type { Redact } from "./tool.ts";
 
 /** A tool's result as text for the model. `isError`: it had no JSON form, and the text says why. */

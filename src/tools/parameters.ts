@@ -1,12 +1,14 @@
 import { z } from "zod";
-import { deepFreeze, parseJson } from "../base/index.ts";
+import { copyOfJson, deepFreeze, parseJson, toJson } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import type { Json, JsonObject } from "../state/index.ts";
 import type { Refuse } from "./definition-checks.ts";
-import { jsonSchemaParameters } from "./json-schema-parameters.ts";
+import { createStepLimit, TooManySteps } from "./linear-pattern.ts";
 import { headOf } from "./output.ts";
-import type { Parameters, ParsedArguments } from "./parsed-arguments.ts";
-import { type SecretResolvers, secretClashIn, secretGivenIn } from "./secrets.ts";
-import { zodParameters } from "./zod-parameters.ts";
+import { type Issue, type Parameters, type ParsedArguments, renderIssues } from "./parsed-arguments.ts";
+import { SchemaCheck } from "./schema-check.ts";
+import { readDocument } from "./schema-document.ts";
+import { secretClashIn, secretGivenIn, type SecretResolvers } from "./secrets.ts";
 
 /** A zod 4 object schema, or the text of a JSON Schema (row R7). */
 export type ToolParameters = z.ZodType | string;
@@ -89,4 +91,147 @@ function refused(toolName: string, what: string): ParsedArguments {
 function kindOf(value: unknown): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "an array" : `a ${typeof value}`;
+}
+
+/** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot say what it says. */
+export function zodParameters(schema: z.ZodType): Parameters {
+  return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
+}
+
+function jsonSchemaOf(schema: z.ZodType): JsonObject {
+  try {
+    const { $schema: _ignored, ...jsonSchema } = z.toJSONSchema(schema, { io: "input" });
+    return JSON.parse(JSON.stringify(jsonSchema)) as JsonObject;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : "unknown reason";
+    throw new InvalidInputError(
+      `The parameters cannot be shown to a model: ${reason}. Use types that JSON has, for instance z.iso.datetime() for a date.`,
+      { cause: error },
+    );
+  }
+}
+
+function check(schema: z.ZodType, value: unknown): ParsedArguments {
+  let result: z.ZodSafeParseResult<unknown>;
+  try {
+    result = schema.safeParse(value);
+  } catch (error) {
+    // Refinements and transforms are the author's code: they may throw, or be asynchronous.
+    const reason = error instanceof Error ? error.message : "its check threw";
+    return { ok: false, message: `they could not be checked (${reason.slice(0, 200)})` };
+  }
+  if (!result.success) return { ok: false, message: renderIssues(result.error.issues.flatMap(issuesOf)) };
+  const json = toJson(result.data);
+  if (json.ok) return { ok: true, value: result.data, json: json.json };
+  const { path, message } = json.issue;
+  const transformed = { path, message: `the tool's own transform gave something else than JSON: ${message}` };
+  return { ok: false, message: `${renderIssues([transformed])}\n${faultOfTool}` };
+}
+
+function issuesOf(issue: z.core.$ZodIssue): Issue[] {
+  const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
+  if (issue.code !== "invalid_union") return [{ path, ...messageOf(issue.message) }];
+  // A union's own message says nothing: what each alternative would have wanted does.
+  const alternatives = issue.errors
+    .flat()
+    .slice(0, 5)
+    .map((inner) => {
+      const { message, expected } = messageOf(inner.message);
+      return `${inner.path.length === 0 ? "" : `${inner.path.map(String).join(".")}: `}${expected ?? message}`;
+    });
+  if (alternatives.length === 0) return [{ path, message: "fits none of the alternatives" }];
+  return [{ path, message: "fits none of the alternatives", expected: alternatives.join(", or ") }];
+}
+
+/** Takes "Invalid input: expected string, received number" apart. */
+function messageOf(text: string): { readonly message: string; readonly expected?: string | undefined } {
+  const parts = /^(.*?): expected (.*?)(?:, received (.*))?$/s.exec(text);
+  if (parts === null) return { message: text };
+  const [, message = text, expected, received] = parts;
+  if (received === "undefined") return { message: "is missing", expected };
+  return { message: received === undefined ? message : `${message}: received ${received}`, expected };
+}
+
+const maxSchemaBytes = 256_000;
+const maxRemembered = 1_000;
+
+/**
+ * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in. The
+ * schema may be a stranger's: no reference leaves it, no check of a value takes more than a fixed number of steps
+ * (guarantee S11), and what cannot be checked is told in `unchecked` and stays for the model. Read once per text.
+ * Throws `InvalidInputError` for what is no JSON object.
+ */
+export function jsonSchemaParameters(text: string): Parameters {
+  const known = remembered.get(text);
+  if (known !== undefined) return known;
+  const value = parseJson(text, { maxBytes: maxSchemaBytes, what: "The JSON Schema of the parameters" });
+  const root = asObject(value);
+  const { $schema: draft, $id: _id, ...schema } = root;
+  const limit = createStepLimit();
+  const document = readDocument(root, draft, limit);
+  const check = new SchemaCheck(document, limit);
+  const parameters = {
+    jsonSchema: { ...schema, ...rootTypeOf(schema) },
+    unchecked: document.unchecked,
+    check: (given: unknown) => checked(check, given),
+  };
+  if (remembered.size >= maxRemembered) remembered.clear();
+  remembered.set(text, parameters);
+  return parameters;
+}
+
+const remembered = new Map<string, Parameters>();
+
+function asObject(value: unknown): JsonObject {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as JsonObject;
+  throw new InvalidInputError('The JSON Schema of the parameters must be an object, such as {"type":"object"}.');
+}
+
+/** Arguments are always an object: providers want it said, and a foreign schema may have left it out. */
+function rootTypeOf({ type }: JsonObject): JsonObject {
+  return type === undefined || (Array.isArray(type) && type.includes("object")) ? { type: "object" } : {};
+}
+
+function checked(check: SchemaCheck, value: unknown): ParsedArguments {
+  try {
+    const issues = check.issuesOf(value);
+    return issues.length === 0 ? accepted(value) : { ok: false, message: renderIssues(issues) };
+  } catch (error) {
+    if (error instanceof TooManySteps) return { ok: false, message: error.message };
+    // Nesting that overflows the stack; nothing else throws here.
+    return { ok: false, message: "the schema of this tool cannot be checked against them" };
+  }
+}
+
+/** The tool gets a copy of its own: what it does to its arguments must not reach the journal. */
+function accepted(value: unknown): ParsedArguments {
+  const copied = toJson(value);
+  if (copied.ok) return { ok: true, value: copied.json, json: value as Json };
+  return { ok: false, message: renderIssues([copied.issue]) };
+}
+
+const maxDescribedCharacters = 500;
+
+/** A call in words for the person who decides on it: `name(arguments as JSON, cut at 500 characters)`. */
+export function describeByArguments(name: string, args: Json): string {
+  const text = JSON.stringify(args);
+  const shown = text.length > maxDescribedCharacters ? `${headOf(text, maxDescribedCharacters)}…` : text;
+  return `${name}(${shown})`;
+}
+
+/**
+ * The author's own words, or the arguments where there are none. A description that throws or is no text must not keep
+ * a person from deciding: the arguments are shown instead. Never throws.
+ */
+export function describer(name: string, describe: ((args: never) => string) | undefined): (args: Json) => string {
+  return (args) => {
+    if (describe === undefined) return describeByArguments(name, args);
+    try {
+      const words: unknown = describe(copyOfJson(args) as never);
+      if (typeof words === "string" && words.trim() !== "") return words;
+    } catch {
+      // Told below, by the arguments.
+    }
+    return describeByArguments(name, args);
+  };
 }

@@ -1,7 +1,13 @@
 import { InvalidInputError } from "../errors/index.ts";
-import type { RunContext } from "./run-context.ts";
-import { takeArtifact, takeAwaitOptions, takeGenerateInput, takeSpawnInput, takeUpdate } from "./run-inputs.ts";
-import { nothingToRedact, redactDeep } from "./secret-redaction.ts";
+import {
+  type RunContext,
+  takeArtifact,
+  takeAwaitOptions,
+  takeGenerateInput,
+  takeSpawnInput,
+  takeUpdate,
+} from "./run-context.ts";
+import { nothingToRedact, redactDeep } from "./secrets.ts";
 import type { Redact } from "./tool.ts";
 
 export interface RevocableRun {

@@ -1,6 +1,17 @@
-import type { Content, Json, ModelResponse, TraceEntry } from "../state/index.ts";
-import type { Auth } from "./auth.ts";
-import type { AwaitedChild } from "./awaited-child.ts";
+import { z } from "zod";
+import { type Door, nameRule, optionsOf, reading, textRule } from "../base/index.ts";
+import { budgetRule, type Limits, limitsOf } from "../budget/index.ts";
+import {
+  type Content,
+  contentSchema,
+  type Json,
+  LONGEST_CONTENT,
+  type ModelResponse,
+  take,
+  takeJson,
+  takeText,
+  type TraceEntry,
+} from "../state/index.ts";
 
 /** The agent for which a tool runs. */
 export interface RunAgent {
@@ -116,4 +127,107 @@ export interface RunContext {
    * that this turn has not spawned.
    */
   readonly await: (child: Pick<SpawnedChild, "agentId">, options?: AwaitOptions) => AwaitedChild;
+}
+
+/** Who a turn is for (row L9). */
+export interface Auth {
+  /** A stored fact: ownership, approvals and audit rest on it. */
+  readonly actorId: string;
+  /** Never stored, queued, logged, traced or shown: resolved anew after a restart. */
+  readonly credentials?: unknown;
+}
+
+/**
+ * A copy whose `credentials` can be read but are not enumerable: JSON, spreading and console output leave them out.
+ * The runtime wraps every `Auth` it is given in this before anything else sees it.
+ */
+export function concealCredentials(auth: Auth): Auth {
+  const concealed = { actorId: auth.actorId };
+  if (auth.credentials !== undefined) {
+    Object.defineProperty(concealed, "credentials", { value: auth.credentials, enumerable: false });
+  }
+  return Object.freeze(concealed);
+}
+
+/**
+ * What a tool returns to leave its result to a child that it has spawned: `run.await(child)` makes it. The call then waits for
+ * the child without holding a slot, and the child's answer is its result.
+ */
+export class AwaitedChild {
+  readonly childId: string;
+  /** What comes before the child's answer. */
+  readonly prefix: string | undefined;
+
+  constructor(childId: string, prefix?: string) {
+    this.childId = childId;
+    this.prefix = prefix;
+  }
+}
+
+/** Longest content of an artifact, in UTF-16 units: what is longer no store can be trusted with. 100 MB of a tool's result fit. */
+export const LONGEST_ARTIFACT = 2 ** 27;
+/** What one update of progress may have in all, in characters: it goes to everyone who watches. */
+const LARGEST_UPDATE = 2 ** 20;
+const LONGEST_NAME = 1_000;
+
+const wholeText = z.string().refine((text) => text.isWellFormed(), { message: "holds half of a surrogate pair" });
+const nameSchema = wholeText.min(1).max(LONGEST_NAME);
+const artifactInputSchema = z.object({
+  name: nameSchema,
+  contentType: nameSchema,
+  content: wholeText.max(LONGEST_ARTIFACT),
+});
+const generateInputSchema = z.object({
+  messages: z.array(z.object({ role: z.enum(["system", "user", "assistant"]), content: contentSchema })).min(1),
+  maxOutputTokens: z.number().int().positive().max(1_000_000_000).optional(),
+  model: z.string().optional(),
+});
+
+const awaitOptionsSchema = z.object({ prefix: z.string().optional() }).optional();
+
+// What user code hands to its run, brought to our own form; each throws `InvalidInputError` that says what is wrong where.
+
+export function takeArtifact(given: unknown): ArtifactInput {
+  const maxSize = LONGEST_ARTIFACT + 4 * LONGEST_NAME;
+  return take(artifactInputSchema, given, "the artifact that run.saveArtifact() was given", { maxSize });
+}
+
+export function takeGenerateInput(given: unknown): GenerateInput {
+  const maxSize = LONGEST_CONTENT;
+  return take(generateInputSchema, given, "the request that run.generate() was given", { maxSize }) as GenerateInput;
+}
+
+export function takeUpdate(given: unknown): Json {
+  return takeJson(given, "the update that run.progress() was given", { maxSize: LARGEST_UPDATE });
+}
+
+export function takeSpawnInput(given: unknown): string {
+  return takeText(given, "the input that run.spawn() was given");
+}
+
+export function takeAwaitOptions(given: unknown): AwaitOptions | undefined {
+  return given === undefined ? undefined : take(awaitOptionsSchema, given, "the options that run.await() was given");
+}
+
+const spawnDoor: Door<SpawnOptions> = {
+  rules: {
+    key: (value, where) => nameRule(value, `${where}, which names the child within its call,`),
+    budget: budgetRule,
+  },
+  needed: ["key"],
+  instead: { name: "key", id: "key", limits: "budget" },
+};
+
+/** What a tool's code asks of a child, checked whole. */
+export interface CheckedSpawn {
+  readonly key: string;
+  readonly input: string;
+  readonly limits: Limits;
+}
+
+/** Throws `InvalidInputError` for what `run.spawn()` cannot take. */
+export function checkedSpawn(input: unknown, options: unknown): CheckedSpawn {
+  const prompt = reading("run.spawn()", () => textRule(input, "run.spawn(): the child's input"));
+  const { key, budget } = optionsOf<SpawnOptions>(options, "run.spawn()", spawnDoor);
+  return { key, input: String(prompt), limits: limitsOf((budget ?? {}) as Parameters<typeof limitsOf>[0]) };
 }

@@ -1,10 +1,8 @@
-import type { Issue } from "./issues.ts";
-import { checkArray } from "./schema-arrays.ts";
-import { isObject, type SchemaDocument } from "./schema-document.ts";
-import { checkObject } from "./schema-objects.ts";
+import { type StepLimit, TooManySteps } from "./linear-pattern.ts";
+import type { Issue } from "./parsed-arguments.ts";
+import { checkArray, checkObject } from "./schema-containers.ts";
+import { type Checking, isObject, type Place, type SchemaDocument, type Seen, type Visit } from "./schema-document.ts";
 import { checkScalar, isAmong, isOfType, isSame, shownList } from "./schema-values.ts";
-import type { Checking, Place, Seen, Visit } from "./schema-visit.ts";
-import { type StepLimit, TooManySteps } from "./step-limit.ts";
 
 /** More mistakes than this nobody reads; to look for the rest would only take time. */
 const mostIssues = 1_000;

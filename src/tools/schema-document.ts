@@ -1,5 +1,4 @@
-import { createLinearPattern, type LinearPattern } from "./linear-pattern.ts";
-import type { StepLimit } from "./step-limit.ts";
+import { createLinearPattern, type LinearPattern, type StepLimit } from "./linear-pattern.ts";
 
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
@@ -78,7 +77,7 @@ class Reader implements SchemaDocument {
     this.#limit = limit;
     this.refsStandAlone = /draft-0[3-7]/.test(draft);
     this.#hasOldIds = /draft-0[34]/.test(draft);
-    const found: Place[] = [];
+    const found: SchemaPlace[] = [];
     this.#addresses.set(base, root);
     this.#walk({ schema: root, at: "#", base }, found);
     for (const { schema, at } of found) this.#targets.set(schema, this.#resolve(schema, at));
@@ -97,7 +96,7 @@ class Reader implements SchemaDocument {
     if (this.unchecked.length < mostUnchecked) this.unchecked.push(`${at.slice(0, 200)}: ${why}`);
   }
 
-  #walk(place: Place, found: Place[]): void {
+  #walk(place: SchemaPlace, found: SchemaPlace[]): void {
     const { schema, at } = place;
     const own = this.#baseOf(place);
     this.#bases.set(schema, own);
@@ -118,14 +117,14 @@ class Reader implements SchemaDocument {
   }
 
   /** Keywords that are not known may hold schemas too: a reference may lead into them. */
-  #walkValue(value: unknown, at: string, own: string, found: Place[]): void {
+  #walkValue(value: unknown, at: string, own: string, found: SchemaPlace[]): void {
     if (Array.isArray(value)) {
       for (const [index, member] of value.entries()) this.#walkValue(member, `${at}/${index}`, own, found);
     } else if (isObject(value)) this.#walk({ schema: value, at, base: own }, found);
   }
 
   /** Notes under which addresses the schema is known, and gives the one that its references are relative to. */
-  #baseOf({ schema, at, base: outer }: Place): string {
+  #baseOf({ schema, at, base: outer }: SchemaPlace): string {
     const id = schema[this.#hasOldIds ? "id" : "$id"];
     let own = outer;
     if (typeof id === "string" && !(this.refsStandAlone && "$ref" in schema)) {
@@ -188,7 +187,7 @@ class Reader implements SchemaDocument {
   }
 }
 
-interface Place {
+interface SchemaPlace {
   readonly schema: SchemaObject;
   readonly at: string;
   readonly base: string;
@@ -239,4 +238,39 @@ function shown(text: string): string {
 
 export function isObject(value: unknown): value is SchemaObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Where a value stands: what it is called in the value around it. */
+export interface Place {
+  readonly parent: Place | undefined;
+  readonly key: string | number;
+  /** Schemas that this very value is being checked against. */
+  readonly open: SchemaObject[];
+}
+
+/** What schemas of one value have said something of: for `unevaluatedProperties` and `unevaluatedItems`. */
+export interface Seen {
+  /** Names of members, or places of items. */
+  readonly keys: Set<string | number>;
+}
+
+export interface Visit {
+  readonly schema: SchemaObject;
+  readonly value: unknown;
+  readonly place: Place;
+  readonly seen: Seen | undefined;
+}
+
+/** What keywords ask of the check that they are part of. */
+export interface Checking {
+  readonly document: SchemaDocument;
+  readonly limit: StepLimit;
+  /** Whether the value fits; what does not is noted. */
+  visit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean;
+  /** The same for a member or item of the value. */
+  visitAt(schema: unknown, value: unknown, parent: Place, key: string | number): boolean;
+  /** Whether it would fit: nothing is noted. */
+  wouldFit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean;
+  /** Notes a mistake. */
+  fail(place: Place, message: string, expected?: string): false;
 }

@@ -70,3 +70,13 @@ export function createSlots(limit: number): Slots {
     },
   };
 }
+
+/** One count of slots for each tool name: all agents of a process share it. */
+export function createSlotsByTool(): (toolName: string, limit: number) => Slots {
+  const byTool = new Map<string, Slots>();
+  return (toolName, limit) => {
+    const slots = byTool.get(toolName) ?? createSlots(limit);
+    byTool.set(toolName, slots);
+    return slots;
+  };
+}

@@ -9,7 +9,7 @@ export const floors: readonly (readonly string[])[] = [
   ["machines"],
   ["actors"],
   ["runtime"],
-  ["telemetry", "inspector", "server"],
+  ["telemetry", "inspector", "server", "demo"],
   ["cli"],
 ];
 

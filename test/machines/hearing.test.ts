@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { initialTransition, transition } from "xstate";
-import { onEveryEntry } from "../../src/machines/entry-families.ts";
+import { onEveryEntry } from "../../src/machines/entry-routing.ts";
 import {
   agentHears,
   agentMachine,

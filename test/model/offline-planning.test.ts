@@ -109,16 +109,6 @@ describe("plain tools", () => {
       ["critic", { input: "Ask the critic about the first paper" }],
     ]);
   });
-
-  test("without its tools on the last step, it answers from what was gathered", async () => {
-    const { messages } = afterCall(
-      "What is a lease?",
-      [],
-      { name: "search_files", arguments: '{"query":"lease"}' },
-      "a.md:3: A lease is a right for a while.",
-    );
-    expect(await answer({ messages })).toContain("- A lease is a right for a while. (a.md:3)");
-  });
 });
 
 /** That a question cannot be answered, and what was looked for. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { NotFoundError } from "../../src/errors/index.ts";
-import { AuthBook } from "../../src/runtime/agent/auth-book.ts";
+import { AuthBook } from "../../src/runtime/agent/turn-auth.ts";
 import { takeUp } from "../../src/runtime/residence/take-up.ts";
 import { memoryStores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { LeaseLostError } from "../../src/index.ts";
-import { type WorldRun, World } from "../../src/runtime/agent/world.ts";
+import { type WorldRun, World } from "../../src/runtime/agent/calls-in-flight.ts";
 
 const lost = new LeaseLostError("another process has it");
 

@@ -1,7 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createLinearPattern } from "../../src/tools/linear-pattern.ts";
-import { createStepLimit } from "../../src/tools/step-limit.ts";
+import { createLinearPattern, createStepLimit } from "../../src/tools/linear-pattern.ts";
 
 function matches(pattern: string, text: string): boolean {
   const limit = createStepLimit();

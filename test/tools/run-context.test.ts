@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import { AwaitedChild, concealCredentials, type RunContext, revocable } from "../../src/tools/index.ts";
-import { nothingToRedact } from "../../src/tools/secret-redaction.ts";
+import { nothingToRedact } from "../../src/tools/secrets.ts";
 
 const secret = "canary-7f3a";
 

@@ -7,10 +7,8 @@ import type { StorePlace } from "../job/store-place.ts";
 import { isUnfinished } from "../job/roots.ts";
 import { rootsByAge } from "../job/all-agents.ts";
 import { oneLine } from "../view/text-width.ts";
-import { documentsIn } from "./documents.ts";
-import { type AskJob, askJobOf, offlineName, withUsableModel } from "./job.ts";
-import { mostReaders } from "./team-texts.ts";
-import { askTeam } from "./team.ts";
+import { askTeam, documentsIn } from "../../demo/index.ts";
+import { type AskJob, askJobOf, defaultMaxReaders, offlineName, withUsableModel } from "./job.ts";
 
 export interface Asked {
   readonly record: AgentRecord;
@@ -64,6 +62,6 @@ function workerWordsOf({ files, model, maxReaders }: AskJob): string[] {
     ...(files === null ? [] : ["--files", files]),
     "--model",
     model,
-    ...(maxReaders === mostReaders ? [] : ["--max-readers", String(maxReaders)]),
+    ...(maxReaders === defaultMaxReaders ? [] : ["--max-readers", String(maxReaders)]),
   ];
 }

@@ -1,14 +1,17 @@
 import { z } from "zod";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { JsonObject } from "../../state/index.ts";
-import { mostReaders } from "./team-texts.ts";
 
 /** Name of the rule-based engine where a model is named. */
 export const offlineName = "offline";
-export const defaultModel = "gpt-5-mini";
+const defaultModel = "gpt-5-mini";
+/** The question of `troupe ask` without --question, about the folder of this project's own documents. */
+export const defaultQuestion = "How does troupe make sure that a team of agents never spends more than its budget?";
+/** How many readers a lead may send out at once, unless --max-readers says otherwise. */
+export const defaultMaxReaders = 6;
 
 /** What a question was asked with; kept in the root agent's metadata, so that it can be carried on without any flag. */
-export const askJobSchema = z.object({
+const askJobSchema = z.object({
   command: z.literal("ask"),
   question: z.string(),
   /** The folder, absolute; null for this project's own documents. */
@@ -34,7 +37,7 @@ export interface AskRequest {
 
 /** A new job: the model asked for, else OpenAI's where there is a key, else the rule-based engine. */
 export function newAskJob(request: AskRequest, environment: Readonly<Record<string, string | undefined>>): AskJob {
-  const { question, files, maxReaders = mostReaders } = request;
+  const { question, files, maxReaders = defaultMaxReaders } = request;
   const model = request.model ?? (hasKey(environment) ? defaultModel : offlineName);
   return withUsableModel({ command: "ask", question, files, model, maxReaders }, environment);
 }

@@ -1,8 +1,7 @@
 import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import { jobOfQuestion, questionToResume } from "../ask/ask-job.ts";
-import { folderAt } from "../ask/documents.ts";
-import { newAskJob, offlineName } from "../ask/job.ts";
-import { defaultQuestion } from "../ask/team-texts.ts";
+import { folderAt } from "../../demo/index.ts";
+import { defaultQuestion, newAskJob, offlineName } from "../ask/job.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { ExitCode } from "../exit-codes.ts";

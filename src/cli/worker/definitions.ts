@@ -1,8 +1,7 @@
 import type { AgentDefinition } from "../../agents/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { folderAt } from "../ask/documents.ts";
+import { askTeam, folderAt } from "../../demo/index.ts";
 import { newAskJob } from "../ask/job.ts";
-import { askTeam } from "../ask/team.ts";
 import type { CliContext } from "../cli-context.ts";
 import { type AgentFile, loadAgentFile } from "../job/agent-file.ts";
 

@@ -1,6 +1,3 @@
-export { type ApprovalOptions, approval } from "./approval.ts";
-export { type ContextWarningOptions, contextWarning } from "./context-warning.ts";
-export { type NoProgressGuardOptions, noProgressGuard } from "./no-progress-guard.ts";
-export { type ReflectionOptions, reflection } from "./reflection.ts";
-export { type ToolLoggingOptions, toolLogging } from "./tool-logging.ts";
-export { type TrustOptions, trust } from "./trust.ts";
+export { type ApprovalOptions, approval, type TrustOptions, trust } from "./access.ts";
+export { type ContextWarningOptions, contextWarning, type ToolLoggingOptions, toolLogging } from "./reporting.ts";
+export { type NoProgressGuardOptions, noProgressGuard, type ReflectionOptions, reflection } from "./progress.ts";

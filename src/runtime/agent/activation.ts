@@ -1,6 +1,8 @@
+import type { Snapshot } from "xstate";
 import {
   type FactParts,
   type Host,
+  PromptMemory,
   type Proposed,
   requestKeyOf,
   type SpawnRequest,
@@ -13,29 +15,26 @@ import type {
   AgentKey,
   AgentRecord,
   CallState,
+  Checkpoint,
   Entry,
   FactBody,
+  InboxItem,
   IntentBody,
+  Lifecycle,
+  Message,
   OwnedFields,
   Refusal,
 } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Auth, SpawnedChild } from "../../tools/index.ts";
-import type { ActivationStart } from "./activation-start.ts";
-import { Activity } from "./activity.ts";
+import { Activity, QuietWatch } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
-import { backgroundDesk } from "./background-desk.ts";
+import { backgroundDesk } from "./background-children.ts";
+import { queueDesk } from "./call-queue.ts";
 import { Conversation } from "./conversation.ts";
-import { EffectNotes } from "./effect-notes.ts";
-import { IntentGate, proposedOf } from "./intent-gate.ts";
-import { JournalWriter } from "./journal-writer.ts";
-import { LiveView } from "./live-view.ts";
-import { nextOwnedFields, ownedFieldsOf } from "./owned-fields.ts";
-import { queueDesk } from "./queue-desk.ts";
-import { QuietWatch } from "./quiet-watch.ts";
-import { staleError } from "./stale-error.ts";
-import { spawnBody, spawnedBefore, spawnOrderOf } from "./spawn-order.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { IntentGate, proposedOf, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
+import { JournalWriter, staleError } from "./journal-writer.ts";
+import { LiveView, type Surroundings } from "./live-view.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
@@ -251,5 +250,91 @@ export class Activation extends LiveView implements Host {
     const turnId = this.openTurnId ?? this.actors.context.lastTurnId;
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#around.onCommitted(this, outcome);
+  }
+}
+
+/** What a live agent begins with: its lease, and what recovery made of its journal. */
+export interface ActivationStart {
+  readonly key: AgentKey;
+  readonly record: AgentRecord;
+  readonly definition: AgentDefinition;
+  readonly epoch: number;
+  /** Last committed entry, and its time. */
+  readonly seq: number;
+  readonly at: number;
+  /** Absent for an agent that has no entries. */
+  readonly snapshot: Snapshot<unknown> | undefined;
+  /** Entries of the open turn; empty when none is open. */
+  readonly turnEntries: readonly Entry[];
+  readonly history: readonly Message[];
+  /** Aborts that came while nobody had the agent: they count before anything of its open turn is begun. */
+  readonly aborts: readonly InboxItem[];
+}
+
+/** The part of a record that its owner writes, as it follows from a record and the entries after it. */
+export function ownedFieldsOf(record: AgentRecord): OwnedFields {
+  const { status, turnCount, lastActivity, error, checkpoint } = record;
+  return { status, turnCount, lastActivity, error, checkpoint };
+}
+
+/** The fields after one more entry; the same object when it changes nothing that a record keeps. */
+export function nextOwnedFields(
+  owned: OwnedFields,
+  entry: Entry,
+  agent: { readonly lifecycle: Lifecycle; checkpoint(): Checkpoint["agent"] },
+): OwnedFields {
+  switch (entry.type) {
+    case "agent.started":
+    case "agent.paused":
+    case "agent.resumed":
+    case "agent.shutdown":
+      return { ...owned, status: agent.lifecycle, lastActivity: entry.at };
+    case "turn.ended":
+      return {
+        status: agent.lifecycle,
+        turnCount: entry.number,
+        lastActivity: entry.at,
+        error: entry.error,
+        checkpoint: { version: 1, seq: entry.seq, agent: agent.checkpoint() },
+      };
+    default:
+      return owned;
+  }
+}
+
+/** What effects of one live agent leave for one another, beside the journal; it is of no use to the next owner. */
+export class EffectNotes {
+  readonly prompts = new PromptMemory();
+  readonly #cuts = new Map<string, number>();
+  readonly #dropped = new Set<string>();
+  readonly #versions = new Map<string, number>();
+
+  noteCut(requestKey: string, outputTokens: number): void {
+    this.#cuts.set(requestKey, outputTokens);
+  }
+
+  takeCut(requestKey: string): number | undefined {
+    const cut = this.#cuts.get(requestKey);
+    this.#cuts.delete(requestKey);
+    return cut;
+  }
+
+  drop(requestKey: string): void {
+    this.#dropped.add(requestKey);
+  }
+
+  takeDropped(requestKey: string): boolean {
+    return this.#dropped.delete(requestKey);
+  }
+
+  /** The commit gives artifacts their versions. */
+  noteCommitted(entries: readonly Entry[]): void {
+    for (const entry of entries) {
+      if (entry.type === "artifact.saved") this.#versions.set(entry.artifactId, entry.version ?? 1);
+    }
+  }
+
+  versionOf(artifactId: string): number {
+    return this.#versions.get(artifactId) ?? 1;
   }
 }

@@ -1,17 +1,20 @@
+import { reportIdOf, reportMessage, saveArtifacts, settleEnded } from "../../actors/index.ts";
+import { backoffDelay } from "../../base/index.ts";
 import { turnAccountId } from "../../budget/index.ts";
 import { hookCountsOf } from "../../hooks/index.ts";
 import {
+  type CallEndedItem,
+  type ChildReportedItem,
+  type EntryOf,
   type InboxItem,
   isIntent,
   type Message,
   numberOfTurn,
   type StopSignal,
-  type TurnItem,
   turnIdOf,
+  type TurnItem,
 } from "../../state/index.ts";
 import type { Activation } from "./activation.ts";
-import { takeCallEnd } from "./take-call-end.ts";
-import { takeReport } from "./take-report.ts";
 
 /**
  * Takes inbox items into the journal. An item is acknowledged by the batch that holds what became of it, so that it is
@@ -241,4 +244,90 @@ function isHeld(activation: Activation): boolean {
   const last = activation.undelivered().findLast(({ type }) => type === "agent.pausing" || type === "agent.resumed");
   if (last) return last.type === "agent.pausing";
   return activation.lifecycle === "paused" || activation.isPausing;
+}
+
+/**
+ * What became of a queued call, as whoever ran it tells: plain facts, since all that user code had to decide is decided. The
+ * end of an attempt that is over already changes nothing. False: what was appended of the call has not been taken in yet.
+ */
+export function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
+  const { turnId, callId, step, attempt, end } = item;
+  if (activation.openTurnId !== turnId) return true;
+  if (activation.undelivered().some((entry) => "callId" in entry && entry.callId === callId)) return false;
+  const call = activation.call(turnId, callId);
+  if (!call || call.outcome !== null || call.queue === null || call.attempt !== attempt) return true;
+  switch (end.type) {
+    case "settled":
+      settleEnded(activation, call, end);
+      break;
+    case "retrying": {
+      const retryAt = activation.clock.now() + backoffDelay(attempt, activation.random());
+      activation.append({ type: "tool.retrying", turnId, step, callId, attempt, error: end.error, retryAt });
+      break;
+    }
+    case "ordered": {
+      const { spawns, awaits, prefix } = end;
+      saveArtifacts(activation, call, end.artifacts ?? []);
+      const before = prefix === undefined ? {} : { prefix };
+      activation.append({ type: "child.ordered", turnId, step, callId, spawns, awaits, ...before });
+      break;
+    }
+    // Who has taken it back gives it its result.
+    case "withdrawn":
+      break;
+    default:
+      end satisfies never;
+  }
+  return true;
+}
+
+/**
+ * The end of a child in the background. In an open turn it waits for the next model call; between two turns its message
+ * enters history at once, and where it calls for a turn one is opened by the same commit, unless one is coming already.
+ */
+export function takeReport(activation: Activation, item: ChildReportedItem): void {
+  const { openTurnId } = activation;
+  const { childId, childTurnId, name, outcome, stopReason, text, error, actorId, onEnd, leavesWork } = item;
+  const body = {
+    type: "child.reported",
+    ...(openTurnId === null ? {} : { turnId: openTurnId }),
+    childId,
+    childTurnId,
+    name,
+    outcome,
+    stopReason,
+    text,
+    error,
+    messageId: reportIdOf(childTurnId),
+    actorId,
+    // Whoever ended it by hand wants quiet.
+    wakes: onEnd === "wake" && stopReason !== "user_requested",
+    ...(leavesWork ? { leavesWork } : {}),
+  } as const;
+  if (openTurnId !== null) {
+    activation.append(body);
+    return;
+  }
+  activation.append(body, {
+    messages: [reportMessage(activation, body as unknown as EntryOf<"child.reported">, 1)],
+    wake: body.wakes ? { childId, actorId } : undefined,
+  });
+}
+
+/** Brings a created or shut down agent to `ready`, or to `paused` where it is held; any other is left as it is. */
+export function wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
+  const { lifecycle, definition, identity } = activation;
+  if (lifecycle !== "created" && lifecycle !== "shutdown") return;
+  activation.append({ type: "agent.starting" });
+  activation.append({ type: "agent.started", definition: definition.ref }, { messages: conversation });
+  if (identity.pause) pauseAgent(activation, identity.pause.by);
+}
+
+/** What an agent that is taken up says of itself, where a start was cut off or its definition is another one now. */
+export function carryOn(activation: Activation): void {
+  const { lifecycle, definition, identity, openTurnId } = activation;
+  if (lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });
+  if (identity.definition.hash === definition.ref.hash || openTurnId === null) return;
+  const message = `definition "${definition.name}" has changed since agent "${identity.agentId}" was made`;
+  activation.append({ type: "warning", turnId: openTurnId, code: "definition_changed", message });
 }

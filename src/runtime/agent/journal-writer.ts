@@ -1,11 +1,29 @@
 import type { FactParts } from "../../actors/index.ts";
-import { createDeferred, type Deferred, faultPoint } from "../../base/index.ts";
-import type { LeaseLostError, StoreUnavailableError } from "../../errors/index.ts";
-import { type Entry, type FactBody, type IntentBody, isIntent, type OwnedFields } from "../../state/index.ts";
-import type { Batch, BudgetMove, CommitOutcome, SpawnOrder } from "../../stores/index.ts";
+import { createDeferred, createId, type Deferred, faultPoint } from "../../base/index.ts";
+import { LeaseLostError, StoreRolledBackError, type StoreUnavailableError } from "../../errors/index.ts";
+import {
+  type AgentKey,
+  type AgentRequest,
+  type Entry,
+  type FactBody,
+  type IntentBody,
+  isIntent,
+  type Message,
+  type OwnedFields,
+  type Timer,
+} from "../../state/index.ts";
+import type {
+  Batch,
+  BudgetMove,
+  CommitOutcome,
+  Committed,
+  NewArtifact,
+  Post,
+  SpawnOrder,
+  Stale,
+  WakeOrder,
+} from "../../stores/index.ts";
 import type { CommitSource, Committer } from "./committer.ts";
-import { PendingBatch } from "./pending-batch.ts";
-import type { WriterEvents, WriterStart } from "./writer-ports.ts";
 
 /**
  * One agent's part of the journal, as its owner writes it.
@@ -231,4 +249,117 @@ export class JournalWriter implements CommitSource {
     this.#commitWaiters = waiters.filter(({ seq }) => seq > this.#committedSeq);
     for (const { seq, deferred } of waiters) if (seq <= this.#committedSeq) deferred.resolve();
   }
+}
+
+export interface WriterStart {
+  readonly key: AgentKey;
+  readonly epoch: number;
+  /** The process that has the lease. */
+  readonly processId: string;
+  /** Last committed entry, and its time. */
+  readonly seq: number;
+  readonly at: number;
+}
+
+export interface WriterEvents {
+  now(): number;
+  /** The entry enters the machines. */
+  deliver(entry: Entry): void;
+  onCommitted(outcome: Committed): void;
+  /** `seq`: of the last entry that was acknowledged here. */
+  onStale(outcome: Stale, seq: number): void;
+  /** The stores do not take a batch now; it is sent again, unless it was given up. */
+  onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
+  onFailure(error: unknown): void;
+}
+
+/** What has been appended since the last batch was taken. */
+export class PendingBatch {
+  readonly entries: Entry[] = [];
+  readonly messages: Message[] = [];
+  readonly artifacts: NewArtifact[] = [];
+  readonly moves: BudgetMove[] = [];
+  readonly spawns: SpawnOrder[] = [];
+  readonly posts: Post[] = [];
+  readonly acknowledged: string[] = [];
+  timers: Timer[] = [];
+  readonly clearedTimers: string[] = [];
+  wake: WakeOrder | undefined;
+  readonly requests: AgentRequest[] = [];
+  readonly closedRequests: string[] = [];
+  cleared: Batch["cleared"] = null;
+  owned: OwnedFields | null = null;
+  closedTurnId: string | null = null;
+
+  get isEmpty(): boolean {
+    const hasWork = this.entries.length + this.acknowledged.length + this.clearedTimers.length + this.moves.length > 0;
+    return !hasWork && this.owned === null && this.closedTurnId === null;
+  }
+
+  add(entry: Entry, parts: FactParts = {}): void {
+    this.entries.push(entry);
+    if (parts.messages) this.messages.push(...parts.messages);
+    if (parts.artifacts) this.artifacts.push(...parts.artifacts);
+    if (parts.moves) this.moves.push(...parts.moves);
+    if (parts.posts) this.posts.push(...parts.posts);
+    if (parts.requests) this.requests.push(...parts.requests);
+    if (parts.closedRequests) this.closedRequests.push(...parts.closedRequests);
+    if (parts.timers) this.timers.push(...parts.timers);
+    for (const timerId of parts.clearedTimers ?? []) this.clearTimer(timerId);
+    this.wake ??= parts.wake;
+  }
+
+  /** Also one that this batch sets: a batch clears before it sets. */
+  clearTimer(timerId: string): void {
+    this.clearedTimers.push(timerId);
+    this.timers = this.timers.filter(({ id }) => id !== timerId);
+  }
+
+  toBatch({ key, epoch, processId }: Pick<Batch, "key" | "epoch" | "processId">, expectedSeq: number): Batch {
+    const { entries, messages, artifacts, owned, closedTurnId, moves, spawns, posts } = this;
+    const { acknowledged, timers, clearedTimers, wake, requests, closedRequests, cleared } = this;
+    return {
+      id: createId(),
+      key,
+      epoch,
+      processId,
+      expectedSeq,
+      entries,
+      messages,
+      artifacts,
+      cleared,
+      owned,
+      requests,
+      closedRequests,
+      closedTurnId,
+      moves,
+      spawns,
+      posts,
+      acknowledged,
+      ...(timers.length > 0 ? { timers } : {}),
+      clearedTimers,
+      ...(wake ? { wake } : {}),
+    };
+  }
+}
+
+/**
+ * Why an owner's commit was refused: somebody else has the agent, or the stores know less of it than its owner was told. An
+ * epoch and a journal only grow, so the second is told as a warning, too.
+ */
+export function staleError(
+  { agentId }: AgentKey,
+  had: { readonly epoch: number; readonly seq: number },
+  found: Stale,
+): LeaseLostError {
+  // Under an epoch of one's own nobody else writes, unless it was given a second time.
+  const isTwice = found.epoch === had.epoch && found.seq > had.seq;
+  if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
+    return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`);
+  }
+  const message = `the stores have lost entries of agent ${agentId} that they had acknowledged: it was at seq ${had.seq} under epoch ${had.epoch}, and is stored at seq ${found.seq} under epoch ${found.epoch}; it goes on from there`;
+  const details = { agentId, hadEpoch: had.epoch, hadSeq: had.seq, foundEpoch: found.epoch, foundSeq: found.seq };
+  const cause = new StoreRolledBackError(message, { details });
+  process.emitWarning(message, { code: "TROUPE_STORES_ROLLED_BACK" });
+  return new LeaseLostError(message, { cause, details });
 }

@@ -3,8 +3,8 @@ import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../../ac
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type AgentContext, agentContextSchema, agentHears, turnHears } from "../../machines/index.ts";
 import {
-  type AgentRecord,
   addressOf,
+  type AgentRecord,
   type CallState,
   declareCall,
   type Entry,

@@ -2,20 +2,20 @@ import { outputOf } from "../../actors/index.ts";
 import { deepFreeze } from "../../base/index.ts";
 import { type Account, type Budget, type LimitName, turnAccountId } from "../../budget/index.ts";
 import {
-  type AgentRecord,
   agentOfAccount,
   agentOfTurn,
+  type AgentRecord,
   type Entry,
   type EntryOf,
-  type ExecutionState,
   errorsOf,
+  type ExecutionState,
   foldTurn,
   numberOfTurn,
-  type StopSignal,
   signalOfLimit,
   startTurn,
-  type TurnState,
+  type StopSignal,
   textOf,
+  type TurnState,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { LiveView } from "./live-view.ts";

@@ -4,8 +4,8 @@ import { assertSettlement } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import {
   contentSchema,
-  type EntryType,
   entrySchema,
+  type EntryType,
   type FactBody,
   type Message,
   type ToolCallRequest,

@@ -4,10 +4,10 @@ import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/i
 import type { Queues } from "../../queues/index.ts";
 import { type AgentKey, rootOf, type Timer } from "../../state/index.ts";
 import {
-  type AccountAlarm,
+  type AccountTimer,
   isDue,
   isOfWork,
-  type JobAlarm,
+  type JobTimer,
   type Stores,
   type ForeignWrites,
   isBySteadyTime,
@@ -178,18 +178,18 @@ export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readon
 }
 
 /** What needs no owner of the agent: the stores answer it, and tell whom to wake. */
-async function hear(place: TimerPlace, timer: AccountAlarm): Promise<readonly Timer[]> {
+async function hear(place: TimerPlace, timer: AccountTimer): Promise<readonly Timer[]> {
   const { stores, clock, live } = place;
   if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return [];
-  const { posted, timers } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  const { posted, timers } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   live.notify(posted);
   return timers;
 }
 
 /** A queued call has not ended: its job may be lost, and one that is there already stays as it is. */
-async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobAlarm): Promise<readonly Timer[]> {
+async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer): Promise<readonly Timer[]> {
   const { tenant, agentId } = timer;
-  const { timers, jobs = [] } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   for (const { queue, callId, attempt, isRepeatable, priority } of jobs) {
     await queues.add(queue, { tenant, agentId, callId, attempt, isRepeatable }, { priority });
   }

@@ -13,7 +13,7 @@ import { LeaseLostError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { Alarms, fireTimer } from "./alarms.ts";
-import { AuthBook } from "../agent/auth-book.ts";
+import { AuthBook } from "../agent/turn-auth.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
 import { EventBus } from "../follow/event-bus.ts";
 import { Heartbeat, StoreClock } from "./heartbeat.ts";

@@ -12,7 +12,7 @@ import {
   type TextLookup,
   type TroupeEvent,
 } from "../../state/index.ts";
-import { type ForeignWrites, isTreeChanged, type SetBack, type Stores } from "../../stores/index.ts";
+import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
 import type { CommittedRow, EventBus } from "./event-bus.ts";
 import type { LiveBroadcast } from "./live-broadcast.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
@@ -147,12 +147,12 @@ export class TreeStream {
     const key = { tenant, agentId: this.#rootAgentId };
     const look = (): void => this.#push("look");
     this.#ends.push(this.#source.onForeignWrite((writes) => (isTreeChanged(writes, key) ? look() : undefined)));
-    const lose = (found: SetBack): void => {
+    const lose = (found: RolledBackTree): void => {
       if (found.tenant !== tenant || found.rootAgentId !== this.#rootAgentId) return;
       this.#mayBeGone = true;
       look();
     };
-    this.#ends.push(stores.onSetBack(lose));
+    this.#ends.push(stores.onRolledBack(lose));
   }
 
   #listenLocally(): void {

@@ -1,6 +1,6 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
 import { rootOf, type TroupeEvent } from "../../state/index.ts";
-import { harmless } from "../agent/harmless.ts";
+import { harmless } from "../../base/index.ts";
 import { assertObserver, reasonOf } from "../doors/turn-door.ts";
 import type { EventObserver, Turn, TurnRest, TurnResult } from "../doors/turn-types.ts";
 import type { WaitingHold } from "./follow.ts";

@@ -33,7 +33,7 @@ import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.
 import { TurnHandle } from "../follow/turn-handle.ts";
 import { reasonOf } from "../doors/turn-door.ts";
 import type { Turn, TurnOptions } from "../doors/turn-types.ts";
-import { wakeUp } from "../agent/wake-up.ts";
+import { wakeUp } from "../agent/intake.ts";
 
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
 export class AgentHandle implements Agent {

@@ -5,7 +5,7 @@ import { pauseOptionsOf } from "../doors/agent-doors.ts";
 import type { PauseOptions } from "../doors/agent-types.ts";
 import { backoffDelay, createDeferred } from "../../base/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import { wakeUp } from "../agent/wake-up.ts";
+import { wakeUp } from "../agent/intake.ts";
 
 /** Whoever has the agent for a moment gives it back in the time of these tries: about ten seconds. */
 const MOST_TRIES = 12;

@@ -1,4 +1,4 @@
-import { describeValue, reading } from "../../base/index.ts";
+import { describeValue, reading, wordsOfThrown } from "../../base/index.ts";
 import { InvalidInputError, NotFoundError, AgentBusyError, AgentNotStartedError } from "../../errors/index.ts";
 import {
   agentOfTurn,
@@ -9,7 +9,7 @@ import {
   type Lifecycle,
 } from "../../state/index.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
-import { reasonOfSignal, inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
+import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
 import { limitsOf } from "../../budget/index.ts";
 import { type LocalAgent, busyText, notStartedText } from "./local-agent.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
@@ -104,7 +104,7 @@ export interface HeardSignal {
 /** Listens before anything is accepted: a signal that cannot be listened to is refused. Throws `InvalidInputError`. */
 export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): HeardSignal {
   const own = new AbortController();
-  const abort = (): void => own.abort(reasonOfSignal(given));
+  const abort = (): void => own.abort(wordsOfThrown(given.reason));
   reading(what, () => {
     if (given.aborted) abort();
     else given.addEventListener("abort", abort, { once: true });

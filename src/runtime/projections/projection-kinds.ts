@@ -7,7 +7,6 @@ import {
   statusOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { ProjectionStep, Projection } from "./projector.ts";
 import type {
   MessageStore,
   AgentMetadata,
@@ -15,6 +14,22 @@ import type {
   Projections,
   StateStore,
 } from "../doors/projection-stores.ts";
+
+/** Something to write, and how far the projection has come when it is written. */
+export interface ProjectionStep {
+  readonly through: number;
+  write(): Promise<void>;
+}
+
+/** One store of the user's, and what rows of the journal mean for it. */
+export interface Projection {
+  /** Under which its cursor is kept. */
+  readonly name: string;
+  /** What it is called in a warning. */
+  readonly words: string;
+  /** Consecutive rows of one tree as writes, to be done in order. */
+  steps(rows: readonly JournalRow[]): readonly ProjectionStep[];
+}
 
 /** `stores`: the durable ones. What is not saved is not copied either. */
 export function projectionsOf(

@@ -1,4 +1,3 @@
-import type { JournalRow } from "../../state/index.ts";
 import {
   backoffDelay,
   type Clock,
@@ -10,7 +9,7 @@ import {
 } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { projectionsOf } from "./projection-kinds.ts";
+import { type Projection, projectionsOf } from "./projection-kinds.ts";
 import { checkProjections, type Projections } from "../doors/projection-stores.ts";
 import type { RuntimeOptions } from "../doors/runtime-types.ts";
 
@@ -244,20 +243,4 @@ export class ProjectionRun {
     for (const waiter of this.#waiters) waiter.reject(error);
     this.#waiters = [];
   }
-}
-
-/** Something to write, and how far the projection has come when it is written. */
-export interface ProjectionStep {
-  readonly through: number;
-  write(): Promise<void>;
-}
-
-/** One store of the user's, and what rows of the journal mean for it. */
-export interface Projection {
-  /** Under which its cursor is kept. */
-  readonly name: string;
-  /** What it is called in a warning. */
-  readonly words: string;
-  /** Consecutive rows of one tree as writes, to be done in order. */
-  steps(rows: readonly JournalRow[]): readonly ProjectionStep[];
 }

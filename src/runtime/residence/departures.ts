@@ -5,7 +5,7 @@ import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
 import type { LeftBehind } from "../doors/runtime-types.ts";
 import type { Succession } from "./succession.ts";
-import type { World } from "../agent/world.ts";
+import type { World } from "../agent/calls-in-flight.ts";
 
 export interface DeparturesOptions {
   readonly stores: Stores;

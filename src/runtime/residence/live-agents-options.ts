@@ -7,7 +7,7 @@ import type { PriceBook } from "../../model/index.ts";
 import type { EntryOf, Timer } from "../../state/index.ts";
 import type { Committed, ProcessIdentity } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { AuthBook } from "../agent/auth-book.ts";
+import type { AuthBook } from "../agent/turn-auth.ts";
 import type { EventBus } from "../follow/event-bus.ts";
 import type { LiveBroadcast } from "../follow/live-broadcast.ts";
 import type { Part } from "../doors/roles.ts";

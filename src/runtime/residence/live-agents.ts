@@ -15,12 +15,12 @@ import { surroundingsOf } from "./live-surroundings.ts";
 import { Parking } from "./parking.ts";
 import { restoreSoon } from "./restore.ts";
 import { Succession } from "./succession.ts";
-import type { Surroundings } from "../agent/surroundings.ts";
+import type { Surroundings } from "../agent/live-view.ts";
 import { takeTimer } from "./take-timer.ts";
 import { takeUp } from "./take-up.ts";
 import { payVisit } from "./visit.ts";
-import { carryOn, wakeUp } from "../agent/wake-up.ts";
-import { World } from "../agent/world.ts";
+import { carryOn, wakeUp } from "../agent/intake.ts";
+import { World } from "../agent/calls-in-flight.ts";
 
 /**
  * The agents that live in this process.

@@ -1,16 +1,15 @@
 import type { Host } from "../../actors/index.ts";
-import { deepFreeze } from "../../base/index.ts";
+import { deepFreeze, harmless } from "../../base/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { ChildResults } from "./child-results.ts";
 import type { Committer } from "../agent/committer.ts";
-import { harmless } from "../agent/harmless.ts";
 import type { LiveAgentsOptions } from "./live-agents-options.ts";
-import { SlotBook } from "../agent/slot-book.ts";
+import { createSlotsByTool } from "../../tools/index.ts";
 import { lostToOthers, type Succession } from "./succession.ts";
-import type { Surroundings } from "../agent/surroundings.ts";
-import type { World } from "../agent/world.ts";
+import type { Surroundings } from "../agent/live-view.ts";
+import type { World } from "../agent/calls-in-flight.ts";
 
 /** What those that live here share. */
 interface SharedHere {
@@ -28,7 +27,6 @@ interface SharedHere {
 export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Surroundings<Activation> {
   const { clock, prices, stores, part, random, auth, broadcast } = options;
   const { committer, world, children, succession } = here;
-  const slots = new SlotBook();
   return {
     clock,
     prices,
@@ -41,7 +39,7 @@ export function surroundingsOf(options: LiveAgentsOptions, here: SharedHere): Su
     random,
     inspect: options.onInspect && inspection(options.onInspect),
     world,
-    slots: (name, limit) => slots.of(name, limit),
+    slots: createSlotsByTool(),
     auth: (turnId) => auth.of(turnId),
     redactorOf: (turnId) => auth.redactorOf(turnId),
     resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),

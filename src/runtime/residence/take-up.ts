@@ -2,8 +2,8 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import { AlreadyOwnedError, NotFoundError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { AcquireOutcome, Stores } from "../../stores/index.ts";
-import type { ActivationStart } from "../agent/activation-start.ts";
-import type { AuthBook } from "../agent/auth-book.ts";
+import type { ActivationStart } from "../agent/activation.ts";
+import type { AuthBook } from "../agent/turn-auth.ts";
 import { MachineFold } from "../agent/rebuild.ts";
 
 export interface TakeUpSource {

@@ -1,7 +1,6 @@
 import { AgentBusyError, LeaseLostError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
-import type { Activation } from "../agent/activation.ts";
-import type { ActivationStart } from "../agent/activation-start.ts";
+import type { Activation, ActivationStart } from "../agent/activation.ts";
 import type { Departures } from "./departures.ts";
 import { takeUp, type TakeUpSource } from "./take-up.ts";
 

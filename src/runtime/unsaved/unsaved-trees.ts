@@ -79,7 +79,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
 }
 
 /** Of what is saved alone: projections copy it, and only what was saved can be lost. */
-const savedOnly = ["projectionCursor", "moveProjection", "onSetBack"] as const;
+const savedOnly = ["projectionCursor", "moveProjection", "onRolledBack"] as const;
 type RoutedStores = Omit<
   Stores,
   (typeof savedOnly)[number] | "kind" | "registerProcess" | "live" | "onForeignWrite" | "close"
@@ -140,9 +140,9 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
     readTree: (tenant, root, after, limit) => ofTree(tenant, root).readTree(tenant, root, after, limit),
     accounts: (tenant, root) => ofTree(tenant, root).accounts(tenant, root),
     waiters: (tenant, root) => ofTree(tenant, root).waiters(tenant, root),
-    hearAlarm: (timer, now, steady) => of(timer).hearAlarm(timer, now, steady),
+    fireTimer: (timer, now, steady) => of(timer).fireTimer(timer, now, steady),
     account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
-    standing: (tenant, root) => ofTree(tenant, root).standing(tenant, root),
+    treeActivity: (tenant, root) => ofTree(tenant, root).treeActivity(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
     importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
 

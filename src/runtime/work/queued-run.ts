@@ -13,8 +13,8 @@ import {
   type SpawnedChild,
 } from "../../tools/index.ts";
 import type { LiveBroadcast } from "../follow/live-broadcast.ts";
-import type { KnownCall } from "../agent/queued-call.ts";
-import { childIdOfSpawn } from "../agent/spawn-order.ts";
+import type { KnownCall } from "../agent/call-queue.ts";
+import { childIdOfSpawn } from "../agent/intents.ts";
 
 export interface QueuedRunPlace {
   readonly stores: Stores;

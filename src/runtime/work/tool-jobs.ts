@@ -8,19 +8,25 @@ import {
   unknownResult,
 } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
-import { abortable, type Clock, combineSignals, faultPoint, type TraceHeaders } from "../../base/index.ts";
+import {
+  abortable,
+  type Clock,
+  combineSignals,
+  faultPoint,
+  type TraceHeaders,
+  untilReached,
+} from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../../queues/index.ts";
 import { type CallEnd, callEndedKey, queuedCallKey } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
-import type { AuthBook } from "../agent/auth-book.ts";
+import type { AuthBook } from "../agent/turn-auth.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
 import type { LiveBroadcast } from "../follow/live-broadcast.ts";
-import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/queued-call.ts";
+import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
 import { type LeftByRun, queuedAttempt } from "./queued-run.ts";
 import { callEndOf, endOfGone, endOfResult, wordsOf } from "./tool-job-ends.ts";
-import { untilReached } from "../agent/until-reached.ts";
 
 /** What the run of a queued tool needs of the process it runs in. */
 export interface ToolJobPlace {

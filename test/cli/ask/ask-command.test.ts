@@ -2,9 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { questionToResume } from "../../../src/cli/ask/ask-job.ts";
-import { documentsIn, folderAt } from "../../../src/cli/ask/documents.ts";
+import { documentsIn, folderAt, askTeam } from "../../../src/demo/index.ts";
 import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/ask/job.ts";
-import { askTeam } from "../../../src/cli/ask/team.ts";
 import type { AgentIdentity, AgentRecord } from "../../../src/state/index.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 

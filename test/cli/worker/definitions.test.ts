@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { collectDefinitions } from "../../../src/agents/index.ts";
-import { askTeam } from "../../../src/cli/ask/team.ts";
+import { askTeam } from "../../../src/demo/index.ts";
 import { type DefinitionOptions, definitionsOf } from "../../../src/cli/worker/definitions.ts";
 
 const context = { directory: process.cwd(), environment: {} };

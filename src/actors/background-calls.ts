@@ -1,0 +1,211 @@
+import { faultPoint } from "../base/index.ts";
+import type { CallEffectInput } from "../machines/index.ts";
+import { type CallState, type EntryOf, type Message, signalOfLimit, type Timer } from "../state/index.ts";
+import { cancelArgumentsSchema, type ControlTool, statusArgumentsSchema, waitArgumentsSchema } from "../tools/index.ts";
+import { effectActor } from "./effect.ts";
+import type { BackgroundChild, ChildEnd, Host } from "./host.ts";
+import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
+
+/**
+ * Carries out a tool on the agent's own subagents in the background. It is recorded and counted as any tool call; begun
+ * again after a restart it does no harm.
+ */
+export async function runControlTool(
+  host: Host,
+  call: CallState,
+  tool: ControlTool,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!(await start(host, call, signal))) return;
+  const children = await host.background.list();
+  if (signal.aborted) return;
+  const args = call.gate?.arguments ?? {};
+  switch (tool.name) {
+    case "subagent_status": {
+      const { agentId } = statusArgumentsSchema.parse(args);
+      return settleCall(host, call, unknownChild(children, agentId) ?? statusOf(children, agentId));
+    }
+    case "subagent_wait":
+      return await waitForReports(host, call, children, signal);
+    case "subagent_cancel": {
+      const result = await cancel(host, children, args);
+      return signal.aborted ? undefined : settleCall(host, call, result);
+    }
+    default:
+      tool.name satisfies never;
+  }
+}
+
+async function start(host: Host, call: CallState, signal: AbortSignal): Promise<boolean> {
+  const { turnId, step, callId, name } = call;
+  const turn = host.turn(turnId);
+  if (!turn) return false;
+  // Begun by an owner that is gone: it is the same attempt.
+  if (call.startedEpoch !== null) return true;
+  const outcome = await host.propose({
+    type: "tool.started",
+    turnId,
+    step,
+    callId,
+    name,
+    attempt: call.attempt + 1,
+    effect: "none",
+    idempotencyKey: callId,
+    accountId: turn.accountId,
+  });
+  if (outcome.granted) return !signal.aborted;
+  const { reason, limit, accountId } = outcome.entry;
+  if (reason === "paused" || signal.aborted) return false;
+  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
+  settleCall(host, call, errorResult(`The tool was not run: ${why}.`, "refused", "interrupted"));
+  return false;
+}
+
+function statusOf(children: readonly BackgroundChild[], asked: string | undefined): CallResult {
+  const shown = children.filter(({ childId }) => asked === undefined || childId === asked);
+  if (shown.length === 0) return { outcome: "success", text: "You have started no subagent in the background." };
+  const lines = shown.map(({ childId, name, state, steps, tokens, costMicros, elapsedMs }) =>
+    JSON.stringify({
+      agentId: childId,
+      name,
+      state,
+      step: steps,
+      tokens,
+      ...(costMicros > 0 ? { costDollars: costMicros / 1_000_000 } : {}),
+      elapsedSeconds: Math.round(elapsedMs / 1_000),
+    }),
+  );
+  return { outcome: "success", text: lines.join("\n") };
+}
+
+async function cancel(host: Host, children: readonly BackgroundChild[], args: unknown): Promise<CallResult> {
+  const { agentId, reason = "cancelled by the agent that had started it" } = cancelArgumentsSchema.parse(args);
+  const unknown = unknownChild(children, agentId);
+  if (unknown) return unknown;
+  const isOpen = await host.background.cancel(agentId, reason);
+  const text = isOpen
+    ? `The subagent ${agentId} is being ended, with all that it has started.`
+    : `The subagent ${agentId} had ended already; nothing was left to cancel.`;
+  return { outcome: "success", text };
+}
+
+/** Id of the message that tells a parent of the end of this turn of its child. */
+export function reportIdOf(childTurnId: string): string {
+  return `${childTurnId}:report`;
+}
+
+/** The report of a child's end, as the parent's history keeps it. */
+export function reportMessage(host: Host, report: EntryOf<"child.reported">, step: number): Message {
+  const { turnId, name, childId, messageId } = report;
+  const place = turnId === undefined ? {} : { step_id: `${turnId}:${step}`, execution_id: turnId };
+  return {
+    id: messageId,
+    role: "user",
+    content: `The subagent "${name}" (${childId}), which you had started in the background, ${endText(report)}`,
+    createdAt: host.clock.now(),
+    origin: `subagent:${name}`,
+    metadata: { ...place, agent_id: host.identity.agentId, is_trace: true },
+  };
+}
+
+/** How a child ended, as the rest of a sentence about it. */
+export function endText({ outcome, stopReason, text }: ChildEnd): string {
+  if (outcome === "completed") return `has ended. Its answer:\n\n${text}`;
+  if (outcome === "stopped") return `was stopped (${stopReason}) before it had finished. What it has:\n\n${text}`;
+  return `has failed: ${text}`;
+}
+
+/** What the model is told of an id that is none of its own subagents'. */
+export function unknownChild(
+  children: readonly BackgroundChild[],
+  ...asked: readonly (string | undefined)[]
+): CallResult | undefined {
+  const unknown = asked.filter((id) => id !== undefined && !children.some(({ childId }) => childId === id));
+  if (unknown.length === 0) return undefined;
+  const known =
+    children.length === 0
+      ? "You have started none in the background."
+      : `Those that you have started in the background are: ${children.map(({ childId, name }) => `${childId} (${name})`).join(", ")}.`;
+  return errorResult(`You have no subagent ${unknown.join(", ")}. ${known}`, "not_found");
+}
+
+/** Id of the alarm that ends a wait. */
+export function waitTimerId(callId: string): string {
+  return `wait:${callId}`;
+}
+
+/**
+ * Lets the call wait for children in the background: nothing of it stays in memory, reports and its alarm are what it goes on
+ * with. It is settled at once when those that were named have ended.
+ */
+export async function waitForReports(
+  host: Host,
+  call: CallState,
+  children: readonly BackgroundChild[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { agentIds, timeoutSeconds } = waitArgumentsSchema.parse(call.gate?.arguments ?? {});
+  const unknown = unknownChild(children, ...(agentIds ?? []));
+  if (unknown) return settleCall(host, call, unknown);
+  const { turnId, step, callId } = call;
+  // Nothing is awaited from here on: a report that comes later finds the call waiting.
+  const running = host.background.running().map(({ childId }) => childId);
+  const openIds = running.filter((childId) => agentIds === undefined || agentIds.includes(childId));
+  const childIds = [...new Set(agentIds ?? running)];
+  if (childIds.length === 0) {
+    const text = "No subagent of yours works in the background: there is nothing to wait for.";
+    return settleCall(host, call, errorResult(text, "nothing_to_wait_for"));
+  }
+  if (openIds.length === 0) return await settleWith(host, call, { childIds, openIds }, signal);
+  const until = timeoutSeconds === undefined ? null : host.clock.now() + Math.ceil(timeoutSeconds * 1_000);
+  const { tenant, agentId } = host.identity;
+  const timers: Timer[] =
+    until === null ? [] : [{ kind: "wait", tenant, agentId, id: waitTimerId(callId), dueAt: until, turnId, callId }];
+  host.append(
+    { type: "call.waiting", turnId, step, callId, childIds, openIds, for: agentIds ? "all" : "any", until },
+    { timers },
+  );
+  faultPoint("wait.begun");
+}
+
+/** What has come of the children, or of those that ended before the time ran out, becomes the call's result. */
+export const settleWait = effectActor<CallEffectInput>("settleWait", async (host, { turnId, callId }, signal) => {
+  const call = host.call(turnId, callId);
+  if (!call?.wait || call.outcome !== null) return;
+  await settleWith(host, call, call.wait, signal);
+  faultPoint("wait.result");
+});
+
+async function settleWith(
+  host: Host,
+  call: CallState,
+  { childIds, openIds }: { readonly childIds: readonly string[]; readonly openIds: readonly string[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const reports = host
+    .memory(call.turnId)
+    .entries.filter((entry): entry is EntryOf<"child.reported"> => entry.type === "child.reported");
+  const ends: [string, ChildEnd][] = [];
+  for (const childId of childIds) {
+    if (openIds.includes(childId)) continue;
+    const end = reports.find((report) => report.childId === childId) ?? (await host.background.endOf(childId));
+    if (end) ends.push([childId, end]);
+  }
+  if (signal.aborted) return;
+  const lines = ends.map(([childId, end]) => `${childId} ${endText(end)}`);
+  if (openIds.length > 0) {
+    const time = ends.length === 0 ? "The time is over. " : "";
+    lines.push(`${time}Still at work: ${openIds.join(", ")}.`);
+  }
+  // What they said is told here, and in no message of its own.
+  const held = host.turn(call.turnId)?.heldMessageIds ?? [];
+  const told = reports.filter(
+    ({ childId, messageId }) => ends.some(([id]) => id === childId) && held.includes(messageId),
+  );
+  settleCall(
+    host,
+    call,
+    { outcome: "success", text: lines.join("\n\n") },
+    { reports: told.map(({ messageId }) => messageId), clearedTimers: [waitTimerId(call.callId)] },
+  );
+}

@@ -1,0 +1,103 @@
+import { createDraft } from "../hooks/index.ts";
+import type { CallEffectInput, TurnEffectInput } from "../machines/index.ts";
+import { openCallsOf, textOf, type TurnState } from "../state/index.ts";
+import { checkOutput } from "./check-output.ts";
+import { effectActor } from "./effect.ts";
+import { endOf } from "./end-turn.ts";
+import { releaseHeld, runHooks } from "./hook-run.ts";
+import type { Host } from "./host.ts";
+import { isFailure } from "./settle-call.ts";
+import { argumentsTextOf, callPatchesOf, resultOfCall, resultsOfRound } from "./tool-calls.ts";
+
+/** The hooks that look at one call's result: `onError` where it failed, then `afterEachTool`. */
+export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host, { turnId, callId }, signal) => {
+  const step = host.call(turnId, callId)?.step;
+  const result = resultOfCall(host, turnId, callId);
+  if (step === undefined || !result) return;
+  const { hooks } = host.definition;
+  const place = { turnId, step, callId };
+  const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
+  const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
+  const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
+  if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
+  // A hook that ended the turn has looked at it as well: the round is over when every call is through.
+  if (signal.aborted) return;
+  host.append({ type: "call.reviewed", turnId, step, callId });
+});
+
+/** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
+export const receive = effectActor<TurnEffectInput>("receive", async (host, { turnId }, signal) => {
+  const place = { turnId, step: 1, hook: "afterUserInput" } as const;
+  const registered = host.definition.hooks.afterUserInput;
+  const draft = () => createDraft("afterUserInput", { messages: host.history(), input: host.memory(turnId).prompt });
+  if (await runHooks(host, place, { registered, draft }, signal)) {
+    host.append({ type: "hooks.settled", turnId, step: 1, phase: "input" });
+  }
+});
+
+/**
+ * What has to be seen to between an answer and what follows from it: the `afterLlm` hooks, then the `beforeTools` hooks
+ * where there are calls, or the output schema where there are none.
+ */
+export const decide = effectActor<TurnEffectInput>("decide", async (host, { turnId }, signal) => {
+  const turn = host.turn(turnId);
+  if (!turn) return;
+  const { step } = turn;
+  const { hooks } = host.definition;
+  const calls = () =>
+    openCallsOf(turn).map(({ callId, name }) => {
+      const denied = callPatchesOf(host, callId).find((patch) => patch.denied !== undefined)?.denied;
+      return { callId, name, arguments: argumentsTextOf(host, callId), ...(denied === undefined ? {} : { denied }) };
+    });
+  const afterLlm = {
+    registered: hooks.afterLlm,
+    draft: () =>
+      createDraft("afterLlm", { messages: host.history(), calls: calls(), response: responseOf(host, turn) }),
+  };
+  if (!(await runHooks(host, { turnId, step, hook: "afterLlm" }, afterLlm, signal))) return;
+  if (turn.openCallIds.length > 0) {
+    const beforeTools = {
+      registered: hooks.beforeTools,
+      draft: () => createDraft("beforeTools", { messages: host.history(), calls: calls() }),
+    };
+    if (!(await runHooks(host, { turnId, step, hook: "beforeTools" }, beforeTools, signal))) return;
+  } else {
+    await checkOutput(host, turnId, signal);
+    if (signal.aborted) return;
+  }
+  host.append({ type: "hooks.settled", turnId, step, phase: "answer" });
+});
+
+function responseOf(host: Host, turn: TurnState) {
+  const inference = turn.execution.currentStep?.inference;
+  return {
+    text: textOf(host.message(`${turn.turnId}:${turn.step}`)?.content ?? ""),
+    finishReason: inference?.finishReason ?? "unknown",
+    usage: inference?.usage ?? { inputTokens: 0, outputTokens: 0 },
+  };
+}
+
+/** The `afterTools` hooks of a round: every call of it has its result. */
+export const settleRound = effectActor<TurnEffectInput>("settleRound", async (host, { turnId }, signal) => {
+  releaseHeld(host, turnId);
+  const step = host.turn(turnId)?.step ?? 1;
+  const registered = host.definition.hooks.afterTools;
+  const draft = () => createDraft("afterTools", { messages: host.history(), results: resultsOfRound(host, turnId) });
+  await runHooks(host, { turnId, step, hook: "afterTools" }, { registered, draft }, signal);
+});
+
+/** The `onComplete` hooks: once per turn, last, when it has come to its end by itself; not after a failure or an abort. */
+export const complete = effectActor<TurnEffectInput>("complete", async (host, { turnId }, signal) => {
+  releaseHeld(host, turnId);
+  const turn = host.turn(turnId);
+  if (!turn) return;
+  const step = Math.max(1, turn.step);
+  const registered = host.definition.hooks.onComplete;
+  const draft = () => {
+    const { outcome, stopReason, text } = endOf(host, turn);
+    return createDraft("onComplete", { messages: host.history(), end: { outcome, stopReason, text } });
+  };
+  if (await runHooks(host, { turnId, step, hook: "onComplete" }, { registered, draft }, signal)) {
+    host.append({ type: "hooks.settled", turnId, step, phase: "end" });
+  }
+});

@@ -1,0 +1,211 @@
+import { abortable, describeValue } from "../base/index.ts";
+import {
+  type Binding,
+  bindingOf,
+  bindsAmounts,
+  costBound,
+  costOf as pricedCost,
+  DEFAULT_OUTPUT_TOKENS,
+  MINIMUM_OUTPUT_TOKENS,
+  type Price,
+  type Reservation,
+  type ReservationAsk,
+  type Settlement,
+} from "../budget/index.ts";
+import { InvalidInputError, ModelError } from "../errors/index.ts";
+import { examplePrice, type LanguageModel, MOST_TOKENS, promptByteBound } from "../model/index.ts";
+import type { ModelRequest, TurnState, Usage } from "../state/index.ts";
+import { appendWarnings, type Host } from "./host.ts";
+import type { MeasuredPrompt } from "./prompt-memory.ts";
+import { lent } from "./prompt.ts";
+import { storedErrorOf } from "./stored-error.ts";
+
+export interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
+  readonly turn: TurnState;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * What a model call asks its accounts for, before it is made.
+ * Throws `InvalidInputError` where a limit on cost binds and nobody knows what the model costs.
+ */
+export async function reservationAskOf(
+  host: Host,
+  request: ModelRequest,
+  { turn, signal, ...call }: Asking,
+): Promise<ReservationAsk> {
+  const { definition, identity } = host;
+  const { turnId, accountId } = turn;
+  const binding = bindingOf(turn.limits, identity.binding);
+  const asked = request.maxOutputTokens ?? definition.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS;
+  const outputTokens = Math.min(asked, MOST_TOKENS);
+  const price = await priceFor(host, binding.maxCostMicros !== undefined);
+  const prompt = await measurePrompt(host, request, { turnId, key: call.key, binding, price, signal });
+  return {
+    ...call,
+    ...prompt,
+    accountId,
+    agentId: identity.agentId,
+    outputTokens,
+    minimumOutputTokens: Math.min(outputTokens, MINIMUM_OUTPUT_TOKENS),
+    price,
+    model: definition.model.name,
+  };
+}
+
+/** The definition's price, or what the runtime knows; null: unknown, which is refused where a limit on cost binds. */
+async function priceFor({ definition, prices, clock }: Host, binds: boolean): Promise<Price | null> {
+  const { model } = definition;
+  const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
+  if (price || !binds) return price;
+  throw new InvalidInputError(
+    `the price of model "${model.name}" is not known (provider "${model.provider}"), and maxCost is set: give one with ` +
+      `createRuntime({ prices: { "${model.name}": ${examplePrice} } }), or to agent "${definition.name}" alone with ` +
+      `defineAgent({ price: ${examplePrice} }), in dollars per million tokens`,
+  );
+}
+
+/** The bound is sent only where one was asked for, or where a limit stands behind the reservation. */
+export function boundedRequest(request: ModelRequest, asked: number | undefined, granted: Reservation): ModelRequest {
+  if (asked === undefined && granted.isBound !== true) return request;
+  return { ...request, maxOutputTokens: granted.outputTokens };
+}
+
+/** The settlement by what the provider reports, or by what was counted here. */
+export function settlementOf(reservation: Reservation, usage: Usage, price: Price | null): Settlement {
+  return {
+    reservation,
+    tokens: usage.inputTokens + usage.outputTokens,
+    costMicros: costOf(usage, price) ?? 0,
+    usage,
+    unconfirmed: false,
+  };
+}
+
+/** The settlement of a call nobody knows the end of: all that was reserved counts as used. */
+export function unconfirmedSettlement(reservation: Reservation): Settlement {
+  const { tokens, costMicros } = reservation;
+  return { reservation, tokens, costMicros, usage: null, unconfirmed: true };
+}
+
+/**
+ * What a failed call may have cost: nothing when the provider refused it or never got it, the prompt and what had
+ * arrived when a stream was cut, all that was reserved when nobody knows.
+ */
+export function billOf(
+  error: unknown,
+  { promptTokens, price }: ReservationAsk,
+  reservation: Reservation,
+): { usage: Usage | null; settlement: Settlement } {
+  const known = error instanceof ModelError ? error : undefined;
+  if (known && (!known.mayHaveBeenSent || known.status !== undefined)) {
+    return { usage: null, settlement: emptySettlement(reservation) };
+  }
+  if (known?.partialOutputTokens === undefined) return { usage: null, settlement: unconfirmedSettlement(reservation) };
+  const inputTokens = known.partialInputTokens ?? promptTokens;
+  const usage: Usage = { inputTokens, outputTokens: known.partialOutputTokens, estimated: true };
+  return { usage, settlement: settlementOf(reservation, usage, price) };
+}
+
+/** The settlement of a call that surely never reached the provider. */
+function emptySettlement(reservation: Reservation): Settlement {
+  return { reservation, tokens: 0, costMicros: 0, usage: null, unconfirmed: false };
+}
+
+/** Micro-dollars; null when the price is not known. */
+export function costOf(usage: Usage, price: Price | null): number | null {
+  return price ? pricedCost(usage, price) : null;
+}
+
+/** Longest time that counting a prompt may take. */
+export const COUNT_TIMEOUT_MS = 5_000;
+
+/** A prompt is not counted where its bytes are no more than this part of each limit: it could spare no more than that. */
+const NEGLIGIBLE_PART = 1 / 1_000;
+
+export interface Measuring {
+  readonly turnId: string;
+  /** Names the call. */
+  readonly key: string;
+  /** What binds on its accounts. */
+  readonly binding: Binding;
+  /** Null: not known. */
+  readonly price: Price | null;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The prompt's tokens, and what they cannot exceed. Its bytes are taken at once without a limit on tokens or cost, under `strict`,
+ * and where what no provider has told of it yet is negligible beside the limits; else it is counted by the model's adapter. A
+ * count that fails, makes no sense or takes too long costs a warning and room in the budget, not the turn: then it is the
+ * bytes again.
+ */
+export async function measurePrompt(
+  host: Host,
+  request: ModelRequest,
+  { turnId, key, binding, price, signal }: Measuring,
+): Promise<{ readonly promptTokens: number; readonly promptBound: number }> {
+  const { prompts } = host.notes;
+  const bound = boundOf(host.definition.model, request);
+  const before = prompts.startOf(request);
+  const unknown = Math.max(0, bound - (before?.bound ?? 0));
+  let prompt: MeasuredPrompt = { request, bound };
+  if (bindsAmounts(binding) && !binding.strict && !isNegligible(unknown, binding, price)) {
+    try {
+      prompt = { ...prompt, counted: await countOf(host, request, signal) };
+    } catch (error) {
+      signal.throwIfAborted();
+      const why = storedErrorOf(error).message;
+      const message = `the prompt's tokens could not be counted (${why}); its bytes are reserved instead: ${bound}`;
+      appendWarnings(host, turnId, [{ code: "prompt_not_counted", message }]);
+    }
+  }
+  const promptTokens = prompts.tokensOf(prompt, before);
+  prompts.noteAsked(key, prompt);
+  return { promptTokens, promptBound: Math.max(bound, promptTokens) };
+}
+
+/** Whether so many tokens, and what they cost, are next to nothing beside the limits. */
+function isNegligible(tokens: number, { maxTokens, maxCostMicros }: Binding, price: Price | null): boolean {
+  if (maxTokens !== undefined && tokens > maxTokens * NEGLIGIBLE_PART) return false;
+  if (maxCostMicros === undefined) return true;
+  return price !== null && costBound(price, tokens, 0) <= maxCostMicros * NEGLIGIBLE_PART;
+}
+
+/** A bound that an adapter cannot give is that of the bytes: it is none of a turn's conditions. */
+function boundOf(model: LanguageModel, request: ModelRequest): number {
+  try {
+    const bound = model.boundPromptTokens?.(lent(request));
+    if (bound !== undefined && isCount(bound)) return Math.ceil(bound);
+  } catch {
+    // The bytes are an upper bound too.
+  }
+  return promptByteBound(request);
+}
+
+async function countOf(host: Host, request: ModelRequest, signal: AbortSignal): Promise<number> {
+  const counting = host.definition.model.countPromptTokens(lent(request));
+  const counted = typeof counting === "number" ? counting : await inTime(host, counting, signal);
+  if (isCount(counted)) return Math.ceil(counted);
+  throw failure(`the model's adapter counted ${describeValue(counted)}`);
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= MOST_TOKENS;
+}
+
+async function inTime(host: Host, counting: Promise<number>, signal: AbortSignal): Promise<number> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const cancel = host.clock.setDelay(COUNT_TIMEOUT_MS, () =>
+    reject(failure(`it took more than ${COUNT_TIMEOUT_MS} ms`)),
+  );
+  try {
+    return await abortable(Promise.race([counting, late]), signal);
+  } finally {
+    cancel();
+  }
+}
+
+function failure(message: string): ModelError {
+  return new ModelError(message, { retryable: false, mayHaveBeenSent: false });
+}

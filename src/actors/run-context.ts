@@ -1,0 +1,83 @@
+import { assertGiven } from "../agents/index.ts";
+import { PolicyRefusedError } from "../errors/index.ts";
+import type { CallState } from "../state/index.ts";
+import { type CheckedSpawn, checkedSpawn, type RunAgent, type RunContext, type SpawnedChild } from "../tools/index.ts";
+import { generateFor } from "./generate.ts";
+import { type Host, onLive } from "./host.ts";
+import { artifactOf } from "./settle-call.ts";
+import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
+import { contextPercentOf, traceOf } from "./trace.ts";
+
+/** What a tool sees of its run (row H6). */
+export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
+  const { turnId, step, callId } = call;
+  const generate = generateFor(host, turnId, step, callId, signal);
+  return {
+    agent: runAgentOf(host),
+    turnId,
+    step,
+    callId,
+    attempt: Math.max(1, call.attempt),
+    prompt: host.memory(turnId).prompt,
+    get previousTools() {
+      return host
+        .memory(turnId)
+        .entries.flatMap((entry) =>
+          entry.type === "tool.settled" ? [{ callId: entry.callId, name: entry.name, outcome: entry.outcome }] : [],
+        );
+    },
+    get trace() {
+      return traceOf(host, turnId);
+    },
+    auth: host.auth(turnId),
+    actorId: host.turn(turnId)?.actorId ?? null,
+    contextPercent: contextPercentOf(host, host.turn(turnId)),
+    signal,
+    idempotencyKey: callId,
+    progress: (update) => host.viewers.showProgress(call, update),
+    generate,
+    async saveArtifact({ name, contentType, content }) {
+      return await onLive(host, async (live) => {
+        const artifact = artifactOf(live, name, contentType, content);
+        const { artifactId, size } = artifact;
+        live.append(
+          { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },
+          { artifacts: [artifact] },
+        );
+        await live.committed();
+        return { artifactId, version: live.notes.versionOf(artifactId) };
+      });
+    },
+    spawn: async (definition, input, options) =>
+      await onLive(host, (live) => spawnByCode(live, call, definition, checkedSpawn(input, options))),
+    await: (child, options) => awaitedChildOf(host, turnId, child, options),
+  };
+}
+
+/** Starts a child from a tool's code; the same key within one call is the same child, also after a restart. */
+async function spawnByCode(
+  host: Host,
+  call: CallState,
+  definition: unknown,
+  { key, input, limits }: CheckedSpawn,
+): Promise<SpawnedChild> {
+  assertGiven(host.definitions, definition, "run.spawn()");
+  const tool = { definition, limits, policy: {}, background: null };
+  const forbidden = policyRefusal(host, call.turnId, tool);
+  if (forbidden) throw new PolicyRefusedError(forbidden);
+  const { turnId, step, callId } = call;
+  const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${key}`, tool, input });
+  if (!outcome.granted) {
+    throw new PolicyRefusedError(
+      `no subagent was started: ${outcome.entry.reason} ${outcome.entry.limit ?? ""}`.trim(),
+    );
+  }
+  const { childId } = outcome.entry;
+  return { agentId: childId, result: host.child(turnId, childId) };
+}
+
+/** The agent as hooks and tools know it. */
+export function runAgentOf(host: Pick<Host, "identity">): RunAgent {
+  const { agentId, parentAgentId, rootAgentId, depth, sessionId, tenant, definition } = host.identity;
+  return { agentId, name: definition.name, parentAgentId, rootAgentId, depth, sessionId, tenant };
+}

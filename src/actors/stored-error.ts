@@ -1,0 +1,109 @@
+import {
+  createRedactor,
+  isRefusedChange,
+  readableThrown,
+  type Redactor,
+  toJson,
+  wordsOfThrown,
+} from "../base/index.ts";
+import { limitNameSchema } from "../budget/index.ts";
+import { AgentStopError, TroupeError } from "../errors/index.ts";
+import {
+  accountHolderSchema,
+  type Json,
+  type LimitFigures,
+  type Refusal,
+  signalOfLimit,
+  signalOfRefusal,
+  type StopSignal,
+  type StoredError,
+} from "../state/index.ts";
+
+/** An error as it is journalled: code and words, no stack, no cause. Never throws, whatever was thrown. */
+export function storedErrorOf(thrown: unknown): StoredError {
+  const error = readableThrown(thrown);
+  const message = shown(withAdvice(error, wordsOfThrown(error)));
+  if (error instanceof TroupeError) {
+    // What a model refused as too long is told apart: it is what compaction is for.
+    const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
+    return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
+  }
+  return { code: error instanceof Error ? codeOf(error.name) : "thrown", message, retryable: false };
+}
+
+function isTrue(value: unknown): boolean {
+  return value === true;
+}
+
+/** A class of a user's own may have set anything. */
+function codeOf(code: unknown): string {
+  return typeof code === "string" && code !== "" ? code.slice(0, CODE_CHARACTERS) : "Error";
+}
+
+/** Longest error text that is journalled and told to a model; UTF-16 units. */
+const MESSAGE_CHARACTERS = 8_000;
+
+let redactor: Redactor | undefined;
+
+/** Error texts are where secrets turn up that nobody meant to show: headers, addresses, values of the environment (S13). */
+function shown(message: string): string {
+  redactor ??= createRedactor();
+  return redactor.text(bounded(message));
+}
+
+function bounded(message: string): string {
+  if (message.length <= MESSAGE_CHARACTERS) return message;
+  return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
+}
+
+/** JavaScript says which property is read-only, and not what would be right. */
+function withAdvice(error: unknown, words: string): string {
+  if (!isRefusedChange(error)) return words;
+  return (
+    `${words}. What the runtime hands to your code is read-only: change a copy, for instance ` +
+    "{ ...message, content: … }; in a hook change the conversation with draft.add(…), draft.edit(id, …) or draft.remove(id)"
+  );
+}
+
+/** Longest code that is journalled; UTF-16 units. */
+const CODE_CHARACTERS = 200;
+
+/** The error of user code that was refused a call for good; whoever catches it names the same account again. */
+export function refusedCall(what: string, refusal: Refusal): AgentStopError {
+  const signal = signalOfRefusal(refusal);
+  const { limit, accountId, used, max, holder } = refusal;
+  const details = { isRefusal: true, limit, accountId, used, max, holder: holder?.name, kinship: holder?.kinship };
+  return new AgentStopError(`${what} was refused: ${signal?.message ?? refusal.reason}`, { details });
+}
+
+/**
+ * What `AgentStopError` means for the turn: `stop_requested`, or the limit for which a call was refused. User code makes such
+ * errors too, with whatever it likes in them.
+ */
+export function stopSignalOf(error: AgentStopError, source: string): StopSignal {
+  const { message } = storedErrorOf(error);
+  const { isRefusal, limit, accountId, ...figures } = detailsOf(error);
+  if (isRefusal !== true) return { reason: "stop_requested", message, source };
+  const known = limitNameSchema.safeParse(limit);
+  if (known.success && typeof accountId === "string") return signalOfLimit(known.data, accountId, figuresOf(figures));
+  return { reason: "user_requested", message, source: "user" };
+}
+
+function detailsOf({ details }: { readonly details?: unknown }): AgentStopError["details"] {
+  const json = toJson(details);
+  return json.ok && isRecord(json.json) ? (json.json as AgentStopError["details"]) : {};
+}
+
+function isRecord(json: Json): boolean {
+  return typeof json === "object" && json !== null && !Array.isArray(json);
+}
+
+/** What `refusedCall` has put beside limit and account. */
+function figuresOf({ used, max, holder: name, kinship }: AgentStopError["details"]): LimitFigures {
+  const holder = accountHolderSchema.safeParse({ name, kinship });
+  return {
+    ...(typeof used === "number" ? { used } : {}),
+    ...(typeof max === "number" ? { max } : {}),
+    ...(holder.success ? { holder: holder.data } : {}),
+  };
+}

@@ -1,0 +1,218 @@
+import { DEFAULT_MAX_DEPTH, lineLimitOf, type SubagentTool } from "../agents/index.ts";
+import { abortable, describeValue, faultPoint } from "../base/index.ts";
+import { InvalidInputError } from "../errors/index.ts";
+import type { CallEffectInput } from "../machines/index.ts";
+import {
+  type CallState,
+  childrenAtWork,
+  type Entry,
+  type EntryOf,
+  type OrderedSpawn,
+  signalOfLimit,
+  takeText,
+} from "../state/index.ts";
+import { AwaitedChild, type AwaitOptions } from "../tools/index.ts";
+import { effectActor } from "./effect.ts";
+import type { ChildEnd, Host } from "./host.ts";
+import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
+import { storedErrorOf } from "./stored-error.ts";
+
+/** Asks for the child of a call to be brought into being; granted, the call awaits it and this effect is over. */
+export async function spawnSubagent(
+  host: Host,
+  call: CallState,
+  tool: SubagentTool,
+  signal: AbortSignal,
+): Promise<void> {
+  const { turnId, step, callId } = call;
+  const line = lineLimitOf(tool);
+  // Whatever frees a place is an entry: the end of a child, or the refusal of one that was only asked for.
+  while (line && childrenAtWork(entriesOf(host, turnId), line.childName).length >= line.maxConcurrent) {
+    await abortable(host.moved(), signal);
+  }
+  // From the last look to the proposal nothing is awaited: calls of one round see each other's proposals.
+  const forbidden = policyRefusal(host, turnId, tool);
+  if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
+  let input: string;
+  try {
+    input = takeText(tool.inputOf(call.gate?.arguments ?? null), `what input() of the subagent "${tool.name}" gave`);
+  } catch (error) {
+    const stored = storedErrorOf(error);
+    return settleCall(host, call, { outcome: "error", text: `Error: ${stored.message}`, error: stored });
+  }
+  const outcome = await host.proposeSpawn({ turnId, step, callId, key: callId, tool, input });
+  if (outcome.granted) return faultPoint("child.intent");
+  // An interrupt that came with the refusal has given the call its one result.
+  if (outcome.entry.reason === "paused" || signal.aborted) return;
+  const { limit, accountId } = outcome.entry;
+  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
+  settleCall(host, call, errorResult(`No subagent was started: ${why}.`, "refused", "interrupted"));
+}
+
+/** Why the policy forbids another child, in words; undefined when it does not (row S8). */
+export function policyRefusal(
+  host: Host,
+  turnId: string,
+  tool: Pick<SubagentTool, "definition" | "policy" | "background">,
+): string | undefined {
+  const { policy, definition } = tool;
+  const depth = host.identity.depth + 1;
+  const maxDepth = Math.min(host.identity.maxDepth, policy.maxDepth ?? DEFAULT_MAX_DEPTH);
+  if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
+  const { maxConcurrent } = policy;
+  if (tool.background && maxConcurrent !== undefined) {
+    // Calls of one round are begun before the first of them is granted.
+    const coming = host
+      .undelivered()
+      .filter((entry) => entry.type === "child.spawned" && entry.definition.name === definition.name);
+    const running = coming.length + host.background.running().filter(({ name }) => name === definition.name).length;
+    if (running >= maxConcurrent) {
+      return `${running} subagents "${definition.name}" work in the background already; the policy allows ${maxConcurrent} at a time. Wait for one with subagent_wait, or end one with subagent_cancel.`;
+    }
+  }
+  if (policy.maxChildren === undefined) return undefined;
+  const spawned = spawnedOf(host, turnId, definition.name).length;
+  if (spawned < policy.maxChildren) return undefined;
+  return `This turn has started ${spawned} subagents "${definition.name}"; the policy allows ${policy.maxChildren}.`;
+}
+
+/**
+ * Children of one definition that the turn has started, those that are just being asked for included: calls of one round
+ * are begun before the first is granted.
+ */
+function spawnedOf(host: Host, turnId: string, definition: string): string[] {
+  return entriesOf(host, turnId).flatMap((entry) =>
+    entry.type === "child.spawned" && entry.turnId === turnId && entry.definition.name === definition
+      ? [entry.childId]
+      : [],
+  );
+}
+
+/** Also what has not entered the machines yet. */
+function entriesOf(host: Host, turnId: string): Entry[] {
+  return [...host.memory(turnId).entries, ...host.undelivered()];
+}
+
+/** The end of a child becomes the result of its call; of a child in the background, its beginning does. */
+export const settleChild = effectActor<CallEffectInput>("settleChild", (host, { turnId, callId }) => {
+  const call = host.call(turnId, callId);
+  if (!call || call.outcome !== null) return;
+  const result = resultOfSpawn(call) ?? (call.childResult && resultOfChild(call.childResult as ChildEnd, call.prefix));
+  if (!result) return;
+  settleCall(host, call, result);
+  faultPoint("child.result");
+});
+
+/** What the model is told of a child that now goes on by itself; undefined for any other call. */
+export function resultOfSpawn({ childId, isBackground }: CallState): CallResult | undefined {
+  if (!isBackground || childId === null) return undefined;
+  const note =
+    "It works in the background, and its answer will reach you by itself. Use subagent_status, subagent_wait or subagent_cancel with this id.";
+  return { outcome: "success", text: JSON.stringify({ agentId: childId, note }) };
+}
+
+export function resultOfChild({ outcome, stopReason, text }: ChildEnd, prefix: string | null = null): CallResult {
+  const before = prefix ?? "";
+  if (outcome === "completed") return { outcome: "success", text: `${before}${text}` };
+  if (outcome === "stopped") {
+    const note = `The subagent was stopped (${stopReason}) before it had finished. What it has: ${text}`;
+    return { outcome: "success", text: `${before}${note}` };
+  }
+  return errorResult(`${before}The subagent failed: ${text}`, "subagent_failed");
+}
+
+/**
+ * Spawns what a queued tool has asked for, as its own code would have; then the call waits for the child that its result was
+ * left to. Begun again it spawns nothing twice: the children's ids are derived.
+ */
+export const spawnOrdered = effectActor<CallEffectInput>("spawnOrdered", async (host, { turnId, callId }, signal) => {
+  const call = host.call(turnId, callId);
+  if (!call?.ordered || call.outcome !== null) return;
+  const { spawns, awaits, prefix } = call.ordered;
+  for (const spawn of spawns) {
+    const refused = await spawnOne(host, call, spawn, signal);
+    if (signal.aborted) return;
+    if (refused) return settleCall(host, call, refused);
+  }
+  const known = awaitChild(host, call, new AwaitedChild(awaits, prefix ?? undefined));
+  faultPoint("child.awaited");
+  if (known) settleCall(host, call, known);
+});
+
+/** Undefined when the child is there. */
+async function spawnOne(
+  host: Host,
+  call: CallState,
+  { key, childId, definition: name, input, limits }: OrderedSpawn,
+  signal: AbortSignal,
+): Promise<CallResult | undefined> {
+  const { turnId, step, callId } = call;
+  const definition = host.definitions.get(name);
+  if (!definition) {
+    const text = `No subagent was started: the definition "${name}" is not known to the runtime that has the agent. Name it in createRuntime({ agents: [...] }).`;
+    return errorResult(text, "definition_unknown");
+  }
+  const tool = { definition, limits, policy: {}, background: null };
+  for (;;) {
+    const forbidden = isSpawned(host, turnId, childId) ? undefined : policyRefusal(host, turnId, tool);
+    if (forbidden) return errorResult(forbidden, "policy_refused", "denied");
+    const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${key}`, tool, input });
+    if (outcome.granted || signal.aborted) return undefined;
+    const { reason, limit, accountId } = outcome.entry;
+    if (reason === "paused" || reason === "mustWait") {
+      await host.freed(outcome.entry, callId);
+      continue;
+    }
+    const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
+    return errorResult(`No subagent was started: ${why}.`, "refused", "interrupted");
+  }
+}
+
+function isSpawned(host: Host, turnId: string, childId: string): boolean {
+  return [...host.memory(turnId).entries, ...host.undelivered()].some(
+    (entry) => entry.type === "child.spawned" && entry.childId === childId,
+  );
+}
+
+/** What `run.await(child)` gives: only a child that the code of this turn has spawned can be waited for. */
+export function awaitedChildOf(
+  host: Host,
+  turnId: string,
+  child: { readonly agentId: string },
+  { prefix }: AwaitOptions = {},
+): AwaitedChild {
+  const spawned = entriesOf(host, turnId).some(
+    (entry) => entry.type === "child.spawned" && entry.callId === undefined && entry.childId === child?.agentId,
+  );
+  if (spawned) return new AwaitedChild(child.agentId, prefix);
+  throw new InvalidInputError(
+    `run.await() takes a child that this turn has started with run.spawn(); ${JSON.stringify(child?.agentId)} is none`,
+  );
+}
+
+/** The result of the child that the tool has left its own to; undefined when the call now waits for it. */
+export function awaitChild(
+  host: Host,
+  { turnId, step, callId }: CallState,
+  { childId, prefix }: AwaitedChild,
+): CallResult | undefined {
+  const entries = entriesOf(host, turnId);
+  // The class is public: nobody would ever tell of a child that is none.
+  if (!entries.some((entry) => entry.type === "child.spawned" && entry.childId === childId)) {
+    const text = `Error: the tool left its result to ${describeValue(childId)}, which is no subagent of this turn.`;
+    return errorResult(text, "child_unknown");
+  }
+  const ended = entries.find(
+    (entry): entry is EntryOf<"child.ended"> => entry.type === "child.ended" && entry.childId === childId,
+  );
+  if (ended) return resultOfChild(ended, prefix);
+  host.append({
+    type: "child.awaited",
+    turnId,
+    step,
+    callId,
+    childId,
+    ...(prefix === undefined ? {} : { prefix }),
+  });
+  return undefined;
+}

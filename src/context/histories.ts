@@ -1,0 +1,222 @@
+import { optionsOf, wholeNumberRule } from "../base/index.ts";
+import type { AssistantMessage, Content, Message } from "../state/index.ts";
+import type { CompileInput, HistoryCompiler } from "./compile.ts";
+import { isOfTurn, isSummary, openTurnStart } from "./open-turn.ts";
+import { isLegal, legalMessages, type Round, roundsOf } from "./rounds.ts";
+
+export interface ReactHistoryOptions {
+  /** Messages of the conversation that a turn sees at first. Default 10. */
+  readonly contextWindowSize?: number | undefined;
+  /** By how many the model widens the window at a time. Default 10. */
+  readonly expandBy?: number | undefined;
+}
+
+/**
+ * The context of seed 001: the newest messages of user and assistant, without the tool rounds of earlier turns; the open
+ * turn in full; and in front of it the calls that the model loaded again. The window counts what user and assistant
+ * said, the open turn's input included and its rounds not, so it does not move while the turn works. A summary is always
+ * shown and never counted. The model widens its own window by internal tools (row R6).
+ */
+export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
+  const { contextWindowSize = 10, expandBy = 10 } = optionsOf<ReactHistoryOptions>(options, "reactHistory()", {
+    rules: { contextWindowSize: wholeNumberRule(1), expandBy: wholeNumberRule(1) },
+    instead: { size: "contextWindowSize", windowSize: "contextWindowSize" },
+  });
+  return Object.freeze({
+    name: `reactHistory(${contextWindowSize}, ${expandBy})`,
+    contextWindowSize,
+    expandBy,
+    internalTools: true,
+    compile: (input: CompileInput) => reactContext(input, input.contextWindowSize ?? contextWindowSize),
+  });
+}
+
+function reactContext(input: CompileInput, size: number): readonly Message[] {
+  const { earlier, loadedCallIds } = input;
+  const { said, open, counted } = conversationOf(input);
+  const loaded = loadedRounds(
+    loadedCallIds,
+    earlier.length === 0 ? input.history : [...earlier, ...input.history],
+    open,
+  );
+  return legalMessages([...newestOf(said, size - counted), ...loaded, ...open]);
+}
+
+interface ConversationParts {
+  /** What was said before the open turn. */
+  readonly said: readonly Message[];
+  /** The open turn, rounds included. */
+  readonly open: readonly Message[];
+  /** How many messages of the open turn the window counts. */
+  readonly counted: number;
+}
+
+function conversationOf({ history, turnId }: CompileInput): ConversationParts {
+  const legal = legalMessages(history);
+  const start = openTurnStart(legal, turnId);
+  const open = legal.slice(start);
+  const counted = open.filter((message) => isCounted(message) && message.metadata?.is_trace !== true).length;
+  return { said: legal.slice(0, start).flatMap((message) => spoken(message) ?? []), open, counted };
+}
+
+/** The newest so many that count, with what stands among them; summaries always. */
+function newestOf(said: readonly Message[], size: number): readonly Message[] {
+  let from = said.length;
+  let left = size;
+  for (let index = said.length - 1; index >= 0 && left > 0; index -= 1) {
+    const message = said[index];
+    if (!message || !isCounted(message)) continue;
+    from = index;
+    left -= 1;
+  }
+  const hidden = said.slice(0, from);
+  return hidden.some(isCounted) ? [...hidden.filter(isSummary), ...said.slice(from)] : said;
+}
+
+function isCounted(message: Message): boolean {
+  return (message.role === "user" || message.role === "assistant") && !isSummary(message);
+}
+
+const textOnly = new WeakMap<AssistantMessage, AssistantMessage>();
+
+/** A message as part of the conversation: what was said along with tool calls stays, the calls and results do not. */
+function spoken(message: Message): Message | undefined {
+  if (message.role === "tool") return undefined;
+  if (message.role !== "assistant" || !message.toolCalls || message.toolCalls.length === 0) return message;
+  if (isEmpty(message.content)) return undefined;
+  let said = textOnly.get(message);
+  if (!said) {
+    // Reasoning belongs to the calls: providers sign it for them.
+    const { toolCalls: _calls, reasoning: _reasoning, ...rest } = message;
+    said = Object.freeze(rest);
+    textOnly.set(message, said);
+  }
+  return said;
+}
+
+function isEmpty(content: Content): boolean {
+  if (typeof content === "string") return content.trim() === "";
+  return content.every((part) => part.type === "text" && part.text.trim() === "");
+}
+
+/** The window of a compiler after the model asked for more. */
+export interface ExpandedWindow {
+  /** Its new size; the old one when there is no more to show. */
+  readonly size: number;
+  /** How many messages there are to be shown in all. */
+  readonly total: number;
+}
+
+/**
+ * The next window of a turn: wider by the compiler's `expandBy`, never past the number of messages (row R4). For a
+ * compiler without a window undefined.
+ */
+export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): ExpandedWindow | undefined {
+  if (compiler.contextWindowSize === undefined) return undefined;
+  const size = input.contextWindowSize ?? compiler.contextWindowSize;
+  const { said, counted } = conversationOf(input);
+  const total = said.filter(isCounted).length + counted;
+  return { size: Math.max(size, Math.min(size + (compiler.expandBy ?? 10), total)), total };
+}
+
+/**
+ * Earlier calls as rounds of their own, each a message with the one call and its result, for calls that the model asked
+ * to see again (seed 001). Unknown calls and those that `shown` has anyway are left out.
+ */
+export function loadedRounds(
+  callIds: readonly string[],
+  from: readonly Message[],
+  shown: readonly Message[],
+): Message[] {
+  if (callIds.length === 0) return [];
+  const wanted = new Set(callIds);
+  for (const { calls } of roundsOf(shown).values()) for (const { callId } of calls) wanted.delete(callId);
+  const found = new Map<string, Message[]>();
+  for (const round of roundsOf(from).values()) {
+    for (const [place, { callId }] of round.calls.entries()) {
+      if (wanted.has(callId) && (round.results[place] || !found.has(callId))) {
+        found.set(callId, pseudoRound(round, place));
+      }
+    }
+  }
+  return [...wanted].flatMap((callId) => found.get(callId) ?? []);
+}
+
+function pseudoRound({ message, calls, results }: Round, place: number): Message[] {
+  const call = calls[place];
+  if (!call) return [];
+  const id = `loaded:${call.callId}`;
+  const { createdAt } = message;
+  const asked: Message = { id, role: "assistant", createdAt, content: "", origin: "runtime", toolCalls: [call] };
+  const result = results[place];
+  return result ? [asked, { ...result, id: `${id}:result` }] : [asked];
+}
+
+/**
+ * The newest `size` messages, results included; fewer where a call would be parted from its results, more where the open
+ * turn alone has more: its own messages are always shown. So is the summary of a compaction, which is not counted.
+ * Throws `InvalidInputError` for a size that is no whole number of at least 1.
+ */
+export function windowHistory(size: number): HistoryCompiler {
+  wholeNumberRule(1)(size, "windowHistory(): its size");
+  return Object.freeze({
+    name: `windowHistory(${size})`,
+    internalTools: false,
+    compile: (input: CompileInput) => windowOf(size, input),
+  });
+}
+
+function windowOf(size: number, { history, turnId, turnStart }: CompileInput): readonly Message[] {
+  const from = turnStart === undefined ? 0 : tailStart(size, history, turnStart);
+  if (from > 1) {
+    const tail = history.slice(from);
+    const [first] = history;
+    if (isLegal(tail) === undefined) {
+      return legalWindow(size, first !== undefined && isSummary(first) ? [first, ...tail] : tail, turnId);
+    }
+  }
+  return legalWindow(size, legalMessages(history), turnId);
+}
+
+/**
+ * Where the open turn and the newest `size` messages are surely behind, and no round is parted. An end of the history that is
+ * legal by itself is the end of the legal history too: each result in it answers a call in it.
+ */
+function tailStart(size: number, history: readonly Message[], turnStart: number): number {
+  let from = Math.min(turnStart, Math.max(0, history.length - size));
+  while (from > 0 && history[from]?.role === "tool") from -= 1;
+  return from;
+}
+
+function legalWindow(size: number, legal: readonly Message[], turnId: string): readonly Message[] {
+  const body = legal.some(isSummary) ? legal.filter((message) => !isSummary(message)) : legal;
+  const open = openTurnStart(body, turnId);
+  let from = Math.max(0, body.length - size);
+  // Results stand right behind their call, so only a result can be at a place that parts the two.
+  while (from < open && body[from]?.role === "tool") from += 1;
+  from = Math.min(from, open);
+  if (from === 0) return legal;
+  return legalMessages([...legal.filter(isSummary), ...body.slice(from)]);
+}
+
+/** The whole conversation. The default. */
+export function fullHistory(): HistoryCompiler {
+  return Object.freeze({
+    name: "fullHistory",
+    internalTools: false,
+    compile: ({ history }: CompileInput) => legalMessages(history),
+  });
+}
+
+/**
+ * The conversation without the traces of earlier turns (`is_trace`, row S4): of those only what was asked and what was
+ * answered in the end. Of the open turn everything stays.
+ */
+export function withoutTraces(): HistoryCompiler {
+  return Object.freeze({
+    name: "withoutTraces",
+    internalTools: false,
+    compile: ({ history, turnId }: CompileInput) =>
+      legalMessages(history.filter((message) => message.metadata?.is_trace !== true || isOfTurn(message, turnId))),
+  });
+}

@@ -1,0 +1,1 @@
+export { askTeam, documentsIn, folderAt } from "./team.ts";

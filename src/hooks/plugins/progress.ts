@@ -1,0 +1,86 @@
+import { nameRule, optionsOf, stableStringify, wholeNumberRule } from "../../base/index.ts";
+import type { ToolExecutionTrace, TraceEntry } from "../../state/index.ts";
+import type { Plugin } from "../hooks.ts";
+import { oneLine } from "./reporting.ts";
+
+export interface NoProgressGuardOptions {
+  /** How often the same rounds may come in a row before the turn is stopped, at least 2. Default 3. */
+  readonly repeats?: number | undefined;
+}
+
+/**
+ * Stops a turn that goes round in circles: the same calls with the same arguments and the same results again and again,
+ * in each round or in a cycle of several. All it knows is the turn's trace, so a restart changes nothing.
+ */
+export function noProgressGuard(options?: NoProgressGuardOptions): Plugin {
+  const { repeats = 3 } = optionsOf<NoProgressGuardOptions>(options, "noProgressGuard()", {
+    rules: { repeats: wholeNumberRule(2) },
+  });
+  return {
+    name: "no-progress-guard",
+    hooks: {
+      afterTools(draft, { trace }) {
+        const rounds = roundsOf(trace);
+        const isCycle = (length: number): boolean => {
+          const tail = rounds.slice(-length * repeats);
+          return tail.every((round, index) => round === tail[index % length]);
+        };
+        for (let length = 1; length * repeats <= rounds.length; length += 1) {
+          if (!isCycle(length)) continue;
+          const names = [...new Set(draft.results.map(({ call }) => call.name))].join(", ");
+          draft.stop(`no progress: the same calls (last ${names}) gave the same results ${repeats} times in a row`);
+          return;
+        }
+      },
+    },
+  };
+}
+
+/** What each round of the turn asked and got, as one text, whatever the order of its calls. */
+function roundsOf(trace: readonly TraceEntry[]): string[] {
+  const calls = trace.filter((entry): entry is ToolExecutionTrace => entry.type === "tool_execution");
+  const rounds = Map.groupBy(calls, ({ step }) => step);
+  return [...rounds.values()].map((round) =>
+    round
+      .map(({ name, arguments: args, status, result, error }) =>
+        stableStringify([name, args, status, result ?? error ?? ""]),
+      )
+      .sort()
+      .join("\n"),
+  );
+}
+
+export interface ReflectionOptions {
+  /** What the model is asked about the round. */
+  readonly prompt?: string | undefined;
+  /** Reflects after the rounds of every so many steps. Default 1: after each round. */
+  readonly every?: number | undefined;
+}
+
+const defaultPrompt =
+  "What do the results of these tool calls show, and what follows from them for the task? Answer in one or two sentences.";
+
+/** Characters of each call's arguments and result that the model is shown. */
+const shownCharacters = 2_000;
+
+/** After a round of tool calls, asks the model what it shows and adds the answer as a message; on the agent's budget. */
+export function reflection(options?: ReflectionOptions): Plugin {
+  const { prompt = defaultPrompt, every = 1 } = optionsOf<ReflectionOptions>(options, "reflection()", {
+    rules: { prompt: nameRule, every: wholeNumberRule(1) },
+  });
+  return {
+    name: "reflection",
+    hooks: {
+      async afterTools(draft, run) {
+        if (run.step % every !== 0) return;
+        const round = draft.results.map(({ call, outcome, text }) => {
+          const [args, result] = [call.arguments, text].map((one) => oneLine(one, shownCharacters));
+          return `${call.name} ${args} (${outcome}): ${result}`;
+        });
+        const content = `${prompt}\n\nTask: ${run.prompt}\n\nTool calls:\n${round.join("\n")}`;
+        const { content: answer } = await run.generate({ messages: [{ role: "user", content }] });
+        if (answer.trim() !== "") draft.add({ role: "user", content: `Reflection on the last tool calls: ${answer}` });
+      },
+    },
+  };
+}

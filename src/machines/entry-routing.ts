@@ -1,0 +1,86 @@
+import type { Entry, EntryType } from "../state/index.ts";
+
+type Family<Type extends string> = Type extends `${infer First}.${string}` ? `${First}.*` : Type;
+export type EntryFamily = Family<Entry["type"]>;
+
+const families: Record<EntryFamily, true> = {
+  "agent.*": true,
+  "conversation.*": true,
+  "hooks.*": true,
+  "messages.*": true,
+  "output.*": true,
+  "context.*": true,
+  "request.*": true,
+  "turn.*": true,
+  "instructions.*": true,
+  "hook.*": true,
+  "stop.*": true,
+  "continuation.*": true,
+  "timer.*": true,
+  "budget.*": true,
+  "effect.*": true,
+  "model.*": true,
+  "generate.*": true,
+  "call.*": true,
+  "tool.*": true,
+  "child.*": true,
+  "artifact.*": true,
+  "intent.*": true,
+  warning: true,
+};
+
+/**
+ * The same transition for every kind of entry. A bare `*` would also match XState's own done and error events, which
+ * the fold never sees (design, Machines: no transition depends on them).
+ */
+export function onEveryEntry<const Transition>(transition: Transition): Record<EntryFamily, Transition> {
+  const transitions = Object.keys(families).map((family) => [family, transition] as const);
+  return Object.fromEntries(transitions) as Record<EntryFamily, Transition>;
+}
+
+/**
+ * Which entries of its address a machine reacts to. The others change nothing in it, and sending them would cost as much
+ * as a transition; live and in the fold they are passed over alike.
+ */
+const ofAgent: ReadonlySet<EntryType> = new Set<EntryType>([
+  "agent.starting",
+  "agent.started",
+  "agent.pausing",
+  "agent.paused",
+  "agent.resumed",
+  "agent.shutdown",
+  "turn.started",
+  "turn.ended",
+  "child.spawned",
+  "child.ended",
+  "child.reported",
+  "intent.refused",
+  "budget.freed",
+  "request.opened",
+  "request.decided",
+  "context.compacted",
+  "conversation.cleared",
+]);
+
+const notOfTurn: ReadonlySet<EntryType> = new Set<EntryType>([
+  "agent.starting",
+  "agent.started",
+  "agent.pausing",
+  "agent.paused",
+  "agent.shutdown",
+  "artifact.saved",
+  "budget.warning",
+  "call.expired",
+  "call.gated",
+  "turn.waiting",
+  "conversation.cleared",
+  "warning",
+]);
+
+export function agentHears(entry: Entry): boolean {
+  return ofAgent.has(entry.type);
+}
+
+export function turnHears(entry: Entry): boolean {
+  return !notOfTurn.has(entry.type);
+}

@@ -1,0 +1,182 @@
+import type { QueueDesk, Withdrawal } from "../../actors/index.ts";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { type Clock, type TraceHeaders, untilReached } from "../../base/index.ts";
+import { StoreUnavailableError } from "../../errors/index.ts";
+import type { Queues, ToolJob } from "../../queues/index.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  type CallEndedItem,
+  callEndedKey,
+  type CallState,
+  type Entry,
+  type Message,
+  type QueuedCall,
+  queuedCallKey,
+  type TurnState,
+} from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import type { Tool } from "../../tools/index.ts";
+import { MachineFold } from "./rebuild.ts";
+
+/** What is asked of a live agent. */
+export interface QueueingAgent {
+  readonly key: AgentKey;
+  readonly epoch: number;
+  readonly definition: AgentDefinition;
+  traceOf(turnId: string, callId: string): TraceHeaders | undefined;
+}
+
+export interface QueueDeskPlace {
+  readonly queues: Queues;
+  readonly stores: Stores;
+  readonly clock: Clock;
+  random(): number;
+  /** Somebody posted to these agents. */
+  notify(agentIds: readonly string[]): void;
+}
+
+const LONGEST_DELAY_MS = 2 ** 31 - 1;
+
+/** The queues as one live agent uses them: it says what is to be run, and takes it back. */
+export function queueDesk(agent: QueueingAgent, place: QueueDeskPlace): QueueDesk {
+  const { key } = agent;
+  const { queues, stores, clock } = place;
+  const random = (): number => place.random();
+  return {
+    async add(call, signal) {
+      const { queue, callId, attempt, retryAt } = call;
+      if (queue === null) return;
+      const tool = agent.definition.tools.get(call.name);
+      const ours = tool?.kind === "function" ? tool : undefined;
+      const isRepeatable = call.gate?.effect !== "once" && ours?.effect !== "once";
+      const timeoutMs = ours && timeoutOfJob(ours);
+      const delayMs = retryAt === null ? 0 : Math.min(Math.max(0, retryAt - clock.now()), LONGEST_DELAY_MS);
+      const job = {
+        ...key,
+        callId,
+        attempt,
+        epoch: agent.epoch,
+        isRepeatable,
+        timeoutMs,
+        ...agent.traceOf(call.turnId, callId),
+      };
+      const options = { priority: ours?.priority, delayMs };
+      await untilReached(() => queues.add(queue, job, options), { clock, random, signal });
+    },
+    async withdraw(call, reason, signal) {
+      const item = withdrawalOf(call, clock.now());
+      const tries = { clock, random, signal };
+      const { posted } = await untilReached(() => stores.postCallEnd(key, item), tries);
+      const withdrawal = await untilReached(() => whatStands(stores, key, call), tries);
+      place.notify(posted);
+      // A job that is left behind finds out in the store that it is over.
+      if (call.queue !== null)
+        queues
+          .cancel(call.queue, { ...key, callId: call.callId, attempt: call.attempt }, reason)
+          .catch(() => undefined);
+      return withdrawal;
+    },
+  };
+}
+
+function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number): CallEndedItem {
+  const key = callEndedKey({ callId, attempt });
+  return { kind: "call.ended", key, at, turnId, step, callId, attempt, end: { type: "withdrawn" } };
+}
+
+/** No claim is given any more: what the inbox holds is how it ended, and what the record says of the claim is final. */
+async function whatStands(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
+  const name = callEndedKey(call);
+  const posted = (await stores.inbox(key)).find((item) => item.key === name);
+  if (posted?.kind === "call.ended" && posted.end.type !== "withdrawn") return { end: posted.end };
+  const record = await stores.readAgent(key);
+  return { isBegun: record?.queued?.[queuedCallKey(call)]?.claimedBy !== null };
+}
+
+/** Beside its own time a tool is given so long, in milliseconds: for secrets, the claim, and its end to be posted. */
+const SPARE_MS = 60_000;
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** How long a run of the job may take in all: the tool's own time-out is kept by whoever runs it. */
+export function timeoutOfJob(tool: Tool<never>): number {
+  return Math.min(Math.ceil(tool.timeoutMs) * (tool.reconcile ? 2 : 1) + SPARE_MS, LONGEST_MS);
+}
+
+export interface QueuedCallPlace {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+}
+
+/** A queued call that has not ended, as the stores have it. */
+export interface WaitingCall {
+  readonly key: AgentKey;
+  readonly record: AgentRecord;
+  readonly queued: QueuedCall;
+}
+
+/** Such a call with all that its tool may know of it. */
+export interface KnownCall extends WaitingCall {
+  readonly definition: AgentDefinition;
+  readonly turn: TurnState;
+  readonly call: CallState;
+  /** Of the open turn, in order. */
+  readonly entries: readonly Entry[];
+  /** Those that its entries name. */
+  readonly messages: ReadonlyMap<string, Message>;
+}
+
+/** Undefined when the call has ended, or the agent goes on without it. Throws a retryable error for another tenant's. */
+export async function waitingCall(
+  { stores, tenant: ours }: QueuedCallPlace,
+  { tenant, agentId, callId, attempt }: ToolJob,
+): Promise<WaitingCall | undefined> {
+  if (tenant !== ours) {
+    throw new StoreUnavailableError(`call ${callId} is of tenant "${tenant}"; this worker is of "${ours}"`);
+  }
+  const key = { tenant, agentId };
+  const record = await stores.readAgent(key);
+  const queued = record?.queued?.[queuedCallKey({ callId, attempt })];
+  return record && queued && !queued.isEnded ? { key, record, queued } : undefined;
+}
+
+/** Undefined when the call is not open any more, or this process does not know its agent's definition. */
+export async function knownCall(
+  { stores, definitions }: QueuedCallPlace,
+  waiting: WaitingCall,
+): Promise<KnownCall | undefined> {
+  const { key, record, queued } = waiting;
+  const definition = definitions.get(record.definition.name);
+  if (!definition) return undefined;
+  const fold = new MachineFold(record.checkpoint);
+  for (const row of await stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1)) {
+    for (const entry of row.entries) fold.apply(entry);
+  }
+  const { turn } = fold;
+  const call = fold.call(queued.callId);
+  if (!turn || !call || call.outcome !== null || call.attempt !== queued.attempt) return undefined;
+  const entries = fold.turnEntries;
+  const messages = await stores.messagesById(key, entries.flatMap(messageIdsOf));
+  return {
+    ...waiting,
+    definition,
+    turn,
+    call,
+    entries,
+    messages: new Map(messages.map((message) => [message.id, message])),
+  };
+}
+
+/** The input of the turn, and what its tools have given. */
+function messageIdsOf(entry: Entry): readonly string[] {
+  if (entry.type === "turn.started") return entry.inputMessageIds;
+  return entry.type === "tool.settled" ? [entry.messageId] : [];
+}
+
+/** The tool as this process has it, if the agent was granted it. What a job or a model says grants nothing (S14). */
+export function toolOf({ definition, call, record: { grantedTools } }: KnownCall): Tool<never> | undefined {
+  const tool = definition.tools.get(call.name);
+  if (tool?.kind !== "function" || (grantedTools && !grantedTools.includes(call.name))) return undefined;
+  return tool;
+}

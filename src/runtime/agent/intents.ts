@@ -1,0 +1,146 @@
+import type { Proposed, SpawnRequest } from "../../actors/index.ts";
+import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
+import { createDeferred, shortHash, type TraceHeaders } from "../../base/index.ts";
+import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";
+import {
+  type AgentIdentity,
+  childIdOf,
+  type Entry,
+  type EntryOf,
+  type IntentBody,
+  turnIdOf,
+  type TurnState,
+} from "../../state/index.ts";
+import type { SpawnOrder } from "../../stores/index.ts";
+
+/** What a step begins with: held back, the turn stands between two things that it does. */
+const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
+
+/**
+ * Lets an agent's intents through, until its process leaves.
+ * Owns: which effects are held back. What they ask for was never proposed: the next owner's effects ask for it anew.
+ */
+export class IntentGate {
+  readonly #held = new Set<string | null>();
+  #onHeld: (() => void) | undefined;
+
+  /** Nothing new is begun from now on. */
+  close(onHeld: () => void): void {
+    this.#onHeld ??= onHeld;
+  }
+
+  /** Whether an effect's intent has to wait; `callId`: whose effect it is, null for the turn's own. */
+  holds(type: IntentBody["type"]): boolean {
+    return this.#onHeld !== undefined && begins.has(type);
+  }
+
+  isHolding(callId: string | null): boolean {
+    return this.#held.has(callId);
+  }
+
+  /** Never settles: the activation is discarded with it. */
+  async hold(callId: string | null): Promise<never> {
+    this.#held.add(callId);
+    this.#onHeld?.();
+    return await createDeferred<never>().promise;
+  }
+}
+
+/** As the effect that asked for it takes it. */
+export function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
+  return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
+}
+
+/** The live agent that spawns. */
+export interface SpawningParent {
+  readonly identity: AgentIdentity;
+  readonly clock: { now(): number };
+  turn(turnId: string): TurnState | undefined;
+  traceOf(turnId: string): TraceHeaders | undefined;
+}
+
+type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
+
+/** The intent of a spawn. The child's id is derived, so that spawning twice is one spawn (design, The journal). */
+export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnBody {
+  const { turnId, step, callId, key, tool } = request;
+  const childId = childIdOfSpawn(parent.identity, turnId, key);
+  return {
+    type: "child.spawned",
+    turnId,
+    step,
+    ...(callId === null ? {} : { callId }),
+    childId,
+    childTurnId: turnIdOf(childId, 1),
+    definition: tool.definition.ref,
+    accountId: turnAccountId(turnId),
+    ...(tool.background ? { background: tool.background } : {}),
+  };
+}
+
+export function childIdOfSpawn(
+  { rootAgentId, agentId }: Pick<AgentIdentity, "rootAgentId" | "agentId">,
+  turnId: string,
+  key: string,
+): string {
+  return childIdOf(rootAgentId, shortHash(`${agentId}\n${turnId}\n${key}`));
+}
+
+/** The entry of the same spawn, made earlier in the turn: what code asks for again after a restart is there already. */
+export function spawnedBefore(
+  turnEntries: readonly Entry[],
+  { childId }: SpawnBody,
+): EntryOf<"child.spawned"> | undefined {
+  return turnEntries.find(
+    (entry): entry is EntryOf<"child.spawned"> => entry.type === "child.spawned" && entry.childId === childId,
+  );
+}
+
+/** Record, account and first turn of the child, as the parent's commit brings them into being. */
+export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body: SpawnBody, seq: number): SpawnOrder {
+  const { tool, input, callId, step, turnId } = request;
+  const { identity } = parent;
+  const { tenant, rootAgentId, sessionId, ownerId, depth } = identity;
+  const agentId = body.childId;
+  const accountId = agentAccountId(agentId);
+  const now = parent.clock.now();
+  const trace = parent.traceOf(turnId);
+  const child: AgentIdentity = {
+    tenant,
+    agentId,
+    rootAgentId,
+    parentAgentId: identity.agentId,
+    parentTurnId: turnId,
+    parentStep: step,
+    parentCallId: callId,
+    ...(tool.background ? { background: tool.background } : {}),
+    depth: depth + 1,
+    definition: tool.definition.ref,
+    ownerId,
+    sessionId,
+    createdAt: now,
+    accountId,
+    parentAccountId: body.accountId,
+    ...bindingField(bindingOf(tool.limits, bindingOf(parent.turn(turnId)?.limits ?? {}, identity.binding))),
+    ...grantOf(tool, identity.deniedTools),
+    maxDepth: Math.min(identity.maxDepth, tool.policy.maxDepth ?? DEFAULT_MAX_DEPTH),
+    turnLimits: turnFlagsOf(tool.limits),
+    metadata: {},
+  };
+  return {
+    seq,
+    identity: child,
+    account: { id: accountId, agentId, turnId: null, parentId: body.accountId, limits: tool.limits },
+    turn: {
+      kind: "turn",
+      key: `turn:${body.childTurnId}`,
+      at: now,
+      turnId: body.childTurnId,
+      number: 1,
+      input,
+      actorId: parent.turn(turnId)?.actorId ?? null,
+      limits: null,
+      ...(trace ? { trace } : {}),
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { createRedactor, describeValue, maxJsonDepth } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { type AgentIdentity, agentOfTurn, turnIdOf, type TurnState } from "../../state/index.ts";
+import { type Auth, concealCredentials } from "../../tools/index.ts";
+import type { AuthRequest, RuntimeOptions } from "../doors/runtime-types.ts";
+
+const nobody: Auth = Object.freeze({ actorId: "" });
+
+/** Shorter texts among credentials are names and roles, which may stand anywhere. */
+const SHORTEST_CREDENTIAL = 8;
+
+/** The texts within credentials, however they are built; what cannot be read nobody shows either. */
+function secretsIn(credentials: unknown): string[] {
+  try {
+    return textsIn(credentials, new Set(), 0);
+  } catch {
+    return [];
+  }
+}
+
+function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): string[] {
+  if (typeof credentials === "string") return credentials.length >= SHORTEST_CREDENTIAL ? [credentials] : [];
+  if (typeof credentials !== "object" || credentials === null || seen.has(credentials)) return [];
+  if (depth > maxJsonDepth) return [];
+  seen.add(credentials);
+  const parts: Iterable<unknown> = credentials instanceof Map ? credentials.values() : Object.values(credentials);
+  return [...parts].flatMap((part) => textsIn(part, seen, depth + 1));
+}
+
+/**
+ * Who each open turn runs for, credentials included. In memory only: credentials are never stored (row L9). Children
+ * inherit from the turn that spawned them.
+ */
+export class AuthBook {
+  readonly #byTurn = new Map<string, Auth>();
+  readonly #redactors = new WeakMap<Auth, (text: string) => string>();
+  readonly #resolve: RuntimeOptions["resolveAuth"];
+  readonly #parentTurnOf: (agentId: string) => string | null;
+
+  constructor(resolve: RuntimeOptions["resolveAuth"], parentTurnOf: (agentId: string) => string | null) {
+    this.#resolve = resolve;
+    this.#parentTurnOf = parentTurnOf;
+  }
+
+  keep(turnId: string, auth: Auth): void {
+    this.#byTurn.set(turnId, concealCredentials(auth));
+  }
+
+  /** The turn has ended; children that go on without it, in their first turns, keep what it ran with. */
+  forget(turnId: string, heirs: readonly string[] = []): void {
+    const auth = heirs.length > 0 ? this.of(turnId) : undefined;
+    for (const heir of auth ? heirs.map((childId) => turnIdOf(childId, 1)) : []) {
+      if (auth && !this.#byTurn.has(heir)) this.#byTurn.set(heir, auth);
+    }
+    this.#byTurn.delete(turnId);
+  }
+
+  of(turnId: string): Auth | undefined {
+    let nameOnly: Auth | undefined;
+    for (let at: string | null = turnId; at !== null; at = this.#parentTurnOf(agentOfTurn(at))) {
+      const auth = this.#byTurn.get(at);
+      if (auth?.credentials !== undefined) return auth;
+      nameOnly ??= auth;
+    }
+    return nameOnly;
+  }
+
+  /** Takes the turn's credentials, and secrets of the environment, out of a text. */
+  redactorOf(turnId: string): (text: string) => string {
+    return this.redactorFor(this.of(turnId));
+  }
+
+  redactorFor(auth: Auth = nobody): (text: string) => string {
+    const known = this.#redactors.get(auth);
+    if (known) return known;
+    const redactor = createRedactor({ secrets: secretsIn(auth.credentials), shapes: false });
+    const redact = (text: string): string => redactor.text(text);
+    this.#redactors.set(auth, redact);
+    return redact;
+  }
+
+  /** After a restart: asks for the credentials of a turn that is carried on. */
+  async resume(identity: AgentIdentity, { actorId, turnId }: TurnState): Promise<void> {
+    if (actorId === null || this.of(turnId)) return;
+    const auth = (await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "restart" })) ?? { actorId };
+    this.keep(turnId, auth);
+  }
+
+  /** Credentials that a tool needs and nobody has: what the program gives is kept for the turn. */
+  async resolve(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined> {
+    if (actorId === null) return undefined;
+    const auth = await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "tool" });
+    if (auth) this.keep(turnId, auth);
+    return auth;
+  }
+
+  /** What `resolveAuth` gives. Throws `InvalidInputError` for what is neither nobody nor somebody with a name. */
+  async ask(request: AuthRequest): Promise<Auth | undefined> {
+    const given: unknown = await this.#resolve?.(request);
+    if (given === undefined || given === null) return undefined;
+    const { actorId, credentials } = given as Partial<Auth>;
+    if (typeof actorId === "string") return { actorId, credentials };
+    const right = "it must give { actorId: string, credentials }, or undefined";
+    throw new InvalidInputError(
+      `resolveAuth gave ${describeValue(given)} with actorId ${describeValue(actorId)}; ${right}`,
+    );
+  }
+}

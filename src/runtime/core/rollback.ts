@@ -1,0 +1,77 @@
+import { type Clock, untilReached } from "../../base/index.ts";
+import { LeaseLostError, StoreRolledBackError } from "../../errors/index.ts";
+import type { AgentKey, AgentRecord } from "../../state/index.ts";
+import type { RolledBackTree } from "../../stores/index.ts";
+import type { Activation } from "../agent/activation.ts";
+import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
+
+const PAGE = 500;
+
+/** What seeing to trees that were set back needs of the process. */
+export interface RollbackPlace {
+  readonly stores: UnsavedTrees;
+  readonly tenant: string;
+  readonly processId: string;
+  readonly clock: Clock;
+  /** Aborted when the runtime was shut down. */
+  readonly closed: AbortSignal;
+  readonly live: {
+    all(): readonly Activation[];
+    present(key: AgentKey): Promise<Activation | undefined>;
+    staysHere(key: AgentKey): boolean;
+    isOthers(key: AgentKey): boolean;
+    activateUnlessShutDown(key: AgentKey): Promise<unknown>;
+    notify(agentIds: readonly string[]): void;
+    readonly attendance: { watch(agentId: string, work: Promise<unknown>): void };
+  };
+}
+
+/**
+ * Goes on from what is stored where stores have lost what they had acknowledged: what lives here of the tree knows more than
+ * is true now, and what is stored as this process' may be what it has long given back.
+ */
+export function watchRolledBackTrees(place: RollbackPlace): void {
+  const stop = place.stores.onRolledBack((found) => {
+    if (found.tenant !== place.tenant) return;
+    seeTo(place, found).catch((error: unknown) => {
+      if (place.closed.aborted) return;
+      process.emitWarning(`agents of ${found.rootAgentId} could not be taken up after a loss: ${String(error)}`);
+    });
+  });
+  place.closed.addEventListener("abort", stop, { once: true });
+}
+
+async function seeTo(place: RollbackPlace, { rootAgentId }: RolledBackTree): Promise<void> {
+  const { live, stores } = place;
+  const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isHeld(key));
+  for (const activation of here) {
+    const message = `the stores have lost what they had acknowledged of the tree of ${rootAgentId}`;
+    const details = { agentId: activation.key.agentId };
+    activation.discard(new LeaseLostError(message, { cause: new StoreRolledBackError(message, { details }) }));
+  }
+  const { clock, closed } = place;
+  const left = await untilReached(() => giveBack(place, rootAgentId), { clock, random: Math.random, signal: closed });
+  const keys = new Map([...here.map(({ key }) => key), ...left].map((key) => [key.agentId, key]));
+  for (const [agentId, key] of keys) {
+    const comesBack = live.staysHere(key) && !live.isOthers(key);
+    if (comesBack) live.attendance.watch(agentId, live.activateUnlessShutDown(key));
+    else live.notify([agentId]);
+  }
+}
+
+/** Agents that are stored as this process' and do not live here are given back, so that anybody may take them up. */
+async function giveBack({ stores, live, tenant, processId, clock }: RollbackPlace, rootAgentId: string) {
+  const left: AgentKey[] = [];
+  for (let after: string | undefined; ; ) {
+    const page: AgentRecord[] = await stores.listAgents({ tenant, rootAgentId, limit: PAGE, after });
+    for (const { agentId } of page) {
+      const key = { tenant, agentId };
+      const holder = await stores.holder(key);
+      // One that is just coming to life has a later epoch.
+      if (holder?.process.processId !== processId || (await live.present(key))) continue;
+      if (await stores.release(key, holder.epoch, { as: "leaving", steady: clock.elapsed() })) left.push(key);
+    }
+    after = page.at(-1)?.agentId;
+    if (page.length < PAGE || after === undefined) return left;
+  }
+}

@@ -1,0 +1,56 @@
+/** Takes back one change. */
+export type Undo = () => void;
+
+/**
+ * Makes changes of plain objects and maps atomic.
+ * Owns: the list of changes to take back. Does not own: the objects.
+ *
+ * Invariants
+ * 1. Work that throws leaves everything as it found it.
+ * 2. Nested work is undone alone when it throws, and with the outer work when that throws later.
+ */
+export class UndoLog {
+  readonly #undos: Undo[] = [];
+  #depth = 0;
+
+  /** Records how to take back a change that is about to be made; only inside `run`. */
+  note(undo: Undo): void {
+    this.#undos.push(undo);
+  }
+
+  run<T>(work: () => T): T {
+    const start = this.#undos.length;
+    this.#depth += 1;
+    try {
+      return work();
+    } catch (error) {
+      while (this.#undos.length > start) this.#undos.pop()?.();
+      throw error;
+    } finally {
+      this.#depth -= 1;
+      if (this.#depth === 0) this.#undos.length = 0;
+    }
+  }
+
+  set<K, V>(map: Map<K, V>, key: K, value: V): void {
+    const before = map.get(key);
+    const isNew = before === undefined && !map.has(key);
+    this.note(isNew ? () => map.delete(key) : () => map.set(key, before as V));
+    map.set(key, value);
+  }
+
+  /** Deletes these keys; taking it back restores the order of the map too. */
+  removeAll<K, V>(map: Map<K, V>, keys: Iterable<K>): void {
+    const before = [...map];
+    this.note(() => {
+      map.clear();
+      for (const [key, value] of before) map.set(key, value);
+    });
+    for (const key of keys) map.delete(key);
+  }
+
+  push<T>(list: T[], value: T): void {
+    this.note(() => list.pop());
+    list.push(value);
+  }
+}
