@@ -72,6 +72,10 @@ export abstract class LiveView {
     return this.actors.context.openTurnId;
   }
 
+  get lastTurnId(): string | null {
+    return this.actors.context.lastTurnId;
+  }
+
   /** What the state calls for and has not ended. Empty: only others can move the agent. */
   get effects() {
     return this.actors.effects;

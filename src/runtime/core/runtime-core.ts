@@ -15,6 +15,7 @@ import type { Activation } from "../agent/activation.ts";
 import { Alarms, fireTimer } from "./alarms.ts";
 import { AuthBook } from "../agent/turn-auth.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
+import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus } from "../follow/event-bus.ts";
 import { Heartbeat, StoreClock } from "./heartbeat.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
@@ -50,6 +51,7 @@ export class RuntimeCore implements TurnSource {
   readonly work: WorkDesk;
   readonly waiting: WaitingHold;
   readonly outage: Outage;
+  readonly damage: DamageWatch;
   readonly #turns: TurnWatch;
   readonly trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
@@ -93,7 +95,21 @@ export class RuntimeCore implements TurnSource {
       clock,
     });
     this.outage = new Outage(this.broadcast);
-    this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
+    this.#turns = new TurnWatch({
+      stores,
+      tenant,
+      closed: this.closed,
+      isLocal: (turnId) => this.isLocal(turnId),
+      onUnreadable: (agentId, error) => this.damage.found(agentId, error),
+    });
+    this.damage = new DamageWatch({
+      stores,
+      tenant,
+      clock,
+      closed: this.closed,
+      awaited: () => this.#turns.awaited,
+      onStuck: (turnId, error) => this.#turns.fail(error, (id) => id === turnId),
+    });
     this.waiting = new WaitingHold(stores.kind !== "memory");
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
@@ -114,7 +130,10 @@ export class RuntimeCore implements TurnSource {
       onTimers: (timers) => this.#alarms.note(timers),
       onActivated: ({ identity }) => this.trees.note(identity),
       onRefused: (activation, error) => this.outage.refused(activation, error),
-      onFailed: (agentId, cause) => this.#turns.fail(cause, (turnId) => this.trees.awaits(turnId, agentId)),
+      onFailed: (agentId, cause) => {
+        this.damage.found(agentId, cause);
+        this.#turns.fail(cause, (turnId) => this.trees.awaits(turnId, agentId));
+      },
       onCommitted: (activation) => {
         this.outage.taken(activation);
         if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
@@ -154,11 +173,17 @@ export class RuntimeCore implements TurnSource {
       leaseMs: this.leaseMs,
       live: () => this.live.all(),
       // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
-      onBeat: () => this.#onForeignWrite("any"),
+      onBeat: () => {
+        this.#onForeignWrite("any");
+        this.damage.beat();
+      },
     });
     this.#heartbeat.start();
     await this.#alarms.start();
-    this.#stopWatching = this.stores.onForeignWrite((writes) => this.#onForeignWrite(writes));
+    this.#stopWatching = this.stores.onForeignWrite((writes) => {
+      this.damage.heard(writes);
+      this.#onForeignWrite(writes);
+    });
     await this.work.start();
   }
 

@@ -1,5 +1,5 @@
 import { createDeferred } from "../../base/index.ts";
-import { StoreRolledBackError } from "../../errors/index.ts";
+import { type CorruptRecordError, StoreRolledBackError } from "../../errors/index.ts";
 import {
   type AgentRecord,
   type Entry,
@@ -14,6 +14,7 @@ import {
 } from "../../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
 import type { CommittedRow, EventBus } from "./event-bus.ts";
+import type { DamageWatch } from "./damage-watch.ts";
 import type { LiveBroadcast } from "./live-broadcast.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
 import { ShownAnswers } from "./shown-answers.ts";
@@ -34,6 +35,7 @@ export interface FollowSource {
   readonly trees: Pick<SpawnTrees, "note">;
   /** Called when another process may have written to the tree; the returned function ends it. */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
+  readonly damage: Pick<DamageWatch, "follow">;
   /** Aborted when the runtime has been shut down: nothing more comes. */
   readonly closed: AbortSignal;
 }
@@ -81,6 +83,8 @@ export class TreeStream {
   #isLocal: boolean;
   /** The stores have lost something of the tree: perhaps all of it. */
   #mayBeGone = false;
+  /** Why the open turn of the tree cannot go on. */
+  #damage: CorruptRecordError | undefined;
   #arrived = createDeferred();
   /** The part before which the journal was read last. */
   #lookedFor: LivePart | undefined;
@@ -171,6 +175,11 @@ export class TreeStream {
     const following = broadcast.follow(this.#rootAgentId, (part) => this.#push(part));
     this.#following = following;
     this.#ends.push(() => following.end());
+    const stop = this.#source.damage.follow(this.#rootAgentId, (error) => {
+      this.#damage = error;
+      this.#push("look");
+    });
+    this.#ends.push(stop);
   }
 
   /** From now on rows come from the journal, which has all that the queue has. */
@@ -208,8 +217,9 @@ export class TreeStream {
     for (;;) {
       const rows = await stores.readTree(tenant, this.#rootAgentId, this.#position.row - 1, ROWS_AT_A_TIME);
       for (const row of rows) yield* this.#stored(row);
-      if (rows.length < ROWS_AT_A_TIME) return;
+      if (rows.length < ROWS_AT_A_TIME) break;
     }
+    if (this.#damage) throw this.#damage;
   }
 
   /** Nothing more comes of a tree that the stores have lost. */
