@@ -16,7 +16,7 @@ export interface ShutdownPlace {
   readonly work: { drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> };
   readonly live: {
     close(time: LeavingTime): Promise<void>;
-    readonly departures: { readonly leftBehind: readonly LeftBehind[] };
+    readonly leftBehind: readonly LeftBehind[];
   };
   readonly queues: { close(): Promise<void> };
   readonly stores: { close(): Promise<void> };
@@ -73,9 +73,9 @@ export class Shutdown {
     try {
       await time.spend("queues", queues.close());
       await time.spend("stores", stores.close());
-      return live.departures.leftBehind;
+      return live.leftBehind;
     } finally {
-      warnOfLeft(live.departures.leftBehind);
+      warnOfLeft(live.leftBehind);
     }
   }
 }
