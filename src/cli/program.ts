@@ -26,7 +26,7 @@ import {
 import { addRequestCommands } from "./request-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
-/** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
+/** Runs a command line (without `node` and the file) and returns the exit code. Errors go to standard error. */
 export async function runProgram(words: readonly string[], context: CliContext = processContext()): Promise<ExitCode> {
   let exitCode: ExitCode = exitCodes.success;
   const program = programFor(context, (code) => {
@@ -36,7 +36,7 @@ export async function runProgram(words: readonly string[], context: CliContext =
     await program.parseAsync([...words], { from: "user" });
     return exitCode;
   } catch (error) {
-    // Commander has said by itself what is wrong with the command line, or shown the help that was asked for.
+    // Commander has already printed the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.success : exitCodes.usage;
     const failure = failureOf(error, context.environment);
     context.note(failure.text);
@@ -104,7 +104,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addRequestCommands(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
-  // Sub-commands take over what the program was told only when they are told too.
+  // Commander copies the settings of the program to its commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
   return program;
@@ -126,7 +126,7 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     });
 }
 
-/** Commander's message on one line, as every other error has it. */
+/** Commander's message in the form of all other errors: one line. */
 function usageLine(text: string): string {
   const line = text
     .trim()

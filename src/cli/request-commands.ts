@@ -83,7 +83,7 @@ interface AnswerOptions extends DecideOptions {
   readonly error?: boolean;
 }
 
-/** What the commands that decide have in common. */
+/** The options that all commands that decide share. */
 function deciding(program: Command, name: string, help: string, description: string): Command {
   const command = program
     .command(name)

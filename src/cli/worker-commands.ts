@@ -9,7 +9,7 @@ import { queuePlan } from "./worker/queue-plan.ts";
 
 type Done = (exitCode: ExitCode) => void;
 
-/** What runs agents and tools for others, and what looks at the work that waits for it. */
+/** `worker`, which runs agents and tools for other processes, and `queues`, which shows their work. */
 export function addWorkerCommands(program: Command, context: CliContext, done: Done): void {
   const worker = program
     .command("worker")

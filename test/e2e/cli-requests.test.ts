@@ -50,7 +50,7 @@ describe("a job that waits for an approval", () => {
     expect(approved.stdout).toContain("paid 5 to Ann");
     expect(paidIn(folder.path)).toEqual(["Ann 5"]);
 
-    expect((await cli("requests")).stdout).toBe("Nothing in ./.troupe/ask.db waits for anybody.\n");
+    expect((await cli("requests")).stdout).toBe("Nothing in ./.troupe/ask.db waits for a decision or an answer.\n");
     expect((await cli("requests", "--all")).stdout).toMatch(/approved by anna: fine$/m);
     expect((await cli("show", "till")).stdout).toMatch(
       /^Requests:\nREQUEST[^\n]*STATE\ntill#1:1:0:1 .*approved by anna: fine$/m,

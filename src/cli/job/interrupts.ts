@@ -1,4 +1,4 @@
-/** What the watch needs of a process. */
+/** The part of a process that the watchers use. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   off(signal: NodeJS.Signals, listener: () => void): unknown;
@@ -7,17 +7,17 @@ export interface SignalSource {
 interface InterruptHandlers {
   /** Ctrl-C for the first time. */
   readonly pause: () => void;
-  /** Ctrl-C again, or a request to end: with the exit code that is due. */
+  /** Ctrl-C again, or a signal to end. */
   readonly leave: (exitCode: number) => void;
 }
 
 /**
- * Two signals within this time are one: a terminal sends Ctrl-C to npm and to this process, and npm sends it on.
- * Milliseconds.
+ * Two signals within this time count as one, in milliseconds: a terminal sends Ctrl-C to npm and to this process, and npm
+ * forwards it.
  */
 export const sameInterruptMs = 400;
 
-/** Listens for signals until the returned function is called. `now` in milliseconds, of any origin. */
+/** Listens for signals until the returned function is called. `now` is a monotonic clock in milliseconds. */
 export function watchInterrupts(source: SignalSource, handlers: InterruptHandlers, now: () => number): () => void {
   let pausedAt: number | undefined;
   const onInterrupt = (): void => {
@@ -39,15 +39,15 @@ export function watchInterrupts(source: SignalSource, handlers: InterruptHandler
 }
 
 interface ChatInterruptHandlers {
-  /** Ctrl-C for the first time since something was typed. */
+  /** The first Ctrl-C since the last typed line. */
   readonly abort: () => void;
-  /** Ctrl-C again, or a request to end: with the exit code that is due. */
+  /** Ctrl-C again, or a signal to end. */
   readonly leave: (exitCode: number) => void;
 }
 
 /**
- * Ctrl-C in a chat, as a key or as a signal: once aborts, twice leaves, and whatever is typed between makes it the first
- * again. `now` in milliseconds, of any origin.
+ * Ctrl-C in a chat, as a key or as a signal: once aborts, twice leaves. A typed line in between starts the count again.
+ * `now` is a monotonic clock in milliseconds.
  */
 export class ChatInterrupts {
   readonly #handlers: ChatInterruptHandlers;
@@ -85,18 +85,15 @@ export class ChatInterrupts {
 }
 
 interface LeavingHandlers {
-  /** Somebody wants this process to end. */
+  /** The first signal to end. */
   readonly leave: (signal: NodeJS.Signals) => void;
-  /** They want it again: at once, with the exit code that is due. */
+  /** A second signal: leave at once with this exit code. */
   readonly leaveAtOnce: (exitCode: number) => void;
 }
 
 const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 
-/**
- * Listens for requests to end until the returned function is called. Two within `sameInterruptMs` are one, as a terminal sends
- * Ctrl-C to npm and to this process. `now` in milliseconds, of any origin.
- */
+/** Tells a worker to leave on a signal, and to leave at once on a second one. The returned function stops listening. */
 export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, now: () => number): () => void {
   let firstAt: number | undefined;
   const listeners = Object.entries(signalExitCodes).map(([name, exitCode]) => {

@@ -5,7 +5,7 @@ import { oneLine, truncate } from "./terminal-text.ts";
 
 const longestQuote = 120;
 
-/** An event as one line for a log, or undefined when it is not worth one. Times count from `startedAt`. */
+/** An event as one line; undefined for events without one. Times count from `startedAt`. */
 export function plainLine(event: TroupeEvent, startedAt: number): string | undefined {
   const text = eventText(event);
   if (text === undefined) return undefined;
@@ -13,7 +13,7 @@ export function plainLine(event: TroupeEvent, startedAt: number): string | undef
   return `${time}  ${event.agentName} ${shortAgentId(event.agentId)}: ${text}`;
 }
 
-/** What happened, without when and to whom. */
+/** An event in words, without its time and agent. */
 export function eventText(event: TroupeEvent): string | undefined {
   switch (event.type) {
     case "turn.started":
