@@ -1,7 +1,7 @@
 /** The texts below the options in each `--help`. */
 
 const exitCodes =
-  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a budget, 4 waits for somebody, 130 interrupted.";
+  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a budget, 4 waits for a decision, 130 interrupted.";
 
 export const program = `
 Examples:

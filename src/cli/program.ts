@@ -68,11 +68,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       "model of the server, or offline (default: gpt-5-mini with OPENAI_API_KEY, else offline)",
       nonEmpty,
     )
-    .option(
-      "--max-readers <number>",
-      "how many files may be read, each by a reader of its own (default: 6)",
-      wholeNumber(1, 50),
-    );
+    .option("--max-readers <number>", "most files to read, each by its own reader (default: 6)", wholeNumber(1, 50));
   addStoreOptions(addBudgetOptions(ask))
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -151,7 +147,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   addStoreOptions(show)
     .option("--json", "print all of it as one line of JSON")
     .option("--full", "cut nothing")
-    .option("--budget", "only who may spend what: each account with its limits, what is used, reserved, unconfirmed")
+    .option("--budget", "only the accounts: each limit with the used, reserved and unconfirmed amounts")
     .addHelpText("after", helpTexts.show)
     .action(async (agentId: string | undefined, options: ShowOptions) => {
       const { showCommand } = await import("./commands/show.ts");
@@ -160,7 +156,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   const resume = program
     .command("resume")
     .description(
-      "Carry on an agent, or all that are unfinished and that nobody runs; one that a limit stopped, with a new budget.",
+      "Carry on an agent, or all unfinished ones that no process runs; with a new budget also one that a limit stopped.",
     )
     .argument("[agentId]", "its id, or the start of it (default: all)")
     .addOption(agentsOption());

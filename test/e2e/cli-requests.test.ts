@@ -146,7 +146,7 @@ describe("a request is decided once", () => {
     expect(await openRequests()).toHaveLength(1);
     const recorded = await cli("approve", "--no-run");
     expect(recorded.code, recorded.stderr).toBe(0);
-    expect(recorded.stdout).toMatch(/Recorded; nobody runs it now\. Carry it on with: .*main\.ts resume till\n$/);
+    expect(recorded.stdout).toMatch(/Recorded; no process runs it now\. Carry it on with: .*main\.ts resume till\n$/);
     expect(await openRequests()).toEqual([]);
   });
 

@@ -194,9 +194,9 @@ const chatCommands = {
   pause: "hold the agent and all below it at the next safe point",
   resume: "end the pause",
   abort: "end the open turn",
-  budget: "what was used, against what is allowed",
+  budget: "the accounts with their limits",
   tree: "the agents, with their figures",
-  requests: "what waits for somebody, and ask again what was put off",
+  requests: "open requests; asks again about those that were put off",
   help: "show this list",
   exit: "leave; nothing is lost",
 } as const;

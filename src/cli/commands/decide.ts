@@ -130,9 +130,10 @@ export function restText(
   resumeCommand: string,
 ): string {
   if (owner?.isAlive === true) return `Process ${owner.pid} runs it and carries on.`;
-  if (owner !== undefined) return `Process ${owner.pid} of another machine holds it and carries on if it still lives.`;
+  if (owner !== undefined)
+    return `Process ${owner.pid} of another machine holds it and carries on if it is still alive.`;
   if (pause !== null) return `Recorded. ${agentId} is paused; carry it on with: ${resumeCommand}`;
-  return `Recorded; nobody runs it now. Carry it on with: ${resumeCommand}`;
+  return `Recorded; no process runs it now. Carry it on with: ${resumeCommand}`;
 }
 
 /** The part of the program behind the request that is known here. */

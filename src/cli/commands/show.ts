@@ -103,7 +103,7 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const { agentId, definition, openTurnId, createdAt, turnCount } = record;
   const now = Date.now();
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
-  const run = owner === undefined ? "nobody runs it now" : `process ${owner.pid} runs it`;
+  const run = owner === undefined ? "no process runs it now" : `process ${owner.pid} runs it`;
   return [
     `${agentId}: ${definition.name}, ${statusOf(record)}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
     ...section("Tree", summaryLines(tree, { accounts, now })),

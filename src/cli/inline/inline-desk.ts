@@ -2,6 +2,7 @@ import { InvalidInputError, RequestConflictError } from "../../errors/index.ts";
 import type { Decide, Runtime, TurnRest } from "../../runtime/index.ts";
 import type { AgentRequest, TroupeEvent } from "../../state/index.ts";
 import { allRequests } from "../job/find-request.ts";
+import { isTurnEnd } from "../view/reporter.ts";
 import { askingLines } from "../view/request-lines.ts";
 import type { LineInput } from "./line-input.ts";
 import { editOf, type Reply, replyOf, replyPrompt } from "./reply.ts";
@@ -130,10 +131,6 @@ export class InlineDesk {
       conversation.say(error.message);
     }
   }
-}
-
-function isTurnEnd({ type }: TroupeEvent): boolean {
-  return type === "turn.completed" || type === "turn.stopped" || type === "turn.failed";
 }
 
 /** The reply: a decision, or that it is put off, that the input has ended, or that the question was taken back. */

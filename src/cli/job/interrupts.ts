@@ -17,25 +17,16 @@ interface InterruptHandlers {
  */
 export const sameInterruptMs = 400;
 
-/** Listens for signals until the returned function is called. `now` is a monotonic clock in milliseconds. */
+/** Pauses on Ctrl-C, leaves on a second one or another signal. `now` is a monotonic clock in milliseconds. */
 export function watchInterrupts(source: SignalSource, handlers: InterruptHandlers, now: () => number): () => void {
   let pausedAt: number | undefined;
-  const onInterrupt = (): void => {
-    if (pausedAt === undefined) {
+  return onSignals(source, (signal, exitCode) => {
+    if (signal !== "SIGINT") handlers.leave(exitCode);
+    else if (pausedAt === undefined) {
       pausedAt = now();
       handlers.pause();
-    } else if (now() - pausedAt >= sameInterruptMs) handlers.leave(130);
-  };
-  const onTerminate = (): void => handlers.leave(143);
-  const onHangUp = (): void => handlers.leave(129);
-  source.on("SIGINT", onInterrupt);
-  source.on("SIGTERM", onTerminate);
-  source.on("SIGHUP", onHangUp);
-  return () => {
-    source.off("SIGINT", onInterrupt);
-    source.off("SIGTERM", onTerminate);
-    source.off("SIGHUP", onHangUp);
-  };
+    } else if (now() - pausedAt >= sameInterruptMs) handlers.leave(exitCode);
+  });
 }
 
 interface ChatInterruptHandlers {
@@ -63,7 +54,7 @@ export class ChatInterrupts {
     const heardAt = this.#heardAt;
     this.#heardAt ??= this.#now();
     if (heardAt === undefined) this.#handlers.abort();
-    else if (this.#now() - heardAt >= sameInterruptMs) this.#handlers.leave(130);
+    else if (this.#now() - heardAt >= sameInterruptMs) this.#handlers.leave(signalExitCodes.SIGINT);
   }
 
   typed(): void {
@@ -72,15 +63,10 @@ export class ChatInterrupts {
 
   /** Listens for signals until the returned function is called. */
   watch(source: SignalSource): () => void {
-    const heard = [
-      ["SIGINT", () => this.interrupt()],
-      ["SIGTERM", () => this.#handlers.leave(143)],
-      ["SIGHUP", () => this.#handlers.leave(129)],
-    ] as const;
-    for (const [signal, listener] of heard) source.on(signal, listener);
-    return () => {
-      for (const [signal, listener] of heard) source.off(signal, listener);
-    };
+    return onSignals(source, (signal, exitCode) => {
+      if (signal === "SIGINT") this.interrupt();
+      else this.#handlers.leave(exitCode);
+    });
   }
 }
 
@@ -91,23 +77,25 @@ interface LeavingHandlers {
   readonly leaveAtOnce: (exitCode: number) => void;
 }
 
-const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
-
 /** Tells a worker to leave on a signal, and to leave at once on a second one. The returned function stops listening. */
 export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, now: () => number): () => void {
   let firstAt: number | undefined;
-  const listeners = Object.entries(signalExitCodes).map(([name, exitCode]) => {
-    const signal = name as keyof typeof signalExitCodes;
-    const listener = (): void => {
-      if (firstAt === undefined) {
-        firstAt = now();
-        handlers.leave(signal);
-      } else if (now() - firstAt >= sameInterruptMs) handlers.leaveAtOnce(exitCode);
-    };
-    source.on(signal, listener);
-    return { signal, listener };
+  return onSignals(source, (signal, exitCode) => {
+    if (firstAt === undefined) {
+      firstAt = now();
+      handlers.leave(signal);
+    } else if (now() - firstAt >= sameInterruptMs) handlers.leaveAtOnce(exitCode);
   });
+}
+
+const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+type EndSignal = keyof typeof signalExitCodes;
+
+function onSignals(source: SignalSource, heard: (signal: EndSignal, exitCode: number) => void): () => void {
+  const signals = Object.keys(signalExitCodes) as EndSignal[];
+  const listeners = signals.map((signal) => [signal, () => heard(signal, signalExitCodes[signal])] as const);
+  for (const [signal, listener] of listeners) source.on(signal, listener);
   return () => {
-    for (const { signal, listener } of listeners) source.off(signal, listener);
+    for (const [signal, listener] of listeners) source.off(signal, listener);
   };
 }

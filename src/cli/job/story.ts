@@ -11,7 +11,7 @@ import {
   type TroupeEvent,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { TurnEnd } from "../view/reporter.ts";
+import { isTurnEnd, type TurnEnd } from "../view/reporter.ts";
 import { allAgents } from "./find-agent.ts";
 
 export type JournalRow = Awaited<ReturnType<Stores["readTree"]>>[number];
@@ -81,10 +81,6 @@ export function lastEndOf(events: readonly TroupeEvent[], agentId: string): Turn
     (event) => event.agentId === agentId && (isTurnEnd(event) || event.type === "turn.started"),
   );
   return last !== undefined && isTurnEnd(last) ? last : undefined;
-}
-
-function isTurnEnd(event: TroupeEvent): event is TurnEnd {
-  return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
 }
 
 /** Agents and accounts of a tree, or of the part below one agent. */

@@ -187,7 +187,7 @@ function summaryCells(agent: AgentOverview, branch: string, { accounts, now }: R
 }
 
 function standingText(agent: AgentOverview): string {
-  if (isAsking(agent)) return "waits for somebody";
+  if (isAsking(agent)) return "waits for a decision";
   return agent.turnId === null ? agent.status : `${agent.status}, not ended`;
 }
 

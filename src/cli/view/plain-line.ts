@@ -71,8 +71,8 @@ function stateText(event: TroupeEvent): string | undefined {
 }
 
 const waitingTexts: Readonly<Record<TroupeEventOf<"turn.waiting">["reason"], string | undefined>> = {
-  budget: "waits for budget that others have reserved",
-  request: "waits for somebody to decide",
+  budget: "waits for budget that other calls have reserved",
+  request: "waits for a decision or an answer",
   paused: undefined,
 };
 

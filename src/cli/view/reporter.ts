@@ -5,6 +5,10 @@ import { printable } from "./terminal-text.ts";
 
 export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
 
+export function isTurnEnd(event: TroupeEvent): event is TurnEnd {
+  return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
+}
+
 /** The end of following a job. */
 export interface Ending extends RowContext {
   /** Null when the turn has not ended: it is paused, or waits for somebody. */
