@@ -1,5 +1,6 @@
 // Agents of a file of one's own, and what is said of wrong command lines.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { every, first, inFull, rows } from "../support/full.ts";
 import { runCli, workFolder } from "./cli-process.ts";
 
 /** Answers with the number of messages it was given, so that a conversation can be seen to go on. */
@@ -48,14 +49,16 @@ describe("troupe run", () => {
     expect(shown.stdout).toMatch(/2 turns ended/);
   });
 
-  test("a job that was killed is resumed from the file it came from", async () => {
-    const store = ["--store", "killed.db"];
-    const killed = await runCli(folder.path, ["run", "agent.mjs", "Hello", ...store], {
-      TROUPE_FAULT: "model.effect:1",
+  inFull(() => {
+    test("a job that was killed is resumed from the file it came from", async () => {
+      const store = ["--store", "killed.db"];
+      const killed = await runCli(folder.path, ["run", "agent.mjs", "Hello", ...store], {
+        TROUPE_FAULT: "model.effect:1",
+      });
+      expect(killed.code).toBe("SIGKILL");
+      const resumed = await runCli(folder.path, ["resume", "--quiet", ...store]);
+      expect(resumed).toMatchObject({ code: 0, stdout: "1 messages, the last: Hello\n" });
     });
-    expect(killed.code).toBe("SIGKILL");
-    const resumed = await runCli(folder.path, ["resume", "--quiet", ...store]);
-    expect(resumed).toMatchObject({ code: 0, stdout: "1 messages, the last: Hello\n" });
   });
 
   test("a budget that is reached gives 3, and names the account", async () => {
@@ -64,19 +67,26 @@ describe("troupe run", () => {
     expect(stderr).toMatch(/token_limit, spent, this turn: 0 of 0 tokens/);
   });
 
-  test("a failure gives 1, and says what failed", async () => {
-    const { code, stderr } = await runCli(folder.path, ["run", "failing.mjs", "Hello", "--quiet"]);
-    expect(code).toBe(1);
-    expect(stderr).toContain("the wire is cut");
+  inFull(() => {
+    test("a failure gives 1, and says what failed", async () => {
+      const { code, stderr } = await runCli(folder.path, ["run", "failing.mjs", "Hello", "--quiet"]);
+      expect(code).toBe(1);
+      expect(stderr).toContain("the wire is cut");
+    });
   });
 
-  test.each([
-    [["run", "none.mjs", "x"], "there is no file none.mjs"],
-    [["run", "empty.mjs", "x"], "empty.mjs exports no agent"],
-    [["run", "broken.mjs", "x"], "broken.mjs cannot be loaded: "],
-    [["run", "agent.mjs", "x", "--agent", "other"], 'agent.mjs exports no agent "other"; it has "counter"'],
-    [["run", "agent.mjs", "x", "--agent-id", "a/b"], 'agentId "a/b"'],
-  ])("%j is wrong usage", async (words, message) => {
+  test.each(
+    rows(
+      [
+        [["run", "none.mjs", "x"], "there is no file none.mjs"],
+        [["run", "empty.mjs", "x"], "empty.mjs exports no agent"],
+        [["run", "broken.mjs", "x"], "broken.mjs cannot be loaded: "],
+        [["run", "agent.mjs", "x", "--agent", "other"], 'agent.mjs exports no agent "other"; it has "counter"'],
+        [["run", "agent.mjs", "x", "--agent-id", "a/b"], 'agentId "a/b"'],
+      ],
+      first,
+    ),
+  )("%j is wrong usage", async (words, message) => {
     const { code, stderr } = await runCli(folder.path, words);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
@@ -85,18 +95,23 @@ describe("troupe run", () => {
 });
 
 describe("wrong command lines", () => {
-  test.each([
-    [["lst"], "unknown command 'lst' (Did you mean list?)"],
-    [["ask", "--qestion", "x"], "unknown option '--qestion' (Did you mean --question?)"],
-    [["ask", "extra"], "too many arguments for 'ask'"],
-    [["ask", "--json", "--quiet"], "cannot be used with"],
-    [["ask", "--max-readers", "0"], "It takes a whole number from 1 to 50."],
-    [["ask", "--question", " "], "It must not be empty."],
-    [["ask", "--files", "none"], "--files none: there is no such folder"],
-    [["ask", "--model", "gpt-5-mini"], "set OPENAI_API_KEY"],
-    [["ask", "--resume", "--question", "x"], "--resume carries a question on as it was asked"],
-    [["show"], "missing required argument 'agentId'"],
-  ])("%j: one line and exit code 2", async (words, message) => {
+  test.each(
+    rows(
+      [
+        [["lst"], "unknown command 'lst' (Did you mean list?)"],
+        [["ask", "--qestion", "x"], "unknown option '--qestion' (Did you mean --question?)"],
+        [["ask", "extra"], "too many arguments for 'ask'"],
+        [["ask", "--json", "--quiet"], "cannot be used with"],
+        [["ask", "--max-readers", "0"], "It takes a whole number from 1 to 50."],
+        [["ask", "--question", " "], "It must not be empty."],
+        [["ask", "--files", "none"], "--files none: there is no such folder"],
+        [["ask", "--model", "gpt-5-mini"], "set OPENAI_API_KEY"],
+        [["ask", "--resume", "--question", "x"], "--resume carries a question on as it was asked"],
+        [["show"], "missing required argument 'agentId'"],
+      ],
+      every(5),
+    ),
+  )("%j: one line and exit code 2", async (words, message) => {
     const { code, stdout, stderr } = await runCli(folder.path, words);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(message);
@@ -111,20 +126,25 @@ describe("wrong command lines", () => {
 });
 
 describe("--help", () => {
-  test.each([
-    [],
-    ["ask"],
-    ["run"],
-    ["chat"],
-    ["requests"],
-    ["approve"],
-    ["reject"],
-    ["answer"],
-    ["list"],
-    ["show"],
-    ["resume"],
-    ["abort"],
-  ])("troupe %s", async (...words) => {
+  test.each(
+    rows(
+      [
+        [],
+        ["ask"],
+        ["run"],
+        ["chat"],
+        ["requests"],
+        ["approve"],
+        ["reject"],
+        ["answer"],
+        ["list"],
+        ["show"],
+        ["resume"],
+        ["abort"],
+      ],
+      every(6),
+    ),
+  )("troupe %s", async (...words) => {
     const { code, stdout, stderr } = await runCli(folder.path, [...words, "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^Usage: troupe/);

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { MachineFold } from "../../src/runtime/index.ts";
 import { type Checkpoint, checkpointSchema, type Entry } from "../../src/state/index.ts";
+import { every, rows } from "../support/full.ts";
 import { entriesOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { LiveViews } from "./live-view.ts";
@@ -24,7 +25,7 @@ function viewOfFold(fold: MachineFold) {
 }
 
 describeRuntimes("the live machines are the fold of the journal", (stage) => {
-  test.each(scenarios)("$name", async ({ run, shows }) => {
+  test.each(rows(scenarios, every(2)))("$name", async ({ run, shows }) => {
     const live = new LiveViews();
     const labels = new Set<string>();
     const runtime = await run(stage(), { onInspect: live.onInspect });
@@ -54,6 +55,8 @@ function lastEnd(journal: readonly Entry[]): number | undefined {
   return journal.findLast(({ type }) => type === "turn.ended")?.seq;
 }
 
+const few = rows(scenarios, every(6));
+
 /** A checkpoint as `turn.ended` leaves it in the record. */
 function checkpointAfter(fold: MachineFold, entry: Entry): Checkpoint {
   const { value, context } = fold.agent;
@@ -64,7 +67,7 @@ function checkpointAfter(fold: MachineFold, entry: Entry): Checkpoint {
 describeRuntimes(
   "recovery from any point of a journal (F32)",
   (stage) => {
-    test.each(scenarios)("$name: from zero", async ({ run }) => {
+    test.each(few)("$name: from zero", async ({ run }) => {
       const runtime = await run(stage(), {});
       for (const { agentId } of await runtime.list()) {
         const never = new RecordedTree();
@@ -89,7 +92,7 @@ describeRuntimes(
       }
     });
 
-    test.each(scenarios)("$name: from each checkpoint as from zero", async ({ run }) => {
+    test.each(few)("$name: from each checkpoint as from zero", async ({ run }) => {
       const runtime = await run(stage(), {});
       for (const { agentId, checkpoint } of await runtime.list()) {
         const zero = new MachineFold(null);

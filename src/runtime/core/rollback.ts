@@ -7,7 +7,7 @@ import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 
 const PAGE = 500;
 
-/** What seeing to trees that were set back needs of the process. */
+/** The part of the process that handles rolled back trees. */
 export interface RollbackPlace {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
@@ -18,17 +18,17 @@ export interface RollbackPlace {
   readonly live: {
     all(): readonly Activation[];
     present(key: AgentKey): Promise<Activation | undefined>;
-    staysHere(key: AgentKey): boolean;
     isOthers(key: AgentKey): boolean;
     activateUnlessShutDown(key: AgentKey): Promise<unknown>;
     notify(agentIds: readonly string[]): void;
-    readonly attendance: { watch(agentId: string, work: Promise<unknown>): void };
+    readonly passivation: { isPinned(key: AgentKey): boolean };
+    watch(agentId: string, work: Promise<unknown>): void;
   };
 }
 
 /**
- * Goes on from what is stored where stores have lost what they had acknowledged: what lives here of the tree knows more than
- * is true now, and what is stored as this process' may be what it has long given back.
+ * When the stores were rolled back, goes on from what is stored: agents in memory know more of the tree than is true now, and
+ * leases that are stored as this process' may be ones that it has given back.
  */
 export function watchRolledBackTrees(place: RollbackPlace): void {
   const stop = place.stores.onRolledBack((found) => {
@@ -53,8 +53,8 @@ async function seeTo(place: RollbackPlace, { rootAgentId }: RolledBackTree): Pro
   const left = await untilReached(() => giveBack(place, rootAgentId), { clock, random: Math.random, signal: closed });
   const keys = new Map([...here.map(({ key }) => key), ...left].map((key) => [key.agentId, key]));
   for (const [agentId, key] of keys) {
-    const comesBack = live.staysHere(key) && !live.isOthers(key);
-    if (comesBack) live.attendance.watch(agentId, live.activateUnlessShutDown(key));
+    const comesBack = live.passivation.isPinned(key) && !live.isOthers(key);
+    if (comesBack) live.watch(agentId, live.activateUnlessShutDown(key));
     else live.notify([agentId]);
   }
 }
