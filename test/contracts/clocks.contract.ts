@@ -11,7 +11,11 @@ export interface ClockUnderTest {
   dispose?(): void;
 }
 
-/** What every clock does, whoever moves it. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+}
+
+/** What every clock does. */
 export function testClock(name: string, create: () => ClockUnderTest): void {
   describe(`the clock: ${name}`, () => {
     let made: ClockUnderTest;
@@ -26,9 +30,6 @@ export function testClock(name: string, create: () => ClockUnderTest): void {
 
     const note = (text: string) => () => {
       log.push(text);
-    };
-    const settled = async (): Promise<void> => {
-      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
     };
 
     it("shows whole milliseconds, which pass alike for both times", () => {

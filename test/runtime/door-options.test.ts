@@ -50,7 +50,7 @@ describeRuntimes(
           const wasTaken = await isTaken(name, () => call({ [name]: value }));
           const after = await stored();
           if (wasTaken) taken.push(name);
-          else expect(after).toEqual(before);
+          expect(wasTaken ? before : after).toEqual(before);
           before = after;
         }
       }
@@ -126,7 +126,7 @@ describeRuntimes(
         for (const value of values()) {
           const wasTaken = await isTaken(name, () => runtime.agent("desk", { [name]: value }));
           const after = await runtime.list();
-          if (!wasTaken) expect(after).toEqual(before);
+          expect(wasTaken ? before : after).toEqual(before);
           before = after;
         }
       }

@@ -46,7 +46,7 @@ export class DamageWatch {
   readonly #followers = new Map<string, Set<(error: CorruptRecordError) => void>>();
   readonly #found = new Map<string, { readonly error: CorruptRecordError; readonly since: number }>();
   #beats = 0;
-  #under: Promise<void> | undefined;
+  #isLooking = false;
 
   constructor(options: DamageWatchOptions) {
     this.#options = options;
@@ -112,7 +112,11 @@ export class DamageWatch {
 
   #lookAtDue(): void {
     // Those that are due later than this look are looked at with the next beat.
-    this.#under ??= this.#lookAll().finally(() => (this.#under = undefined));
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    void this.#lookAll().finally(() => {
+      this.#isLooking = false;
+    });
   }
 
   async #lookAll(): Promise<void> {
@@ -130,14 +134,14 @@ export class DamageWatch {
   }
 
   async #look(id: string): Promise<void> {
-    const { stores, tenant, onStuck } = this.#options;
+    const { stores, tenant } = this.#options;
     const agentId = agentOf(id);
     const damage = await damageOf(stores, { tenant, agentId });
     if (this.#options.closed.aborted) return;
     if (damage?.agentId !== agentId) this.#found.delete(agentId);
     if (!damage) return;
     this.#note(damage.agentId, damage.error);
-    if (id !== agentId) return onStuck(id, damage.error);
+    if (id !== agentId) return this.#options.onStuck(id, damage.error);
     for (const listener of this.#followers.get(id) ?? []) listener(damage.error);
   }
 
