@@ -19,7 +19,7 @@ export async function checkOutput(host: Host, turnId: string, signal: AbortSigna
   const text = textOf(host.message(messageId)?.content ?? "");
   await host.committed();
   if (signal.aborted) return;
-  const checked = await host.world.run(`${messageId}:output`, signal, () => output.parse(text));
+  const checked = await host.inFlight.run(`${messageId}:output`, signal, () => output.parse(text));
   if (signal.aborted) return;
   const place = { type: "output.checked", turnId, step, messageId } as const;
   if (checked.ok) {

@@ -43,15 +43,15 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
   const { strategy, keep } = autoCompact;
   const view = host.history();
   const patches = patchesOf(host, turn);
-  const compaction = await host.world.run(`${turnId}:${step}:${run}`, signal, (worldSignal) =>
+  const compaction = await host.inFlight.run(`${turnId}:${step}:${run}`, signal, (callSignal) =>
     compactUnlessTooLong(strategy, {
       messages: view,
       shown: (messages) => withPatches(messages, patches),
       keep,
       turnId,
       isTooLong,
-      signal: worldSignal,
-      generate: generateFor(host, turnId, step, `${run}@${step}`, worldSignal),
+      signal: callSignal,
+      generate: generateFor(host, turnId, step, `${run}@${step}`, callSignal),
     }),
   );
   if (signal.aborted) return;

@@ -40,9 +40,9 @@ export async function gateCall(
   }
   await host.committed();
   if (signal.aborted) return undefined;
-  const { verdict, left } = await host.world.run(`${call.callId}:gate`, signal, async (worldSignal) => {
+  const { verdict, left } = await host.inFlight.run(`${call.callId}:gate`, signal, async (callSignal) => {
     const left: LeftByHooks = { warnings: [], stops: [] };
-    return { verdict: await judge(host, call, tool, parsed.json, { signal: worldSignal, left }), left };
+    return { verdict: await judge(host, call, tool, parsed.json, { signal: callSignal, left }), left };
   });
   if (signal.aborted) return undefined;
   const { turnId } = call;

@@ -9,22 +9,6 @@ import type { Host } from "./host.ts";
 import { isFailure } from "./settle-call.ts";
 import { argumentsTextOf, callPatchesOf, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
-/** The hooks that look at one call's result: `onError` where it failed, then `afterEachTool`. */
-export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host, { turnId, callId }, signal) => {
-  const step = host.call(turnId, callId)?.step;
-  const result = resultOfCall(host, turnId, callId);
-  if (step === undefined || !result) return;
-  const { hooks } = host.definition;
-  const place = { turnId, step, callId };
-  const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
-  const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
-  const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
-  if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
-  // A hook that ended the turn has looked at it as well: the round is over when every call is through.
-  if (signal.aborted) return;
-  host.append({ type: "call.reviewed", turnId, step, callId });
-});
-
 /** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
 export const receive = effectActor<TurnEffectInput>("receive", async (host, { turnId }, signal) => {
   const place = { turnId, step: 1, hook: "afterUserInput" } as const;
@@ -84,6 +68,22 @@ export const settleRound = effectActor<TurnEffectInput>("settleRound", async (ho
   const registered = host.definition.hooks.afterTools;
   const draft = () => createDraft("afterTools", { messages: host.history(), results: resultsOfRound(host, turnId) });
   await runHooks(host, { turnId, step, hook: "afterTools" }, { registered, draft }, signal);
+});
+
+/** The hooks that look at one call's result: `onError` where it failed, then `afterEachTool`. */
+export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host, { turnId, callId }, signal) => {
+  const step = host.call(turnId, callId)?.step;
+  const result = resultOfCall(host, turnId, callId);
+  if (step === undefined || !result) return;
+  const { hooks } = host.definition;
+  const place = { turnId, step, callId };
+  const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
+  const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
+  const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
+  if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
+  // A hook that ended the turn has looked at it as well: the round is over when every call is through.
+  if (signal.aborted) return;
+  host.append({ type: "call.reviewed", turnId, step, callId });
 });
 
 /** The `onComplete` hooks: once per turn, last, when it has come to its end by itself; not after a failure or an abort. */

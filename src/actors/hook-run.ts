@@ -117,12 +117,16 @@ async function runHook<Draft>(
   if (signal.aborted) return false;
   const run = callId === undefined ? hookKeyOf(hook, index) : `${hookKeyOf(hook, index)}:${callId}`;
   try {
-    const { added, patch, warnings } = await host.world.run(`${turnId}:${step}:${run}`, signal, async (worldSignal) => {
-      const { draft, outcome } = hooks.draft();
-      const warnings: Warning[] = [];
-      await code(draft, hookContextOf(host, { turnId, step, run, warnings }, worldSignal));
-      return { ...outcome(), warnings };
-    });
+    const { added, patch, warnings } = await host.inFlight.run(
+      `${turnId}:${step}:${run}`,
+      signal,
+      async (callSignal) => {
+        const { draft, outcome } = hooks.draft();
+        const warnings: Warning[] = [];
+        await code(draft, hookContextOf(host, { turnId, step, run, warnings }, callSignal));
+        return { ...outcome(), warnings };
+      },
+    );
     if (signal.aborted) return false;
     faultPoint("hook.effect");
     appendWarnings(host, turnId, warnings);

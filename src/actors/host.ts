@@ -40,6 +40,7 @@ export interface FactParts {
 }
 
 export type Granted<Type extends IntentBody["type"]> = { readonly granted: true; readonly entry: EntryOf<Type> };
+
 export type Proposed<Type extends IntentBody["type"]> =
   | Granted<Type>
   | { readonly granted: false; readonly entry: Refusal };
@@ -82,7 +83,7 @@ export interface BackgroundChild {
 }
 
 /** This agent's children in the background. */
-export interface BackgroundDesk {
+export interface BackgroundChildren {
   /** Those whose end has not been reported. */
   running(): readonly { readonly childId: string; readonly name: string }[];
   /** All that the agent ever had. */
@@ -100,7 +101,7 @@ export interface BackgroundDesk {
 export type Withdrawal = { readonly end: CallEnd } | { readonly isBegun: boolean };
 
 /** The queues on which this agent's calls are run, by whoever works on them. */
-export interface QueueDesk {
+export interface CallQueue {
   /**
    * Adds the attempt that was granted; where it is there already, nothing changes. Tried again while the queue cannot be
    * reached, until the signal is aborted.
@@ -190,7 +191,7 @@ export interface Host {
    * What is out in the world under this key. It belongs to the process, not to the activation: an agent that was
    * discarded and restored here takes up what it had begun.
    */
-  readonly world: {
+  readonly inFlight: {
     run<T>(
       key: string,
       signal: AbortSignal,
@@ -215,8 +216,8 @@ export interface Host {
   effectOver(): void;
   /** Appends `agent.paused`: nothing of the agent's own is under way any more. */
   confirmPause(): void;
-  readonly background: BackgroundDesk;
-  readonly queue: QueueDesk;
+  readonly background: BackgroundChildren;
+  readonly queue: CallQueue;
   /** Those that the runtime was given, by their names. */
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   /** Where a child of this turn stands; settles when it has ended. */

@@ -4,11 +4,11 @@ export { bindHost, isOver } from "./effect.ts";
 export { storedErrorOf } from "./stored-error.ts";
 export type {
   BackgroundChild,
-  BackgroundDesk,
+  BackgroundChildren,
   FactParts,
   Host,
   Proposed,
-  QueueDesk,
+  CallQueue,
   SpawnRequest,
   TurnMemory,
   Viewers,
@@ -37,5 +37,5 @@ export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { requestKeyOf } from "./model-outcome.ts";
 export { PromptMemory } from "./prompt-memory.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";
-export { worldKeyOf } from "./run-tool.ts";
+export { attemptKeyOf } from "./run-tool.ts";
 export { percentOfWindow, traceEntriesOf } from "./trace.ts";

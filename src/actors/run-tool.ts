@@ -1,5 +1,5 @@
 import { backoffDelay, faultPoint } from "../base/index.ts";
-import { type CallState, foldCall, signalOfLimit } from "../state/index.ts";
+import { type CallState, type EntryOf, foldCall } from "../state/index.ts";
 import type { Tool } from "../tools/index.ts";
 import {
   type AttemptEnd,
@@ -13,23 +13,23 @@ import {
 import { until } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { runContextOf } from "./run-context.ts";
-import { errorResult, settleCall } from "./settle-call.ts";
+import { refusedResult, settleCall } from "./settle-call.ts";
 import { awaitChild } from "./subagent-calls.ts";
 
 /**
- * Runs a function tool: slot, intent, body, result; attempts again where its effect class allows it (design, Tool effects).
- * Of one with a queue there is the intent alone: granted, the call waits for whoever works on the queue.
+ * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (design, Tool effects).
+ * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
-  let takesUp = leftOpen && host.world.has(worldKeyOf(call.callId, call.attempt));
+  let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
     if (tool.reconcile) await host.committed();
     const known = await reconcileCall(placeOf(host, call), call, tool, "its process ended while it ran", signal);
     if (!signal.aborted) settleCall(host, call, known);
     return;
   }
-  // The queue keeps it until it is time.
+  // For a retry, the queue keeps the job until its time.
   if (tool.queue !== undefined && !takesUp) return void (await start(host, call, tool, signal));
   let current = call;
   for (;;) {
@@ -59,7 +59,7 @@ function placeOf(host: Host, call: CallState): AttemptPlace {
   };
 }
 
-/** Journals how an attempt has ended; gives the call as it stands before the next one, where there is one. */
+/** Journals the end of an attempt. Gives the call as it is before its next attempt; undefined when there is none. */
 function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSignal): CallState | undefined {
   const { turnId, step, callId } = call;
   if (end.type === "retrying") {
@@ -79,18 +79,32 @@ function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSign
     return undefined;
   }
   if (end.stop) host.append({ type: "stop.signalled", turnId, signal: end.stop });
-  // A stop that cuts gives every open call its outcome.
+  // A stop that cuts has settled every open call.
   if (signal.aborted) return undefined;
   settleCall(host, call, end.result);
   faultPoint("tool.result");
   return undefined;
 }
 
-/** Commits the intent and gives the call as it then stands; undefined when it was refused. */
 async function start(
   host: Host,
   call: CallState,
   tool: Tool<never>,
+  signal: AbortSignal,
+): Promise<CallState | undefined> {
+  const { queue, priority } = tool;
+  const job = queue === undefined ? {} : { queue, ...(priority === undefined ? {} : { priority }) };
+  const effect = isOnce(tool, call) ? "once" : tool.effect;
+  const started = await startCall(host, call, { effect, ...job }, signal);
+  if (started) faultPoint("tool.intent");
+  return started;
+}
+
+/** Commits the intent to begin an attempt. Gives the call as it is then; undefined when the intent was refused. */
+export async function startCall(
+  host: Host,
+  call: CallState,
+  begun: Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">,
   signal: AbortSignal,
 ): Promise<CallState | undefined> {
   const { turnId, step, callId, name } = call;
@@ -103,36 +117,29 @@ async function start(
     callId,
     name,
     attempt: call.attempt + 1,
-    effect: isOnce(tool, call) ? "once" : tool.effect,
     idempotencyKey: callId,
     accountId: turn.accountId,
-    ...(tool.queue === undefined ? {} : { queue: tool.queue }),
-    ...(tool.queue === undefined || tool.priority === undefined ? {} : { priority: tool.priority }),
+    ...begun,
   });
-  if (outcome.granted) {
-    faultPoint("tool.intent");
-    return foldCall(call, outcome.entry);
-  }
-  const { reason, limit, accountId } = outcome.entry;
-  // An interrupt that came with the refusal has given the call its one result.
-  if (reason === "paused" || signal.aborted) return undefined;
-  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
-  settleCall(host, call, errorResult(`The tool was not run: ${why}.`, "refused", "interrupted"));
+  if (outcome.granted) return foldCall(call, outcome.entry);
+  // An interrupt that came with the refusal has settled the call.
+  if (outcome.entry.reason === "paused" || signal.aborted) return undefined;
+  settleCall(host, call, refusedResult("The tool was not run", outcome.entry));
   return undefined;
 }
 
-/** One attempt is out in the world under this key. */
-export function worldKeyOf(callId: string, attempt: number): string {
+/** The key under which one attempt is in flight. */
+export function attemptKeyOf(callId: string, attempt: number): string {
   return `${callId}#${attempt}`;
 }
 
 async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
   const place = placeOf(host, call);
   try {
-    const output = await host.world.run(
-      worldKeyOf(call.callId, call.attempt),
+    const output = await host.inFlight.run(
+      attemptKeyOf(call.callId, call.attempt),
       signal,
-      (worldSignal) => executeTool(place, call, tool, worldSignal),
+      (callSignal) => executeTool(place, call, tool, callSignal),
       !isOnce(tool, call),
     );
     faultPoint("tool.effect");

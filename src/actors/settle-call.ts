@@ -1,5 +1,13 @@
 import { createId } from "../base/index.ts";
-import { type CallEnd, type CallOutcome, type CallState, stepMetadata, type StoredError } from "../state/index.ts";
+import {
+  type CallEnd,
+  type CallOutcome,
+  type CallState,
+  type Refusal,
+  signalOfLimit,
+  stepMetadata,
+  type StoredError,
+} from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
 import { excerptOf, LONGEST_ARTIFACT, type RenderedOutput } from "../tools/index.ts";
 import type { FactParts, Host } from "./host.ts";
@@ -7,18 +15,18 @@ import { requestOfCall } from "./tool-calls.ts";
 
 export interface CallResult {
   readonly outcome: CallOutcome;
-  /** What the model is told. */
+  /** For the model. */
   readonly text: string;
   readonly error?: StoredError | undefined;
   readonly artifact?: NewArtifact | undefined;
 }
 
 interface SettleParts extends FactParts {
-  /** No hook gets to see it: the turn is being ended. */
+  /** No hook reviews it: the turn is being ended. */
   readonly isUnreviewed?: boolean | undefined;
-  /** A tool on the agent's own context, which has run without an entry for its beginning. */
+  /** Of an internal tool, which runs without an entry for its beginning. */
   readonly isInternal?: boolean | undefined;
-  /** Messages of reports that the result holds. */
+  /** Messages of reports whose text is in the result. */
   readonly reports?: readonly string[] | undefined;
 }
 
@@ -67,7 +75,19 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
   );
 }
 
-/** Gives a queued call the result that whoever ran it has posted. */
+/** Whether hooks review a call with this outcome. */
+export function isReviewDue(host: Host, turnId: string, outcome: string): boolean {
+  const hooks = host.turn(turnId)?.hooks;
+  if (!hooks || outcome === "interrupted") return false;
+  return hooks.afterEachTool > 0 || (hooks.onError > 0 && isFailure(outcome));
+}
+
+/** Whether `onError` hooks run: refusals by people or policies and interruptions are not failures of the tool. */
+export function isFailure(outcome: string): boolean {
+  return outcome === "error" || outcome === "invalid" || outcome === "not_found" || outcome === "outcome_unknown";
+}
+
+/** Settles a queued call with the result that a worker has posted. */
 export function settleEnded(
   host: Host,
   call: CallState,
@@ -98,7 +118,7 @@ export function saveArtifacts(
   }
 }
 
-/** A tool's return value as a result; what is too large for the conversation becomes an artifact with an excerpt. */
+/** A tool's return value as a result; one that is too large for the conversation becomes an artifact and an excerpt. */
 export function resultOfOutput(
   place: Pick<Host, "clock">,
   call: CallState,
@@ -130,20 +150,15 @@ export function errorResult(message: string, code: string, outcome: CallOutcome 
   return { outcome, text: message, error: { code, message, retryable: false } };
 }
 
-/** Plain words for the model: the call may or may not have taken effect. */
+/** The result of a call whose intent was refused; `what` did not happen. */
+export function refusedResult(what: string, refusal: Refusal): CallResult {
+  const { limit, accountId } = refusal;
+  const why = limit && accountId ? signalOfLimit(limit, accountId, refusal).message : "the agent was aborted";
+  return errorResult(`${what}: ${why}.`, "refused", "interrupted");
+}
+
+/** The call may or may not have taken effect. */
 export function unknownResult(name: string, why: string): CallResult {
   const message = `The outcome of this call of "${name}" is not known: ${why}. It may or may not have taken effect. It is not repeated. Check before you rely on it.`;
   return errorResult(message, "outcome_unknown", "outcome_unknown");
-}
-
-/** What `onError` is for: a refusal by people or policies, and an interruption, are no failures of the tool. */
-export function isFailure(outcome: string): boolean {
-  return outcome === "error" || outcome === "invalid" || outcome === "not_found" || outcome === "outcome_unknown";
-}
-
-/** Whether hooks are to look at a call that ended like this. */
-export function isReviewDue(host: Host, turnId: string, outcome: string): boolean {
-  const hooks = host.turn(turnId)?.hooks;
-  if (!hooks || outcome === "interrupted") return false;
-  return hooks.afterEachTool > 0 || (hooks.onError > 0 && isFailure(outcome));
 }

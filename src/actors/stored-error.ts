@@ -35,6 +35,9 @@ function isTrue(value: unknown): boolean {
   return value === true;
 }
 
+/** Longest code that is journalled; UTF-16 units. */
+const CODE_CHARACTERS = 200;
+
 /** A class of a user's own may have set anything. */
 function codeOf(code: unknown): string {
   return typeof code === "string" && code !== "" ? code.slice(0, CODE_CHARACTERS) : "Error";
@@ -64,9 +67,6 @@ function withAdvice(error: unknown, words: string): string {
     "{ ...message, content: … }; in a hook change the conversation with draft.add(…), draft.edit(id, …) or draft.remove(id)"
   );
 }
-
-/** Longest code that is journalled; UTF-16 units. */
-const CODE_CHARACTERS = 200;
 
 /** The error of user code that was refused a call for good; whoever catches it names the same account again. */
 export function refusedCall(what: string, refusal: Refusal): AgentStopError {

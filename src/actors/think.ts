@@ -51,7 +51,7 @@ function turnOf(host: Host, turnId: string): TurnState {
  */
 async function takeUp(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
-  if (granted?.type === "model.requested" && host.world.has(requestKeyOf(open))) {
+  if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
     return await attempt(host, granted, assembleRequest(host, turn), signal);
   }
   abandonRequest(host, turn, open);
@@ -67,7 +67,7 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
   const { agentId, metadata } = host.identity;
   const context = { agentId, turnId, actorId: turn.actorId, metadata };
   const what = `what instructions() of agent "${host.definition.name}" gave`;
-  const text = await host.world.run(`${turnId}:instructions`, signal, async () =>
+  const text = await host.inFlight.run(`${turnId}:instructions`, signal, async () =>
     takeText(await instructions(context), what),
   );
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
@@ -147,14 +147,14 @@ async function attempt(
   try {
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(sent, definition.maxOutputTokens, reservation);
-    const answer = await host.world.run(key, signal, async (worldSignal) => {
+    const answer = await host.inFlight.run(key, signal, async (callSignal) => {
       const shown = listening ? host.viewers.showAnswer(granted) : undefined;
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.text);
-        if (!worldSignal.aborted) shown?.add(delta);
+        if (!callSignal.aborted) shown?.add(delta);
       };
       try {
-        return await callModel(definition.model, lent(bounded), { signal: worldSignal, onDelta: shown && onDelta });
+        return await callModel(definition.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta });
       } finally {
         shown?.end();
       }

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { LeaseLostError } from "../../src/index.ts";
-import { type WorldRun, World } from "../../src/runtime/agent/calls-in-flight.ts";
+import { type CallWait, World } from "../../src/runtime/agent/calls-in-flight.ts";
 
 const lost = new LeaseLostError("another process has it");
 
 function waiting(isRepeatable = true) {
   const controller = new AbortController();
   const state = { isDiscarded: false };
-  const run: WorldRun = { signal: controller.signal, isDiscarded: () => state.isDiscarded, isRepeatable };
+  const run: CallWait = { signal: controller.signal, isDiscarded: () => state.isDiscarded, isRepeatable };
   const discard = (): void => {
     state.isDiscarded = true;
     controller.abort(new Error("discarded"));

@@ -6,7 +6,7 @@ import {
   type Proposed,
   requestKeyOf,
   type SpawnRequest,
-  worldKeyOf,
+  attemptKeyOf,
 } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
@@ -27,18 +27,18 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Auth, SpawnedChild } from "../../tools/index.ts";
-import { Activity, QuietWatch } from "./activity.ts";
+import { Activity, TurnWaiters } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
-import { backgroundDesk } from "./background-children.ts";
-import { queueDesk } from "./call-queue.ts";
+import { backgroundChildrenOf } from "./background-children.ts";
+import { callQueueOf } from "./call-queue.ts";
 import { Conversation } from "./conversation.ts";
 import { IntentGate, proposedOf, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
-import { JournalWriter, staleError } from "./journal-writer.ts";
+import { JournalWriter } from "./journal-writer.ts";
 import { LiveView, type Surroundings } from "./live-view.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
- * One live agent: the host its effects act through.
+ * One live agent: the host through which its effects act.
  * Owns: the actors, the writer, the conversation in memory. Does not own: the lease's renewal, the inbox, other agents.
  */
 export class Activation extends LiveView implements Host {
@@ -49,7 +49,7 @@ export class Activation extends LiveView implements Host {
   readonly clock: Clock;
   readonly writer: JournalWriter;
   readonly conversation: Conversation;
-  readonly world: Host["world"];
+  readonly inFlight: Host["inFlight"];
   readonly background: Host["background"];
   readonly queue: Host["queue"];
   readonly viewers: Host["viewers"];
@@ -57,7 +57,7 @@ export class Activation extends LiveView implements Host {
   protected readonly actors: ActorTree;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
-  readonly #watch = new QuietWatch(this);
+  readonly #waiters = new TurnWaiters(this);
   readonly #activity = new Activity(this);
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
@@ -70,13 +70,13 @@ export class Activation extends LiveView implements Host {
     this.definition = definition;
     this.epoch = epoch;
     this.clock = around.clock;
-    this.world = {
-      run: (worldKey, signal, start, isRepeatable = true) =>
-        around.world.run(worldKey, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
-      has: (worldKey) => around.world.has(worldKey),
+    this.inFlight = {
+      run: (key, signal, start, isRepeatable = true) =>
+        around.world.run(key, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
+      has: (key) => around.world.has(key),
     };
-    this.background = backgroundDesk(this, around);
-    this.queue = queueDesk(this, around);
+    this.background = backgroundChildrenOf(this, around);
+    this.queue = callQueueOf(this, around);
     this.viewers = around.viewersOf(record);
     this.#around = around;
     this.#owned = ownedFieldsOf(record);
@@ -86,14 +86,14 @@ export class Activation extends LiveView implements Host {
       now: () => around.clock.now(),
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
-      onStale: (found, seq) => this.discard(staleError(key, { epoch, seq }, found)),
+      onStale: (error) => this.discard(error),
       onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
       onFailure: (cause) => this.#onFailure(cause),
     });
     this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
   }
 
-  /** Starts the actors: what the state calls for begins to run. */
+  /** Starts the actors, and with them the effects that the state calls for. */
   start(): void {
     this.actors.start();
     const move = this.#activity.begin();
@@ -108,19 +108,19 @@ export class Activation extends LiveView implements Host {
     return this.#lost !== undefined;
   }
 
-  /** Nothing of the open turn's own is under way. */
+  /** A turn is open, and waits. */
   get isAtRest(): boolean {
     return this.openTurnId !== null && !this.#activity.isActive;
   }
 
-  /** Forgets the conversation, and for `all` the artifacts too. */
+  /** Deletes the conversation, and for `all` the artifacts too. */
   clear(scope: "conversation" | "all", by: string): void {
     this.append({ type: "conversation.cleared", by, scope });
     this.writer.clear(scope);
     this.conversation.clear();
   }
 
-  /** Drops the model call in flight: it is repeated when the pause is over. */
+  /** Drops the model call in flight: it is made again after the pause. */
   dropModelCall(): void {
     const request = this.openTurnId === null ? null : this.turn(this.openTurnId)?.openRequest;
     if (!request) return;
@@ -146,7 +146,7 @@ export class Activation extends LiveView implements Host {
     if (spawnedBefore(this.undelivered(), body)) await this.delivered();
     const known = spawnedBefore(this.memory(request.turnId).entries, body);
     if (known) return { granted: true, entry: known };
-    // A child of a tool's own code belongs to what is under way.
+    // A child of a tool's code is part of a call that has begun, which the gate lets finish.
     if (request.callId !== null && this.gate.holds(body.type)) return await this.gate.hold(request.callId);
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
   }
@@ -169,19 +169,19 @@ export class Activation extends LiveView implements Host {
 
   isOut({ callId, attempt, startedEpoch }: CallState): boolean {
     if (startedEpoch === null) return false;
-    return startedEpoch === this.epoch || this.world.has(worldKeyOf(callId, attempt));
+    return startedEpoch === this.epoch || this.inFlight.has(attemptKeyOf(callId, attempt));
   }
 
   quiet(): Promise<void> {
-    return this.#watch.quiet();
+    return this.#waiters.quiet();
   }
 
   freed(refusal: Refusal, run: string): Promise<void> {
-    return this.#watch.freed(refusal, run);
+    return this.#waiters.freed(refusal, run);
   }
 
   moved(): Promise<void> {
-    return this.#watch.moved();
+    return this.#waiters.moved();
   }
 
   effectOver(): void {
@@ -200,17 +200,17 @@ export class Activation extends LiveView implements Host {
     return this.#around.childResult(this, childId);
   }
 
-  /** Stops the actors and refuses everything from now on. What was not committed is forgotten: it did not happen. */
+  /** Stops the actors and refuses everything from now on. What was not committed did not happen. */
   discard(error: LeaseLostError): void {
     if (this.#lost) return;
     this.#lost = error;
     this.actors.stop();
     this.writer.close(error);
-    this.#watch.close(error);
+    this.#waiters.close(error);
     this.#around.onLost(this);
   }
 
-  /** One that gave up what was refused goes on from what is stored. */
+  /** An agent that gave up a refused batch is recovered from what is stored. */
   #onRefused(cause: StoreUnavailableError, isGivenUp: boolean): void {
     const { agentId } = this.key;
     if (!isGivenUp) return this.#around.onRefused(this, cause);
@@ -218,7 +218,7 @@ export class Activation extends LiveView implements Host {
     this.#around.notify([agentId]);
   }
 
-  /** It is not taken up again by itself: what its state calls for would be paid for once more, and come to the same. */
+  /** It is not recovered here: its effects would be paid for again and end in the same failure. */
   #onFailure(cause: unknown): void {
     this.discard(new LeaseLostError(`agent ${this.key.agentId} could not commit`, { cause }));
     this.#around.onFailed(this.key.agentId, cause);
@@ -227,7 +227,7 @@ export class Activation extends LiveView implements Host {
   #deliver(entry: Entry): void {
     this.conversation.note(entry);
     this.actors.deliver(entry);
-    this.#watch.look(entry);
+    this.#waiters.look(entry);
     this.#noteOwned(entry);
     const change = this.#activity.look(entry);
     if (!change) return;
@@ -253,7 +253,7 @@ export class Activation extends LiveView implements Host {
   }
 }
 
-/** What a live agent begins with: its lease, and what recovery made of its journal. */
+/** How a live agent begins: its lease, and its state as recovery made it from the journal. */
 export interface ActivationStart {
   readonly key: AgentKey;
   readonly record: AgentRecord;
@@ -267,17 +267,17 @@ export interface ActivationStart {
   /** Entries of the open turn; empty when none is open. */
   readonly turnEntries: readonly Entry[];
   readonly history: readonly Message[];
-  /** Aborts that came while nobody had the agent: they count before anything of its open turn is begun. */
+  /** Aborts that came while no process had the agent: they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
 }
 
-/** The part of a record that its owner writes, as it follows from a record and the entries after it. */
+/** The part of the record that its owner writes. */
 export function ownedFieldsOf(record: AgentRecord): OwnedFields {
   const { status, turnCount, lastActivity, error, checkpoint } = record;
   return { status, turnCount, lastActivity, error, checkpoint };
 }
 
-/** The fields after one more entry; the same object when it changes nothing that a record keeps. */
+/** The fields after one more entry; the same object when they do not change. */
 export function nextOwnedFields(
   owned: OwnedFields,
   entry: Entry,
@@ -302,7 +302,7 @@ export function nextOwnedFields(
   }
 }
 
-/** What effects of one live agent leave for one another, beside the journal; it is of no use to the next owner. */
+/** Notes that effects of one live agent leave for one another, beside the journal; the next owner does not need them. */
 export class EffectNotes {
   readonly prompts = new PromptMemory();
   readonly #cuts = new Map<string, number>();

@@ -3,17 +3,17 @@ import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } fro
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
 
-/** Somebody who has things to commit. */
+/** An agent's journal writer, as the committer sees it. */
 export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or one is under way. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
-  /** The stores do not take it now. False: it is not to be sent again. */
+  /** The stores refuse the batch for now. False: do not send it again. */
   onRefused(error: StoreUnavailableError): boolean;
   onFailure(error: unknown): void;
 }
 
-/** Between two times that something refused is sent. */
+/** Between two attempts to send a refused batch. */
 const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 interface Order {
@@ -22,14 +22,14 @@ interface Order {
 }
 
 /**
- * Brings batches to the store: all that became ready within one event-loop turn go in one transaction.
+ * Sends batches to the store: all that became ready within one event-loop turn go in one transaction.
  * Owns: which sources are due. Does not own: the batches, or what their outcomes mean.
  *
  * Invariants
  * 1. A source is asked once per event-loop turn at the most, whether or not anybody awaits the result.
- * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered. Whoever
- *    they are of is told each time.
- * 3. A batch that is refused, or breaks its transaction, takes no other with it: each is sent again alone.
+ * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered. Each time
+ *    their sources are called.
+ * 3. A batch that is refused, or breaks its transaction, does not hold up others: each is sent again alone.
  */
 export class Committer {
   readonly #stores: Stores;
@@ -63,7 +63,7 @@ export class Committer {
     await this.#idle.promise;
   }
 
-  /** What is refused from now on is not sent again. */
+  /** From now on refused batches are not sent again. */
   close(): void {
     this.#closing.abort();
   }
@@ -99,7 +99,7 @@ export class Committer {
       try {
         if (outcome) source.onOutcome(batch, outcome);
       } catch (error) {
-        // A defect while it took in what is committed: its agent is given up here and recovered from the journal.
+        // A defect while it took in the outcome: its agent is discarded and recovered from the journal.
         source.onFailure(error);
       }
     }
@@ -107,7 +107,7 @@ export class Committer {
 
   async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
     if (error instanceof StoreUnavailableError && !this.#closing.signal.aborted) {
-      // One of them may be all that there is no room for.
+      // Perhaps only one of them is too large.
       const left = orders.filter(({ source }) => source.onRefused(error));
       if (left.length > 0) await this.#pause(backoffDelay(attempt, this.#random(), PAUSES));
       await Promise.all(left.map((order) => this.#send([order], attempt + 1)));

@@ -25,7 +25,7 @@ import type { Conversation } from "./conversation.ts";
 
 type Lent = Pick<Surroundings, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
 
-/** A live agent as it can be read: where its machines stand, what their ids stand for, and what its process lends it. */
+/** A live agent as it can be read: the states of its machines, its conversation, and what its process provides. */
 export abstract class LiveView {
   readonly prices: Lent["prices"];
   readonly #lent: Lent;
@@ -72,7 +72,7 @@ export abstract class LiveView {
     return this.actors.context.openTurnId;
   }
 
-  /** What the state calls for and has not ended. Empty: only others can move the agent. */
+  /** Effects that the state calls for and that have not ended. Empty: only an inbox item can move the agent. */
   get effects() {
     return this.actors.effects;
   }
@@ -81,12 +81,12 @@ export abstract class LiveView {
     return this.actors.context.openChildIds;
   }
 
-  /** Children that go on by themselves, and whose end has not been reported. */
+  /** Children in the background whose end has not been reported. */
   get backgroundChildren() {
     return this.actors.context.background;
   }
 
-  /** Reports since the last turn that call for one. */
+  /** Reports since the last turn that call for a new one. */
   get waking(): readonly WakingReport[] {
     return this.actors.context.waking;
   }
@@ -125,7 +125,7 @@ export abstract class LiveView {
     return known ?? (first?.type === "turn.started" ? first.trace : undefined);
   }
 
-  /** What the model may see of the conversation. */
+  /** The part of the conversation that the model may see. */
   history(): readonly Message[] {
     return this.conversation.viewOf(this.actors.context.compaction);
   }
@@ -134,7 +134,7 @@ export abstract class LiveView {
     return this.conversation.turnStartOf(this.actors.context.compaction);
   }
 
-  /** All of it. */
+  /** The whole conversation. */
   archive(): readonly Message[] {
     return this.conversation.archive;
   }
@@ -153,7 +153,7 @@ export abstract class LiveView {
   }
 }
 
-/** What a live agent needs of the process it lives in. */
+/** What a live agent needs from its process. */
 export interface Surroundings<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
@@ -161,7 +161,7 @@ export interface Surroundings<Live extends Host = Host> {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;
   readonly processId: string;
-  /** Somebody posted to these agents. */
+  /** Items were posted to these agents' inboxes. */
   notify(agentIds: readonly string[]): void;
   readonly committer: Committer;
   random(): number;
@@ -175,11 +175,11 @@ export interface Surroundings<Live extends Host = Host> {
   childResult(activation: Live, childId: string): SpawnedChild["result"];
   readonly world: World;
   onLost(activation: Live): void;
-  /** The stores do not take now what it has done. */
+  /** The stores refuse its batch for now. */
   onRefused(activation: Live, error: StoreUnavailableError): void;
-  /** What an agent has done can never be stored, and nobody here carries it on. */
+  /** Its batch can never be stored, and this process does not recover the agent. */
   onFailed(agentId: string, cause: unknown): void;
-  /** An effect has ended, and its state goes on. */
+  /** An effect has ended while its state goes on. */
   onEffectOver(activation: Live): void;
   /** The live activation of this agent: itself, or the one that took its place in this process. */
   successor(activation: Live): Promise<Host>;

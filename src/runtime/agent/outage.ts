@@ -1,7 +1,7 @@
 import type { StoreUnavailableError } from "../../errors/index.ts";
 import type { EventSource } from "../../state/index.ts";
 
-/** An agent of this process whose batch was refused. */
+/** An agent of this process whose batch the stores refused. */
 export interface Refused {
   readonly identity: EventSource;
   readonly isLost: boolean;
@@ -10,7 +10,7 @@ export interface Refused {
 }
 
 export interface OutageOptions {
-  /** Tells whoever follows the turn, without storing it. */
+  /** Sends a warning to the turn's followers, without storing it. */
   warn(source: EventSource, warning: LiveWarning): void;
 }
 
@@ -22,11 +22,12 @@ export interface LiveWarning {
 }
 
 /**
- * What the stores do not take at the moment: they are full, locked or away. Whoever waits for it goes on waiting, since it
- * is sent again until it is taken, and is told.
- * Owns: whose batches were refused, and with which words. Does not own: sending them again.
+ * Batches that the stores refuse for now: they are full, locked or away. Such batches are sent again until they are taken; until
+ * then health reports and warnings name them.
+ * Owns: whose batches were refused, and why. Does not own: sending them again.
  *
- * Invariant: the process is warned once for each time from the first refusal until all is taken, each turn once for its own.
+ * Invariant: an outage lasts from the first refusal until all batches are taken. In each, the process is warned once, and each
+ * turn once.
  */
 export class Outage {
   readonly #options: OutageOptions;
@@ -36,7 +37,7 @@ export class Outage {
     this.#options = options;
   }
 
-  /** In words; empty while the stores take everything. */
+  /** For `health()`; empty while the stores take everything. */
   get problems(): string[] {
     this.#forgetLost();
     const [first] = this.#refused.values();
