@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describeThrown, describeValue, optionsOf, ruleOf } from "../base/index.ts";
+import { describeValue, optionsOf, ruleOf, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { AgentDefinition, AgentOptions } from "./definition.ts";
 
@@ -90,7 +90,7 @@ function readText(path: string, of: string, read: () => Uint8Array): string {
 }
 
 function unreadable(path: string, of: string, error: unknown): InvalidInputError {
-  return new InvalidInputError(`${of}: "${path}" cannot be read: ${describeThrown(error)}`, {
+  return new InvalidInputError(`${of}: "${path}" cannot be read: ${wordsOfThrown(error)}`, {
     details: { path },
     cause: error,
   });

@@ -1,15 +1,15 @@
 import { createDeferred } from "./deferred.ts";
 
-/** A signal that follows others. `AbortSignal.any` would do, but holds on to long-lived sources until they are collected. */
+/** A signal that follows others. `AbortSignal.any` would keep its listeners on long-lived sources until it is collected. */
 export interface CombinedSignal {
   readonly signal: AbortSignal;
   /** Aborts this signal alone, not its sources. */
   abort(reason?: unknown): void;
-  /** Lets go of the sources. Call it when the work is over; the signal then changes no more by them. */
+  /** Stops following the sources. Call it when the work is over. */
   dispose(): void;
 }
 
-/** Combines signals: the result aborts with the first of them, for the same reason. Those that are undefined are left out. */
+/** Combines signals: the result aborts with the first of them, for the same reason. Undefined ones are left out. */
 export function combineSignals(sources: readonly (AbortSignal | undefined)[]): CombinedSignal {
   const controller = new AbortController();
   const followed: { readonly source: AbortSignal; readonly follow: () => void }[] = [];
@@ -37,8 +37,8 @@ export function combineSignals(sources: readonly (AbortSignal | undefined)[]): C
 }
 
 /**
- * Waits for a promise, but no longer than until the signal aborts; then it rejects with the signal's reason. The work
- * behind the promise is not stopped by this; how it ends later is ignored, a rejection too.
+ * Settles as the promise does, or rejects with the signal's reason when the signal aborts first. The work behind the
+ * promise goes on then, and its result or rejection is ignored.
  */
 export async function abortable<T>(promise: PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;

@@ -9,9 +9,9 @@ export interface BackoffOptions {
 }
 
 /**
- * How long to wait after the `attempt`-th failure (from 1), in whole milliseconds: exponential with full jitter, that
- * is anything from 0 up to `min(capMs, baseMs * 2 ** (attempt - 1))`, so that many who failed together do not come
- * back together. Pure: `random` in [0, 1) comes from the caller.
+ * The wait after the `attempt`-th failure (from 1), in whole milliseconds: exponential with full jitter, that is anything
+ * from 0 up to `min(capMs, baseMs * 2 ** (attempt - 1))`, so that clients that failed together do not come back together.
+ * Pure: `random` in [0, 1) comes from the caller.
  * @throws InvalidInputError for numbers outside these ranges.
  */
 export function backoffDelay(attempt: number, random: number, options: BackoffOptions = {}): number {

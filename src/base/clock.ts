@@ -4,38 +4,38 @@ import { createDeferred } from "./deferred.ts";
 import { createTimerQueue } from "./timer-queue.ts";
 
 /**
- * Time as a port. Everything that reads the time or waits for one takes a clock, so tests can hand in theirs. It shows two
- * times: the one that people set, for moments that people name (deadlines, stamps), and one that nobody sets, for all that
- * is measured (working time, leases, time-outs).
+ * Time as a port: code that reads the time or waits takes a clock, so that tests can hand in theirs. A clock has two times:
+ * wall time (`now`) for moments that people name, such as deadlines and stamps, and monotonic time (`elapsed`) for durations,
+ * such as leases, working time and time-outs.
  */
 export interface Clock {
   /** Milliseconds since the epoch. It may jump, in both directions. */
   now(): number;
   /**
-   * Whole milliseconds since some moment that stays the same. It never jumps nor goes back, whoever sets the clock, and
-   * is the same for all processes of one boot of one machine.
+   * Whole milliseconds since a fixed moment. It never jumps nor goes back, even if the system's clock is set, and is the
+   * same for all processes of one boot of one machine.
    */
   elapsed(): number;
   /**
-   * Calls back once, when `now()` has reached `at` (milliseconds since the epoch), never within this call, and at once
-   * when `at` has passed. Returns what cancels the timer. A timer does not keep the process alive.
+   * Calls back once, when `now()` has reached `at` (milliseconds since the epoch), never within this call. A time that has
+   * passed already is due at once. Returns a function that cancels the timer. A timer does not keep the process alive.
    * @throws InvalidInputError when `at` is not a finite number.
    */
   setTimer(at: number, callback: () => void): () => void;
   /**
-   * As `setTimer`, when `ms` milliseconds have passed by `elapsed()`: a clock that is set makes it neither early nor late.
+   * As `setTimer`, when `ms` milliseconds have passed by `elapsed()`: setting the system's clock does not change it.
    * @throws InvalidInputError when `ms` is not a finite number.
    */
   setDelay(ms: number, callback: () => void): () => void;
   /**
-   * Resolves when `ms` milliseconds have passed by `elapsed()`, never at once. Rejects with the signal's reason when that
+   * Resolves when `ms` milliseconds have passed by `elapsed()`, never at once. Rejects with the signal's reason when it
    * aborts, and leaves no timer behind. As a timer, it does not keep the process alive.
    * @throws InvalidInputError (as a rejection) when `ms` is not a finite number.
    */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** `sleep` of a clock that has delays: every clock is made with it. */
+/** `sleep()` made of `setDelay()`. */
 export async function sleepOn(clock: Pick<Clock, "setDelay">, ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   const over = createDeferred();
@@ -48,7 +48,7 @@ export async function sleepOn(clock: Pick<Clock, "setDelay">, ms: number, signal
 }
 
 /**
- * The clock is read again at least this often while timers wait, in milliseconds: a timer is late by no more than this
+ * While timers wait the system's time is read at least this often, in milliseconds, so that a timer is at most this late
  * after the clock was set or the machine slept. It also keeps every wait far below the 2^31-1 ms that setTimeout takes.
  */
 export const clockTickMs = 100;
@@ -57,7 +57,7 @@ export const clockTickMs = 100;
  * The system's clock. It owns one Node timer for all timers set on it.
  *
  * 1. A callback runs only when the clock shows its time or a later one, earlier times first.
- * 2. A callback that throws takes no other with it: the error surfaces as uncaught, the others still run.
+ * 2. A callback that throws does not stop the others: its error is uncaught, the others still run.
  * 3. Nothing ticks while no timer waits.
  */
 export function createSystemClock(): Clock {
@@ -74,7 +74,7 @@ export function createSystemClock(): Clock {
   }
 
   function tick(): void {
-    // Timers that a callback sets wait for the next tick: one that sets itself again may not block the event loop.
+    // Timers that a callback sets wait for the next tick, so that one that sets itself again does not block the event loop.
     const before = [timers.added, delays.added] as const;
     try {
       for (;;) {
@@ -114,7 +114,7 @@ export function createSystemClock(): Clock {
   };
 }
 
-/** The machine's time since its boot, which all its processes share. */
+/** The time since the machine's boot, which all its processes share. */
 function elapsed(): number {
   const [seconds, nanoseconds] = process.hrtime();
   return seconds * 1_000 + Math.floor(nanoseconds / 1_000_000);
@@ -132,4 +132,27 @@ export function assertTimerTime(at: number): void {
 export function assertTimerDelay(ms: number): void {
   if (Number.isFinite(ms)) return;
   throw new InvalidInputError(`a delay was set to ${ms}; it must be a finite number of milliseconds`);
+}
+
+const LONGEST_INTERVAL_MS = 2 ** 31 - 1;
+
+let holders = 0;
+let handle: NodeJS.Timeout | undefined;
+
+/**
+ * Keeps this process alive until the returned function is called. Timers of clocks do not, so a process with nothing to do
+ * but wait for a time (the next attempt of a call) would end in the middle of its work.
+ */
+export function holdProcess(): () => void {
+  holders += 1;
+  handle ??= setInterval(() => undefined, LONGEST_INTERVAL_MS);
+  let isHeld = true;
+  return () => {
+    if (!isHeld) return;
+    isHeld = false;
+    holders -= 1;
+    if (holders > 0) return;
+    clearInterval(handle);
+    handle = undefined;
+  };
 }

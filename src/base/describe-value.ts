@@ -1,6 +1,6 @@
 const longestText = 64;
 
-/** What a wrong value is, in a few words for an error message: `the text "me"`, `NaN`, `a list`, `an object of class Map`. */
+/** A wrong value in a few words, for an error message: `the text "me"`, `NaN`, `a list`, `an object of class Map`. Never throws. */
 export function describeValue(value: unknown): string {
   switch (typeof value) {
     case "string":
@@ -20,7 +20,7 @@ export function describeValue(value: unknown): string {
   }
 }
 
-/** A value may refuse to be looked at: a revoked proxy throws whatever is asked of it. */
+/** A revoked proxy throws on every access. */
 function describeObject(value: object): string {
   try {
     if (value instanceof Date) return Number.isNaN(value.getTime()) ? "an invalid Date" : value.toISOString();
@@ -31,14 +31,5 @@ function describeObject(value: object): string {
     return typeof maker === "function" && maker.name !== "" ? `an object of class ${maker.name}` : "an object";
   } catch {
     return "an object that cannot be read";
-  }
-}
-
-/** The message of what was thrown, or what it is: it may refuse to be looked at as well. */
-export function describeThrown(thrown: unknown): string {
-  try {
-    return thrown instanceof Error && typeof thrown.message === "string" ? thrown.message : describeValue(thrown);
-  } catch {
-    return "an error that cannot be read";
   }
 }

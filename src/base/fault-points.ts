@@ -1,11 +1,11 @@
 import { InvalidInputError } from "../errors/index.ts";
 
 /*
- * Places at which a crash test can strike. They live here so that every layer can mark one; tests and the chaos
- * programs only arm them. An unarmed fault point costs one comparison.
+ * Fault points: places at which a crash test can strike. Every layer can mark one; tests and the chaos programs arm them.
+ * An unarmed fault point costs one comparison.
  *
- * 1. Nothing happens at a fault point unless it was armed by `armFaultPoints` or by the environment.
- * 2. An armed fault strikes once, at its k-th hit, counted from the arming on.
+ * 1. Nothing happens at a fault point unless `armFaultPoints` or the environment armed it.
+ * 2. An armed fault strikes once, at its k-th hit since it was armed.
  */
 
 /** `kill` ends this process with SIGKILL, as a power cut would; a function runs in place and may throw. */
@@ -29,7 +29,7 @@ const specPattern = /^([a-z][a-z0-9.-]*):([1-9][0-9]{0,8})$/;
 
 let armed: readonly ArmedFault[] = [];
 
-/** Marks a place at which a test may strike. Its name should tell what is done and what is not: "commit.acknowledged". */
+/** Marks a place at which a test may strike. Its name says what has been done by then: "commit.acknowledged". */
 export function faultPoint(name: string): void {
   if (armed.length > 0) strike(name);
 }
@@ -46,8 +46,8 @@ function strike(name: string): void {
 }
 
 /**
- * Arms faults, beside those that are armed already: as values, or as text `name:k`, several separated by commas.
- * Returns what disarms them again.
+ * Arms faults in addition to those that are armed already: as values, or as text `name:k`, several separated by commas.
+ * Returns a function that disarms them.
  * @throws InvalidInputError for a text or value of another form.
  */
 export function armFaultPoints(spec: string | readonly Fault[]): () => void {

@@ -1,7 +1,7 @@
 import { InvalidInputError } from "../errors/index.ts";
-import type { Json } from "./plain-json.ts";
+import type { Json } from "./json.ts";
 
-/** The same value, read-only to the last field. What may be any JSON value is that already, and has no last field to a compiler. */
+/** The same type, read-only at every level. `Json` is read-only already, and is a recursive type that mapping would not end on. */
 export type DeepReadonly<T> = [Json] extends [T] ? T : ReadonlyMembers<T>;
 
 type ReadonlyMembers<T> = T extends (...args: never[]) => unknown
@@ -11,9 +11,9 @@ type ReadonlyMembers<T> = T extends (...args: never[]) => unknown
     : T;
 
 /**
- * Freezes a plain value and all that it holds, in place, and gives it back. What is frozen already is not looked into again,
- * so that freezing a thing twice costs nothing: only hand in what was made here, never what somebody else may still change, and
- * freeze nothing but the outside of what holds more (`Object.freeze`).
+ * Freezes a plain value and everything in it, in place, and returns it. A frozen object is not looked into again, so that
+ * freezing twice costs nothing. Hand in only values that this code made: neither an object that somebody else may still
+ * change, nor one that was frozen on the outside only (`Object.freeze`).
  */
 export function deepFreeze<T>(value: T): DeepReadonly<T> {
   if (typeof value === "object" && value !== null) freezeAll(value);
@@ -31,10 +31,10 @@ function freezeAll(value: object): void {
 const changing = ["push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill", "copyWithin"] as const;
 
 /**
- * Makes frozen lists that say in words why they cannot be changed, and how to do it right: a frozen array by itself speaks of
- * properties. The list is a copy; its members are frozen already, or are to be frozen by whoever made them. To all else (JSON,
- * spread, `structuredClone`, comparisons) it is an array.
- * @param hint Whole sentence, without its end: "draft.messages is read-only: use draft.add(…)".
+ * Makes frozen lists whose errors say why they cannot be changed and what to do instead; those of a frozen array speak of
+ * properties. The list is a copy; its members are not frozen here. Otherwise (JSON, spread, `structuredClone`, comparisons)
+ * it is an array.
+ * @param hint A sentence without its full stop: "draft.messages is read-only: use draft.add(…)".
  */
 export function readOnlyLists(hint: string): <T>(members: readonly T[]) => readonly T[] {
   const refusals: PropertyDescriptorMap = {};
@@ -44,13 +44,13 @@ export function readOnlyLists(hint: string): <T>(members: readonly T[]) => reado
     };
     refusals[method] = { value: refuse };
   }
-  // Methods of its own, not a class: spreading and iterating are fast only for arrays with the prototype that all arrays have.
+  // Own methods rather than a subclass: engines spread and iterate fast only over arrays with the ordinary prototype.
   return (members) => Object.freeze(Object.defineProperties(members.slice(), refusals));
 }
 
 const refusedChange = /^Cannot (?:assign to read only|add|delete|define|redefine) property|is not extensible$/;
 
-/** Whether code tried to change something frozen: JavaScript says which property, and not what would be right. */
+/** Whether code tried to change something frozen. JavaScript names the property, but not what would be right. */
 export function isRefusedChange(error: unknown): boolean {
   return error instanceof TypeError && refusedChange.test(error.message);
 }

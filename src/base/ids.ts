@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { InvalidInputError } from "../errors/index.ts";
 
-/** A new id: a random UUID, after `prefix` and an underscore where one is given. */
+/** A random UUID; with a prefix, `<prefix>_<UUID>`. */
 export function createId(prefix?: string): string {
   return prefix === undefined ? randomUUID() : `${prefix}_${randomUUID()}`;
 }

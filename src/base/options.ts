@@ -1,50 +1,50 @@
 import { InvalidInputError, TroupeError } from "../errors/index.ts";
-import { describeThrown, describeValue } from "./describe-value.ts";
-import { assertKnownOptions } from "./known-options.ts";
+import { describeValue } from "./describe-value.ts";
+import { wordsOfThrown } from "./thrown.ts";
 
 /**
- * Looks at the value that a caller gave for one option, and gives what goes on from here: the value, or a copy of it. Throws
- * an `InvalidInputError` that begins with `where`. It is not asked about `undefined`, unless the option is needed.
+ * Checks the value of one option and returns the value to use: the same one, or a copy of it. Throws an `InvalidInputError`
+ * whose message begins with `where`. It is not called for `undefined`, unless the option is needed.
  */
 export type OptionRule = (value: unknown, where: string) => unknown;
 
-/** What a function takes: a rule for each of its options. */
+/** The options of a public function. */
 export interface Door<Options extends object> {
   readonly rules: { readonly [Name in keyof Options]-?: OptionRule };
-  /** Options that have to be there. */
+  /** Options that must be given. */
   readonly needed?: readonly (keyof Options & string)[] | undefined;
-  /** What is right in the place of names that people bring from elsewhere: `{ systemPrompt: "instructions" }`. */
+  /** The right option for names that people bring from other libraries: `{ systemPrompt: "instructions" }`. */
   readonly instead?: Readonly<Record<string, string>> | undefined;
   /**
-   * What is given may be an object of the caller's own class, on which its functions are called: fields of its own are left
-   * alone, unless their names are misspelt options. Default false.
+   * The options may be an instance of the caller's class, whose methods are called: other fields are ignored, unless their
+   * names are misspelt options. Default false.
    */
   readonly takesOwnFields?: boolean | undefined;
 }
 
 /**
- * The options of a public function, checked whole before anything is done with them: unknown names are refused with the
- * nearest right one, each value by its rule. What comes out is a frozen object of its own; each option is read once, so that
- * what was checked is what is used.
- * @param of Who takes them, as its caller writes it: `executeTurn()`.
+ * Checks all options of a public function before anything is done with them: unknown names are refused with the nearest
+ * right one, each value by its rule. Returns a new frozen object; each option is read once, so that the value that was
+ * checked is the value that is used.
+ * @param of The function as its caller writes it: `executeTurn()`.
  * @throws InvalidInputError
  */
 export function optionsOf<Options extends object>(given: unknown, of: string, door: Door<Options>): Options {
   return readOptions<Options>(given, `${of}: `, of, door);
 }
 
-/** The rule of an option that takes options of its own. */
+/** The rule of an option that has options itself. */
 export function optionsRule<Options extends object>(door: Door<Options>): OptionRule {
   return (value, where) => readOptions(value, `${where}.`, where, door);
 }
 
-/** Has `work` look at what a caller gave; whatever reading it throws becomes an `InvalidInputError`. */
+/** Runs code that reads a caller's value; other errors that it throws become an `InvalidInputError`. */
 export function reading<T>(where: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
     if (error instanceof TroupeError) throw error;
-    throw new InvalidInputError(`${where} cannot be read: ${describeThrown(error)}`, { cause: error });
+    throw new InvalidInputError(`${where} cannot be read: ${wordsOfThrown(error)}`, { cause: error });
   }
 }
 
@@ -58,7 +58,7 @@ function readOptions<Options extends object>(
   reading(`${of}: what it was given`, () => {
     if (takesOwnFields && isInstance(given)) return;
     assertKnownOptions(given, { of, names, instead, takesOwnFields });
-    if (isInstance(given)) throw noOptions(of, names, given);
+    if (isInstance(given)) throw noOptions(of, names, describeValue(given));
   });
   const source = (given ?? {}) as Readonly<Record<string, unknown>>;
   const options: Partial<Record<keyof Options, unknown>> = {};
@@ -77,12 +77,71 @@ function readOptions<Options extends object>(
 function isInstance(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
-  // A plain object of another realm has a prototype without one, too.
+  // The prototype of a plain object has no prototype itself, also in another realm.
   return prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null;
 }
 
-function noOptions(of: string, names: readonly string[], given: unknown): InvalidInputError {
-  return new InvalidInputError(
-    `${of} takes its options as an object { ${names.join(", ")} }, not ${describeValue(given)}`,
-  );
+/**
+ * Refuses anything but a plain object, and unknown names, with the nearest right one: a misspelt option would be ignored
+ * without a word. `undefined` means no options.
+ * @throws InvalidInputError
+ */
+export function assertKnownOptions(
+  given: unknown,
+  {
+    of,
+    names,
+    instead = {},
+    takesOwnFields = false,
+  }: Pick<Door<object>, "instead" | "takesOwnFields"> & { readonly of: string; readonly names: readonly string[] },
+): void {
+  if (given === undefined) return;
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    // The text may be an address with a password.
+    throw noOptions(of, names, typeof given === "string" ? "a text" : describeValue(given));
+  }
+  for (const name of Object.keys(given)) {
+    if (names.includes(name)) continue;
+    const meant = Object.hasOwn(instead, name) ? instead[name] : nearestName(name, names);
+    if (takesOwnFields && meant === undefined) continue;
+    throw new InvalidInputError(
+      `${of} has no option "${name.slice(0, 64)}"${meant === undefined ? "." : `: did you mean ${meant}?`} Its options are ${names.join(", ")}`,
+      { details: { option: name.slice(0, 64) } },
+    );
+  }
+}
+
+function noOptions(of: string, names: readonly string[], given: string): InvalidInputError {
+  return new InvalidInputError(`${of} takes its options as an object { ${names.join(", ")} }, not ${given}`);
+}
+
+/** The known name that was most likely meant: at most two letters off, ignoring case; else undefined. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  const [best] = nearestNames(name, known);
+  return best && best.distance <= Math.min(2, Math.floor(name.length / 2)) ? best.name : undefined;
+}
+
+/** The known names, the closest to `name` first; equally close ones in the order given. */
+export function nearestNames(name: string, known: readonly string[]): readonly { name: string; distance: number }[] {
+  const meant = name.slice(0, longestName).toLowerCase();
+  return known
+    .map((candidate) => ({ name: candidate, distance: editDistance(meant, candidate.toLowerCase()) }))
+    .toSorted((one, other) => one.distance - other.distance);
+}
+
+/** Of longer names only the beginning is compared: the time grows with the square of the length. */
+const longestName = 65;
+
+/** Levenshtein distance. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
 }

@@ -1,37 +1,36 @@
 import { InvalidInputError } from "../errors/index.ts";
 import { anyRule, flagRule, listRule, recordRule, ruleOf } from "./option-rules.ts";
 import { type Door, optionsOf } from "./options.ts";
-import { maxJsonDepth } from "./safe-json.ts";
-import { isSecretName, secretPatterns } from "./secret-patterns.ts";
+import { maxJsonDepth } from "./json.ts";
 import { type Reading, readingsOf, SecretSearch } from "./secret-search.ts";
 
-/** What stands in place of a secret. */
+/** Shown in place of a secret. */
 export const redactedText = "[redacted]";
 
 export interface RedactorOptions {
-  /** Texts that must not be shown, each of at least 4 characters. Also found escaped as in JSON or YAML, to any depth, and as part of a URL. */
+  /** Texts that must not be shown, each of at least 4 characters. Also found escaped as in JSON, YAML or URLs, to any depth. */
   readonly secrets?: readonly string[] | undefined;
   /**
-   * Shapes of secrets, besides the built-in ones. The whole match is redacted, or its group `secret` if it has one.
-   * They run over texts that others wrote: give patterns that cannot backtrack for long.
+   * Shapes of secrets, in addition to the built-in ones. The whole match is redacted, or its group `secret` if it has one.
+   * They run over texts from outside: give patterns that cannot backtrack for long.
    */
   readonly patterns?: readonly RegExp[] | undefined;
   /**
-   * Its values of at least 8 characters are secrets where the variable's name says so: KEY, TOKEN, SECRET, PASSWORD,
+   * Values of at least 8 characters are secrets where the variable's name says so: KEY, TOKEN, SECRET, PASSWORD,
    * PASSPHRASE, CREDENTIAL. Default `process.env`, read once; `{}` for none.
    */
   readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
-  /** Whether the built-in shapes are looked for. Default true; false where a text that only looks like a secret must stay. */
+  /** Whether the built-in shapes are redacted. Default true; false where a text that only looks like a secret must stay. */
   readonly shapes?: boolean | undefined;
 }
 
-/** Takes secrets out of what is about to be shown. Redacting twice changes nothing more. */
+/** Takes secrets out of texts and values. Redacting twice changes nothing more. */
 export interface Redactor {
   /** The text without secrets; the same string when it has none. */
   text(text: string): string;
   /**
-   * A copy without secrets, in keys and values, however deep; what stands under a name such as `password` is redacted
-   * whole. Errors become `{ name, message, cause? }`; what is nested deeper than 200 becomes a note.
+   * A copy without secrets, in keys and values, however deep; the value of a key such as `password` is redacted whole.
+   * Errors become `{ name, message, cause? }`; values nested deeper than 200 become a note.
    */
   value(value: unknown): unknown;
   /** The message of what was thrown, without secrets. */
@@ -42,7 +41,7 @@ const shortestSecret = 4;
 const shortestVariable = 8;
 const secretVariable = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL/i;
 
-/** A secret is never shown, whatever is wrong with it. */
+/** Secrets take any value here: the message of a rule would show them. */
 const redactorDoor: Door<RedactorOptions> = {
   rules: {
     secrets: listRule("a list of texts", anyRule),
@@ -59,7 +58,7 @@ const redactorDoor: Door<RedactorOptions> = {
 };
 
 /**
- * Makes a redactor. Known secrets are found wherever they stand; shapes (bearer tokens, `sk-` and other provider keys,
+ * Makes a redactor. Known secrets are found anywhere; shapes (bearer tokens, `sk-` and other provider keys,
  * JWTs, passwords in URLs, `password=`, authorization headers, private keys) are found in time linear in the text.
  * @throws InvalidInputError for a secret of less than 4 characters: ordinary words would vanish with it.
  */
@@ -149,4 +148,57 @@ function merged(places: Place[]): Place[] {
     else apart.push(place);
   }
   return apart;
+}
+
+/*
+ * The shapes of secrets in texts from outside. Every pattern is linear in the text: an unbounded quantifier is followed by
+ * nothing that could fail, or is entered once per run of its characters (lookbehind); all others are bounded. Each keeps
+ * what tells a reader which secret it was, and names the rest `secret`.
+ */
+
+/** A key before a value: `password=`, `"password": `, `\"password\":` within JSON. */
+function keyed(names: string, signs: string): string {
+  return `(?:${names})\\\\{0,3}["']?\\s{0,4}${signs}\\s{0,4}`;
+}
+
+const passwordNames =
+  "password|passwd|passphrase|pwd|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|client[_-]?secret|(?:access|auth|refresh|session)[_-]?token|(?<![a-z])id[_-]?token";
+/** Everyday words: the value is a secret only after an equals sign, or if the key is quoted. */
+const everydayNames = "secret|token|credentials?";
+const headerNames = "(?:proxy-)?authorization|x-api-key|api-key|x-auth-token|(?:set-)?cookie";
+
+/** A quote within it is escaped. Quotes that are escaped themselves are plain in another reading of the text. */
+const quoted = `(?<mark>["'])(?!\\[redacted\\])(?<secret>(?:\\\\[^\\n]|(?!\\k<mark>)[^\\n\\\\])+)`;
+const unquoted = `(?!\\[redacted\\])(?<secret>[^\\s"'&,;)}\\]\\\\]+)`;
+
+/** Built-in shapes of secrets; for texts, not for structured values. */
+export const secretPatterns: readonly RegExp[] = [
+  // Bearer tokens: with a digit, or too long for a word that follows "bearer" in a sentence.
+  /\b(?:bearer|basic)\s{1,8}(?=[^\d\s]{0,64}\d|\S{20})(?<secret>[\w.~+/=-]{6,})/i,
+  // Keys with the prefix of their provider.
+  /(?<![\w-])sk-(?=[a-z_-]{0,64}\d|[\w-]{20})[\w-]{8,}/i,
+  /(?<![\w-])(?:[sr]k_(?:live|test)_|gh[opusr]_|github_pat_|glpat-|xox[abeprs]-|AKIA|ASIA|AIza)[\w-]{10,}/,
+  // JSON web tokens.
+  /(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/,
+  // User and password in a URL.
+  /:\/\/(?<secret>[^\s/@:"'<>]{0,256}:[^\s/"'<>]{1,512})@/,
+  // Header lines hold more than one word; the rest of the line goes.
+  new RegExp(
+    `${keyed(headerNames, "[:=]")}\\\\{0,3}["']?(?![\\s"'\\\\]{0,8}\\[redacted\\])(?<secret>[^"'\\r\\n]+)`,
+    "i",
+  ),
+  new RegExp(keyed(passwordNames, "[:=]") + quoted, "i"),
+  new RegExp(keyed(passwordNames, "[:=]") + unquoted, "i"),
+  new RegExp(`(?<![a-z])${keyed(everydayNames, "=")}${unquoted}`, "i"),
+  new RegExp(`(?<key>["'])(?:${everydayNames})\\\\{0,3}\\k<key>\\s{0,4}:\\s{0,4}${quoted}`, "i"),
+  // Private keys, to their end line or to whatever cut them off.
+  /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?<secret>[^-]+)/,
+];
+
+const secretName =
+  /(?:password|passwd|passphrase|^pwd|secret|token|apikey|accesskey|secretkey|privatekey|credentials?|authorization|cookie)$/;
+
+/** Whether the value of this key is a secret: `password`, `dbPassword`, `API_KEY`, `x-api-key`. */
+export function isSecretName(name: string): boolean {
+  return name.length <= 200 && secretName.test(name.toLowerCase().replaceAll(/[^a-z]/g, ""));
 }

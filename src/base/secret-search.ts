@@ -1,41 +1,45 @@
-/** Where a secret stands in a text, in whatever escaping. */
+/** Where a secret was found in a text, however escaped. */
 export interface SecretPlace {
   readonly from: number;
   readonly to: number;
-  /** Which of the secrets. */
+  /** Index of the secret. */
   readonly secret: number;
 }
 
-/**
- * A text as it reads when its escapes are taken away once more. JSON texts are put into JSON texts, to any depth, and the
- * outermost into YAML: each time a secret is written otherwise, so that it is looked for in every reading.
- */
+/** A text with some layers of escaping taken away. */
 export interface Reading {
   readonly text: string;
-  /** The place in the text as it was given. */
+  /** The place in the original text. */
   readonly placeOf: (index: number) => number;
 }
 
 /**
- * Readings of one text. Each halves the backslashes at a place, so that more of them than this need thousands in a row;
- * a bound there has to be, since escapes can be written that lose one character at a time.
+ * Most readings of one text. A layer of JSON halves the backslashes at a place, one of a URL takes a `25` away, so honest
+ * texts need a few; a bound is needed since escapes can be written that lose one character at a time.
  */
-const mostReadings = 16;
+const mostReadings = 24;
 
-/** The text as it is, and with its escapes taken away once, twice, … to where none are left. */
+/**
+ * The text as it is, and all texts that taking layers of escaping away makes of it, those with few layers first. JSON is
+ * put into JSON, into YAML and into URLs, to any depth, and each layer writes a secret differently.
+ */
 export function readingsOf(text: string): Reading[] {
   const readings: Reading[] = [{ text, placeOf: (index) => index }];
-  for (let last = readings[0]; last !== undefined && readings.length < mostReadings; last = readings.at(-1)) {
-    const next = unescaped(last);
-    if (next === undefined) break;
-    readings.push(next);
+  const known = new Set([text]);
+  for (const reading of readings) {
+    for (const next of [withoutBackslashes(reading), withoutPercents(reading)]) {
+      if (next === undefined || known.has(next.text)) continue;
+      if (readings.length >= mostReadings) return readings;
+      known.add(next.text);
+      readings.push(next);
+    }
   }
   return readings;
 }
 
-const escape = /\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|(["'\\/bfnrt0aevNLP_ ]))/g;
+const backslashEscape = /\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U([0-9a-fA-F]{8})|(["'\\/bfnrt0aevNLP_ ]))/g;
 
-/** What JSON and YAML write for one character. */
+/** The letters after a backslash in JSON and YAML. */
 const characters: Readonly<Record<string, string>> = {
   b: "\b",
   f: "\f",
@@ -52,20 +56,50 @@ const characters: Readonly<Record<string, string>> = {
   P: "\u2029",
 };
 
-function unescaped({ text, placeOf }: Reading): Reading | undefined {
-  if (!text.includes("\\")) return undefined;
+/** Without one layer of JSON or YAML. */
+function withoutBackslashes(reading: Reading): Reading | undefined {
+  if (!reading.text.includes("\\")) return undefined;
+  return withoutEscapes(reading, backslashEscape, ([, unit, byte, point, letter = ""]) => {
+    const code = Number.parseInt(unit ?? byte ?? point ?? "", 16);
+    if (Number.isNaN(code)) return characters[letter] ?? letter;
+    if (code > 0x10_ff_ff) return undefined;
+    // The halves of a surrogate pair are written as two escapes.
+    return code > 0xff_ff ? String.fromCodePoint(code) : String.fromCharCode(code);
+  });
+}
+
+/** One character each, in UTF-8. */
+const percentEscape =
+  /%[0-7][\da-f]|%[cd][\da-f]%[89ab][\da-f]|%e[\da-f](?:%[89ab][\da-f]){2}|%f[0-7](?:%[89ab][\da-f]){3}/gi;
+
+/** Without one layer of a URL. The `+` of a form stays: it may be a plus sign as well. */
+function withoutPercents(reading: Reading): Reading | undefined {
+  if (!reading.text.includes("%")) return undefined;
+  return withoutEscapes(reading, percentEscape, ([escaped]) => {
+    try {
+      return decodeURIComponent(escaped);
+    } catch {
+      return undefined;
+    }
+  });
+}
+
+/** Replaces each escape by its character; `characterOf` gives undefined for one that stays. */
+function withoutEscapes(
+  { text, placeOf }: Reading,
+  escapes: RegExp,
+  characterOf: (match: RegExpExecArray) => string | undefined,
+): Reading | undefined {
   let plain = "";
   let from = 0;
-  // From the first index of each pair on, the plain text and the given one run alike.
+  // From each of these indexes to the next, the plain text and the given one are the same.
   const plainStarts = [0];
   const givenStarts = [0];
-  for (const match of text.matchAll(escape)) {
-    const [whole, unit, byte, point, letter = ""] = match;
-    const code = Number.parseInt(unit ?? byte ?? point ?? "", 16);
-    if (code > 0x10_ff_ff) continue;
-    plain += text.slice(from, match.index);
-    plain += Number.isNaN(code) ? (characters[letter] ?? letter) : stringOf(code);
-    from = match.index + whole.length;
+  for (const match of text.matchAll(escapes)) {
+    const character = characterOf(match);
+    if (character === undefined) continue;
+    plain += text.slice(from, match.index) + character;
+    from = match.index + match[0].length;
     plainStarts.push(plain.length);
     givenStarts.push(from);
   }
@@ -75,11 +109,6 @@ function unescaped({ text, placeOf }: Reading): Reading | undefined {
     return (givenStarts[run] ?? 0) + index - (plainStarts[run] ?? 0);
   };
   return { text: plain + text.slice(from), placeOf: (index) => placeOf(placeIn(index)) };
-}
-
-/** Halves of a pair are written apart. */
-function stringOf(code: number): string {
-  return code > 0xff_ff ? String.fromCodePoint(code) : String.fromCharCode(code);
 }
 
 function lastAtMost(sorted: readonly number[], value: number): number {
@@ -93,11 +122,11 @@ function lastAtMost(sorted: readonly number[], value: number): number {
   return low;
 }
 
-/** Finds known secrets: as they are, escaped to any depth, and as parts of URLs. */
+/** Finds known secrets in all readings of a text. */
 export class SecretSearch {
   readonly #needles: readonly { readonly text: string; readonly secret: number }[];
 
-  /** @param shortest Forms of fewer characters are not looked for: they stand in any text by chance. */
+  /** @param shortest Secrets of fewer characters are not looked for: they are in any text by chance. */
   constructor(secrets: readonly string[], shortest: number) {
     this.#needles = secrets.flatMap((secret, index) =>
       formsOf(secret)
@@ -112,14 +141,10 @@ export class SecretSearch {
   }
 }
 
-function formsOf(secret: string): readonly string[] {
-  const inUrl = encodeURIComponent(secret.toWellFormed());
-  const inForm = new URLSearchParams([["", secret]]).toString().slice(1);
-  return [...new Set([secret, inUrl, inForm, lowered(inUrl), lowered(inForm)])];
-}
-
-function lowered(encoded: string): string {
-  return encoded.replaceAll(/%[0-9A-F]{2}/g, (escaped) => escaped.toLowerCase());
+/** URLs hold no lone halves of surrogate pairs, and forms write a space as `+`. */
+function formsOf(secret: string): string[] {
+  const wellFormed = secret.toWellFormed();
+  return [...new Set([secret, wellFormed, wellFormed.replaceAll(" ", "+")])];
 }
 
 function findAll({ text, placeOf }: Reading, needle: string, secret: number): SecretPlace[] {

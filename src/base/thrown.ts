@@ -4,13 +4,13 @@ import { describeValue } from "./describe-value.ts";
 const unreadable = "something was thrown that cannot be read";
 const withoutWords = "an error without words";
 
-/** Fields that are read of an error after it was caught. */
+/** The fields of a caught error that this code reads. */
 const readFields = ["name", "message", "code", "retryable", "details"] as const;
 
 /**
- * What foreign code threw, as something that can be read any number of times: people throw texts, proxies, errors whose message
- * throws when it is read. An ordinary error, and whatever is no object, is given back as it is, so that its class still tells
- * what to do with it; of anything else an error in plain words is made. Never throws.
+ * Makes what foreign code threw safe to read any number of times: people throw texts, proxies, errors whose getters throw.
+ * Ordinary errors and primitive values are returned as they are, so that the class of an error still counts; anything else
+ * becomes a plain error. Never throws.
  */
 export function readableThrown(thrown: unknown): unknown {
   if ((typeof thrown !== "object" && typeof thrown !== "function") || thrown === null) return thrown;
@@ -25,7 +25,7 @@ export function readableThrown(thrown: unknown): unknown {
   }
 }
 
-/** What was thrown, in words. Never throws. */
+/** The message of what was thrown, or a description of it where it is no error. Never throws. */
 export function wordsOfThrown(thrown: unknown): string {
   try {
     if (thrown instanceof Error) return textOr(thrown.message, withoutWords);
@@ -43,7 +43,7 @@ function errorOf(name: string, message: string): Error {
   return error;
 }
 
-/** Whether each field can be read, and what is its own is a value and no accessor. Throws what a class throws when it is read. */
+/** Whether each field can be read and none is an own accessor. An accessor of the class may throw. */
 function hasPlainFields(error: Error): boolean {
   return readFields.every((field) => {
     const own = Object.getOwnPropertyDescriptor(error, field);
@@ -54,4 +54,36 @@ function hasPlainFields(error: Error): boolean {
 
 function textOr(value: unknown, otherwise: string): string {
   return typeof value === "string" ? value : otherwise;
+}
+
+/**
+ * Wraps code of a user's that only observes, so that its errors do no harm: `tell` gets what it throws or rejects with. It
+ * is called again all the same.
+ * @param what Its name in the warning: "an observer of runtime.subscribe()".
+ * @param tell Default: a process warning for the first error.
+ */
+export function harmless<Parts extends readonly unknown[]>(
+  what: string,
+  code: (...parts: Parts) => unknown,
+  tell: (fault: unknown) => void = warningOnce(what),
+): (...parts: Parts) => void {
+  return (...parts) => {
+    try {
+      const given = code(...parts);
+      if (given instanceof Promise) given.catch(tell);
+    } catch (fault) {
+      tell(fault);
+    }
+  };
+}
+
+function warningOnce(what: string): (fault: unknown) => void {
+  let isTold = false;
+  return (fault) => {
+    if (isTold) return;
+    isTold = true;
+    process.emitWarning(`${what} failed; whatever it watches goes on: ${wordsOfThrown(fault)}`, {
+      code: "TROUPE_OBSERVER",
+    });
+  };
 }

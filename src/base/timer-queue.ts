@@ -1,4 +1,4 @@
-/** A timer that waits for its time. The queue owns it; its fields are for the queue alone. */
+/** A timer that waits for its time. Only the queue uses it. */
 interface WaitingTimer {
   readonly at: number;
   readonly sequence: number;
@@ -8,16 +8,16 @@ interface WaitingTimer {
 }
 
 /**
- * Timers in the order in which they are due; those of one time in the order in which they were set. It knows no clock.
- * Adding and removing take logarithmic time, and a removed timer leaves nothing behind.
+ * A heap of timers in the order in which they are due; those of the same time in the order in which they were set. It
+ * knows no clock. Adding and removing take logarithmic time, and a removed timer leaves nothing behind.
  */
 export interface TimerQueue {
   readonly size: number;
   /** When the first timer is due; undefined when there is none. */
   nextAt(): number | undefined;
-  /** Returns what removes the timer again; removing one that ran or was removed does nothing. */
+  /** Returns a function that removes the timer; it does nothing once the timer ran or was removed. */
   add(at: number, callback: () => void): () => void;
-  /** How many timers were ever added: a mark for `takeDue`. */
+  /** How many timers were ever added, for `takeDue`. */
   readonly added: number;
   /** Takes the first timer out if it is due at `now` and was among the first `addedBefore` timers (default: all). */
   takeDue(now: number, addedBefore?: number): (() => void) | undefined;

@@ -5,22 +5,19 @@ export interface TraceHeaders {
   readonly tracestate?: string | undefined;
 }
 
-/**
- * What a tracing system tells the runtime: telemetry implements it. Its answers are only ever passed on; none of its calls
- * may throw.
- */
+/** The port to a tracing system, which telemetry implements. None of its methods may throw. */
 export interface TraceCarrier {
-  /** The span that is active in the code that calls; undefined where none is. */
+  /** The span that is active in the calling code, if there is one. */
   active(): TraceHeaders | undefined;
-  /** The span that this process made for a turn or a call of a tree; undefined for one that it does not know. */
+  /** The span that this process made for a turn or a call of a tree, if it made one. */
   spanOf(rootAgentId: string, id: string): TraceHeaders | undefined;
-  /** Runs code so that the spans it makes come under this one. */
+  /** Runs code so that the spans it makes are children of this one. */
   within<T>(headers: TraceHeaders, work: () => T): T;
 }
 
 let carriers: readonly TraceCarrier[] = [];
 
-/** Has the runtime ask this one too; those that came first are asked first. Returns what ends it. */
+/** Adds a carrier; earlier ones are asked first. Returns a function that removes it. */
 export function carryTraces(carrier: TraceCarrier): () => void {
   carriers = [...carriers, carrier];
   return () => {
@@ -28,12 +25,12 @@ export function carryTraces(carrier: TraceCarrier): () => void {
   };
 }
 
-/** The span that is active here, as far as anybody traces; undefined otherwise. */
+/** The span that is active here; undefined where nobody traces. */
 export function activeTrace(): TraceHeaders | undefined {
   return firstOf((carrier) => carrier.active());
 }
 
-/** The span of the first of these, a call or the turn it is of, that was made in this process. */
+/** The span of the first of these ids (a call, then its turn) that was made in this process. */
 export function traceOf(rootAgentId: string, ids: readonly string[]): TraceHeaders | undefined {
   for (const id of ids) {
     const found = firstOf((carrier) => carrier.spanOf(rootAgentId, id));
@@ -42,7 +39,7 @@ export function traceOf(rootAgentId: string, ids: readonly string[]): TraceHeade
   return undefined;
 }
 
-/** Runs code under a span, where there is one and anybody traces. */
+/** Runs code under a span, if there is one and somebody traces. */
 export function withinTrace<T>(headers: TraceHeaders | undefined, work: () => T): T {
   const [carrier] = carriers;
   return headers && carrier ? carrier.within(headers, work) : work();

@@ -7,15 +7,15 @@ export interface ModelErrorOptions extends TroupeErrorOptions {
   readonly status?: number | undefined;
   /** Milliseconds the provider asked to wait (`Retry-After`), where it did. */
   readonly retryAfterMs?: number | undefined;
-  /** False only when the request surely never reached the provider, so nothing can have been billed. */
+  /** False only if the request cannot have reached the provider, so that nothing is billed. */
   readonly mayHaveBeenSent: boolean;
-  /** The prompt's tokens as they were reported or counted, when the answer was cut. Default: what was reserved for it. */
+  /** Of a cut answer: the prompt's tokens as reported or counted. Default: the tokens reserved for it. */
   readonly partialInputTokens?: number | undefined;
-  /** Output tokens that had arrived, as counted here, when the answer was cut. */
+  /** Of a cut answer: the output tokens that had arrived, as counted here. */
   readonly partialOutputTokens?: number | undefined;
 }
 
-/** A model call failed. Whether it is worth another attempt is decided here, once, by the adapter. */
+/** A model call failed. The adapter alone decides whether another attempt is worth it. */
 export class ModelError extends TroupeError {
   readonly code = "model_error";
   readonly family: "transient" | "terminal";

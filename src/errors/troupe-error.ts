@@ -1,7 +1,7 @@
-/** The four families tell a caller what to do with an error, without reading its text. */
+/** The family tells a caller what to do with an error, without reading its text. */
 export type ErrorFamily = "rejection" | "transient" | "terminal" | "defect";
 
-/** Plain facts that travel with an error: JSON values only, never a secret. */
+/** Facts about an error: JSON values only, never a secret. */
 export type ErrorDetails = Readonly<Record<string, string | number | boolean | null | undefined>>;
 
 export interface TroupeErrorOptions {
@@ -24,26 +24,18 @@ export abstract class TroupeError extends Error {
   }
 }
 
-/** A command that was understood and refused; nothing was changed. */
-export abstract class RejectionError extends TroupeError {
-  readonly family = "rejection";
-  readonly retryable = false;
-}
-
-/** A passing fault: the same command may work later. */
-export abstract class TransientError extends TroupeError {
-  readonly family = "transient";
-  readonly retryable = true;
-}
-
-/** The work ended for good: a limit, a denial, a cancellation. */
-export abstract class TerminalError extends TroupeError {
-  readonly family = "terminal";
-  readonly retryable = false;
-}
-
 /** A broken invariant of this package or of its store. */
 export abstract class DefectError extends TroupeError {
   readonly family = "defect";
   readonly retryable = false;
+}
+
+/** This package broke one of its own rules. */
+export class InvariantError extends DefectError {
+  readonly code = "invariant";
+}
+
+/** A stored record does not fit its schema; it is left as it is. */
+export class CorruptRecordError extends DefectError {
+  readonly code = "corrupt_record";
 }

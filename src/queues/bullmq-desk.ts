@@ -1,4 +1,5 @@
-import { InvariantError } from "../errors/index.ts";
+import { harmless } from "../base/index.ts";
+import { InvariantError, type TroupeError } from "../errors/index.ts";
 import { within } from "../redis/index.ts";
 import { BullmqCanary } from "./bullmq-canary.ts";
 import { BullmqConnection } from "./bullmq-connection.ts";
@@ -52,7 +53,7 @@ export class BullmqDesk {
     const works = checkedWork(workOptions);
     this.#isAtWork = true;
     const { onDead } = workOptions;
-    const onFault = harmless(workOptions.onFault);
+    const onFault = harmless("onFault", (fault: TroupeError) => workOptions.onFault?.(fault));
     const around = {
       options: this.#options,
       connection: this.#connection,
@@ -171,15 +172,4 @@ export class BullmqDesk {
       for (const [jobId, reason] of reasons) this.#running.cancel(`${queue}/${jobId}`, reason);
     }
   }
-}
-
-/** Whoever is told of faults does not make one. */
-function harmless(onFault: WorkOptions["onFault"]): NonNullable<WorkOptions["onFault"]> {
-  return (fault) => {
-    try {
-      onFault?.(fault);
-    } catch {
-      // It was told.
-    }
-  };
 }

@@ -127,7 +127,7 @@ const minRedactedLength = 4;
 export const nothingToRedact: Redact = (text) => text;
 
 /**
- * Replaces each of the values by `[secret:<name>]`, also where they are escaped as in JSON or YAML, to any depth, or in a URL.
+ * Replaces each of the values by `[secret:<name>]`, also where they are escaped as in JSON, YAML or URLs, to any depth.
  * One pass over each reading of the text: a marker is never searched again. Values of fewer than 4 characters are left alone.
  */
 export function redactorOf(secrets: Readonly<Record<string, string>>): Redact {

@@ -97,6 +97,11 @@ describe("shapes of secrets", () => {
       '{"password": "[redacted]","token":"[redacted]","user":"me"}',
     ],
     [
+      "JSON with a quote in it",
+      String.raw`{"password":"two \"words\"","user":"me"}`,
+      '{"password":"[redacted]","user":"me"}',
+    ],
+    [
       "JSON within JSON",
       String.raw`{"body":"{\"client_secret\":\"hunter2\",\"a\":1}"}`,
       String.raw`{"body":"{\"client_secret\":\"[redacted]\",\"a\":1}"}`,

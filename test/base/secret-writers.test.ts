@@ -13,6 +13,8 @@ const writers: Readonly<Record<string, (text: string) => string>> = {
   "a line of JSONL": (text) => `${JSON.stringify({ text })}\n`,
   "YAML, quoted": (text) =>
     stringify({ text }, { lineWidth: 0, defaultStringType: "QUOTE_DOUBLE", doubleQuotedMinMultiLineLength: 1e6 }),
+  "part of a URL": (text) => `https://example.com/?q=${encodeURIComponent(text.toWellFormed())}&page=1`,
+  "part of a form": (text) => new URLSearchParams({ text }).toString(),
   "plain text": (text) => `before ${text} after`,
 };
 
@@ -71,6 +73,10 @@ function* decoded(text: string): Generator<string> {
       };
       return { ...known, _: "\xa0", L: "\u2028", P: "\u2029" }[letter] ?? letter;
     });
+    const inUrl = at.replaceAll(/(?:%[\dA-F]{2})+/g, (escaped) =>
+      Buffer.from(escaped.replaceAll("%", ""), "hex").toString(),
+    );
+    if (inUrl !== at) yield* decoded(inUrl);
     if (next === at) return;
     at = next;
   }
@@ -121,6 +127,15 @@ describe("a known secret, nested up to four writers deep", () => {
   });
 });
 
+test("a secret within JSON within a URL within JSON is found, known or by its shape", () => {
+  const known = 's3cr"et';
+  const inner = JSON.stringify({ password: known, user: "me" });
+  const text = JSON.stringify({ url: `https://example.com/?state=${encodeURIComponent(inner)}` });
+  const shown = '{"url":"https://example.com/?state=%7B%22password%22%3A%22[redacted]%22%2C%22user%22%3A%22me%22%7D"}';
+  expect(createRedactor({ secrets: [known], environment: {}, shapes: false }).text(text)).toBe(shown);
+  expect(createRedactor({ environment: {} }).text(text)).toBe(shown);
+});
+
 test("a shape of a secret is found at any depth", () => {
   const redactor = createRedactor({ environment: {} });
   let text = JSON.stringify({ password: "hunter two", user: "me" });
@@ -133,7 +148,7 @@ test("a shape of a secret is found at any depth", () => {
 
 test("looking at every reading of a text takes time in proportion to it", () => {
   const redactor = createRedactor({ secrets: ['s3"cret'], environment: {} });
-  const hostile = ["\\", "\\u005c", "\\u005cu005c", '\\\\\\"', "\\x5c", "\\n"];
+  const hostile = ["%25", "%255C", "%5C%22", "\\", "\\u005c", "\\u005cu005c", '\\\\\\"', "\\x5c", "\\n"];
   const startedAt = performance.now();
   for (const piece of hostile) redactor.text(piece.repeat(Math.ceil(200_000 / piece.length)));
   // A reading for each backslash would be hours.

@@ -1,7 +1,6 @@
 import {
   activeTrace,
   anyRule,
-  describeThrown,
   describeValue,
   type Door,
   nameRule,
@@ -94,13 +93,6 @@ export function inputOf(input: unknown): Content | null {
 /** Why something is ended, as whoever ends it says. Throws `InvalidInputError` for what is no text. */
 export function reasonOf(reason: unknown, of: string): string {
   return ruleOf("its reason as a text, or nothing", (value) => typeof value === "string")(reason, of) as string;
-}
-
-/** The reason of an abort signal in words: anything may be given as one. */
-export function reasonOfSignal(signal: AbortSignal): string {
-  const { reason }: { reason: unknown } = signal;
-  if (typeof reason === "string") return reason;
-  return typeof reason === "object" ? describeThrown(reason) : describeValue(reason);
 }
 
 /** Throws `InvalidInputError` for what cannot be called with events. */

@@ -1,5 +1,4 @@
-import { reading } from "../../base/index.ts";
-import { reasonOfSignal } from "../doors/turn-door.ts";
+import { reading, wordsOfThrown } from "../../base/index.ts";
 
 /** What a signal may end. */
 interface AbortableTurns {
@@ -17,7 +16,7 @@ export interface HeardSignal {
 /** Listens before anything is accepted: a signal that cannot be listened to is refused. Throws `InvalidInputError`. */
 export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): HeardSignal {
   const own = new AbortController();
-  const abort = (): void => own.abort(reasonOfSignal(given));
+  const abort = (): void => own.abort(wordsOfThrown(given.reason));
   reading(what, () => {
     if (given.aborted) abort();
     else given.addEventListener("abort", abort, { once: true });

@@ -1,0 +1,47 @@
+import { TroupeError } from "./troupe-error.ts";
+
+/** A command that was understood and refused; nothing was changed. */
+export abstract class RejectionError extends TroupeError {
+  readonly family = "rejection";
+  readonly retryable = false;
+}
+
+/** The input breaks a schema or a rule; the message says where, how, and what would be right. */
+export class InvalidInputError extends RejectionError {
+  readonly code = "invalid_input";
+}
+
+/** No agent, turn, definition, tool or artifact of that name is known. */
+export class NotFoundError extends RejectionError {
+  readonly code = "not_found";
+}
+
+/** This version, mode or store does not support what was asked for. */
+export class UnsupportedError extends RejectionError {
+  readonly code = "unsupported";
+}
+
+/** A turn was asked of an agent that was not started, or was shut down: call `start()` first (row L2.4). */
+export class AgentNotStartedError extends RejectionError {
+  readonly code = "agent_not_started";
+}
+
+/** A turn was asked of an agent whose turn is open: one turn at a time per agent (requirements, Concurrency). */
+export class AgentBusyError extends RejectionError {
+  readonly code = "agent_busy";
+}
+
+/** Another living process holds the agent's lease. */
+export class AlreadyOwnedError extends RejectionError {
+  readonly code = "already_owned";
+}
+
+/** The parent's policy refuses a subagent: depth, number, or a tool the parent does not have (row S8). */
+export class PolicyRefusedError extends RejectionError {
+  readonly code = "policy_refused";
+}
+
+/** Somebody else decided the request first, or its turn has gone on without it. `details` say who and how. */
+export class RequestConflictError extends RejectionError {
+  readonly code = "request_conflict";
+}
