@@ -26,32 +26,32 @@ import { storedErrorOf } from "./stored-error.ts";
 import { stopSignalOf } from "./stored-error.ts";
 
 /**
- * Where a tool's own code runs: in the process that has its agent, or wherever its queue is worked on. Both run it by the
- * same rules; what the outcome becomes is the place's.
+ * Where a tool's code runs: in the process that has its agent, or in a worker of its queue. Both run it by the same rules, and
+ * handle the outcome in their own way.
  */
 export interface AttemptPlace {
   readonly clock: Clock;
-  /** Takes what the tool is lent out of a text: credentials, and secrets of the environment (S13). */
+  /** Removes the credentials that the tool is given, and secrets of the environment, from a text (S13). */
   readonly redact: Redact;
   contextOf(signal: AbortSignal): RunContext;
-  /** The span under which what the code traces comes. */
+  /** The parent span of the code's own spans. */
   readonly trace: TraceHeaders | undefined;
 }
 
 /** How one attempt has ended. */
 export type AttemptEnd =
   | { readonly type: "settled"; readonly result: CallResult; readonly stop?: StopSignal | undefined }
-  /** It failed, and may be tried again. */
+  /** It failed, and another attempt may follow. */
   | { readonly type: "retrying"; readonly error: StoredError }
-  /** A child has the result. */
+  /** A child will give the result. */
   | { readonly type: "awaiting"; readonly child: AwaitedChild };
 
-/** What was gated as `once` is not made repeatable by a program that has changed since. */
+/** A call that was gated as `once` stays so, even when a newer program declares the tool repeatable. */
 export function isOnce(tool: Pick<Tool, "effect">, call: CallState): boolean {
   return tool.effect === "once" || call.gate?.effect === "once";
 }
 
-/** The tool's own code, with its time-out; its run context is gone afterwards (row H6). */
+/** Runs the tool's code, with its time-out; its run context is revoked afterwards (row H6). */
 export async function executeTool(
   place: AttemptPlace,
   call: CallState,
@@ -76,7 +76,7 @@ export async function executeTool(
   }
 }
 
-/** What the tool gave, as the end of its attempt. */
+/** The end of an attempt whose code gave an output. */
 export function endOfOutput(
   place: AttemptPlace,
   call: CallState,
@@ -87,7 +87,7 @@ export function endOfOutput(
   return { type: "settled", result: resultOfOutput(place, call, output, tool.maxOutputCharacters) };
 }
 
-/** What the tool threw, as the end of its attempt. */
+/** The end of an attempt whose code threw. */
 export async function endOfError(
   place: AttemptPlace,
   call: CallState,
@@ -141,7 +141,7 @@ export async function reconcileCall(
   return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
 }
 
-/** What `reconcile` gave, each field read once. Throws `InvalidInputError` for anything else: then the outcome stays unknown. */
+/** The answer of `reconcile`, each field read once. Throws `InvalidInputError` for anything else: the outcome stays unknown. */
 function reconciliationOf(answer: unknown): Reconciliation {
   if (typeof answer === "object" && answer !== null) {
     const { unknown, done, result } = answer as Readonly<Record<string, unknown>>;
@@ -155,12 +155,12 @@ function reconciliationOf(answer: unknown): Reconciliation {
 
 const asItIs: Redact = (text) => text;
 
-/** The tool's own secrets, and what it was lent to work with (S13). */
+/** Removes the tool's own secrets and the place's from a text (S13). */
 function hiding({ redact: known }: AttemptPlace, redact: Redact): Redact {
   return (text) => known(redact(text));
 }
 
-/** What a tool gives or throws, as text, without the secrets that it was called with (S13). */
+/** The tool's output or error as text, without the secrets that it was called with (S13). */
 async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput | AwaitedChild> {
   try {
     const value = await work();
@@ -170,7 +170,7 @@ async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Pro
   }
 }
 
-/** The class is public: what was not made by `run.await()` may hold anything. */
+/** The class is public, so one that `run.await()` did not make may hold anything. */
 function awaitedOf({ childId, prefix }: AwaitedChild): AwaitedChild {
   const isText = typeof childId === "string" && (prefix === undefined || typeof prefix === "string");
   if (isText) return new AwaitedChild(childId, prefix);

@@ -71,7 +71,7 @@ async function cancel(host: Host, children: readonly BackgroundChild[], args: un
  * Lets the call wait for children in the background. Nothing of the wait stays in memory: reports and a timer end it. The call
  * is settled at once when the named children have ended already.
  */
-export async function waitForReports(
+async function waitForReports(
   host: Host,
   call: CallState,
   children: readonly BackgroundChild[],
@@ -149,7 +149,7 @@ async function settleWith(
 }
 
 /** The result for ids that are not those of the agent's own subagents; undefined when all are. */
-export function unknownChild(
+function unknownChild(
   children: readonly BackgroundChild[],
   ...asked: readonly (string | undefined)[]
 ): CallResult | undefined {
@@ -182,7 +182,7 @@ export function reportIdOf(childTurnId: string): string {
 }
 
 /** How a child ended, as the rest of a sentence about it. */
-export function endText({ outcome, stopReason, text }: ChildEnd): string {
+function endText({ outcome, stopReason, text }: ChildEnd): string {
   if (outcome === "completed") return `has ended. Its answer:\n\n${text}`;
   if (outcome === "stopped") return `was stopped (${stopReason}) before it had finished. What it has:\n\n${text}`;
   return `has failed: ${text}`;

@@ -5,8 +5,8 @@ import type { Host } from "./host.ts";
 const REPAIRS = 1;
 
 /**
- * Checks a final answer against the definition's output schema: what the schema gives, transforms applied, is journalled.
- * An answer that does not fit is asked for again once, with what was wrong; then the turn fails.
+ * Checks a final answer against the definition's output schema, and journals the parsed value, with transforms applied. An
+ * answer that does not fit is asked for once more, with the mistakes; then the turn fails.
  */
 export async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const { output } = host.definition;
@@ -46,7 +46,7 @@ function repairMessage(host: Host, turnId: string, step: number, issues: string)
   };
 }
 
-/** The output of a turn, where its answer was checked and fits. */
+/** The output of a turn whose answer was checked and fits. */
 export function outputOf(entries: readonly { readonly type: string }[]): Json | undefined {
   const checked = entries.findLast(isValidOutput);
   return checked?.value;

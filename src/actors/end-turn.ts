@@ -27,9 +27,9 @@ import { releaseHeld } from "./hook-run.ts";
 import type { Host } from "./host.ts";
 import { abortPost, settleOpenGenerates } from "./interrupt.ts";
 
-/** Appends `turn.ended`: how it ended, what it cost, and to whom the result goes. */
+/** Appends `turn.ended`: its outcome, its cost, and the posts that carry the result. */
 export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { turnId }, interrupted) => {
-  // What is granted only now has to be settled too; and the record closes the turn with the entry that ends it.
+  // Intents that are granted only now have to be settled too; and nothing may follow the entry that ends the turn.
   while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
   if (!turn || interrupted.aborted) return;
@@ -38,7 +38,7 @@ export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { tu
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
-  // The turn that makes it too long tells it, not the next one.
+  // The turn that makes the conversation too long warns of it, not the next one.
   warnOfLength(host, turnId, closing ? [closing] : []);
   const [first, ...others] = wakingAfter(turn, { stopReason });
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
@@ -77,7 +77,7 @@ export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { tu
   faultPoint("turn.result");
 });
 
-/** How a turn ends, as its fold now stands. */
+/** How the turn would end now, by its fold. */
 export function endOf(host: Host, turn: TurnState) {
   const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? null;
   const { outcome, stopReason } = verdictOf(turn, signal);
@@ -86,7 +86,7 @@ export function endOf(host: Host, turn: TurnState) {
   return { signal, outcome, stopReason, closing, text };
 }
 
-/** A pause that came while the turn was ending holds for what comes next. */
+/** A pause that came while the turn was ending takes effect after it. */
 function lifecycleAfter(host: Host, outcome: TurnOutcome): Lifecycle {
   if (host.isPausing) return "paused";
   return outcome === "failed" ? "failed" : "ready";
@@ -104,7 +104,7 @@ function errorOfSignal(signal: StopSignal | null) {
   return { code: "turn_failed", message: signal?.message ?? "the turn failed", retryable: false };
 }
 
-/** A stopped turn without any text says so plainly (requirements, Steps limit). */
+/** The message of a stopped turn without any text (requirements, Steps limit). */
 function closingMessage(
   host: Host,
   turn: TurnState,
@@ -129,8 +129,8 @@ function closingMessage(
 
 type TurnEnd = Pick<EntryOf<"child.ended">, "outcome" | "stopReason" | "text" | "error">;
 
-/** Tells the agent that spawned this one how its turn ended. Later turns of a child are its own. */
-export function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
+/** Posts the end of a child's first turn to its parent. Later turns do not concern the parent. */
+function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
   const { parentAgentId, parentTurnId, parentStep, parentCallId, agentId, background, definition } = host.identity;
   if (parentAgentId === null || turn.number > 1) return [];
   const at = host.clock.now();
@@ -157,15 +157,15 @@ export function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
   ];
 }
 
-/** Accounts under the turn's own that go on when it ends: of children in the background, and of whoever left some behind. */
-export function backgroundMoves(turn: TurnState): BudgetMove[] {
+/** Child accounts that outlive the turn's own: of children in the background, and of children that left such behind. */
+function backgroundMoves(turn: TurnState): BudgetMove[] {
   const { accountId, backgroundIds, leavingIds, waking } = turn;
   const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
   if (childIds.size === 0) return [];
   return [{ type: "background", accountId, childAccountIds: [...childIds].map(agentAccountId) }];
 }
 
-/** Reports that no model call of the turn has seen, and that call for one more. Whoever ended it by hand wants quiet. */
-export function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason">): readonly WakingReport[] {
+/** Reports that no model call of the turn has seen and that call for another turn; none after an end by hand. */
+function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason">): readonly WakingReport[] {
   return stopReason === "user_requested" ? [] : turn.waking;
 }

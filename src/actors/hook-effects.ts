@@ -20,8 +20,8 @@ export const receive = effectActor<TurnEffectInput>("receive", async (host, { tu
 });
 
 /**
- * What has to be seen to between an answer and what follows from it: the `afterLlm` hooks, then the `beforeTools` hooks
- * where there are calls, or the output schema where there are none.
+ * The hooks between an answer and what follows from it: `afterLlm`, then `beforeTools` where the answer has calls, or the check
+ * of the output schema where it has none.
  */
 export const decide = effectActor<TurnEffectInput>("decide", async (host, { turnId }, signal) => {
   const turn = host.turn(turnId);
@@ -70,7 +70,7 @@ export const settleRound = effectActor<TurnEffectInput>("settleRound", async (ho
   await runHooks(host, { turnId, step, hook: "afterTools" }, { registered, draft }, signal);
 });
 
-/** The hooks that look at one call's result: `onError` where it failed, then `afterEachTool`. */
+/** The hooks that review one call's result: `onError` where it failed, then `afterEachTool`. */
 export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host, { turnId, callId }, signal) => {
   const step = host.call(turnId, callId)?.step;
   const result = resultOfCall(host, turnId, callId);
@@ -81,12 +81,12 @@ export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host
   const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
   const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
   if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
-  // A hook that ended the turn has looked at it as well: the round is over when every call is through.
+  // Also after a hook that ended the turn: the round is over when every call is reviewed.
   if (signal.aborted) return;
   host.append({ type: "call.reviewed", turnId, step, callId });
 });
 
-/** The `onComplete` hooks: once per turn, last, when it has come to its end by itself; not after a failure or an abort. */
+/** The `onComplete` hooks: once per turn, at its end; not after a failure or an abort. */
 export const complete = effectActor<TurnEffectInput>("complete", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const turn = host.turn(turnId);

@@ -21,15 +21,15 @@ import { errorResult, settleCall, settleEnded, unknownResult } from "./settle-ca
 import { resultOfSpawn } from "./subagent-calls.ts";
 
 /**
- * Gives everything that is open an outcome, so that the turn can end with a legal history: the request in flight, metered
- * side calls, and each tool call (row H10). Children that are awaited are ended with their turn.
+ * Gives everything open an outcome, so that the turn can end with a legal history: the model call in flight, calls of
+ * `generate()`, and each tool call (row H10). Awaited children end with their turn.
  */
 export const interruptOpenWork = effectActor<TurnEffectInput>(
   "interruptOpenWork",
   async (host, { turnId }, interrupted) => {
-    // A result behind an undecided intent is not in the fold yet: its call must not get another one.
+    // A result behind an undecided intent is not in the fold yet: its call must not be settled twice.
     while (host.undelivered().length > 0) await host.delivered();
-    // From the last look at the turn on nothing is awaited.
+    // Nothing may be awaited after the turn is read below.
     const isQueued = (host.turn(turnId)?.queuedCallIds.length ?? 0) > 0;
     const withdrawn = isQueued ? await withdrawQueued(host, turnId, interrupted) : undefined;
     const turn = host.turn(turnId);
@@ -39,7 +39,7 @@ export const interruptOpenWork = effectActor<TurnEffectInput>(
     const { step } = turn;
     for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
     for (const callId of turn.openCallIds) {
-      // Calls of an answer that came after the turn was told to stop were never begun, and have no machine.
+      // Calls of an answer that came after the stop were never begun, and have no machine.
       const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
       if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn?.get(callId));
     }
@@ -47,7 +47,7 @@ export const interruptOpenWork = effectActor<TurnEffectInput>(
   },
 );
 
-/** Side calls whose code is gone, or did not wait for them: settled in full, since nobody takes their answers any more. */
+/** Settles open calls of `generate()` in full: their code is gone or did not wait, so nothing takes their answers. */
 export function settleOpenGenerates(host: Host, turn: TurnState, error: StoredError): void {
   const { turnId } = turn;
   const step = Math.max(1, turn.step);
@@ -86,7 +86,7 @@ function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: Stop
   );
 }
 
-/** Takes calls back from their queues, all at once; only then is it known whether anybody had begun them. */
+/** Withdraws calls from their queues, all at once; only then is it known whether a worker has begun them. */
 async function withdrawQueued(
   host: Host,
   turnId: string,
@@ -100,7 +100,7 @@ async function withdrawQueued(
     return [call.callId, await host.queue.withdraw(call, reason, interrupted)] as const;
   });
   const outcomes = new Map(await Promise.all(withdrawn));
-  // What had ended may have been taken in meanwhile.
+  // Ends of calls may have been taken in meanwhile.
   while (host.undelivered().length > 0) await host.delivered();
   return outcomes;
 }
@@ -117,7 +117,7 @@ function settleInterrupted(
   const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : wordsOf(signal);
   const isBegun = withdrawn && "isBegun" in withdrawn ? withdrawn.isBegun : call.startedEpoch !== null;
   const ranOnce = isBegun && call.gate?.effect === "once" && call.childId === null;
-  // One in the background is there, and goes on.
+  // A child in the background has been started, and goes on.
   const spawned = resultOfSpawn(call);
   if (spawned) return settleCall(host, call, spawned, { isUnreviewed: true });
   const clearedTimers = call.wait ? [waitTimerId(call.callId)] : [];
@@ -125,7 +125,7 @@ function settleInterrupted(
   settleCall(host, call, result, { posts: abortOfChild(host, call, signal), isUnreviewed: true, clearedTimers });
 }
 
-/** A call of an answer that came when the turn had been stopped already has no machine. */
+/** A call of an answer that came after the stop has no machine. */
 function isUnbegun(host: Host, { turnId, callId }: CallState): boolean {
   return host.call(turnId, callId) === undefined;
 }
@@ -141,7 +141,7 @@ function abortOfChild(host: Host, call: CallState, signal: StopSignal | undefine
   return [abortPost(host, call.childId, signal)];
 }
 
-/** Ends a child with the turn it belongs to, whether or not anybody owns it now. */
+/** Ends a child with its parent's turn, whether or not a process has it now. */
 export function abortPost(host: Host, childId: string, signal: StopSignal | undefined): Post {
   const stopReason = signal?.reason === "time_limit" ? "time_limit" : "user_requested";
   return {

@@ -8,7 +8,7 @@ import { billOf, costOf, settlementOf, unconfirmedSettlement } from "./model-cos
 import { lastCallSignal, writerOf } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
 
-/** The owner that made this call is gone, and with it the knowledge whether it was answered (design, Budgets). */
+/** Settles a call of a lost owner: nobody knows whether it was answered (design, Budgets). */
 export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
   const settlement = unconfirmedSettlement(open.reservation);
   host.append(
@@ -46,7 +46,7 @@ export function respond(
   const settlement = settlementOf(reservation, response.usage, price);
   const isFinal = calls.length === 0;
   const costMicros = costOf(response.usage, price);
-  // Before the answer, so that its calls are never begun.
+  // Before the answer, so that its calls never begin.
   if (granted.last && !isFinal) {
     const signal = lastCallSignal(granted.last, response.usage, costMicros);
     host.append({ type: "stop.signalled", turnId, signal });
@@ -93,9 +93,9 @@ export function respond(
   appendWarnings(host, turnId, warnings);
 }
 
-/** The provider's own count of this prompt is where the next one's begins. */
+/** The next prompt is counted from the provider's count of this one. */
 function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, usage: Usage): void {
-  // The last call of a budget is sent with a note: its prompt was not the one that was measured.
+  // The last call of a budget carries a note, so its prompt is not the one that was measured.
   const isMeasured = usage.estimated !== true && last === undefined;
   if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
 }
@@ -134,7 +134,7 @@ export function failAttempt(host: Host, granted: EntryOf<"model.requested">, err
   return retries;
 }
 
-/** The call was dropped by a pause that would not wait: it is repeated when the pause is over. */
+/** Appends the end of a call that a pause with `now` has dropped: it is made again after the pause. */
 export function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputTokens: number | undefined): void {
   const { turnId, step, attempt, model, reservation, ask, price } = granted;
   if (!reservation) return;

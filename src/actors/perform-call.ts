@@ -13,9 +13,8 @@ import { spawnSubagent } from "./subagent-calls.ts";
 import { grantedTool } from "./tool-calls.ts";
 
 /**
- * One tool call from its declaration to its result. Started again after a restart or a decision it reads from the fold how
- * far the call had come: what was gated is not gated again, and what was started is repeated only if its effect class
- * allows it.
+ * One tool call from its declaration to its result. After a restart or a decision it reads from the fold how far the call had
+ * come: a gated call is not gated again, and a started one is repeated only if its effect class allows it.
  */
 export const performCall = effectActor<CallEffectInput>("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
@@ -33,7 +32,7 @@ export const performCall = effectActor<CallEffectInput>("performCall", async (ho
   else if (tool.kind === "function") await runTool(host, decided, tool, signal);
 });
 
-/** The call with its verdict; undefined when that was a refusal, which is its result. */
+/** The call with its verdict; undefined when it was refused, and so settled. */
 async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   if (call.gate) return settleRefused(host, call) ? undefined : call;
   const entry = await gateCall(host, call, signal);
@@ -43,7 +42,7 @@ async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<C
   return settleRefused(host, gated) ? undefined : gated;
 }
 
-/** True when the verdict was a refusal, which is now the call's result. */
+/** Settles the call if its verdict is a refusal; false when it is allowed. */
 function settleRefused(host: Host, call: CallState): boolean {
   if (!call.gate || call.gate.verdict === "allowed") return false;
   const { verdict, message } = call.gate;
@@ -52,7 +51,7 @@ function settleRefused(host: Host, call: CallState): boolean {
   return true;
 }
 
-/** The definition no longer has the tool that was gated: the agent goes on without it (design, The journal). */
+/** Settles a call whose tool the definition no longer has (design, The journal). */
 function settleGone(host: Host, call: CallState): void {
   const text = `The tool "${call.name}" is not available any more.`;
   settleCall(
@@ -63,8 +62,8 @@ function settleGone(host: Host, call: CallState): void {
 }
 
 /**
- * Gives a call to its queue. Begun again after a restart or a pause it does the same once more: a job that is there already
- * stays one job, and whoever runs it finds in the store whether it is still to be run.
+ * Adds a call to its queue. After a restart or a pause it does so again: the queue keeps one job, and the worker reads from the
+ * store whether the call is still to be run.
  */
 export const enqueueCall = effectActor<CallEffectInput>(
   "enqueueCall",

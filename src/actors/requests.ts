@@ -24,7 +24,7 @@ interface Question {
  */
 export async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: AbortSignal): Promise<boolean> {
   const question = await questionOf(host, call, tool);
-  // Interrupted while credentials were looked for: the call has its result, and nothing to ask.
+  // Interrupted while credentials were looked for: the call is settled.
   if (signal.aborted) return true;
   if (question === "tampered") {
     const text = "The call was not run: its arguments are not those that were approved.";
@@ -44,7 +44,7 @@ async function questionOf(host: Host, call: CallState, tool: AgentTool): Promise
     return { kind: tool.requestKind, prompt: describe(), expiresAfterMs: tool.expiresAfterMs };
   }
   if (gate.needsApproval) {
-    // Bound to the hash of the very arguments: what is stored may have been changed since (S15).
+    // The approval is bound to the hash of the arguments: stored ones may have been changed since (S15).
     if (hashOfArguments(gate.arguments) !== gate.argumentsHash) return "tampered";
     if (call.approvedHash !== gate.argumentsHash) {
       const expiresAfterMs = tool.kind === "function" ? tool.approvalExpiresAfterMs : undefined;
@@ -101,7 +101,7 @@ function openRequest(host: Host, call: CallState, { kind, prompt, expiresAfterMs
   faultPoint("request.opened");
 }
 
-/** The call as the decision on its request leaves it; undefined when the decision was its result. */
+/** The call after the decision on its request; undefined when the decision settled it. */
 export function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState | undefined {
   const { decision } = call;
   if (!decision || call.startedEpoch !== null) return call;

@@ -8,7 +8,7 @@ import { artifactOf } from "./settle-call.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
 import { contextPercentOf, traceOf } from "./trace.ts";
 
-/** What a tool sees of its run (row H6). */
+/** The run context of a tool (row H6). */
 export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
   const { turnId, step, callId } = call;
   const generate = generateFor(host, turnId, step, callId, signal);

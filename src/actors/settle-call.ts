@@ -76,7 +76,7 @@ export function settleCall(host: Host, call: CallState, result: CallResult, part
 }
 
 /** Whether hooks review a call with this outcome. */
-export function isReviewDue(host: Host, turnId: string, outcome: string): boolean {
+function isReviewDue(host: Host, turnId: string, outcome: string): boolean {
   const hooks = host.turn(turnId)?.hooks;
   if (!hooks || outcome === "interrupted") return false;
   return hooks.afterEachTool > 0 || (hooks.onError > 0 && isFailure(outcome));

@@ -192,7 +192,7 @@ export function resultOfSpawn({ childId, isBackground }: CallState): CallResult 
   return { outcome: "success", text: JSON.stringify({ agentId: childId, note }) };
 }
 
-export function resultOfChild({ outcome, stopReason, text }: ChildEnd, prefix: string | null = null): CallResult {
+function resultOfChild({ outcome, stopReason, text }: ChildEnd, prefix: string | null = null): CallResult {
   const before = prefix ?? "";
   if (outcome === "completed") return { outcome: "success", text: `${before}${text}` };
   if (outcome === "stopped") {

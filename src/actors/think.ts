@@ -14,13 +14,13 @@ import { asLastCall, assembleRequest, finalAnswerOf, lent, promptHashOf, withNot
 import { stopSignalOf } from "./stored-error.ts";
 
 /**
- * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that
- * are not journalled yet, the intent, the call, its retries. Started again after a restart it goes on from what the fold holds;
- * a call that was in flight then is settled in full, since nobody knows what became of it, and made anew.
+ * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that are not
+ * journalled yet, the intent, the call, its retries. After a restart it goes on from the fold; a call that was in flight is then
+ * settled in full, since its outcome is unknown, and made again.
  */
 export const think = effectActor<TurnEffectInput>("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
-  if (started.openRequest && (await takeUp(host, started, started.openRequest, signal))) return;
+  if (started.openRequest && (await resume(host, started, started.openRequest, signal))) return;
   releaseHeld(host, turnId);
   await resolveInstructions(host, turnId, signal);
   if (signal.aborted || !(await applyBeforeHooks(host, turnId, signal))) return;
@@ -30,7 +30,7 @@ export const think = effectActor<TurnEffectInput>("think", async (host, { turnId
     const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
     if (!(await compacts(host, turnId, signal))) return;
-    // What has come meanwhile is seen by this call.
+    // Messages that have come meanwhile are part of this call.
     releaseHeld(host, turnId);
     const request = assembleRequest(host, turnOf(host, turnId));
     const granted = await requestCall(host, turnOf(host, turnId), request, signal);
@@ -46,10 +46,10 @@ function turnOf(host: Host, turnId: string): TurnState {
 }
 
 /**
- * A call that was under way when this owner began: one that this process itself has out in the world is taken up, any
- * other is settled as lost. True when it has its outcome and there is nothing more to do.
+ * A call that was in flight when this activation began: if this process made it, it is joined, otherwise it is settled as lost.
+ * True when the call has its outcome.
  */
-async function takeUp(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
+async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
   if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
     return await attempt(host, granted, assembleRequest(host, turn), signal);
@@ -110,7 +110,7 @@ async function requestCall(
   const messageId = `${turn.turnId}:${step}`;
   const asking = { turn, key: messageId, opensStep: !retries, signal };
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
-  // The turn was ended while tokens were counted: what were granted now nobody would give back.
+  // The turn ended while tokens were counted: nothing would settle a reservation that is granted now.
   if (signal.aborted) return undefined;
   const outcome = await host.propose({
     type: "model.requested",

@@ -18,13 +18,13 @@ export function requestOfCall(host: Host, callId: string): ToolCallRequest | und
   return message?.role === "assistant" ? message.toolCalls?.[index] : undefined;
 }
 
-/** The arguments of a call as text: the model's own, or what a hook put in their place. */
+/** The arguments of a call as text: the model's own, or those of a hook. */
 export function argumentsTextOf(host: Host, callId: string): string {
   const changed = callPatchesOf(host, callId).findLast((patch) => patch.arguments !== undefined);
   return changed?.arguments ?? requestOfCall(host, callId)?.arguments ?? "";
 }
 
-/** What `afterLlm` and `beforeTools` hooks changed of a call, in order. */
+/** The changes of a call by `afterLlm` and `beforeTools` hooks, in order. */
 export function callPatchesOf(host: Host, callId: string): CallPatch[] {
   const { turnId } = partsOfCall(callId);
   return host
@@ -34,7 +34,7 @@ export function callPatchesOf(host: Host, callId: string): CallPatch[] {
     );
 }
 
-/** The tool, if the agent has it and was granted it. What the journal or a model says grants nothing (S14). */
+/** The tool, if the agent has it and was granted it. Neither the journal nor a model can grant one (S14). */
 export function grantedTool(host: Host, name: string): AgentTool | undefined {
   const { tools } = host.definition;
   const { grantedTools, deniedTools = [] } = host.identity;
@@ -47,10 +47,10 @@ export function hashOfArguments(args: Json): string {
 }
 
 /** One call with its result, as hooks see it. */
-export interface RoundResult {
+interface RoundResult {
   readonly call: { readonly callId: string; readonly name: string; readonly arguments: string };
   readonly outcome: EntryOf<"tool.settled">["outcome"];
-  /** What the model is told. */
+  /** For the model. */
   readonly text: string;
   /** Milliseconds from its start. */
   readonly durationMs: number;

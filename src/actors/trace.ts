@@ -11,7 +11,7 @@ import {
 } from "../state/index.ts";
 import type { Host } from "./host.ts";
 
-/** The trace of the open turn, derived from its entries: there is no second record (row H5). */
+/** The trace of the open turn, derived from its entries (row H5). */
 export function traceOf(host: Host, turnId: string): TraceEntry[] {
   const { entries, prompt } = host.memory(turnId);
   return traceEntriesOf(entries, prompt, (id) => host.message(id));
@@ -28,7 +28,7 @@ export function contextPercentOf(host: Host, turn: TurnState | undefined): numbe
   return percentOfWindow(turn, contextWindow) ?? (before ? percentOfWindow(before, contextWindow) : null);
 }
 
-/** As its turn's last answer tells; null before one, and where the window's size is not known. */
+/** After the turn's last answer; null before one, and where the window's size is not known. */
 export function percentOfWindow(turn: TurnState, contextWindow: number | undefined): number | null {
   const usage = lastUsageOf(turn);
   if (!usage || contextWindow === undefined) return null;

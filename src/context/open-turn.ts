@@ -1,6 +1,6 @@
 import type { Message } from "../state/index.ts";
 
-/** Origin of the message that stands for what a compaction took out of sight. */
+/** Origin of the message that replaces those hidden by a compaction. */
 export const COMPACTION_ORIGIN = "compaction";
 
 export function isSummary(message: Message): boolean {
@@ -14,21 +14,21 @@ export function isOfTurn(message: Message, turnId: string): boolean {
   return owner === undefined ? message.id.startsWith(`${turnId}:`) : owner === turnId;
 }
 
-/** Place of the first message of the turn; the number of messages when there is none. */
+/** Index of the first message of the turn; the number of messages when there is none. */
 export function openTurnStart(messages: readonly Message[], turnId: string): number {
   const index = messages.findIndex((message) => isOfTurn(message, turnId));
   return index < 0 ? messages.length : index;
 }
 
-/** What somebody said to the agent: no hook, no tool, no summary. */
+/** Whether a person or program said it to the agent: not a hook, a tool or a summary. */
 export function isInput(message: Message): boolean {
   if (message.role !== "user" || message.metadata?.is_trace === true) return false;
   return !isSummary(message) && !message.origin.startsWith("hook:");
 }
 
 /**
- * Place from which on the messages are the open turn's task and its work: the turn's own first message or, for a turn
- * without a message of its own (row L5), the input that it carries on with.
+ * Index from which on the messages are the open turn's task and work: the turn's first message or, for a turn without input
+ * (row L5), the input that it continues.
  */
 export function taskStart(messages: readonly Message[], turnId: string): number {
   const start = openTurnStart(messages, turnId);

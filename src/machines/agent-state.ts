@@ -2,20 +2,20 @@ import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import { type Entry, type Lifecycle, wakingReportSchema } from "../state/index.ts";
 
-/** What the agent machine keeps: ids and counters only. */
+/** The context of the agent machine: ids and counters only. */
 export const agentContextSchema = z.object({
   turnCount: z.number().int().nonnegative(),
   openTurnId: z.string().nullable(),
   /** The newest turn, open or ended. */
   lastTurnId: z.string().nullable(),
   openChildIds: z.array(z.string()),
-  /** Children in the background whose end has not been reported, by the name of their definition; they outlast the turn. */
+  /** Children in the background whose end has not been reported, with the names of their definitions; they outlive the turn. */
   background: z.array(z.object({ childId: z.string(), name: z.string() })),
-  /** Reports since the last turn that call for one. */
+  /** Reports since the last turn that call for a new one. */
   waking: z.array(wakingReportSchema),
   waitsForBudget: z.boolean(),
   openRequestIds: z.array(z.string()),
-  /** Where what the model sees of the conversation begins; null: at its first message. */
+  /** Where the model's view of the conversation begins; null: at its first message. */
   compaction: z
     .object({ through: z.string(), summaryMessageId: z.string().nullable(), kept: z.array(z.string()) })
     .nullable(),
@@ -34,7 +34,7 @@ export const newAgentContext: AgentContext = Object.freeze({
   compaction: null,
 });
 
-/** The agent's counters after one more entry that it hears. */
+/** The agent's context after one more entry. */
 export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
   switch (entry.type) {
     case "turn.started":

@@ -17,13 +17,13 @@ export const agentMachine = setup({
     children: {} as Record<string, "turn">,
   },
   actors: {
-    /** Appends `agent.paused` when nothing of the agent's own is under way any more. */
+    /** Appends `agent.paused` when nothing of the agent's own is in flight any more. */
     confirmPause: vacant,
     turn: turnMachine,
   },
   actions: {
     record: assign(({ context, event }) => foldAgent(context, event)),
-    /** The turn before it has ended; a child that has ended stays in its parent until it is stopped. */
+    /** Stops the last turn first: a child that has ended stays in its parent until it is stopped. */
     spawnTurn: enqueueActions(({ enqueue, event, context }) => {
       if (event.type !== "turn.started") return;
       if (context.lastTurnId !== null) enqueue.stopChild(context.lastTurnId);

@@ -21,7 +21,7 @@ export type ToolArguments<Schema extends ToolParameters, SecretName extends stri
 export interface ToolDefinition<Schema extends ToolParameters, SecretName extends string = never> {
   /** Letters, digits, `_` and `-`; 1 to 64 characters (row L13). */
   readonly name: string;
-  /** For the model: what the tool does and when to use it. */
+  /** For the model: the tool's purpose and when to use it. */
   readonly description: string;
   /**
    * A zod 4 object schema, or the text of a JSON Schema. Transforms must give JSON values: their result is journalled,
@@ -82,7 +82,7 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
   return reading(of, () => made(options, definition));
 }
 
-/** What a definition has; how its values have to be is said where each is read. */
+/** The fields of a definition; each value is checked where it is read. */
 const toolDoor: Door<ToolDefinition<ToolParameters>> = {
   rules: {
     name: anyRule,
@@ -186,13 +186,13 @@ function boundTo<Value>(self: object, value: Value): Value {
 }
 
 /** As an author declares it: always, never, or by a function of the checked arguments. */
-export interface ApprovalDefinition {
+interface ApprovalDefinition {
   readonly name: string;
   readonly needsApproval?: boolean | ((args: never, run: RunContext) => boolean | Promise<boolean>) | undefined;
 }
 
-/** An answer that is neither true nor false fails the call: a slip of the author must not let it run unseen. */
-export function approvalRule(definition: ApprovalDefinition): Tool["needsApproval"] {
+/** An answer that is neither true nor false fails the call: a slip of the author must not let it run without approval. */
+function approvalRule(definition: ApprovalDefinition): Tool["needsApproval"] {
   const { name, needsApproval = false } = definition;
   if (typeof needsApproval === "boolean") return needsApproval;
   return async (args, run) => {

@@ -1,12 +1,12 @@
 import type { Snapshot } from "xstate";
 import {
+  attemptKeyOf,
   type FactParts,
   type Host,
   PromptMemory,
   type Proposed,
   requestKeyOf,
   type SpawnRequest,
-  attemptKeyOf,
 } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
@@ -272,13 +272,13 @@ export interface ActivationStart {
 }
 
 /** The part of the record that its owner writes. */
-export function ownedFieldsOf(record: AgentRecord): OwnedFields {
+function ownedFieldsOf(record: AgentRecord): OwnedFields {
   const { status, turnCount, lastActivity, error, checkpoint } = record;
   return { status, turnCount, lastActivity, error, checkpoint };
 }
 
 /** The fields after one more entry; the same object when they do not change. */
-export function nextOwnedFields(
+function nextOwnedFields(
   owned: OwnedFields,
   entry: Entry,
   agent: { readonly lifecycle: Lifecycle; checkpoint(): Checkpoint["agent"] },
@@ -303,7 +303,7 @@ export function nextOwnedFields(
 }
 
 /** Notes that effects of one live agent leave for one another, beside the journal; the next owner does not need them. */
-export class EffectNotes {
+class EffectNotes {
   readonly prompts = new PromptMemory();
   readonly #cuts = new Map<string, number>();
   readonly #dropped = new Set<string>();

@@ -10,7 +10,7 @@ import {
 import type { BudgetMove } from "../../stores/index.ts";
 
 /** What `Activity` reads of a live agent. */
-export interface WorkingAgent {
+interface WorkingAgent {
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
@@ -19,7 +19,7 @@ export interface WorkingAgent {
 }
 
 /** What has to be stored after a change of activity. */
-export interface ActivityChange {
+interface ActivityChange {
   readonly move: Extract<BudgetMove, { type: "activity" }>;
   /** Requests that the turn waits for, when nothing else of it is at work. */
   readonly waitsFor: readonly string[];
@@ -78,7 +78,7 @@ export class Activity {
 }
 
 /** What `TurnWaiters` reads of a live agent. */
-export interface WatchedAgent {
+interface WatchedAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;

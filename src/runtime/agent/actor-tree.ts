@@ -12,7 +12,7 @@ import { agentHears, lifecycleOf, turnHears } from "../../machines/index.ts";
 import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState } from "../../state/index.ts";
 import { checkpointOf, concernsCalls } from "./rebuild.ts";
 
-export interface ActorTreeStart {
+interface ActorTreeStart {
   readonly agentId: string;
   /** From recovery; absent for an agent that has never moved. */
   readonly snapshot: Snapshot<unknown> | undefined;
@@ -20,7 +20,7 @@ export interface ActorTreeStart {
 }
 
 /** An effect that is under way: of the turn or the agent, or of one of its calls. */
-export interface EffectPlace {
+interface EffectPlace {
   readonly callId: string | null;
 }
 

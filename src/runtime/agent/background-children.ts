@@ -5,7 +5,7 @@ import type { Stores } from "../../stores/index.ts";
 import { readTurnResult } from "./turn-results.ts";
 
 /** The live agent whose children they are. */
-export interface BackgroundParent {
+interface BackgroundParent {
   readonly key: AgentKey;
   readonly identity: AgentRecord;
   readonly clock: { now(): number };
@@ -13,7 +13,7 @@ export interface BackgroundParent {
   undelivered(): readonly Entry[];
 }
 
-export interface BackgroundPlace {
+interface BackgroundPlace {
   readonly stores: Stores;
   /** Items were posted to these agents' inboxes. */
   notify(agentIds: readonly string[]): void;

@@ -20,14 +20,14 @@ import type { Tool } from "../../tools/index.ts";
 import { MachineFold } from "./rebuild.ts";
 
 /** The live agent whose calls are queued. */
-export interface QueueingAgent {
+interface QueueingAgent {
   readonly key: AgentKey;
   readonly epoch: number;
   readonly definition: AgentDefinition;
   traceOf(turnId: string, callId: string): TraceHeaders | undefined;
 }
 
-export interface CallQueuePlace {
+interface CallQueuePlace {
   readonly queues: Queues;
   readonly stores: Stores;
   readonly clock: Clock;
@@ -99,11 +99,11 @@ const SPARE_MS = 60_000;
 const LONGEST_MS = 2 ** 31 - 1;
 
 /** How long a run of the job may take in all; the process that runs it keeps the tool's own time-out. */
-export function timeoutOfJob(tool: Tool<never>): number {
+function timeoutOfJob(tool: Tool<never>): number {
   return Math.min(Math.ceil(tool.timeoutMs) * (tool.reconcile ? 2 : 1) + SPARE_MS, LONGEST_MS);
 }
 
-export interface QueuedCallPlace {
+interface QueuedCallPlace {
   readonly stores: Stores;
   readonly tenant: string;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;

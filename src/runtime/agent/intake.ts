@@ -179,7 +179,7 @@ function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "
 }
 
 /** Pauses the agent; in a turn as soon as nothing of its own is in flight. `now` drops the model call in flight. */
-export function pauseAgent(activation: Activation, by: string, now = false): void {
+function pauseAgent(activation: Activation, by: string, now = false): void {
   const { lifecycle, openTurnId } = activation;
   if (lifecycle === "paused") return;
   if (!isHeld(activation)) {
@@ -250,7 +250,7 @@ function isHeld(activation: Activation): boolean {
  * The end of a queued call, as a worker posted it: user code has decided all there was to decide, so these are facts. The end
  * of an attempt that is over already changes nothing. False: earlier entries of the call have not been delivered yet.
  */
-export function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
+function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
   const { turnId, callId, step, attempt, end } = item;
   if (activation.openTurnId !== turnId) return true;
   if (activation.undelivered().some((entry) => "callId" in entry && entry.callId === callId)) return false;
@@ -285,7 +285,7 @@ export function takeCallEnd(activation: Activation, item: CallEndedItem): boolea
  * The end of a child in the background. In an open turn its message is held until the next model call; between two turns it
  * enters history at once, and a report that wakes opens a turn in the same commit, unless one is queued.
  */
-export function takeReport(activation: Activation, item: ChildReportedItem): void {
+function takeReport(activation: Activation, item: ChildReportedItem): void {
   const { openTurnId } = activation;
   const { childId, childTurnId, name, outcome, stopReason, text, error, actorId, onEnd, leavesWork } = item;
   const body = {

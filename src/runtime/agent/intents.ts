@@ -52,7 +52,7 @@ export function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Propo
 }
 
 /** The live agent that spawns a child. */
-export interface SpawningParent {
+interface SpawningParent {
   readonly identity: AgentIdentity;
   readonly clock: { now(): number };
   turn(turnId: string): TurnState | undefined;

@@ -2,14 +2,14 @@ import type { StoreUnavailableError } from "../../errors/index.ts";
 import type { EventSource } from "../../state/index.ts";
 
 /** An agent of this process whose batch the stores refused. */
-export interface Refused {
+interface Refused {
   readonly identity: EventSource;
   readonly isLost: boolean;
   readonly openTurnId: string | null;
   turn(turnId: string): { readonly step: number } | undefined;
 }
 
-export interface OutageOptions {
+interface OutageOptions {
   /** Sends a warning to the turn's followers, without storing it. */
   warn(source: EventSource, warning: LiveWarning): void;
 }

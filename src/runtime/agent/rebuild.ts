@@ -105,7 +105,7 @@ export class MachineFold {
 }
 
 /** An entry is heard by every machine on its address; one that any call of the turn may wait for, by all of them. */
-export function hears(callId: string, entry: Entry): boolean {
+function hears(callId: string, entry: Entry): boolean {
   return concernsCalls(entry) || addressOf(entry).callId === callId;
 }
 

@@ -26,7 +26,7 @@ import type { LiveView } from "./live-view.ts";
 const FIRST_REACH = 16;
 
 /** The result of a turn from its last entry, its execution, and the text of its answer; frozen, since all waiters share it. */
-export function turnResultOf(
+function turnResultOf(
   entry: EntryOf<"turn.ended">,
   execution: ExecutionState | null,
   text: string,
@@ -108,7 +108,7 @@ function wayOnOf(limit: LimitName, accountId: string): string {
 }
 
 /** The state of a turn, as one look at the stores shows it. */
-export interface TurnLook {
+interface TurnLook {
   /** Undefined while it is open or unknown. */
   readonly result?: TurnResult | undefined;
   /** The seq of an entry before all of the turn's; an earlier look's value is kept. */
