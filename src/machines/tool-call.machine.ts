@@ -136,6 +136,6 @@ const unborn = declareCall(":1:0", "");
 
 type Made = typeof made;
 /** Named, because written out in the type of its parent machine it would be too long for a declaration. */
-interface ToolCallMachine extends Made {}
+export interface ToolCallMachine extends Made {}
 
 export const toolCallMachine: ToolCallMachine = made;

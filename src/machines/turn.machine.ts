@@ -249,7 +249,7 @@ const made = machine.createMachine({
 
 type Made = typeof made;
 /** Named, because written out in the type of its parent machine it would be too long for a declaration. */
-interface TurnMachine extends Made {}
+export interface TurnMachine extends Made {}
 
 export const turnMachine: TurnMachine = made;
 

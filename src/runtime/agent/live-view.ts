@@ -72,6 +72,10 @@ export abstract class LiveView {
     return this.actors.context.openTurnId;
   }
 
+  get lastTurnId(): string | null {
+    return this.actors.context.lastTurnId;
+  }
+
   /** Effects that the state calls for and that have not ended. Empty: only an inbox item can move the agent. */
   get effects() {
     return this.actors.effects;

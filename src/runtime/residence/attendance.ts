@@ -1,5 +1,11 @@
 import { backoffDelay, type Clock } from "../../base/index.ts";
-import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
+import {
+  AlreadyOwnedError,
+  CorruptRecordError,
+  LeaseLostError,
+  NotFoundError,
+  StoreUnavailableError,
+} from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import { isRunning, type ProcessIdentity, type Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
@@ -131,7 +137,9 @@ export class Attendance {
     const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
     const isExpected = isOthers || error instanceof LeaseLostError || this.#agents.isClosing;
     if (isExpected) return;
-    process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
+    // Of damaged records the process is warned once.
+    const isDamage = error instanceof CorruptRecordError;
+    if (!isDamage) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
     this.#options.onFailed(agentId, error);
   }
 }

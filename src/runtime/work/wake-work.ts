@@ -1,5 +1,11 @@
 import { createDeferred } from "../../base/index.ts";
-import { AlreadyOwnedError, LeaseLostError, NotFoundError, StoreUnavailableError } from "../../errors/index.ts";
+import {
+  AlreadyOwnedError,
+  type CorruptRecordError,
+  LeaseLostError,
+  NotFoundError,
+  StoreUnavailableError,
+} from "../../errors/index.ts";
 import type { DeadCause, JobOutcome, JobRun, WakeJob } from "../../queues/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
@@ -13,7 +19,7 @@ export interface WakePlace {
   readonly stores: Stores;
   readonly tenant: string;
   readonly processId: string;
-  readonly clock: { now(): number };
+  readonly clock: { now(): number; elapsed(): number };
   readonly definitions: ReadonlyMap<string, unknown>;
   readonly live: {
     readonly isLeaving: boolean;
@@ -25,6 +31,10 @@ export interface WakePlace {
     readonly parking: { rest(activation: Activation): Promise<Rest> };
     readonly departures: { leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> };
   };
+  readonly damage: {
+    found(agentId: string, error: unknown): void;
+    of(agentId: string): CorruptRecordError | undefined;
+  };
   notify(agentIds: readonly string[]): void;
 }
 
@@ -35,6 +45,7 @@ export interface WakePlace {
  * 1. Another living process that has the agent hears of the post itself; what came is in the inbox, whoever looks.
  * 2. One that nobody here can run is left to another worker: the job is tried again.
  * 3. A worker that leaves hands the agent on as it stands between two steps; one that has nothing to do is not woken for it.
+ * 4. One of which a stored record cannot be read is given back as it is: it goes on when the record was mended.
  */
 export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, run: JobRun): Promise<JobOutcome> {
   if (tenant !== place.tenant) {
@@ -52,6 +63,11 @@ export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, ru
     const holder = await place.stores.holder(key);
     if (holder?.process.processId !== place.processId) return "done";
     // It is nobody else's and does not live here: it was given up for a fault.
+    const damage = place.damage.of(agentId);
+    if (damage) {
+      await place.stores.release(key, holder.epoch, { as: "leaving", steady: place.clock.elapsed() });
+      throw damage;
+    }
     if (losses >= MOST_LOSSES) {
       throw new LeaseLostError(`agent "${agentId}" could not be carried on: it was given up ${losses + 1} times`);
     }
@@ -65,7 +81,7 @@ export async function hasMore(stores: Pick<Stores, "readAgent" | "inbox">, key: 
 }
 
 /** The agent as it lives here from now on; undefined where another process has it, or nobody can have it. */
-async function takenUp({ stores, live }: WakePlace, key: AgentKey): Promise<Activation | undefined> {
+async function takenUp({ stores, live, damage }: WakePlace, key: AgentKey): Promise<Activation | undefined> {
   const present = await live.present(key);
   if (present) {
     await live.intake(present);
@@ -74,6 +90,7 @@ async function takenUp({ stores, live }: WakePlace, key: AgentKey): Promise<Acti
   try {
     return await live.activateUnlessShutDown(key);
   } catch (error) {
+    damage.found(key.agentId, error);
     if (error instanceof AlreadyOwnedError) return undefined;
     // One that is not there at all is nobody's; one whose definition is not known here is another worker's.
     if (error instanceof NotFoundError && !(await stores.readAgent(key))) return undefined;
@@ -108,6 +125,8 @@ async function untilRest({ live }: WakePlace, activation: Activation, run: JobRu
 export async function onDeadWake(place: WakePlace, job: WakeJob, cause: DeadCause): Promise<void> {
   const { stores, clock, tenant, definitions } = place;
   const { agentId } = job;
+  // Its record is left as it is.
+  if (place.damage.of(agentId)) return;
   if (job.tenant !== tenant || (cause.code !== "worker_died" && cause.code !== "failed")) return;
   const key = { tenant, agentId };
   const record = await stores.readAgent(key);

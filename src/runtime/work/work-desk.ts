@@ -6,13 +6,14 @@ import type { DrainReport } from "../doors/drain-options.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { Part } from "../doors/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
-import { hasMore, onDeadWake, runWake } from "./wake-work.ts";
+import { hasMore, onDeadWake, runWake, type WakePlace } from "./wake-work.ts";
 
 /** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 /** What work needs of the process it is done in. */
 export interface WorkPlace extends ToolJobPlace {
   readonly part: Part;
+  readonly damage: WakePlace["damage"];
 }
 
 /**

@@ -12,6 +12,7 @@ const well: RuntimeHealth = {
   problems: [],
   storesMs: 2,
   queues: { isHealthy: true, roundTripMs: 5, problems: [] },
+  damaged: [],
   eventLoopDelayMs: 0,
 };
 const counted: RuntimeMetrics = {
