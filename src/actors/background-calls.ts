@@ -5,7 +5,7 @@ import { cancelArgumentsSchema, type ControlTool, statusArgumentsSchema, waitArg
 import { effectActor } from "./effect.ts";
 import type { BackgroundChild, ChildEnd, Host } from "./host.ts";
 import { startCall } from "./run-tool.ts";
-import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
+import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
 
 /**
  * Carries out a tool on the agent's own subagents in the background. It is recorded and counted as any tool call; running it

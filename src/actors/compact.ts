@@ -12,8 +12,8 @@ import { type EntryOf, type Message, stepMetadata, type TurnState } from "../sta
 import { generateFor } from "./generate.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { patchesOf } from "./prompt.ts";
+import { contextPercentOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
-import { contextPercentOf } from "./trace.ts";
 
 /**
  * Keeps the conversation within the model's window: warns where the definition only has a limit, compacts where it has

@@ -14,9 +14,8 @@ import { redactError } from "../tools/index.ts";
 import { reportMessage } from "./background-calls.ts";
 import { generateFor } from "./generate.ts";
 import { appendWarnings, type Host, isWarnedOf, type Warning } from "./host.ts";
-import { runAgentOf } from "./run-context.ts";
+import { contextPercentOf, runAgentOf, traceOf } from "./run-context.ts";
 import { stopSignalOf } from "./stored-error.ts";
-import { contextPercentOf, traceOf } from "./trace.ts";
 
 /** One run of a hook. */
 interface HookRun {

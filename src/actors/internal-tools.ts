@@ -4,7 +4,7 @@ import { type CallState, type Json, type Message } from "../state/index.ts";
 import { type InternalTool, type ReadArtifactArguments, readArtifactText } from "../tools/index.ts";
 import type { Host } from "./host.ts";
 import { compileInputOf } from "./prompt.ts";
-import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
+import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
 
 /** Longest excerpt of one call's arguments in a list. */
 const EXCERPT_CHARACTERS = 200;

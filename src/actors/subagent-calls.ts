@@ -13,8 +13,8 @@ import {
 import { AwaitedChild, type AwaitOptions } from "../tools/index.ts";
 import { effectActor } from "./effect.ts";
 import type { ChildEnd, Host } from "./host.ts";
-import { type CallResult, errorResult, refusedResult, settleCall } from "./settle-call.ts";
 import { storedErrorOf } from "./stored-error.ts";
+import { type CallResult, errorResult, refusedResult, settleCall } from "./tool-calls.ts";
 
 /** Proposes the child of a call. When it is granted the call awaits the child, and this effect is over. */
 export async function spawnSubagent(

@@ -1,7 +1,6 @@
 import type { Message } from "../state/index.ts";
 import type { CompactionInput } from "./compaction.ts";
-import { isInput, isSummary, taskStart } from "./open-turn.ts";
-import { cutPlaces, isComplete, roundsOf } from "./rounds.ts";
+import { cutPlaces, isComplete, isInput, isSummary, roundsOf, taskStart } from "./turns-and-rounds.ts";
 
 /*
  * Where a view may be cut. Invariants (property tests check them):

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Message, type ModelResponse, take } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
-import { isSummary } from "./open-turn.ts";
+import { isSummary } from "./turns-and-rounds.ts";
 
 /** The input of a strategy. */
 export interface CompactionInput {

@@ -1,7 +1,7 @@
 import { describeValue } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Content, HookPatch, Message } from "../state/index.ts";
-import { legalMessages } from "./rounds.ts";
+import { legalMessages } from "./turns-and-rounds.ts";
 
 export interface Assembly {
   /** The system prompt; "": none. */

@@ -1,8 +1,15 @@
 import { optionsOf, wholeNumberRule } from "../base/index.ts";
 import type { AssistantMessage, Content, Message } from "../state/index.ts";
 import type { CompileInput, HistoryCompiler } from "./compile.ts";
-import { isOfTurn, isSummary, openTurnStart } from "./open-turn.ts";
-import { isLegal, legalMessages, type Round, roundsOf } from "./rounds.ts";
+import {
+  isLegal,
+  isOfTurn,
+  isSummary,
+  legalMessages,
+  openTurnStart,
+  type Round,
+  roundsOf,
+} from "./turns-and-rounds.ts";
 
 export interface ReactHistoryOptions {
   /** Messages of the conversation that a turn sees at first. Default 10. */

@@ -84,3 +84,9 @@ export function agentHears(entry: Entry): boolean {
 export function turnHears(entry: Entry): boolean {
   return !notOfTurn.has(entry.type);
 }
+
+/** Whether any call of the turn may wait for the entry, so that all of them get it: it names no call itself. */
+export function allCallsHear(entry: Entry): boolean {
+  if (entry.type === "child.ended") return entry.callId === undefined;
+  return entry.type === "agent.resumed" || entry.type === "child.reported";
+}

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
+import type { EventSource } from "../../state/index.ts";
 import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
 
 /** An agent's journal writer, as the committer sees it. */
@@ -127,5 +128,76 @@ export class Committer {
 
   #settleIdle(): void {
     if (this.#underWay === 0 && this.#due.size === 0) this.#idle.resolve();
+  }
+}
+
+/** An agent of this process whose batch the stores refused. */
+interface Refused {
+  readonly identity: EventSource;
+  readonly isLost: boolean;
+  readonly openTurnId: string | null;
+  /** The turn that ended last, perhaps with what was refused. */
+  readonly lastTurnId: string | null;
+  turn(turnId: string): { readonly step: number } | undefined;
+}
+
+interface OutageOptions {
+  /** Sends a warning to the turn's followers, without storing it. */
+  warn(source: EventSource, warning: LiveWarning): void;
+}
+
+export interface LiveWarning {
+  readonly turnId: string;
+  readonly step: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+/**
+ * Batches that the stores refuse for now: they are full, locked or away. Such batches are sent again until they are taken; until
+ * then health reports and warnings name them.
+ * Owns: whose batches were refused, and why. Does not own: sending them again.
+ *
+ * Invariant: an outage lasts from the first refusal until all batches are taken. In each, the process is warned once, and each
+ * turn once.
+ */
+export class Outage {
+  readonly #options: OutageOptions;
+  readonly #refused = new Map<Refused, string>();
+
+  constructor(options: OutageOptions) {
+    this.#options = options;
+  }
+
+  /** For `health()`; empty while the stores take everything. */
+  get problems(): string[] {
+    this.#forgetLost();
+    const [first] = this.#refused.values();
+    if (first === undefined) return [];
+    const { size } = this.#refused;
+    return [`the stores do not take what ${size} ${size === 1 ? "agent" : "agents"} of this process did: ${first}`];
+  }
+
+  refused(activation: Refused, { message }: StoreUnavailableError): void {
+    this.#forgetLost();
+    const isFirst = this.#refused.size === 0;
+    const isNew = !this.#refused.has(activation);
+    this.#refused.set(activation, message);
+    const { agentId } = activation.identity;
+    const told = `what agent ${agentId} did could not be stored and is sent again until it is taken; nothing of it counts before: ${message}`;
+    if (isFirst) process.emitWarning(told, { code: "TROUPE_STORES_REFUSE" });
+    const turnId = activation.openTurnId ?? activation.lastTurnId;
+    if (!isNew || turnId === null) return;
+    const step = activation.turn(turnId)?.step ?? 0;
+    this.#options.warn(activation.identity, { turnId, step, code: "store_unavailable", message: told });
+  }
+
+  /** To be called after each commit. */
+  taken(activation: Refused): void {
+    if (this.#refused.size > 0) this.#refused.delete(activation);
+  }
+
+  #forgetLost(): void {
+    for (const activation of this.#refused.keys()) if (activation.isLost) this.#refused.delete(activation);
   }
 }

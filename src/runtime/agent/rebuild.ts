@@ -1,7 +1,7 @@
 import { initialTransition, type Snapshot, transition } from "xstate";
 import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../../actors/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { type AgentContext, agentContextSchema, agentHears, turnHears } from "../../machines/index.ts";
+import { type AgentContext, agentContextSchema, agentHears, allCallsHear, turnHears } from "../../machines/index.ts";
 import {
   addressOf,
   type AgentRecord,
@@ -104,15 +104,8 @@ export class MachineFold {
   }
 }
 
-/** An entry is heard by every machine on its address; one that any call of the turn may wait for, by all of them. */
 function hears(callId: string, entry: Entry): boolean {
-  return concernsCalls(entry) || addressOf(entry).callId === callId;
-}
-
-/** The end of a pause, of a child that code has spawned, of one in the background: they name no call. */
-export function concernsCalls(entry: Entry): boolean {
-  if (entry.type === "child.ended") return entry.callId === undefined;
-  return entry.type === "agent.resumed" || entry.type === "child.reported";
+  return allCallsHear(entry) || addressOf(entry).callId === callId;
 }
 
 interface PersistedNode {
@@ -131,9 +124,4 @@ function agentAt(stored: unknown): AgentSnapshot {
     throw new CorruptRecordError("the stored checkpoint is not a state of the agent machine");
   }
   return liveAgentMachine.resolveState({ value: parsed.value as "ready", context: context.data });
-}
-
-/** The part of the agent machine that a checkpoint keeps. */
-export function checkpointOf(agent: { readonly value: unknown; readonly context: unknown }) {
-  return { value: agent.value, context: agent.context } as { value: string; context: AgentContext };
 }

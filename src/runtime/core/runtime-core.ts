@@ -20,7 +20,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import type { LeftBehind } from "../doors/leaving.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
 import { LiveDesk } from "../follow/live-desk.ts";
-import { Outage } from "../agent/outage.ts";
+import { Outage } from "../agent/committer.ts";
 import { RequestDesk } from "./request-desk.ts";
 import type { Part } from "../doors/roles.ts";
 import { RuntimeLeave } from "./runtime-leave.ts";

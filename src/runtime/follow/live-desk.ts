@@ -5,7 +5,7 @@ import type { LiveChannel, LiveFollowing } from "../../stores/index.ts";
 import type { EventBus, LiveListener } from "./event-bus.ts";
 import { type LivePart, type LivePartOf, livePartSchema } from "./live-part.ts";
 import { LiveSender } from "./live-sender.ts";
-import type { LiveWarning } from "../agent/outage.ts";
+import type { LiveWarning } from "../agent/committer.ts";
 
 /** Who stops to follow may be back in a moment: for so long answers are streamed as if it were there. */
 const COMING_BACK_MS = 15_000;
