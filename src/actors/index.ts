@@ -33,7 +33,7 @@ export {
   reconcileCall,
   attemptKeyOf,
 } from "./run-tool.ts";
-export { runAgentOf, percentOfWindow, traceEntriesOf } from "./run-context.ts";
+export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { requestKeyOf } from "./think.ts";
 export { PromptMemory } from "./prompt-memory.ts";

@@ -64,7 +64,7 @@ export interface WatchedRuntime {
   readonly isOpen: boolean;
   readonly outage: { readonly problems: readonly string[] };
   readonly damage: { readonly damaged: RuntimeHealth["damaged"] };
-  readonly live: { all(): readonly unknown[]; readonly parking: { readonly parkedCount: number } };
+  readonly live: { all(): readonly unknown[]; readonly passivation: { readonly parkedCount: number } };
   readonly work: {
     readonly counted: Pick<RuntimeMetrics, "turnsEnded" | "toolJobs" | "wakes" | "unattended" | "rolledBack">;
   };
@@ -122,7 +122,7 @@ export async function metricsOf(core: WatchedRuntime): Promise<RuntimeMetrics> {
   const heap = getHeapStatistics();
   return {
     liveAgents: core.live.all().length,
-    parked: core.live.parking.parkedCount,
+    parked: core.live.passivation.parkedCount,
     ...core.work.counted,
     deaths: queues.reduce((sum, { deaths }) => sum + deaths, 0),
     deadLetters: queues.reduce((sum, { dead }) => sum + dead, 0),

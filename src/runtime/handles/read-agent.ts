@@ -1,4 +1,3 @@
-import { traceEntriesOf } from "../../actors/index.ts";
 import { type AgentDefinition, lineLimitOf } from "../../agents/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import {
@@ -16,6 +15,7 @@ import {
   openCallsOf,
   startTurn,
   type TraceEntry,
+  traceEntriesOf,
   type TurnState,
   textOf,
 } from "../../state/index.ts";

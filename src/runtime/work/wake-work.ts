@@ -10,7 +10,7 @@ import type { DeadCause, JobOutcome, JobRun, WakeJob } from "../../queues/index.
 import type { AgentKey } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { Rest } from "../residence/parking.ts";
+import type { Rest } from "../residence/residence.ts";
 
 /** How often an agent that is lost here for a fault is taken up again by the same job. */
 const MOST_LOSSES = 3;
@@ -26,10 +26,9 @@ export interface WakePlace {
     readonly isClosing: boolean;
     present(key: AgentKey): Promise<Activation | undefined>;
     activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined>;
-    intake(activation: Activation): Promise<number>;
-    staysHere(key: AgentKey): boolean;
-    readonly parking: { rest(activation: Activation): Promise<Rest> };
-    readonly departures: { leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> };
+    drainInbox(activation: Activation): Promise<number>;
+    leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean>;
+    readonly passivation: { isPinned(key: AgentKey): boolean; rest(activation: Activation): Promise<Rest> };
   };
   readonly damage: {
     found(agentId: string, error: unknown): void;
@@ -56,7 +55,7 @@ export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, ru
     if (place.live.isClosing || place.live.isLeaving || run.leaving.aborted) return "again";
     const activation = await takenUp(place, key);
     if (!activation) return "done";
-    if (place.live.staysHere(key)) return "done";
+    if (place.live.passivation.isPinned(key)) return "done";
     const rest = await untilRest(place, activation, run);
     if (rest === "left") return (await hasMore(place.stores, key).catch(() => true)) ? "again" : "done";
     if (rest === "waits") return "done";
@@ -84,7 +83,7 @@ export async function hasMore(stores: Pick<Stores, "readAgent" | "inbox">, key: 
 async function takenUp({ stores, live, damage }: WakePlace, key: AgentKey): Promise<Activation | undefined> {
   const present = await live.present(key);
   if (present) {
-    await live.intake(present);
+    await live.drainInbox(present);
     return present;
   }
   try {
@@ -103,7 +102,7 @@ async function untilRest({ live }: WakePlace, activation: Activation, run: JobRu
   const { leaving, signal } = run;
   const left = createDeferred<"left">();
   const onLeaving = (): void => {
-    live.departures.leaveAtSafePoint(activation, signal).then(
+    live.leaveAtSafePoint(activation, signal).then(
       () => left.resolve("left"),
       (error: unknown) => left.reject(error),
     );
@@ -111,7 +110,7 @@ async function untilRest({ live }: WakePlace, activation: Activation, run: JobRu
   leaving.addEventListener("abort", onLeaving, { once: true });
   if (leaving.aborted) onLeaving();
   try {
-    const rest = await Promise.race([live.parking.rest(activation), left.promise]);
+    const rest = await Promise.race([live.passivation.rest(activation), left.promise]);
     return leaving.aborted ? await left.promise : rest;
   } finally {
     leaving.removeEventListener("abort", onLeaving);
