@@ -34,7 +34,7 @@ import { callQueueOf } from "./call-queue.ts";
 import { Conversation } from "./conversation.ts";
 import { IntentGate, proposedOf, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { LiveView, type Surroundings } from "./live-view.ts";
+import { LiveView, type ActivationPorts } from "./live-view.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
@@ -53,7 +53,7 @@ export class Activation extends LiveView implements Host {
   readonly background: Host["background"];
   readonly queue: Host["queue"];
   readonly viewers: Host["viewers"];
-  readonly #around: Surroundings<Activation>;
+  readonly #ports: ActivationPorts<Activation>;
   protected readonly actors: ActorTree;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
@@ -62,35 +62,35 @@ export class Activation extends LiveView implements Host {
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
-  constructor(start: ActivationStart, around: Surroundings<Activation>) {
-    super(around);
+  constructor(start: ActivationStart, ports: ActivationPorts<Activation>) {
+    super(ports);
     const { key, record, definition, epoch, snapshot } = start;
     this.key = key;
     this.identity = record;
     this.definition = definition;
     this.epoch = epoch;
-    this.clock = around.clock;
+    this.clock = ports.clock;
     this.inFlight = {
       run: (key, signal, start, isRepeatable = true) =>
-        around.world.run(key, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
-      has: (key) => around.world.has(key),
+        ports.inFlight.run(key, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
+      has: (key) => ports.inFlight.has(key),
     };
-    this.background = backgroundChildrenOf(this, around);
-    this.queue = callQueueOf(this, around);
-    this.viewers = around.viewersOf(record);
-    this.#around = around;
+    this.background = backgroundChildrenOf(this, ports);
+    this.queue = callQueueOf(this, ports);
+    this.viewers = ports.viewersOf(record);
+    this.#ports = ports;
     this.#owned = ownedFieldsOf(record);
     this.conversation = new Conversation(start.history, start.turnEntries);
-    const { processId } = around;
-    this.writer = new JournalWriter({ ...start, processId }, around.committer, {
-      now: () => around.clock.now(),
+    const { processId } = ports;
+    this.writer = new JournalWriter({ ...start, processId }, ports.committer, {
+      now: () => ports.clock.now(),
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
       onStale: (error) => this.discard(error),
       onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
       onFailure: (cause) => this.#onFailure(cause),
     });
-    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
+    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: ports.inspect }, this);
   }
 
   /** Starts the actors, and with them the effects that the state calls for. */
@@ -125,7 +125,7 @@ export class Activation extends LiveView implements Host {
     const request = this.openTurnId === null ? null : this.turn(this.openTurnId)?.openRequest;
     if (!request) return;
     this.notes.drop(requestKeyOf(request));
-    this.#around.world.cut(requestKeyOf(request));
+    this.#ports.inFlight.cut(requestKeyOf(request));
   }
 
   append(body: FactBody, parts?: FactParts): Entry {
@@ -164,7 +164,7 @@ export class Activation extends LiveView implements Host {
   }
 
   live(): Promise<Host> {
-    return this.#lost ? this.#around.successor(this) : Promise.resolve(this);
+    return this.#lost ? this.#ports.successor(this) : Promise.resolve(this);
   }
 
   isOut({ callId, attempt, startedEpoch }: CallState): boolean {
@@ -185,7 +185,7 @@ export class Activation extends LiveView implements Host {
   }
 
   effectOver(): void {
-    if (!this.#lost) this.#around.onEffectOver(this);
+    if (!this.#lost) this.#ports.onEffectOver(this);
   }
 
   confirmPause(): void {
@@ -193,11 +193,11 @@ export class Activation extends LiveView implements Host {
   }
 
   resolveAuth(turnId: string): Promise<Auth | undefined> {
-    return this.#around.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
+    return this.#ports.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
   }
 
   child(_turnId: string, childId: string): SpawnedChild["result"] {
-    return this.#around.childResult(this, childId);
+    return this.#ports.childResult(this, childId);
   }
 
   /** Stops the actors and refuses everything from now on. What was not committed did not happen. */
@@ -207,21 +207,21 @@ export class Activation extends LiveView implements Host {
     this.actors.stop();
     this.writer.close(error);
     this.#waiters.close(error);
-    this.#around.onLost(this);
+    this.#ports.onLost(this);
   }
 
   /** An agent that gave up a refused batch is recovered from what is stored. */
   #onRefused(cause: StoreUnavailableError, isGivenUp: boolean): void {
     const { agentId } = this.key;
-    if (!isGivenUp) return this.#around.onRefused(this, cause);
+    if (!isGivenUp) return this.#ports.onRefused(this, cause);
     this.discard(new LeaseLostError(`agent ${agentId} gave up what the stores did not take`, { cause }));
-    this.#around.notify([agentId]);
+    this.#ports.notify([agentId]);
   }
 
   /** It is not recovered here: its effects would be paid for again and end in the same failure. */
   #onFailure(cause: unknown): void {
     this.discard(new LeaseLostError(`agent ${this.key.agentId} could not commit`, { cause }));
-    this.#around.onFailed(this.key.agentId, cause);
+    this.#ports.onFailed(this.key.agentId, cause);
   }
 
   #deliver(entry: Entry): void {
@@ -249,7 +249,7 @@ export class Activation extends LiveView implements Host {
     this.notes.noteCommitted(outcome.entries);
     const turnId = this.openTurnId ?? this.lastTurnId;
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
-    this.#around.onCommitted(this, outcome);
+    this.#ports.onCommitted(this, outcome);
   }
 }
 

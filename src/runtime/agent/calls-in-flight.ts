@@ -25,7 +25,7 @@ export interface CallWait {
  * 4. A call that failed because its agent was lost to another process has no outcome: the activation that joined it makes it
  *    again, where it may be repeated.
  */
-export class World {
+export class CallsInFlight {
   readonly #calls = new Map<string, Call>();
 
   async run<T>(

@@ -19,11 +19,11 @@ import {
 import type { Committed, Stores } from "../../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
-import type { World } from "./calls-in-flight.ts";
+import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
 import type { Conversation } from "./conversation.ts";
 
-type Lent = Pick<Surroundings, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
+type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
 
 /** A live agent as it can be read: the states of its machines, its conversation, and what its process provides. */
 export abstract class LiveView {
@@ -158,7 +158,7 @@ export abstract class LiveView {
 }
 
 /** What a live agent needs from its process. */
-export interface Surroundings<Live extends Host = Host> {
+export interface ActivationPorts<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
   readonly stores: Stores;
@@ -177,7 +177,7 @@ export interface Surroundings<Live extends Host = Host> {
   onCommitted(activation: Live, outcome: Committed): void;
   viewersOf(identity: AgentIdentity): Viewers;
   childResult(activation: Live, childId: string): SpawnedChild["result"];
-  readonly world: World;
+  readonly inFlight: CallsInFlight;
   onLost(activation: Live): void;
   /** The stores refuse its batch for now. */
   onRefused(activation: Live, error: StoreUnavailableError): void;

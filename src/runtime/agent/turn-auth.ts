@@ -31,7 +31,7 @@ function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): strin
  * The actor of each open turn, with credentials. In memory only: credentials are never stored (row L9). Children inherit from
  * the turn that spawned them.
  */
-export class AuthBook {
+export class TurnAuth {
   readonly #byTurn = new Map<string, Auth>();
   readonly #redactors = new WeakMap<Auth, (text: string) => string>();
   readonly #resolve: RuntimeOptions["resolveAuth"];

@@ -10,7 +10,7 @@ import { currentProcess, type ForeignWrites, isPostedTo } from "../../stores/ind
 import { abortAgent } from "./abort-agent.ts";
 import type { Activation } from "../agent/activation.ts";
 import { Alarms } from "./alarms.ts";
-import { AuthBook } from "../agent/turn-auth.ts";
+import { TurnAuth } from "../agent/turn-auth.ts";
 import type { CoreOptions } from "./core-options.ts";
 import type { DrainReport } from "../doors/drain-options.ts";
 import { DamageWatch } from "../follow/damage-watch.ts";
@@ -45,7 +45,7 @@ export class RuntimeCore implements TurnSource {
   /** Its `elapsed()` is the stores' steady time. */
   readonly clock: StoreClock;
   readonly bus = new EventBus();
-  readonly auth: AuthBook;
+  readonly auth: TurnAuth;
   readonly live: LiveAgents;
   readonly liveDesk: LiveDesk;
   readonly desk: RequestDesk;
@@ -82,7 +82,7 @@ export class RuntimeCore implements TurnSource {
     this.leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
-    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
+    this.auth = new TurnAuth(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
     this.desk = new RequestDesk({
       stores,
       tenant,

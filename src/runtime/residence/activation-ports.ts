@@ -9,10 +9,10 @@ import type { AgentKey, EntryOf, Timer } from "../../state/index.ts";
 import type { Committed, ProcessIdentity } from "../../stores/index.ts";
 import { createSlotsByTool } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { World } from "../agent/calls-in-flight.ts";
+import type { CallsInFlight } from "../agent/calls-in-flight.ts";
 import type { Committer } from "../agent/committer.ts";
-import type { Surroundings } from "../agent/live-view.ts";
-import type { AuthBook } from "../agent/turn-auth.ts";
+import type { ActivationPorts } from "../agent/live-view.ts";
+import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus } from "../follow/event-bus.ts";
 import type { LiveDesk } from "../follow/live-desk.ts";
@@ -34,7 +34,7 @@ export interface LiveAgentsOptions {
   readonly bus: EventBus;
   /** Shows what is not stored. */
   readonly liveDesk: LiveDesk;
-  readonly auth: AuthBook;
+  readonly auth: TurnAuth;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;
   /** Timers that a commit has set. */
@@ -54,7 +54,7 @@ export interface LiveAgentsOptions {
 /** The owner of the activations, as they see it. */
 interface Owner {
   readonly committer: Committer;
-  readonly world: World;
+  readonly inFlight: CallsInFlight;
   readonly children: ChildResults;
   readonly succession: Succession;
   notify(agentIds: readonly string[]): void;
@@ -65,9 +65,9 @@ interface Owner {
 }
 
 /** The ports through which activations reach their process. */
-export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surroundings<Activation> {
+export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): ActivationPorts<Activation> {
   const { clock, prices, stores, part, random, auth, liveDesk } = options;
-  const { committer, world, children, succession } = owner;
+  const { committer, inFlight, children, succession } = owner;
   return {
     clock,
     prices,
@@ -79,7 +79,7 @@ export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surrou
     committer,
     random,
     inspect: options.onInspect && inspection(options.onInspect),
-    world,
+    inFlight,
     slots: createSlotsByTool(),
     auth: (turnId) => auth.of(turnId),
     redactorOf: (turnId) => auth.redactorOf(turnId),

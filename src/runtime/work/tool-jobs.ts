@@ -21,7 +21,7 @@ import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../../
 import { type CallEnd, callEndedKey, queuedCallKey } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
-import type { AuthBook } from "../agent/turn-auth.ts";
+import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
 import type { LiveDesk } from "../follow/live-desk.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
@@ -37,7 +37,7 @@ export interface ToolJobPlace {
   readonly leaseMs: number;
   readonly clock: Clock;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly auth: AuthBook;
+  readonly auth: TurnAuth;
   readonly live: LiveAgents;
   readonly liveDesk: LiveDesk;
   /** Aborted when the runtime is shut down. */
