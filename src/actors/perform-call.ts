@@ -63,7 +63,7 @@ function settleGone(host: Host, call: CallState): void {
 /** Characters of an answer that the model sees; the whole of a longer one is stored as an artifact. */
 const ANSWER_CHARACTERS = 32_000;
 
-/** What is asked of somebody before a call can go on. */
+/** A question that a person, the caller or the program has to answer before a call can go on. */
 interface Question {
   readonly kind: RequestKind;
   /** In words for a person. */

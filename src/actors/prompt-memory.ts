@@ -5,7 +5,7 @@ export interface MeasuredPrompt {
   readonly request: ModelRequest;
   /** Its upper bound by bytes. */
   readonly bound: number;
-  /** What was counted; absent: only its bytes were measured. */
+  /** Its tokens as counted here; absent: only its bytes were measured. */
   readonly counted?: number;
 }
 

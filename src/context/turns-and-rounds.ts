@@ -116,7 +116,7 @@ function absentResult({ callId, providerId }: ToolCallRequest, createdAt: number
   });
 }
 
-/** What is wrong with the order of the messages, in words; undefined when each call has its one result right behind it. */
+/** The first mistake in the order of the messages, in words; undefined when each call has its one result right behind it. */
 export function isLegal(messages: readonly Message[]): string | undefined {
   let index = 0;
   for (let message = messages[index]; message !== undefined; message = messages[index]) {

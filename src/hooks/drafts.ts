@@ -39,7 +39,7 @@ export interface Addable {
 export interface CallsChangeable {
   /** Replaces the model's arguments; the new ones are checked as those would be. */
   readonly changeArguments: (callId: string, args: object) => void;
-  /** Keeps a call from running; the model is told the reason. */
+  /** Keeps a call from running; the model gets the reason. */
   readonly deny: (callId: string, reason: string) => void;
 }
 
@@ -66,7 +66,7 @@ export interface BeforeEachToolDraft extends Stoppable {
   readonly call: CheckedCall;
   /** Replaces the checked arguments; the new ones are checked again. */
   readonly changeArguments: (args: object) => void;
-  /** Keeps the call from running; the model is told the reason. */
+  /** Keeps the call from running; the model gets the reason. */
   readonly deny: (reason: string) => void;
 }
 
@@ -169,7 +169,7 @@ interface MessagesView {
 /** The view of each hook. */
 export interface HookViews {
   readonly afterUserInput: MessagesView & {
-    /** The user's prompt, as text; empty for a turn that has no input of its own. */
+    /** The user's prompt, as text; empty for a turn without input. */
     readonly input: string;
   };
   readonly beforeLlm: MessagesView;

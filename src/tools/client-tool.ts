@@ -93,7 +93,7 @@ function waitingTool<const Schema extends ToolParameters>(
   return Object.freeze(tool);
 }
 
-/** What the model sees of the caller's answer: texts as they are, other values as JSON text. Never throws. */
+/** The caller's answer as the model sees it: texts as they are, other values as JSON text. Never throws. */
 export function answerText(tool: Pick<ClientTool, "name">, value: unknown): RenderedOutput {
   const answer = textOf(value);
   if (answer.ok) return { text: answer.text, isError: false };

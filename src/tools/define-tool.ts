@@ -8,10 +8,10 @@ import type { RunContext } from "./run-context.ts";
 import { checkSecrets, resolveArguments, type SecretResolver } from "./secrets.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
 
-/** What a model's arguments become: the output of the zod schema, or any JSON object with a JSON Schema text. */
+/** A model's arguments after the check: the output of the zod schema, or any JSON object with a JSON Schema text. */
 export type CheckedArguments<Schema extends ToolParameters> = Schema extends z.ZodType ? z.output<Schema> : JsonObject;
 
-/** What `execute` is called with: the checked arguments, and the secrets by their names. */
+/** The arguments of `execute`: the checked ones, and the secrets by their names. */
 export type ToolArguments<Schema extends ToolParameters, SecretName extends string = never> = [SecretName] extends [
   never,
 ]
@@ -28,7 +28,7 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
    * and after a restart `execute` gets it from there.
    */
   readonly parameters: Schema;
-  /** What may be done with a call whose outcome is not known. Default `once`: it is never repeated. */
+  /** Says whether a call with an unknown outcome may be repeated. Default `once`: never. */
   readonly effect?: EffectClass | undefined;
   execute(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
   /** Asked after a crash whether a `once` call took effect. */
@@ -43,7 +43,7 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
     | undefined;
   /** Whole milliseconds until a call that nobody decided on is refused. Default: never. */
   readonly approvalExpiresAfterMs?: number | undefined;
-  /** What a person is asked, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
+  /** The question to a person, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
   /** `required`: it runs only where `run.auth` has credentials; until then the turn waits. Default: it runs anyway. */
   readonly auth?: "required" | undefined;

@@ -158,7 +158,7 @@ const maxRemembered = 1_000;
 /**
  * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in. The
  * schema may be a stranger's: no reference leaves it, no check of a value takes more than a fixed number of steps
- * (guarantee S11), and what cannot be checked is told in `unchecked` and stays for the model. Read once per text.
+ * (guarantee S11), and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text.
  * Throws `InvalidInputError` for what is no JSON object.
  */
 function jsonSchemaParameters(text: string): Parameters {

@@ -2,7 +2,7 @@ import { deepFreeze, nearestNames } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject, ModelTool } from "../state/index.ts";
 
-/** What a registry needs to know of a tool, whatever its kind: functions, subagents, client tools. */
+/** The fields that every kind of tool has: functions, subagents, client tools. */
 export interface RegisteredTool {
   readonly kind: string;
   readonly name: string;

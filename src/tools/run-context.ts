@@ -98,7 +98,7 @@ export interface RunContext {
   readonly trace: readonly TraceEntry[];
   /** In a queued tool: what the `resolveAuth` of the runtime that runs it gives, since credentials never travel. */
   readonly auth: Auth | undefined;
-  /** Who started the turn; stored, unlike `auth`, and so the same after a restart. null: nobody was named. */
+  /** The actor who started the turn; stored, unlike `auth`, and so the same after a restart. null: none was named. */
   readonly actorId: string | null;
   /** How full the model's context window was after its last answer, from 0 to 100; null when that is not known. */
   readonly contextPercent: number | null;
@@ -128,7 +128,7 @@ export interface RunContext {
   readonly await: (child: Pick<SpawnedChild, "agentId">, options?: AwaitOptions) => AwaitedChild;
 }
 
-/** Who a turn is for (row L9). */
+/** The actor of a turn (row L9). */
 export interface Auth {
   /** Stored: ownership, approvals and audit use it. */
   readonly actorId: string;

@@ -34,7 +34,7 @@ import { callQueueOf } from "./call-queue.ts";
 import { Conversation } from "./conversation.ts";
 import { IntentGate, proposedOf, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
 import { JournalWriter } from "./journal-writer.ts";
-import { LiveView, type ActivationPorts } from "./live-view.ts";
+import { type ActivationPorts, LiveView } from "./live-view.ts";
 import { assertWritable } from "./writable.ts";
 
 /**

@@ -9,7 +9,7 @@ import {
 } from "../../state/index.ts";
 import type { BudgetMove } from "../../stores/index.ts";
 
-/** What `Activity` reads of a live agent. */
+/** A live agent, as `Activity` reads it. */
 interface WorkingAgent {
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
@@ -18,7 +18,7 @@ interface WorkingAgent {
   isInLine(callId: string): boolean;
 }
 
-/** What has to be stored after a change of activity. */
+/** A change of activity, to be stored. */
 interface ActivityChange {
   readonly move: Extract<BudgetMove, { type: "activity" }>;
   /** Requests that the turn waits for, when nothing else of it is at work. */
@@ -77,7 +77,7 @@ export class Activity {
   }
 }
 
-/** What `TurnWaiters` reads of a live agent. */
+/** A live agent, as `TurnWaiters` reads it. */
 interface WatchedAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;

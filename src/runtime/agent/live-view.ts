@@ -157,7 +157,7 @@ export abstract class LiveView {
   }
 }
 
-/** What a live agent needs from its process. */
+/** The ports through which a live agent reaches its process. */
 export interface ActivationPorts<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;

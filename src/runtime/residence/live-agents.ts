@@ -9,12 +9,12 @@ import {
 import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
 import { type Committed, isRunning } from "../../stores/index.ts";
 import { Activation } from "../agent/activation.ts";
-import { Committer } from "../agent/committer.ts";
 import { CallsInFlight } from "../agent/calls-in-flight.ts";
+import { Committer } from "../agent/committer.ts";
 import { carryOn } from "../agent/intake.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
 import type { LeavingTime } from "../doors/leaving.ts";
-import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
+import { activationPortsOf, type LiveAgentsOptions, Succession } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
 import { Passivation } from "./passivation.ts";
