@@ -191,11 +191,13 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
       }));
   });
 
-  test("without workers the turn runs in its own process, and it says so", () =>
-    atPlace(async (place) => {
-      const { code, stdout, stderr } = await place.start(run).ended;
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(stdout).toContain("No worker is there: the turn runs in this process.\n");
-      expect(stdout).toContain(`\n${stamped}\n`);
-    }));
+  inFull(() => {
+    test("without workers the turn runs in its own process, and it says so", () =>
+      atPlace(async (place) => {
+        const { code, stdout, stderr } = await place.start(run).ended;
+        expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+        expect(stdout).toContain("No worker is there: the turn runs in this process.\n");
+        expect(stdout).toContain(`\n${stamped}\n`);
+      }));
+  });
 });
