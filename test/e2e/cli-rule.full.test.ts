@@ -44,7 +44,9 @@ describe("an agent file with a rule", () => {
   test("that is no function is refused", async () => {
     const { code, stderr } = await cli("run", "broken.mjs", "pay Ann 5");
     expect(code).toBe(2);
-    expect(stderr).toMatch(/^troupe: invalid_input: broken\.mjs exports a mayDecide that is no function; it takes /);
+    expect(stderr).toMatch(
+      /^troupe: invalid_input: broken\.mjs exports a mayDecide that is not a function; it must be /,
+    );
   });
 });
 

@@ -29,7 +29,7 @@ describe("worker", () => {
     [
       "no Redis",
       ["--agents", "FILE"],
-      /a worker and those that it works for meet in Redis: give --redis URL, or set TROUPE_REDIS$/,
+      /a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS$/,
     ],
     ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /unknown option '--store'/],
     ["nothing to work on", redis, /a worker has to know agents: give --agents FILE, or --ask for questions of `ask`$/],
