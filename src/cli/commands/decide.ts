@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { systemClock } from "../../base/index.ts";
 import { InvalidInputError, AlreadyOwnedError } from "../../errors/index.ts";
-import { type RuntimeOptions, type Decide, RequestDesk } from "../../runtime/index.ts";
+import { type RuntimeOptions, type Decide, Requests } from "../../runtime/index.ts";
 import { type AgentRecord, type AgentRequest, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine, userName } from "../cli-context.ts";
@@ -153,7 +153,7 @@ export async function decideStored(
   decide: Decide,
   { definitions = [], mayDecide }: KnownProgram = {},
 ): Promise<AgentRequest> {
-  const desk = new RequestDesk({
+  const desk = new Requests({
     stores,
     tenant: DEFAULT_TENANT,
     clock: systemClock,

@@ -18,9 +18,8 @@ import {
   type TurnState,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { turnSpending } from "../doors/turn-spending.ts";
-import type { LimitStop, TurnResult } from "../doors/turn-types.ts";
 import type { LiveView } from "./live-view.ts";
+import { turnSpending, type LimitStop, type TurnResult } from "../doors/turn-types.ts";
 
 /** How many entries the first read back from the end takes: a turn of one call has fewer. */
 const FIRST_REACH = 16;

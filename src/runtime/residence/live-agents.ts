@@ -9,12 +9,12 @@ import {
 import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
 import { type Committed, isRunning } from "../../stores/index.ts";
 import { Activation } from "../agent/activation.ts";
-import { CallsInFlight } from "../agent/calls-in-flight.ts";
 import { Committer } from "../agent/committer.ts";
+import { CallsInFlight } from "../agent/calls-in-flight.ts";
 import { carryOn } from "../agent/intake.ts";
 import type { ActivationPorts } from "../agent/live-view.ts";
-import type { LeavingTime } from "../doors/leaving.ts";
-import { activationPortsOf, type LiveAgentsOptions, Succession } from "./activation-ports.ts";
+import type { LeavingTime } from "../core/shutdown.ts";
+import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
 import { Passivation } from "./passivation.ts";
@@ -26,7 +26,7 @@ const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 /**
  * The agents of this process: activates them, drains their inboxes, and lets them go.
- * Owns: the record of where each lives (`Residences`), and what they have in flight. Does not own: the renewal of
+ * Owns: the record of where each lives (`Residences`), and what they have out in the inFlight. Does not own: the renewal of
  * leases (one heartbeat for the process), timers, handles.
  *
  * Invariants
