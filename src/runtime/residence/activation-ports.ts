@@ -61,7 +61,7 @@ interface Owner extends Pick<ActivationPorts<Activation>, OwnersPorts> {
 /** The ports through which activations reach their process. */
 export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): ActivationPorts<Activation> {
   const { clock, prices, stores, part, random, auth, broadcast, definitions } = options;
-  const { children, succession, activate, ...ports } = owner;
+  const { children, succession, ...ports } = owner;
   return {
     ...ports,
     clock,
@@ -86,7 +86,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
     onFailed: (agentId, cause) => options.onFailed(agentId, cause),
     successor: async (activation): Promise<Host> => {
       succession.assertGoesOn(activation);
-      return await activate(activation.key).catch(lostToOthers);
+      return await owner.activate(activation.key).catch(lostToOthers);
     },
   };
 }
