@@ -12,36 +12,18 @@ import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
-<<<<<<< HEAD
-import { Alarms } from "./alarms.ts";
-import { TurnAuth } from "../agent/turn-auth.ts";
-import type { CoreOptions } from "./core-options.ts";
-import type { DrainReport } from "../doors/drain-options.ts";
-=======
 import { Alarms, fireTimer } from "./alarms.ts";
 import { TurnAuth } from "../agent/turn-auth.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
->>>>>>> main
 import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus } from "../follow/event-bus.ts";
 import { Heartbeat, StoreClock } from "./heartbeat.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
-<<<<<<< HEAD
-import { LiveDesk } from "../follow/live-desk.ts";
-import { Outage } from "../agent/committer.ts";
-import { RequestDesk } from "./request-desk.ts";
-import type { Part } from "../doors/roles.ts";
-import { RuntimeLeave } from "./runtime-leave.ts";
-import { SpawnTrees } from "./spawn-trees.ts";
-import { StoreClock } from "./store-clock.ts";
-import type { Reading } from "../follow/tree-stream.ts";
-=======
 import { LiveBroadcast } from "../follow/live-broadcast.ts";
-import { Outage } from "../agent/outage.ts";
+import { Outage } from "../agent/committer.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
->>>>>>> main
 import type { TurnSource } from "../follow/turn-handle.ts";
 import { resultAtEnd } from "../agent/turn-results.ts";
 import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
@@ -96,13 +78,8 @@ export class RuntimeCore implements TurnSource {
     this.leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
-<<<<<<< HEAD
-    this.auth = new TurnAuth(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
-    this.desk = new RequestDesk({
-=======
     this.auth = new TurnAuth(options.resolveAuth, (agentId) => this.trees.parentTurnOf(agentId));
     this.requests = new Requests({
->>>>>>> main
       stores,
       tenant,
       clock,

@@ -1,15 +1,10 @@
 import { type Clock, toJson } from "../../base/index.ts";
 import type { LiveChannel, LivePlace, LiveFollowing } from "../../stores/index.ts";
 import { type LivePart, type LivePartOf, livePartSchema } from "./live-part.ts";
-<<<<<<< HEAD:src/runtime/follow/live-desk.ts
-import { LiveSender } from "./live-sender.ts";
-import type { LiveWarning } from "../agent/committer.ts";
-=======
 import type { Viewers } from "../../actors/index.ts";
 import type { EntryOf, EventSource } from "../../state/index.ts";
 import type { EventBus, LiveListener } from "./event-bus.ts";
-import type { LiveWarning } from "../agent/outage.ts";
->>>>>>> main:src/runtime/follow/live-broadcast.ts
+import type { LiveWarning } from "../agent/committer.ts";
 
 /** Who stops to follow may be back in a moment: for so long answers are streamed as if it were there. */
 const COMING_BACK_MS = 15_000;

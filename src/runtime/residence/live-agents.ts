@@ -26,7 +26,7 @@ const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 /**
  * The agents of this process: activates them, drains their inboxes, and lets them go.
- * Owns: the record of where each lives (`Residences`), and what they have out in the inFlight. Does not own: the renewal of
+ * Owns: the record of where each lives (`Residences`), and what they have in flight. Does not own: the renewal of
  * leases (one heartbeat for the process), timers, handles.
  *
  * Invariants
