@@ -1,18 +1,7 @@
 import type { Account } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
 import { gateOf, reserve } from "./reserve.ts";
-import { MAX_PASSES, type Waiter } from "./waiter.ts";
-import {
-  chainOf,
-  covers,
-  type FindAccount,
-  freeOn,
-  isAnythingReserved,
-  isSurelyHeld,
-  leftOn,
-  needOf,
-  withoutOverdue,
-} from "./waiting-room.ts";
+import { MAX_PASSES, type Waiter, chainOf, covers, type FindAccount, freeOn, isAnythingReserved, isSurelyHeld, leftOn, needOf, withoutOverdue } from "./waiter.ts";
 
 /** The line as it is after a wake, and the agents that have to be told, in its order. */
 export interface Woken {

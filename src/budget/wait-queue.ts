@@ -1,19 +1,6 @@
-import type { Account } from "./account.ts";
-import { type MetLimit, metLimit } from "./met-limit.ts";
-import type { ReservationAsk } from "./reservation-ask.ts";
-import { type ReserveOutcome, reserve } from "./reserve.ts";
-import { MAX_PASSES, type Waiter } from "./waiter.ts";
-import {
-  chainOf,
-  covers,
-  type FindAccount,
-  freeOn,
-  isAnythingReserved,
-  isSurelyHeld,
-  leastOf,
-  needOf,
-  withoutOverdue,
-} from "./waiting-room.ts";
+import { type Account, type MetLimit, metLimit } from "./account.ts";
+import { type ReservationAsk, type ReserveOutcome, reserve } from "./reserve.ts";
+import { MAX_PASSES, type Waiter, chainOf, covers, type FindAccount, freeOn, isAnythingReserved, isSurelyHeld, leastOf, needOf, withoutOverdue } from "./waiter.ts";
 
 /**
  * The order in which calls are granted that wait for others' reservations: pure functions over the line of a tree's top account.
