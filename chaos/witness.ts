@@ -25,12 +25,12 @@ export type WitnessLine = Seen &
     | { readonly type: "stale"; readonly agentId: string; readonly epoch: number }
     | { readonly type: "released"; readonly agentId: string; readonly epoch: number }
     /** The stores have said that they have lost something of the agent's tree. */
-    | { readonly type: "setBack"; readonly agentId: string }
+    | { readonly type: "rolledBack"; readonly agentId: string }
     | { readonly type: "unavailable"; readonly call: string; readonly code: string }
   );
 
 /** Members that ask the stores for nothing. */
-const listeners: ReadonlySet<keyof Stores> = new Set(["onForeignWrite", "onSetBack", "close"]);
+const listeners: ReadonlySet<keyof Stores> = new Set(["onForeignWrite", "onRolledBack", "close"]);
 
 type Fact<Line = WitnessLine> = Line extends WitnessLine ? Omit<Line, keyof Seen> : never;
 
@@ -41,7 +41,7 @@ type Fact<Line = WitnessLine> = Line extends WitnessLine ? Omit<Line, keyof Seen
 export function witnessed(stores: Stores, path: string): Stores {
   const log = openLineWriter(path, { sync: false });
   const say = (fact: Fact, sentAt: number): void => log.append({ ...fact, pid: process.pid, sentAt, at: steadyNow() });
-  stores.onSetBack(({ rootAgentId }) => say({ type: "setBack", agentId: rootAgentId }, steadyNow()));
+  stores.onRolledBack(({ rootAgentId }) => say({ type: "rolledBack", agentId: rootAgentId }, steadyNow()));
   const overheard: Pick<Stores, "acquire" | "commit" | "release"> = {
     release: async (key, epoch, ...rest) => {
       const sentAt = steadyNow();

@@ -121,7 +121,7 @@ export class Holder {
     const posted: string[] = [];
     for (const timer of await stores.dueTimers(now, 100)) {
       if (timer.kind !== "claim" || timer.agentId !== this.agentId) continue;
-      posted.push(...(await stores.hearAlarm(timer, now)).posted);
+      posted.push(...(await stores.fireTimer(timer, now)).posted);
     }
     return posted;
   }

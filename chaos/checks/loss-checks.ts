@@ -108,7 +108,7 @@ function placesOf(commit: Commit): string[] {
 function isTold({ lines, stderr }: ToldProcess, { agentId, sentAt }: Commit): boolean {
   const root = rootOf(agentId);
   return (
-    lines.some((line) => line.type === "setBack" && line.agentId === root && line.at >= sentAt) ||
+    lines.some((line) => line.type === "rolledBack" && line.agentId === root && line.at >= sentAt) ||
     stderr.includes(`lost entries of agent ${agentId} `)
   );
 }

@@ -4,23 +4,23 @@ import type { RedisClient } from "./redis-place.ts";
 
 const OLDEST = [6, 2] as const;
 
-/** What a server tells of itself, by the names of INFO; undefined where it refuses to. */
+/** What a server says about itself, by the names of INFO; undefined if it refuses to. */
 export interface ServerFacts {
   readonly server: Redis;
   readonly facts: ReadonlyMap<string, string> | undefined;
 }
 
 export interface CheckOptions {
-  /** As errors name it: "the stores". */
+  /** The user's name in errors: "the stores". */
   readonly user: string;
-  /** What goes with data that is thrown away: "journals and budgets". */
+  /** What would be lost with evicted data: "journals and budgets". */
   readonly atStake: string;
 }
 
 /**
- * Looks whether the servers are fit to be used.
- * Throws `UnsupportedError` for a Redis before 6.2, and `InvalidInputError` for one that throws data away when its memory
- * is full, for a database that it does not have and for a node of a cluster that is taken for a server of its own.
+ * Checks whether the servers are fit for use.
+ * Throws `UnsupportedError` for a Redis before 6.2, and `InvalidInputError` for one that evicts data when its memory is
+ * full, for a database that does not exist, and for a node of a cluster that was given as a single server.
  */
 export async function checkServers(client: RedisClient, options: CheckOptions): Promise<ServerFacts[]> {
   const isCluster = "slots" in client;
@@ -46,7 +46,7 @@ async function checkServer(server: Redis, isCluster: boolean, options: CheckOpti
   return { server, facts };
 }
 
-/** The client goes on in another database than the one that it was to use, and says nothing. */
+/** If the database does not exist, the client silently uses another one. */
 async function checkDatabase(server: Redis): Promise<void> {
   const { db = 0 } = server.options;
   if (db !== 0) await server.select(db);
@@ -58,7 +58,7 @@ async function factsOf(server: Redis): Promise<ReadonlyMap<string, string> | und
   return new Map([...text.matchAll(/^([a-z_0-9]+):(.*?)\r?$/gm)].map(([, name = "", value = ""]) => [name, value]));
 }
 
-/** Managed servers refuse some commands to everybody: undefined then. */
+/** Undefined if the command is refused: some managed servers refuse some commands to everybody. */
 export async function unlessRefused<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;

@@ -6,7 +6,7 @@ import {
   TroupeError,
 } from "../errors/index.ts";
 
-/** Answers after which the same command may succeed in a moment: the server is starting, failing over or moving keys. */
+/** Errors after which the same command may succeed soon: the server is starting, failing over or moving keys. */
 const momentary = new Set([
   "LOADING",
   "BUSY",
@@ -19,18 +19,18 @@ const momentary = new Set([
   "UNBLOCKED",
 ]);
 
-/** Answers that last until somebody does something about them. The command has written nothing. */
+/** Errors that last until somebody acts. The command has written nothing. */
 const lasting = new Set(["OOM", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"]);
 
-/** Whether it is an answer of Redis, and not a broken connection or something else. */
+/** Whether Redis answered, as opposed to a broken connection or another error. */
 export function hasAnswered(error: unknown): boolean {
   return replyCode(error) !== undefined;
 }
 
-/** The first word of an error that Redis answered; undefined where the error is of another kind. */
+/** The first word of an error reply; undefined for other errors. */
 function replyCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || error.name !== "ReplyError") return undefined;
-  // Before Redis 7 an error inside a script comes wrapped: "ERR Error running script (...): @user_script:12: -OOM ...".
+  // Before Redis 7 an error inside a script is wrapped: "ERR Error running script (...): @user_script:12: -OOM ...".
   return (/ -([A-Z]+) /.exec(error.message) ?? /^([A-Z]+)\b/.exec(error.message))?.[1] ?? "ERR";
 }
 
@@ -38,21 +38,21 @@ export function isMissingScript(error: unknown): boolean {
   return replyCode(error) === "NOSCRIPT";
 }
 
-/** Whether the same command is worth sending again at once. What broke the connection may have come after it was applied. */
+/** Whether to send the same command again at once. It may have been applied before the connection broke. */
 export function isWorthRepeating(error: unknown): boolean {
   if (error instanceof TroupeError || isDefect(error)) return false;
   const code = replyCode(error);
   return code === undefined || momentary.has(code);
 }
 
-/** Of a cluster that cannot be reached: what the last one of its nodes said. */
+/** For a cluster that cannot be reached: the last error of its nodes. */
 export function nodeErrorOf(error: unknown): unknown {
   return error instanceof Error && "lastNodeError" in error ? (error.lastNodeError ?? error) : error;
 }
 
 /**
- * Errors of Redis and of the connection in the package's own words; mistakes of ours stay as they are. Nothing of what was
- * thrown is kept: it may hold the command that failed, and with it a password. `user` is what sent it: "the stores".
+ * Translates errors of Redis and of the connection into the package's own; defects stay as they are. The original error
+ * is dropped, because it may hold the failed command, and with it a password. `user` is the sender: "the stores".
  */
 export function translated(given: unknown, user: string): unknown {
   const error = nodeErrorOf(given);
@@ -84,7 +84,7 @@ function unreachable(code: string, user: string): StoreUnavailableError {
   return new StoreUnavailableError(`Redis does not answer ${user} (${why})`, { details: { code } });
 }
 
-/** A mistake of ours, not of the connection. */
+/** A defect of the package, not a failure of the connection. */
 function isDefect(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
 }
@@ -100,7 +100,7 @@ const meanings: Readonly<Record<string, string>> = {
   NOPERM: "the user may not do this",
 };
 
-/** As the system names what is wrong with a connection: ECONNREFUSED, for instance. */
+/** The system's name for a failure of the connection: ECONNREFUSED, for instance. */
 export function networkCode(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

@@ -7,27 +7,27 @@ import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 
-/** What goes to Redis, and what for. */
+/** What uses Redis, and where it is. */
 export interface RedisUser {
   readonly place: RedisPlace;
-  /** How long a command may take with all its attempts, in milliseconds. */
+  /** How long a command may take, including retries, in milliseconds. */
   readonly timeoutMs: number;
-  /** As errors name it: "the stores". */
+  /** The user's name in errors: "the stores". */
   readonly name: string;
-  /** What needs the package `ioredis`, as the error says where it is not there: "Redis stores need". */
+  /** What needs the package `ioredis`, for the error if it is missing: "Redis stores need". */
   readonly needing: string;
-  /** Looks once at the servers; rejects where they are not fit for the use. */
+  /** Checks the servers once; rejects if they are not fit for the use. */
   readonly check: (client: RedisClient) => Promise<void>;
 }
 
 /**
- * The way to Redis.
+ * The connection to Redis.
  * Owns: the connection for commands, waiting for it and sending again. Does not own: what the commands mean.
  *
  * Invariants
  * 1. Every command ends within `timeoutMs`: with its answer, or with an error in the package's own words.
- * 2. What is sent here may be applied twice: callers send only what comes to the same then.
- * 3. Nothing is kept for later: a command that cannot be written now is refused now, and tried again until its time is over.
+ * 2. A command may be applied twice, so callers send only idempotent ones.
+ * 3. Nothing is buffered: a command that cannot be sent now fails now, and is tried again until its time is over.
  */
 export class RedisLink {
   readonly timeoutMs: number;
@@ -35,7 +35,7 @@ export class RedisLink {
   #client: Promise<RedisClient> | undefined;
   #check: Promise<void> | undefined;
   #readiness: Promise<void> | undefined;
-  /** Why there is no connection, as far as it is known. */
+  /** The last reason for having no connection. */
   #failure: unknown;
   #isClosed = false;
 
@@ -61,7 +61,7 @@ export class RedisLink {
     }
   }
 
-  /** A further connection; whoever asks for it ends it. */
+  /** Opens another connection; the caller closes it. */
   async another(manner: Manner = "prompt"): Promise<RedisClient> {
     this.assertOpen();
     return connect({ ...this.#user, manner });
@@ -95,7 +95,7 @@ export class RedisLink {
     return client;
   }
 
-  /** One promise for all who wait. */
+  /** All waiting commands share one promise. */
   #untilReady(client: RedisClient): Promise<void> {
     if (client.status === "wait" || client.status === "end") client.connect().catch(() => undefined);
     if (this.#readiness) return this.#readiness;
@@ -110,7 +110,7 @@ export class RedisLink {
       this.#failure = undefined;
       resolve();
     };
-    // Where the server lets nobody in who comes like this, waiting does not help.
+    // Waiting does not help if the server refuses the credentials.
     const onError = (error: unknown): void => {
       if (isWorthRepeating(nodeErrorOf(error))) return;
       end();
@@ -132,7 +132,9 @@ export class RedisLink {
   }
 }
 
-/** Rejects with `StoreUnavailableError` when the work takes longer than so many milliseconds; what comes of it later is ignored. */
+/**
+ * Rejects with `StoreUnavailableError` if the work takes longer than `ms` milliseconds; its later result is ignored.
+ */
 export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
@@ -146,19 +148,25 @@ export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   }
 }
 
-/** A prompt connection refuses what it cannot send now; a patient one keeps it until it can, which is what queue workers need. */
+/**
+ * A prompt connection refuses commands that it cannot send now; a patient one keeps them until it can, which queue
+ * workers need.
+ */
 export type Manner = "prompt" | "patient";
 
 export interface ConnectOptions {
   readonly place: RedisPlace;
-  /** For making a connection, and of a prompt one for each command; in milliseconds. */
+  /** For connecting, and on a prompt connection for each command; in milliseconds. */
   readonly timeoutMs: number;
   readonly manner: Manner;
-  /** What needs the package `ioredis`, as the error says where it is not there: "Redis stores need". */
+  /** What needs the package `ioredis`, for the error if it is missing: "Redis stores need". */
   readonly needing: string;
 }
 
-/** A connection of our own. It connects when it is told to, a patient one at once, and again whenever it has broken. */
+/**
+ * Makes a connection with the settings of `place`. A prompt one connects on demand, a patient one at once; both
+ * reconnect.
+ */
 export async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): Promise<RedisClient> {
   const { Cluster, Redis } = await loaded(needing);
   const ofNodes = nodeSettings(manner, timeoutMs);
@@ -183,19 +191,19 @@ export async function connect({ place, timeoutMs, manner, needing }: ConnectOpti
   } else if ("slots" in place.client) {
     client = place.client.duplicate([], { ...ofCluster, redisOptions: ofNodes });
   } else client = place.client.duplicate(ofServer);
-  // What goes wrong is told to those whose commands it stops.
+  // Failures are reported by the commands that they stop.
   client.on("error", () => undefined);
   return client;
 }
 
-/** Ends a connection for good, whatever it does at the moment; commands that wait in it fail. */
+/** Closes a connection in any state; commands that wait in it fail. */
 export function letGo(client: RedisClient, disconnect: () => void = () => client.disconnect()): void {
-  // Between two attempts to connect there is nothing to break off, and the client would never say that it has ended.
+  // Between two attempts to connect, disconnecting alone would never end the client.
   if (client.status === "reconnecting") client.connect().catch(() => undefined);
   disconnect();
 }
 
-/** What a prompt connection cannot answer it refuses at once: waiting and trying again is done in one place, by `RedisLink`. */
+/** A prompt connection has no retries of its own, because `RedisLink` does all waiting and retrying. */
 function nodeSettings(manner: Manner, timeoutMs: number) {
   const common = {
     protocol: 2,
@@ -207,14 +215,14 @@ function nodeSettings(manner: Manner, timeoutMs: number) {
   return {
     ...common,
     autoResendUnfulfilledCommands: false,
-    // Whoever listens subscribes again: the client's own attempt rejects unheard when the connection breaks once more.
+    // Subscribers subscribe again; the client's own attempt would reject unhandled if the connection breaks once more.
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
     socketTimeout: timeoutMs,
   };
 }
 
-/** Short, so that work goes on soon after Redis does. */
+/** Short, so that work continues soon after Redis does. */
 function reconnectDelay(attempt: number): number {
   return Math.min(20 * attempt, 500);
 }

@@ -8,9 +8,9 @@ export type RedisClient = Redis | Cluster;
 export interface RedisPlaceOptions {
   /** `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS. */
   readonly url?: string | undefined;
-  /** A client of `ioredis`, single or cluster, whose settings are used: connections of our own are made like it. */
+  /** An `ioredis` client, single or cluster, whose settings are used: connections are made like it. */
   readonly client?: RedisClient | undefined;
-  /** Nodes of a cluster to begin with, and what `ioredis` takes beside them. */
+  /** Some nodes of a cluster, and further options of `ioredis`. */
   readonly cluster?:
     | { readonly nodes: readonly ClusterNode[]; readonly options?: ClusterOptions | undefined }
     | undefined;
@@ -21,7 +21,7 @@ export type RedisPlace =
   | { readonly client: RedisClient }
   | { readonly nodes: readonly ClusterNode[]; readonly options: ClusterOptions };
 
-/** What is the same wherever a Redis is named. A URL may hold a password: it is never shown. */
+/** The option rules wherever a Redis is given. A URL may hold a password, so it is never shown. */
 export const redisPlaceRules = {
   url: (value: unknown, where: string): string => {
     if (typeof value === "string") return value;
@@ -38,8 +38,8 @@ export const redisPlaceRules = {
 } as const;
 
 /**
- * Throws `InvalidInputError`, in words that do not show what a URL holds, for what leads nowhere or to two places. `taker` is
- * the function that was given them.
+ * Throws `InvalidInputError` if the options name no place or several; messages do not show the URL. `taker` is the
+ * function that was given the options.
  */
 export function checkedPlace(taker: string, { url, client, cluster }: RedisPlaceOptions): RedisPlace {
   const given = [url, client, cluster].filter((one) => one !== undefined);

@@ -20,7 +20,7 @@ import { type ProjectionDesk, projectionDesk } from "./projections/projection-de
 import { partOf } from "./doors/roles.ts";
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
-import { watchSetBacks } from "./core/set-back.ts";
+import { watchRolledBackTrees } from "./core/rollback.ts";
 import type { EventObserver } from "./doors/turn-types.ts";
 import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./doors/types.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
@@ -64,7 +64,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     priceBook: prices,
   });
   await started(core);
-  watchSetBacks(core);
+  watchRolledBackTrees(core);
   const written = (writes: ForeignWrites) => core.live.all().filter(({ key }) => isTreeChanged(writes, key));
   if (copies) core.onForeignWrite((writes) => copies.lookAtAll(written(writes).map(({ identity }) => identity)));
   let overview: Overview | undefined;

@@ -1,21 +1,24 @@
 import { MemoryReads } from "./memory/memory-reads.ts";
-import { localStores } from "./rules/database-stores.ts";
+import { databaseStores } from "./rules/database-stores.ts";
 import { unattendedIn } from "./rules/leases.ts";
-import { LocalLive } from "./rules/live-channel.ts";
+import { InProcessLiveChannel } from "./rules/live-channel.ts";
 import type { Stores } from "./rules/ports.ts";
-import type { LocalDatabase, RestlessTables } from "./rules/tables.ts";
-import { MemoryUndo } from "./rules/undo.ts";
+import type { CandidateTables, Database } from "./rules/tables.ts";
+import { UndoLog } from "./rules/undo-log.ts";
 
-/** Stores in this process' memory, with the same rules as the durable ones: for tests, tools of one run, and a start. */
+/**
+ * Stores in the memory of this process, with the same rules as the durable ones: for tests, one-off scripts and first
+ * steps.
+ */
 export function memoryStores(): Stores {
-  return localStores("memory", new MemoryDatabase());
+  return databaseStores("memory", new MemoryDatabase());
 }
 
-/** Everything in this process' memory: gone with the process, seen by nobody else. */
-class MemoryDatabase implements LocalDatabase {
-  readonly tables: RestlessTables;
-  readonly live = new LocalLive();
-  readonly #undo = new MemoryUndo();
+/** Everything is lost with the process and invisible to others. */
+class MemoryDatabase implements Database {
+  readonly tables: CandidateTables;
+  readonly live = new InProcessLiveChannel();
+  readonly #undo = new UndoLog();
 
   constructor() {
     this.tables = new MemoryReads(this.#undo);
@@ -37,9 +40,7 @@ class MemoryDatabase implements LocalDatabase {
     return work();
   }
 
-  unattended(
-    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
-  ): ReturnType<LocalDatabase["unattended"]> {
+  unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }
 
@@ -47,6 +48,6 @@ class MemoryDatabase implements LocalDatabase {
     return () => {};
   }
 
-  /** Frees nothing: whoever holds the stores may go on with them. */
+  /** Frees nothing: the stores may still be used. */
   async close(): Promise<void> {}
 }

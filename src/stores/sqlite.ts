@@ -1,5 +1,5 @@
 import { type Door, oneOfRule, optionsOf, ruleOf, wholeNumberRule } from "../base/index.ts";
-import { localStores } from "./rules/database-stores.ts";
+import { databaseStores } from "./rules/database-stores.ts";
 import type { Stores } from "./rules/ports.ts";
 import { SqliteDatabase, type SqliteOptions } from "./sqlite/sqlite-database.ts";
 
@@ -18,14 +18,14 @@ const sqliteDoor: Door<SqliteOptions> = {
 };
 
 /**
- * Stores in one SQLite file, which several processes of one machine may share. `:memory:` gives one that ends with the
- * process. The file is made where it is absent (readable by its owner only), its folder is not.
+ * Stores in one SQLite file, which several processes of one machine may share. `:memory:` gives a database that ends
+ * with the process. Creates the file (readable by its owner only), but not its folder.
  *
- * Throws `InvalidInputError` for a path that is no place for a file or holds something else, `UnsupportedError` for a
- * file of a newer version of this package, `CorruptRecordError` for a file that is damaged or no database, and
- * `StoreUnavailableError` when the file stays locked while it is opened.
+ * Throws `InvalidInputError` if the path cannot hold a file or holds something else, `UnsupportedError` for a file of a
+ * newer version of this package, `CorruptRecordError` for a file that is damaged or no database, and
+ * `StoreUnavailableError` if the file stays locked while it is opened.
  */
 export function sqliteStores(path: string, given?: SqliteOptions): Stores {
   const options = optionsOf<SqliteOptions>(given, "sqliteStores()", sqliteDoor);
-  return localStores("sqlite", new SqliteDatabase(path, options));
+  return databaseStores("sqlite", new SqliteDatabase(path, options));
 }

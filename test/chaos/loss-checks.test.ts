@@ -20,8 +20,8 @@ function committed(more: number, sentAt: number, pid = 1): WitnessLine {
   return { type: "committed", agentId, epoch, first: 1, last, messageIds: [], pid, sentAt, at: sentAt + 1 };
 }
 
-function setBack(agentId: string, at: number): WitnessLine {
-  return { type: "setBack", agentId, pid: 1, sentAt: at, at };
+function rolledBack(agentId: string, at: number): WitnessLine {
+  return { type: "rolledBack", agentId, pid: 1, sentAt: at, at };
 }
 
 function found(lines: readonly WitnessLine[], stderr = ""): string {
@@ -33,14 +33,14 @@ function found(lines: readonly WitnessLine[], stderr = ""): string {
 it("finds nothing where all is stored, or where what is lost was told", () => {
   const { agentId } = rootOf(calm.tree);
   expect(found([committed(0, 10)])).toBe("");
-  expect(found([committed(1, 10), setBack(agentId, 101)])).toBe("");
+  expect(found([committed(1, 10), rolledBack(agentId, 101)])).toBe("");
   expect(found([committed(1, 10)], `the stores have lost entries of agent ${agentId} that`)).toBe("");
 });
 
 it("finds a loss that nobody told, also one that was made good since", () => {
   expect(found([committed(1, 10)])).toMatch(/knew more of it than was left, and did not say so/);
-  expect(found([committed(1, 10), setBack("another", 101)])).toMatch(/did not say so/);
-  expect(found([committed(1, 10), setBack(rootOf(calm.tree).agentId, 9)])).toMatch(/did not say so/);
+  expect(found([committed(1, 10), rolledBack("another", 101)])).toMatch(/did not say so/);
+  expect(found([committed(1, 10), rolledBack(rootOf(calm.tree).agentId, 9)])).toMatch(/did not say so/);
   expect(found([committed(0, 10), committed(0, 110)])).toMatch(/did not say so/);
 });
 

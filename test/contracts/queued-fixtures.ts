@@ -1,5 +1,5 @@
 import type { CallEndedItem, EntryOf, QueuedCall } from "../../src/state/index.ts";
-import { JOB_LOOK_MS, type JobAlarm, type Stores } from "../../src/stores/index.ts";
+import { JOB_LOOK_MS, type JobTimer, type Stores } from "../../src/stores/index.ts";
 import { type MakeEntry, toolStarted } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { keyOf, LEASE_MS, type OpenOptions, type Owner, openAgent } from "./stores-fixtures.ts";
@@ -54,7 +54,7 @@ export async function queuedIn(stores: Stores, key = keyOf()): Promise<Readonly<
 }
 
 /** The alarm of that call. */
-export const alarm: JobAlarm = {
+export const alarm: JobTimer = {
   kind: "job",
   tenant: TENANT,
   agentId: ROOT,

@@ -71,7 +71,7 @@ export function callEndsContract(subject: () => Stores): void {
       await claimed(subject(), here.processId);
       const late = NOW + JOB_LOOK_MS + 7;
       const next = { ...alarm, dueAt: late + JOB_LOOK_MS };
-      expect(await subject().hearAlarm(alarm, NOW, late)).toMatchObject({
+      expect(await subject().fireTimer(alarm, NOW, late)).toMatchObject({
         posted: [],
         timers: [next],
         jobs: [{ callId: CALL, attempt: 1, queue: "browser", priority: 2, isRepeatable: false }],
@@ -79,13 +79,13 @@ export function callEndsContract(subject: () => Stores): void {
       expect(await due(far)).toEqual([next]);
       await subject().postCallEnd(keyOf(), ended());
       expect(await due(far)).toEqual([]);
-      expect(await subject().hearAlarm(next, NOW, late)).toEqual({ posted: [], timers: [] });
+      expect(await subject().fireTimer(next, NOW, late)).toEqual({ posted: [], timers: [] });
     });
 
     test("gives nothing while a pause stands, and comes again all the same", async () => {
       await withQueued(subject());
       await subject().pause(keyOf(), "ann", NOW);
-      const { timers, jobs } = await subject().hearAlarm(alarm, NOW, alarm.dueAt);
+      const { timers, jobs } = await subject().fireTimer(alarm, NOW, alarm.dueAt);
       expect(jobs).toEqual([]);
       expect(timers).toMatchObject([{ kind: "job", dueAt: alarm.dueAt + JOB_LOOK_MS }]);
     });
@@ -93,7 +93,7 @@ export function callEndsContract(subject: () => Stores): void {
     test("is heard whoever owns the agent", async () => {
       const owner = await withQueued(subject());
       await subject().release(keyOf(), owner.epoch, { as: "parked" });
-      expect((await subject().hearAlarm(alarm, NOW, alarm.dueAt)).jobs).toMatchObject([{ callId: CALL }]);
+      expect((await subject().fireTimer(alarm, NOW, alarm.dueAt)).jobs).toMatchObject([{ callId: CALL }]);
       const next = await new Owner(subject(), keyOf()).acquire(elsewhere);
       await next.commit({ entries: [callSettled] });
       expect(await subject().nextTimerAt()).toBeUndefined();

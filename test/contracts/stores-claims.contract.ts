@@ -17,7 +17,7 @@ async function claimAlarms(stores: Stores, now = far) {
 /** Hears the alarms that are due, and gives whoever was told. */
 async function hear(stores: Stores, now: number): Promise<string[]> {
   const posted: string[] = [];
-  for (const timer of await claimAlarms(stores, now)) posted.push(...(await stores.hearAlarm(timer, now)).posted);
+  for (const timer of await claimAlarms(stores, now)) posted.push(...(await stores.fireTimer(timer, now)).posted);
   return posted;
 }
 
@@ -56,7 +56,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(alarm?.dueAt).toBe(late);
     expect(await hear(subject(), late)).toEqual([]);
     expect(await claimAlarms(subject())).toMatchObject([{ dueAt: NOW + 14_001 }]);
-    expect(alarm && (await subject().hearAlarm(alarm, late))).toMatchObject({ posted: [] });
+    expect(alarm && (await subject().fireTimer(alarm, late))).toMatchObject({ posted: [] });
     expect(await hear(subject(), NOW + 14_001)).toEqual([ids[2]]);
   });
 
@@ -75,7 +75,7 @@ export function claimsContract(subject: () => Stores): void {
     expect(await subject().dueTimers(NOW, 10, late - 1)).toEqual([]);
     const [alarm] = await claimAlarms(subject());
     expect(await subject().dueTimers(NOW, 10, late)).toEqual([alarm]);
-    expect(alarm && (await subject().hearAlarm(alarm, NOW, late)).posted).toEqual([ids[1]]);
+    expect(alarm && (await subject().fireTimer(alarm, NOW, late)).posted).toEqual([ids[1]]);
   });
 
   test("a pause that frees somebody's room is followed by the alarm, too", async () => {
@@ -123,8 +123,8 @@ export function claimsContract(subject: () => Stores): void {
       dueAt: NOW,
       accountId: `turn:${ROOT}#9`,
     } as const;
-    expect(await subject().hearAlarm(alarm, NOW)).toEqual({ posted: [], timers: [] });
+    expect(await subject().fireTimer(alarm, NOW)).toEqual({ posted: [], timers: [] });
     const elsewhere = { ...alarm, agentId: "nobody", accountId: "agent:nobody" };
-    expect(await subject().hearAlarm(elsewhere, NOW)).toEqual({ posted: [], timers: [] });
+    expect(await subject().fireTimer(elsewhere, NOW)).toEqual({ posted: [], timers: [] });
   });
 }

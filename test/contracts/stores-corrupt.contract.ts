@@ -26,7 +26,7 @@ const readings = {
   request: (stores) => stores.request(keyOf(), requestId),
   decide: (stores) => stores.decide(keyOf(), requestId, approved, NOW),
   exportTree: (stores) => stores.exportTree(TENANT, ROOT),
-  standing: (stores) => stores.standing(TENANT, ROOT),
+  treeActivity: (stores) => stores.treeActivity(TENANT, ROOT),
 } satisfies Record<string, (stores: Stores) => Promise<unknown>>;
 
 export type Reading = keyof typeof readings;

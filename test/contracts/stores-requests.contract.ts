@@ -33,18 +33,18 @@ export function requestsContract(subject: () => Stores): void {
   test("who works is told with what is open, and nothing where nothing is", async () => {
     const owner = await openAgent(subject());
     const kid = await openChild(owner, "kid");
-    expect(await subject().standing(TENANT, ROOT)).toBeUndefined();
+    expect(await subject().treeActivity(TENANT, ROOT)).toBeUndefined();
     const request = requestOf(kid, 0);
     await kid.commit(opening(request));
     await subject().openTurn(keyOf(), { input: "go", actorId: null, limits: null, ifBusy: "refuse" }, NOW);
-    const standing = await subject().standing(TENANT, ROOT);
-    expect(standing?.openRequests).toEqual([request]);
-    expect(standing?.agents).toEqual(await subject().listAgents({ tenant: TENANT, rootAgentId: ROOT }));
-    expect(standing?.accounts).toEqual(await subject().accounts(TENANT, ROOT));
-    expect(standing?.inboxes.get(ROOT)).toEqual(await subject().inbox(keyOf()));
-    expect(await subject().standing("another", ROOT)).toBeUndefined();
+    const activity = await subject().treeActivity(TENANT, ROOT);
+    expect(activity?.openRequests).toEqual([request]);
+    expect(activity?.agents).toEqual(await subject().listAgents({ tenant: TENANT, rootAgentId: ROOT }));
+    expect(activity?.accounts).toEqual(await subject().accounts(TENANT, ROOT));
+    expect(activity?.inboxes.get(ROOT)).toEqual(await subject().inbox(keyOf()));
+    expect(await subject().treeActivity("another", ROOT)).toBeUndefined();
     await subject().decide(kid.key, request.requestId, approved, NOW);
-    expect(await subject().standing(TENANT, ROOT)).toBeUndefined();
+    expect(await subject().treeActivity(TENANT, ROOT)).toBeUndefined();
   });
 
   test("one that expires sets its alarm, which the commit tells", async () => {

@@ -201,11 +201,11 @@ export function sharingContract(title: string, open: () => TwoClients): void {
       })();
       const seen: number[] = [];
       while (!isOver) {
-        const standing = await mine.standing(TENANT, ROOT);
-        if (!standing) continue;
-        const account = standing.accounts.find(({ id }) => id === accountId);
-        seen.push(standing.openRequests.length);
-        expect({ open: standing.openRequests.length, active: account?.activeCount }).toEqual({ open: 1, active: 0 });
+        const activity = await mine.treeActivity(TENANT, ROOT);
+        if (!activity) continue;
+        const account = activity.accounts.find(({ id }) => id === accountId);
+        seen.push(activity.openRequests.length);
+        expect({ open: activity.openRequests.length, active: account?.activeCount }).toEqual({ open: 1, active: 0 });
       }
       await asking;
       expect(seen.length).toBeGreaterThan(0);

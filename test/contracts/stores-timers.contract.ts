@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { HeardAlarm, Stores } from "../../src/stores/index.ts";
+import type { FiredTimer, Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
 import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { accountOf, identityOf, type Owner, openAgent } from "./stores-fixtures.ts";
@@ -15,10 +15,10 @@ async function activity(owner: Owner, isActive: boolean, now: number) {
 }
 
 /** Hears all alarms of accounts that are due. */
-async function hear(stores: Stores, now: number): Promise<HeardAlarm[]> {
-  const heard: HeardAlarm[] = [];
+async function hear(stores: Stores, now: number): Promise<FiredTimer[]> {
+  const heard: FiredTimer[] = [];
   for (const timer of await stores.dueTimers(now, 10)) {
-    if (timer.kind === "limit" || timer.kind === "claim") heard.push(await stores.hearAlarm(timer, now));
+    if (timer.kind === "limit" || timer.kind === "claim") heard.push(await stores.fireTimer(timer, now));
   }
   return heard;
 }

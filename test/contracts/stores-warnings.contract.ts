@@ -19,7 +19,7 @@ async function openAtWork(stores: Stores, options: OpenOptions): Promise<Owner> 
 async function hear(stores: Stores, now: number, steady = now): Promise<string[]> {
   const posted: string[] = [];
   for (const timer of await stores.dueTimers(now, 10, steady)) {
-    if (timer.kind === "limit") posted.push(...(await stores.hearAlarm(timer, now, steady)).posted);
+    if (timer.kind === "limit") posted.push(...(await stores.fireTimer(timer, now, steady)).posted);
   }
   return posted;
 }
@@ -45,7 +45,7 @@ export function warningsContract(subject: () => Stores): void {
     expect(await subject().inbox(keyOf())).toMatchObject([warning]);
     // Another process may have heard the same one.
     const [alarm] = alarms.flatMap((timer) => (timer.kind === "limit" ? timer : []));
-    expect(alarm && (await subject().hearAlarm(alarm, NOW + 801)).posted).toEqual([]);
+    expect(alarm && (await subject().fireTimer(alarm, NOW + 801)).posted).toEqual([]);
     const due = await subject().dueTimers(far, 10);
     expect(due).toMatchObject([{ id: `deadlineAt:${turnAccount}`, dueAt: NOW + 1_000 }]);
     expect(due[0]).not.toHaveProperty("limitAt");

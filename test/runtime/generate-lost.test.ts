@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { createRuntime, defineAgent, memoryStores, type Stores, textOf } from "../../src/index.ts";
-import type { SetBack } from "../../src/stores/index.ts";
+import type { RolledBackTree } from "../../src/stores/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { entriesOfType } from "../support/journal-probes.ts";
 
 /** Stores that lose the first commit which has an entry of each type, and tell so. */
 function losing(stores: Stores, types: readonly string[]): Stores {
   const left = new Set(types);
-  const listeners = new Set<(found: SetBack) => void>();
+  const listeners = new Set<(found: RolledBackTree) => void>();
   const commit: Stores["commit"] = async (batches, ...rest) => {
     const lost = batches.find(({ entries }) => entries.some(({ type }) => left.delete(type)));
     if (!lost) return await stores.commit(batches, ...rest);
@@ -17,11 +17,11 @@ function losing(stores: Stores, types: readonly string[]): Stores {
     });
     return batches.map(({ epoch, expectedSeq }) => ({ type: "stale", epoch, seq: expectedSeq }));
   };
-  const onSetBack: Stores["onSetBack"] = (listener) => {
+  const onRolledBack: Stores["onRolledBack"] = (listener) => {
     listeners.add(listener);
     return () => void listeners.delete(listener);
   };
-  const ours: Partial<Stores> = { commit, onSetBack };
+  const ours: Partial<Stores> = { commit, onRolledBack };
   return new Proxy(stores, { get: (all, name) => Reflect.get(name in ours ? ours : all, name) });
 }
 

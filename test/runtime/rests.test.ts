@@ -55,15 +55,15 @@ describe("a turn that waits", () => {
     const stores = memoryStores();
     const gate = createGate();
     let isSlow = false;
-    const standing: Stores["standing"] = async (...of) => {
-      const found = await stores.standing(...of);
+    const treeActivity: Stores["treeActivity"] = async (...of) => {
+      const found = await stores.treeActivity(...of);
       if (isSlow) await gate.pass();
       return found;
     };
     const till = openTill();
     const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "user" ? calling(payment(1)) : "done"));
     const clerk = defineAgent({ name: "clerk", model, tools: [till.tool] });
-    const runtime = await open({ ...stores, standing }, [clerk]);
+    const runtime = await open({ ...stores, treeActivity }, [clerk]);
     onTestFinished(() => gate.open());
     const agent = await startAgent(runtime, "clerk", "c");
     const turn = agent.executeTurn("go");

@@ -95,10 +95,10 @@ describe.skipIf(!redisProgram)("lists over trees", () => {
     for (let index = 0; index < 20; index += 1) {
       const id = `nobody-${index}`;
       const tree = names.treeOf(TENANT, id);
-      await redis.client.zadd(names.hints("agents", tree.partition, TENANT).list, 0, id);
-      await redis.client.zadd(names.hints("timers", tree.partition).list, NOW, tree.tag);
+      await redis.client.zadd(names.index("agents", tree.partition, TENANT).list, 0, id);
+      await redis.client.zadd(names.index("timers", tree.partition).list, NOW, tree.tag);
       await redis.client.zadd(
-        names.hints("open", tree.partition, TENANT).list,
+        names.index("open", tree.partition, TENANT).list,
         NOW,
         JSON.stringify([`${id}#1:1:0:1`, id]),
       );

@@ -33,7 +33,7 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
   };
   const members = async (list: "posts" | "holders", agentId: string = ROOT): Promise<string[]> => {
     const { tag, partition } = tree(agentId);
-    const all = await redis.client.zrange(names.hints(list, partition, TENANT).list, "0", "-1");
+    const all = await redis.client.zrange(names.index(list, partition, TENANT).list, "0", "-1");
     return all.filter((member) => member.endsWith(tag));
   };
   const forgetLists = async (): Promise<void> => {
@@ -121,9 +121,9 @@ describe.skipIf(!redisProgram)("agents without an owner in Redis", () => {
   test("a list that names what is not there is put right, and hides nothing", async () => {
     await openTurn(stores);
     const nobody = tree("nobody");
-    await redis.client.zadd(names.hints("posts", nobody.partition, TENANT).list, 0, nobody.tag);
-    await redis.client.zadd(names.hints("holders", nobody.partition, TENANT).list, 0, `dead%20one ${nobody.tag}`);
-    await redis.client.zadd(names.hints("holders", tree(ROOT).partition, TENANT).list, 0, `gone ${tree(ROOT).tag}`);
+    await redis.client.zadd(names.index("posts", nobody.partition, TENANT).list, 0, nobody.tag);
+    await redis.client.zadd(names.index("holders", nobody.partition, TENANT).list, 0, `dead%20one ${nobody.tag}`);
+    await redis.client.zadd(names.index("holders", tree(ROOT).partition, TENANT).list, 0, `gone ${tree(ROOT).tag}`);
     expect(await unattended(NOW)).toEqual([]);
     expect(await members("posts", "nobody")).toEqual([]);
     expect(await members("holders", "nobody")).toEqual([]);

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
-import { restlessQueries } from "../../src/stores/sqlite/sqlite-pending.ts";
+import { candidateQueries } from "../../src/stores/sqlite/sqlite-pending.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { openTurn } from "../contracts/queued-fixtures.ts";
 import { LEASE_MS } from "../contracts/stores-fixtures.ts";
@@ -29,7 +29,7 @@ test("who has something to do is found by indexes, however many agents there are
   await openTurn(stores);
   await stores.close();
   const database = new DatabaseSync(path);
-  for (const [name, sql] of Object.entries(restlessQueries)) {
+  for (const [name, sql] of Object.entries(candidateQueries)) {
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
     const steps = plan.map((row) => String(row["detail"]));
     expect(steps, name).toEqual([expect.stringMatching(/^SEARCH .* USING .*(INDEX|PRIMARY KEY)/)]);

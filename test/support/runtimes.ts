@@ -221,7 +221,7 @@ class TestProcess implements StagedProcess {
     return new Proxy(this.#stores, {
       get: (stores, name: keyof Stores) => {
         const member = stores[name];
-        if (typeof member !== "function" || name === "onForeignWrite" || name === "onSetBack") return member;
+        if (typeof member !== "function" || name === "onForeignWrite" || name === "onRolledBack") return member;
         const call = member as (...given: unknown[]) => Promise<unknown>;
         return async (...given: unknown[]): Promise<unknown> => {
           while (this.#frozen) await this.#frozen.promise;

@@ -3,7 +3,7 @@ import type { Account } from "../../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import { type AgentKey, rootOf, type Timer } from "../../state/index.ts";
-import { type AccountAlarm, isDue, isOfWork, type JobAlarm, type Stores } from "../../stores/index.ts";
+import { type AccountTimer, isDue, isOfWork, type JobTimer, type Stores } from "../../stores/index.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
 import type { RequestDesk } from "./request-desk.ts";
 import type { Part } from "../doors/roles.ts";
@@ -40,18 +40,18 @@ export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readon
 }
 
 /** What needs no owner of the agent: the stores answer it, and tell whom to wake. */
-async function hear(place: TimerPlace, timer: AccountAlarm): Promise<readonly Timer[]> {
+async function hear(place: TimerPlace, timer: AccountTimer): Promise<readonly Timer[]> {
   const { stores, clock, live } = place;
   if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return [];
-  const { posted, timers } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  const { posted, timers } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   live.notify(posted);
   return timers;
 }
 
 /** A queued call has not ended: its job may be lost, and one that is there already stays as it is. */
-async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobAlarm): Promise<readonly Timer[]> {
+async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer): Promise<readonly Timer[]> {
   const { tenant, agentId } = timer;
-  const { timers, jobs = [] } = await stores.hearAlarm(timer, clock.now(), clock.elapsed());
+  const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   for (const { queue, callId, attempt, isRepeatable, priority } of jobs) {
     await queues.add(queue, { tenant, agentId, callId, attempt, isRepeatable }, { priority });
   }

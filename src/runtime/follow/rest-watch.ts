@@ -1,7 +1,7 @@
 import { type Account, agentAccountId, turnAccountId } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../../state/index.ts";
-import type { Stores, TreeStanding } from "../../stores/index.ts";
+import type { Stores, TreeActivity } from "../../stores/index.ts";
 
 /**
  * The open requests that a turn and everything below it wait for; undefined while anything there works. It is told by the
@@ -13,19 +13,19 @@ export async function requestsAtRest(
   tenant: string,
   turnId: string,
 ): Promise<AgentRequest[] | undefined> {
-  const standing = await stores.standing(tenant, rootOf(agentOfTurn(turnId)));
-  if (!standing) return undefined;
-  const agents = byId(standing.agents);
-  assertAccount(turnId, standing);
-  if (activeBelow(turnId, standing.accounts, agents) !== 0) return undefined;
-  if (standing.agents.some((agent) => isOfAgentAtWork(agent, turnId, agents) && isSomethingUnheard(agent, standing)))
+  const activity = await stores.treeActivity(tenant, rootOf(agentOfTurn(turnId)));
+  if (!activity) return undefined;
+  const agents = byId(activity.agents);
+  assertAccount(turnId, activity);
+  if (activeBelow(turnId, activity.accounts, agents) !== 0) return undefined;
+  if (activity.agents.some((agent) => isOfAgentAtWork(agent, turnId, agents) && isSomethingUnheard(agent, activity)))
     return undefined;
-  const own = standing.openRequests.filter((request) => isOfTurn(request.turnId, turnId, agents));
+  const own = activity.openRequests.filter((request) => isOfTurn(request.turnId, turnId, agents));
   return own.length === 0 ? undefined : own;
 }
 
 /** A turn that has opened a request has begun, and so has its account; without it nobody could tell whether it works. */
-function assertAccount(turnId: string, { accounts, openRequests }: TreeStanding): void {
+function assertAccount(turnId: string, { accounts, openRequests }: TreeActivity): void {
   const accountId = turnAccountId(turnId);
   if (accounts.some(({ id }) => id === accountId) || !openRequests.some((one) => one.turnId === turnId)) return;
   throw new CorruptRecordError(`account ${accountId} is missing, though its turn is open`);
@@ -39,7 +39,7 @@ function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Ag
  * Whether something lies in the agent's inbox that sets work going. What concerns a turn in line does not, and neither does
  * what only holds or warns.
  */
-function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeStanding): boolean {
+function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeActivity): boolean {
   const items = inboxes.get(agentId) ?? [];
   return items.some((item) => {
     if (item.kind === "turn") return item.turnId === openTurnId;
@@ -66,10 +66,10 @@ function activeBelow(turnId: string, accounts: readonly Account[], agents: Agent
 
 /** Open requests of an agent and of everything below it. */
 export async function requestsBelow(stores: Stores, tenant: string, agentId: string): Promise<AgentRequest[]> {
-  const standing = await stores.standing(tenant, rootOf(agentId));
-  if (!standing) return [];
-  const agents = byId(standing.agents);
-  return standing.openRequests.filter((request) => isOfAgent(request.agentId, agentId, agents));
+  const activity = await stores.treeActivity(tenant, rootOf(agentId));
+  if (!activity) return [];
+  const agents = byId(activity.agents);
+  return activity.openRequests.filter((request) => isOfAgent(request.agentId, agentId, agents));
 }
 
 type Agents = ReadonlyMap<string, AgentRecord>;

@@ -8,7 +8,7 @@ import {
   textOf,
   type TroupeEvent,
 } from "../../state/index.ts";
-import { type ForeignWrites, isTreeChanged, type SetBack, type Stores } from "../../stores/index.ts";
+import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
 import type { EventBus } from "./event-bus.ts";
 import type { LiveDesk } from "./live-desk.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
@@ -127,12 +127,12 @@ export class TreeStream {
     this.#ends.push(bus.listen((event) => (event.cursor === null ? undefined : look()), this.#rootAgentId));
     const key = { tenant, agentId: this.#rootAgentId };
     this.#ends.push(this.#source.onForeignWrite((writes) => (isTreeChanged(writes, key) ? look() : undefined)));
-    const lose = (found: SetBack): void => {
+    const lose = (found: RolledBackTree): void => {
       if (found.tenant !== tenant || found.rootAgentId !== this.#rootAgentId) return;
       this.#mayBeGone = true;
       look();
     };
-    this.#ends.push(this.#source.stores.onSetBack(lose));
+    this.#ends.push(this.#source.stores.onRolledBack(lose));
     const following = liveDesk.follow(this.#rootAgentId, (part) => this.#push(part));
     this.#following = following;
     this.#ends.push(() => following.end());

@@ -25,12 +25,12 @@ export class TurnWatch {
   /** Numbers of entries that came before those of turns that are awaited, as far as they were seen open. */
   readonly #begins = new Map<string, number>();
   /** Roots of trees of which the stores have lost something, until it was looked what is left of their turns. */
-  readonly #setBack = new Set<string>();
+  readonly #rolledBack = new Set<string>();
 
   constructor(options: TurnWatchOptions) {
     this.#options = options;
-    options.stores.onSetBack(({ tenant, rootAgentId }) => {
-      if (tenant === options.tenant) this.#setBack.add(rootAgentId);
+    options.stores.onRolledBack(({ tenant, rootAgentId }) => {
+      if (tenant === options.tenant) this.#rolledBack.add(rootAgentId);
       this.#lookForGone();
     });
   }
@@ -172,12 +172,12 @@ export class TurnWatch {
 
   /** Turns that the stores have forgotten will never end; where they do not answer now, it is looked again at the next beat. */
   #lookForGone(): void {
-    for (const rootAgentId of this.#setBack) {
+    for (const rootAgentId of this.#rolledBack) {
       const ofTree = [...this.#awaited].filter((turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId);
-      this.#setBack.delete(rootAgentId);
+      this.#rolledBack.delete(rootAgentId);
       for (const turnId of ofTree) {
         const look = this.#rejectGone(turnId).catch((error: unknown) => {
-          this.#setBack.add(rootAgentId);
+          this.#rolledBack.add(rootAgentId);
           throw error;
         });
         this.#watch(turnId, look);

@@ -188,7 +188,7 @@ export class UnsavedTree {
       abort: (...given) => noted(memory.abort(...given)),
       claimCall: (...given) => noted(memory.claimCall(...given)),
       postCallEnd: (...given) => noted(memory.postCallEnd(...given)),
-      hearAlarm: (...given) => noted(memory.hearAlarm(...given)),
+      fireTimer: (...given) => noted(memory.fireTimer(...given)),
       decide: (...given) => noted(memory.decide(...given)),
       acquire: (...given) => noted(memory.acquire(...given)),
       release: (...given) => noted(memory.release(...given)),

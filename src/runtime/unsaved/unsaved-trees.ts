@@ -77,9 +77,9 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     readTree: (tenant, root, after, limit) => ofTree(tenant, root).readTree(tenant, root, after, limit),
     accounts: (tenant, root) => ofTree(tenant, root).accounts(tenant, root),
     waiters: (tenant, root) => ofTree(tenant, root).waiters(tenant, root),
-    hearAlarm: (timer, now, steady) => of(timer).hearAlarm(timer, now, steady),
+    fireTimer: (timer, now, steady) => of(timer).fireTimer(timer, now, steady),
     account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
-    standing: (tenant, root) => ofTree(tenant, root).standing(tenant, root),
+    treeActivity: (tenant, root) => ofTree(tenant, root).treeActivity(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
     importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
     // Projections are copies of what is saved.
@@ -109,7 +109,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
       onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
     },
     onForeignWrite: (listener) => keeper.onForeignWrite(listener),
-    onSetBack: (listener) => durable.onSetBack(listener),
+    onRolledBack: (listener) => durable.onRolledBack(listener),
     close: () => keeper.close(),
   };
 }

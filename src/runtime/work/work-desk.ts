@@ -34,7 +34,7 @@ export class WorkDesk {
     this.#place = place;
     this.#part = part;
     this.#clock = clock;
-    stores.onSetBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
+    stores.onRolledBack((found) => (this.#rolledBack += found.tenant === tenant ? 1 : 0));
     if (!part.looksAfterOthers) return;
     this.#reconciler = new Reconciler({
       stores,

@@ -11,12 +11,12 @@ import type {
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree } from "../rules/ports.ts";
 import { type AgentFilter, type AgentPlace, byAge, type Moment, type RequestFilter } from "../rules/queries.ts";
-import type { ArtifactMeta, RestlessTables, RestoredRow } from "../rules/tables.ts";
+import type { ArtifactMeta, CandidateTables, RestoredRow } from "../rules/tables.ts";
 import { type AgentRows, emptyTree } from "./memory-rows.ts";
 import { MemoryTables } from "./memory-tables.ts";
 
-/** The questions that are asked outside of commits. */
-export class MemoryReads extends MemoryTables implements RestlessTables {
+/** The reads outside of commits, and whole trees for export and import. */
+export class MemoryReads extends MemoryTables implements CandidateTables {
   listAgents(filter: AgentFilter, limit: number, place?: AgentPlace): AgentRecord[] {
     const { after, rootAgentId, sessionId, ownerId, rootsOnly, order } = filter;
     const isNewest = order === "newest";
@@ -89,7 +89,7 @@ export class MemoryReads extends MemoryTables implements RestlessTables {
     return found.sort(byOpening).slice(0, limit);
   }
 
-  /** By their ids. */
+  /** By agent id. */
   restless(tenant: string, isLiving: (processId: string) => boolean, after: string | undefined): AgentKey[] {
     const found: AgentKey[] = [];
     for (const [agentId, { head }] of this.rows.tenants.get(tenant)?.restless ?? []) {
@@ -178,14 +178,14 @@ export class MemoryReads extends MemoryTables implements RestlessTables {
     this.undo.set(cursors, name, cursor);
   }
 
-  /** In the order in which they were made. */
+  /** In the order in which they were created. */
   #rowsOfTree(tenant: string, rootAgentId: string): AgentRows[] {
     const agents = [...(this.rows.tenants.get(tenant)?.agents.values() ?? [])];
     return agents.filter(({ record }) => record.rootAgentId === rootAgentId);
   }
 }
 
-/** The place of the first row whose cursor is above `cursor`. */
+/** The index of the first row whose cursor is above `cursor`. */
 function firstAfter(journal: readonly JournalRow[], cursor: number): number {
   let low = 0;
   let high = journal.length;

@@ -3,7 +3,7 @@ import type { AgentRecord, AgentRequest, Artifact, InboxItem, JournalRow, Messag
 import type { Committed } from "../rules/outcomes.ts";
 import { isDue, type Moment } from "../rules/queries.ts";
 import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import type { MemoryUndo } from "../rules/undo.ts";
+import type { UndoLog } from "../rules/undo-log.ts";
 
 /** An item and its place in the order of arrival. */
 export interface InboxRow {
@@ -43,14 +43,14 @@ export interface TreeRows {
   /** The highest cursor that was ever given. */
   lastCursor: number;
   readonly accounts: Map<string, Account>;
-  /** Those who wait, by the account at the top. */
+  /** The waiters of each account at the top. */
   readonly lines: Map<string, readonly Waiter[]>;
 }
 
-/** Maps of their own for each tenant, so that no two keys can be mixed up. */
+/** Each tenant has its own maps, so that keys cannot collide. */
 export interface TenantRows {
   readonly agents: Map<string, AgentRows>;
-  /** Those of them with a post, or with work that is open. */
+  /** Agents that have an inbox item or open work. */
   readonly restless: Map<string, AgentRows>;
   readonly trees: Map<string, TreeRows>;
   /** The tree that holds each account. */
@@ -100,15 +100,15 @@ export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
   };
 }
 
-/** False when an item of that key is there already. */
-export function addItem(undo: MemoryUndo, rows: AgentRows, item: InboxItem): boolean {
+/** False if the inbox holds an item of that key already. */
+export function addItem(undo: UndoLog, rows: AgentRows, item: InboxItem): boolean {
   if (rows.inbox.has(item.key)) return false;
   undo.set(rows.inbox, item.key, { ordinal: rows.nextOrdinal, item });
   rows.nextOrdinal += 1;
   return true;
 }
 
-export function removeItems(undo: MemoryUndo, { inbox }: AgentRows, itemKeys: readonly string[]): void {
+export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: readonly string[]): void {
   for (const itemKey of itemKeys) {
     const row = inbox.get(itemKey);
     if (!row) continue;
@@ -121,8 +121,8 @@ export function removeItems(undo: MemoryUndo, { inbox }: AgentRows, itemKeys: re
   }
 }
 
-/** Notes whether somebody may have to see to the agent, after its inbox or its head was changed. */
-export function noteRest(undo: MemoryUndo, { restless }: TenantRows, rows: AgentRows): void {
+/** Updates the candidates after the agent's inbox or head has changed. */
+export function noteCandidate(undo: UndoLog, { restless }: TenantRows, rows: AgentRows): void {
   const { agentId } = rows.record;
   const isRestless = rows.inbox.size > 0 || rows.head.work === "open";
   if (isRestless === restless.has(agentId)) return;
@@ -134,14 +134,14 @@ export function noteRest(undo: MemoryUndo, { restless }: TenantRows, rows: Agent
   restless.delete(agentId);
 }
 
-/** The alarms of all agents, and which comes next. */
+/** The timers of all agents, and the time of the next one. */
 export class MemoryTimers {
   readonly #all = new Set<Timer>();
-  readonly #undo: MemoryUndo;
-  /** Time of the earliest one, Infinity when there is none; undefined when it must be looked for. */
+  readonly #undo: UndoLog;
+  /** Time of the earliest timer, Infinity if there is none; undefined if it must be searched for. */
   #earliest: number | undefined = Number.POSITIVE_INFINITY;
 
-  constructor(undo: MemoryUndo) {
+  constructor(undo: UndoLog) {
     this.#undo = undo;
   }
 

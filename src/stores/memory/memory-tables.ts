@@ -16,11 +16,11 @@ import {
   type ArtifactMeta,
   freshHead,
   type Head,
-  type LineChange,
   type ProcessRow,
   type Tables,
+  type WaiterChanges,
 } from "../rules/tables.ts";
-import type { MemoryUndo } from "../rules/undo.ts";
+import type { UndoLog } from "../rules/undo-log.ts";
 import {
   addItem,
   type AgentRows,
@@ -30,19 +30,19 @@ import {
   emptyTree,
   type MemoryRows,
   MemoryTimers,
-  noteRest,
+  noteCandidate,
   removeItems,
   type TenantRows,
   type TreeRows,
 } from "./memory-rows.ts";
 
-/** The rows in maps; every change notes how to take it back. Values are kept as they are: they are immutable. */
+/** Rows in maps; every change is recorded in the undo log. Values are immutable, so they are kept as they are. */
 export class MemoryTables implements Tables {
   readonly rows: MemoryRows = emptyRows();
   readonly timers: MemoryTimers;
-  protected readonly undo: MemoryUndo;
+  protected readonly undo: UndoLog;
 
-  constructor(undo: MemoryUndo) {
+  constructor(undo: UndoLog) {
     this.undo = undo;
     this.timers = new MemoryTimers(undo);
   }
@@ -88,7 +88,7 @@ export class MemoryTables implements Tables {
     });
     rows.head = head;
     if (outcome) rows.outcome = outcome;
-    this.#noteRest(rows);
+    this.#noteCandidate(rows);
   }
 
   lastOutcome(key: AgentKey): Committed | undefined {
@@ -113,14 +113,14 @@ export class MemoryTables implements Tables {
     return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.lines.get(id) ?? [];
   }
 
-  putLine(tenant: string, rootAgentId: string, { account, line }: LineChange): void {
+  putWaiters(tenant: string, rootAgentId: string, { account, line }: WaiterChanges): void {
     this.undo.set(this.#tree(tenant, rootAgentId).lines, account.id, line);
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
     const rows = this.#require(key);
     const isAdded = addItem(this.undo, rows, item);
-    this.#noteRest(rows);
+    this.#noteCandidate(rows);
     return isAdded;
   }
 
@@ -132,7 +132,7 @@ export class MemoryTables implements Tables {
     const rows = this.find(key);
     if (!rows || itemKeys.length === 0) return;
     removeItems(this.undo, rows, itemKeys);
-    this.#noteRest(rows);
+    this.#noteCandidate(rows);
   }
 
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {
@@ -141,7 +141,7 @@ export class MemoryTables implements Tables {
     return tree.lastCursor;
   }
 
-  /** Adds a row at the end, under a cursor that is higher than those of the rows before. */
+  /** Appends a row under a cursor that is higher than those of the rows before. */
   protected addRowAt(key: AgentKey, cursor: number, entries: readonly Entry[], messages: readonly Message[]): void {
     const rows = this.#require(key);
     const { tree } = rows;
@@ -223,8 +223,8 @@ export class MemoryTables implements Tables {
     this.undo.removeAll(this.rows.processes, [processId]);
   }
 
-  #noteRest(rows: AgentRows): void {
-    noteRest(this.undo, this.tenantRows(rows.record.tenant), rows);
+  #noteCandidate(rows: AgentRows): void {
+    noteCandidate(this.undo, this.tenantRows(rows.record.tenant), rows);
   }
 
   #require(key: AgentKey): AgentRows {

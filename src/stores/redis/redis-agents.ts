@@ -3,14 +3,14 @@ import { InvariantError } from "../../errors/index.ts";
 import { type AgentKey, agentOfAccount, type AgentRecord, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import { plainOutcome, storedOutcome } from "../rules/stored-json.ts";
-import type { Head, LineChange, ProcessRow } from "../rules/tables.ts";
-import { fields, type HintList, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import type { Head, ProcessRow, WaiterChanges } from "../rules/tables.ts";
+import { fields, type IndexName, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { freshHeadRow, type HeadRow, headText, type RowKind, rowKinds, valueOf, waitersIn } from "./redis-rows.ts";
 import { Answers, type Collection, TreeSession } from "./redis-session.ts";
 import { readWholeTree, type WholeTree } from "./redis-whole-tree.ts";
 
-/** Over what a piece of work runs, before anybody knows which tree it is about: thrown as soon as it tells. */
+/** Thrown by the first look at a tree while it is being found out which tree a piece of work is about. */
 export class AboutTree {
   readonly tree: TreeKeys;
 
@@ -19,7 +19,10 @@ export class AboutTree {
   }
 }
 
-/** The session of a tree; or one that reads everything anew; or none yet, to find out about which tree the work is. */
+/**
+ * The session of a tree for work that writes, a session for work that only reads, or none yet while the work's tree is
+ * being found.
+ */
 export type Session = TreeSession | ReadSession | "finding out";
 
 /** The rows of agents, heads, accounts and processes, as a piece of work sees them. */
@@ -33,7 +36,7 @@ export class RedisAgents {
     this.reader = reader;
   }
 
-  /** Runs work that is done when it returns. */
+  /** Runs synchronous work over a session. */
   over<T>(session: Session, work: () => T): T {
     this.#session = session;
     try {
@@ -58,15 +61,20 @@ export class RedisAgents {
     if (parentAgentId !== null) {
       session.change(this.#children(tree, parentAgentId), (ids) => [...ids, agentId]);
     }
-    const tell = (list: HintList, ...of: readonly string[]): void =>
-      session.tell({ kind: "name", keys: this.keys.hints(list, tree.partition, ...of), member: agentId, score: 0 });
+    const tell = (list: IndexName, ...of: readonly string[]): void =>
+      session.writeIndex({
+        kind: "name",
+        keys: this.keys.index(list, tree.partition, ...of),
+        member: agentId,
+        score: 0,
+      });
     const { sessionId, ownerId } = record;
     tell("agents", tenant);
     if (parentAgentId === null) {
       tell("roots", tenant);
-      // The newest have the lowest scores: all lists are read upwards.
-      const keys = this.keys.hints("newest", tree.partition, tenant);
-      session.tell({ kind: "at", keys, member: agentId, score: -record.createdAt });
+      // All lists are read in ascending order, so the newest agents get the lowest scores.
+      const keys = this.keys.index("newest", tree.partition, tenant);
+      session.writeIndex({ kind: "at", keys, member: agentId, score: -record.createdAt });
     }
     if (sessionId !== null) tell("session", tenant, sessionId);
     if (ownerId !== null) tell("owner", tenant, ownerId);
@@ -121,7 +129,7 @@ export class RedisAgents {
     return this.writing(tree).members(this.#line(tree, id));
   }
 
-  putLine(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: LineChange): void {
+  putWaiters(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: WaiterChanges): void {
     const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
     const { tree } = session;
     for (const key of removed) session.do("take", { key: tree.waiters }, pairOf(id, key));
@@ -158,7 +166,7 @@ export class RedisAgents {
     session.change(this.#processIds(session.tree), (ids) => ids.filter((id) => id !== processId));
   }
 
-  /** Where the work may write. */
+  /** The session in which the work may write. */
   protected writing(tree: TreeKeys): TreeSession {
     const session = this.#sessionOf(tree);
     if (session instanceof TreeSession && session.tree.tag === tree.tag) return session;
@@ -170,7 +178,7 @@ export class RedisAgents {
     return session instanceof ReadSession ? session : undefined;
   }
 
-  /** Where the work reads rows of a tree; the processes' may be looked at from everywhere. */
+  /** Where the work reads rows of a tree; the rows of processes can be read from every session. */
   protected at(tree: TreeKeys): RowsOfTree {
     const session = this.#sessionOf(tree);
     if (session instanceof ReadSession) return session.of(tree, this.reader);
@@ -181,7 +189,7 @@ export class RedisAgents {
     return new ReadSession(session.answers).of(tree, this.reader);
   }
 
-  /** What is not validated: it is read once for this piece of work. */
+  /** Asks a question whose answer is loaded once for this piece of work, and not validated. */
   protected ask<T>(key: string, load: () => Promise<T>): T {
     if (this.#session instanceof ReadSession || this.#session instanceof TreeSession) {
       return this.#session.answers.ask(key, load);
@@ -189,7 +197,7 @@ export class RedisAgents {
     throw new InvariantError(`the tables were asked for ${key} outside of any work`);
   }
 
-  /** The tree, if all of it was read for this piece of work. */
+  /** The whole tree, if this piece of work has read it. */
   protected wholeOf(tree: TreeKeys): WholeTree | undefined {
     const session = this.#sessionOf(tree);
     return session instanceof ReadSession ? session.whole(tree) : session.whole;
@@ -201,7 +209,7 @@ export class RedisAgents {
     return session.whole ?? session.loadWhole(() => readWholeTree(this.reader, tree));
   }
 
-  /** For an agent that has a record. */
+  /** The session of an agent that must have a record. */
   protected ofAgent(key: AgentKey): TreeSession {
     if (this.agent(key)) return this.writing(this.keys.treeOf(key.tenant, key.agentId));
     throw new InvariantError(`something was to be stored for agent ${key.agentId}, which has no record`);
@@ -228,7 +236,7 @@ export class RedisAgents {
     return { field, key, empty: [], load: () => this.reader.listMembers(tree, key, field) };
   }
 
-  /** Whoever asks for an agent's children goes on to theirs: all of the tree are read at once. */
+  /** Loads the children of all agents of the tree at once, because callers go on to the children's children. */
   #children(tree: TreeKeys, agentId: string): Collection<readonly string[]> {
     return { field: fields.children(agentId), key: tree.agents, empty: [], load: () => this.reader.families(tree) };
   }
@@ -244,15 +252,15 @@ export class RedisAgents {
   }
 }
 
-/** What a piece of work may read of a tree, whether or not it also writes. */
+/** The reads of a tree that work can do, whether or not it also writes. */
 export interface RowsOfTree {
   get<T>(kind: RowKind<T>): T | undefined;
-  /** Those that are there, in the order of `kinds`. */
+  /** In the order of `kinds`, without those that do not exist. */
   all<T>(kinds: readonly RowKind<T>[]): T[];
   newestRow(agentId: string, reader: RedisReader): JournalRow | undefined;
 }
 
-/** Over what work runs that only reads: everything is read anew, and nothing is kept. */
+/** The session of work that only reads: reads everything anew and keeps nothing. */
 export class ReadSession {
   readonly answers: Answers;
 
@@ -278,7 +286,7 @@ export class ReadSession {
     };
   }
 
-  /** The tree, where all of it was read. */
+  /** The tree, if all of it was read. */
   whole(tree: TreeKeys): WholeTree | undefined {
     return this.answers.get(`whole|${tree.tag}`) as WholeTree | undefined;
   }

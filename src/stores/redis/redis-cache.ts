@@ -1,61 +1,65 @@
 import { isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 
-/** Members of a collection and the version they had. */
+/** The members of a collection, and their version. */
 export interface SeenMembers {
   readonly version: string;
   readonly value: unknown;
 }
 
-/** What was read of a tree to know a collection: perhaps others and rows, too. */
+/** What was read of a tree to load a collection; may include other collections and rows. */
 export interface LoadedMembers {
   readonly members: ReadonlyMap<string, SeenMembers>;
   readonly rows?: ReadonlyMap<string, string>;
 }
 
-/** What readers share with the transactions of their process. */
+/** The part of the caches that readers share with the transactions of their process. */
 export interface KnownTrees {
-  /** A row as it was just read, undefined where there is none: whoever reads one may be about to change it. */
+  /** Records a row that was just read, undefined if it does not exist: its reader may be about to change it. */
   note(tree: TreeKeys, field: string, stored: string | undefined): void;
-  /** Whether another process has written to the tree since a transaction of this one was validated. */
-  isDoubtful(tree: TreeKeys): boolean;
+  /** Whether another process has written to the tree since the last transaction of this one was validated. */
+  isStale(tree: TreeKeys): boolean;
 }
 
 /**
  * What this process has seen of one tree.
- * Owns: rows and collections with the versions they had. Does not own: whether they are still that; each transaction has
- * that validated.
+ * Owns: rows and collections with their versions. Does not own: whether they are current, which each transaction
+ * validates.
  *
- * Invariant: versions of a tree only grow. Whoever finds an older one than was seen here has found that Redis lost what it
- * had acknowledged.
+ * Invariant: versions of a tree only grow. An older version than one seen here means that Redis was rolled back.
  */
 export class TreeCache {
   readonly #rows = new Map<string, SeenRow>();
   readonly #collections = new Map<string, SeenMembers>();
-  /** Whether all rows were here at one moment: then one that is not here was not there. */
+  /** Whether all rows were loaded at one moment, so that a row that is not here does not exist. */
   #isComplete = false;
-  /** The newest version that each agent's head was seen at: every commit writes one. Known also when nothing else is believed. */
+  /**
+   * The newest version seen of each agent's head, which every commit writes. Kept when the rest of the cache is
+   * cleared.
+   */
   readonly #heads = new Map<string, number>();
   #newest = 0;
-  #timesSetBack = 0;
-  /** Called when the tree is found at an older version than the newest one that was seen; 0 where nothing of it is left. */
-  onSetBack: ((had: number, found: number) => void) | undefined;
+  #timesRolledBack = 0;
+  /**
+   * Called when the tree is found at an older version than the newest one seen; `found` is 0 if nothing of it is left.
+   */
+  onRolledBack: ((had: number, found: number) => void) | undefined;
 
-  /** The newest version that anything of the tree was seen at; 0 for none. */
+  /** The newest version seen of anything in the tree; 0 for none. */
   get newest(): number {
     return this.#newest;
   }
 
-  /** How often it was found at an older version. */
-  get timesSetBack(): number {
-    return this.#timesSetBack;
+  /** How often the tree was found at an older version. */
+  get timesRolledBack(): number {
+    return this.#timesRolledBack;
   }
 
   get size(): number {
     return this.#rows.size + this.#collections.size + this.#heads.size;
   }
 
-  /** The newest versions that agents' heads were seen at, by field. */
+  /** The newest versions seen of agents' heads, by field. */
   get heads(): ReadonlyMap<string, number> {
     return this.#heads;
   }
@@ -68,7 +72,7 @@ export class TreeCache {
     return this.#collections.get(field);
   }
 
-  /** A row as it is stored, undefined for none; or the version of a collection. */
+  /** Records a row as it is stored, undefined if it does not exist; or the version of a collection. */
   note(field: string, stored: string | undefined): void {
     const row = stored === undefined ? absentRow : seenRow(stored);
     this.saw(row.version);
@@ -81,20 +85,20 @@ export class TreeCache {
     this.#isComplete = true;
   }
 
-  /** Something of the tree, or all of it, has this version. */
+  /** Records that the tree, or something in it, has this version. */
   saw(version: string): void {
     this.#newest = Math.max(this.#newest, Number(version));
   }
 
-  /** The tree is at this version: nothing is believed any more, where newer ones were seen. */
-  setBack(found: number): void {
+  /** The tree was found at this version: if newer ones were seen, everything cached is dropped. */
+  rollBack(found: number): void {
     const had = this.#newest;
     if (found >= had) return;
     this.clear();
     this.#heads.clear();
     this.#newest = found;
-    this.#timesSetBack += 1;
-    this.onSetBack?.(had, found);
+    this.#timesRolledBack += 1;
+    this.onRolledBack?.(had, found);
   }
 
   putRow(field: string, row: SeenRow): void {
@@ -123,7 +127,7 @@ export class TreeCache {
   }
 }
 
-/** The first letters of `fields` for the versions of collections. */
+/** Whether a field holds the version of a collection. */
 function isCollection(field: string): boolean {
   return ["k:", "f:", "w:", "n:"].some((start) => field.startsWith(start));
 }

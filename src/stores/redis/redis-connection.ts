@@ -14,7 +14,7 @@ import {
 } from "../../redis/index.ts";
 import type { Script } from "./redis-scripts.ts";
 
-/** The stores' way to Redis. Owns: how scripts are sent. Does not own: what they mean. */
+/** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
   constructor({ place, timeoutMs }: CheckedOptions) {
     super({ place, timeoutMs, name: "the stores", needing: "Redis stores need", check: checkDurability });
@@ -25,7 +25,7 @@ export class RedisConnection extends RedisLink {
   }
 }
 
-/** Runs a script; one that the server does not know, or has forgotten, is sent as a whole. */
+/** Runs a script by its hash, or sends its text if the server does not know it. */
 export async function evaluate(
   client: RedisClient,
   { sha, text }: Script,
@@ -40,15 +40,15 @@ export async function evaluate(
   }
 }
 
-/** Where Redis is, one of `url`, `client` and `cluster`, and what is kept there how. */
+/** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
 export interface RedisStoresOptions extends RedisPlaceOptions {
-  /** What all keys begin with; any text without braces, `"troupe:"` by default. */
+  /** Prefix of all keys; any text without braces, `"troupe:"` by default. */
   readonly prefix?: string | undefined;
-  /** How long a command may take, all its attempts together, before it fails; in milliseconds, 5,000 by default. */
+  /** How long a command may take, including retries, in milliseconds; 5,000 by default. */
   readonly timeoutMs?: number | undefined;
   /**
-   * Seconds after which a tree goes away: counted from its last change, while nobody holds one of its agents and no turn is
-   * open. Default: never.
+   * Seconds after which a tree expires, counted from its last change, while none of its agents has an owner and no turn
+   * is open. Default: never.
    */
   readonly ttl?: number | undefined;
 }
@@ -68,7 +68,7 @@ const redisDoor: Door<RedisStoresOptions> = {
   instead: { redis: "client", connection: "client", nodes: "cluster: { nodes }", ttlMs: "ttl" },
 };
 
-/** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL holds. */
+/** Throws `InvalidInputError` for invalid options; messages never show what a URL holds. */
 export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
   const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisDoor);
   const { prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS, ttl } = options;
@@ -76,18 +76,18 @@ export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
   return { place, prefix, timeoutMs, ttl };
 }
 
-/** What was warned of in this process: once is enough, however many stores are opened. */
+/** The warnings that this process has given already, however many stores are opened. */
 const warned = new Set<string>();
 
 /**
- * Looks once whether the servers are fit to hold the truth. Throws as `checkServers`; warns of one that may forget what it
- * has acknowledged, and where that cannot be seen.
+ * Checks once whether the servers are fit to be the source of truth. Throws as `checkServers` does; warns if
+ * acknowledged writes may be lost, or if that cannot be checked.
  */
 export async function checkDurability(client: RedisClient): Promise<void> {
   const servers = await checkServers(client, { user: "the stores", atStake: "journals and budgets" });
   for (const server of servers) {
-    const doubt = await doubtOf(server);
-    if (doubt !== undefined) warn(doubt);
+    const markStale = await doubtOf(server);
+    if (markStale !== undefined) warn(markStale);
   }
 }
 
@@ -119,7 +119,7 @@ function warn(message: string): void {
   process.emitWarning(message, { code: "TROUPE_REDIS_DURABILITY" });
 }
 
-/** An array of texts as Redis gave it; none of ours holds anything else where this is asked. */
+/** A reply of Redis as a list of texts. Throws `CorruptRecordError` if it is no list. */
 export function textsOf(answer: unknown): string[] {
   if (!Array.isArray(answer)) throw new CorruptRecordError("Redis gave no list where there should be one");
   return answer.map((one: unknown) => (typeof one === "string" || typeof one === "number" ? String(one) : ""));

@@ -1,50 +1,50 @@
 import { randomUUID } from "node:crypto";
 import { InvariantError } from "../../errors/index.ts";
-import type { ForeignWrites, SetBack, TreeStanding } from "../rules/ports.ts";
-import type { LocalDatabase, LocalTables } from "../rules/tables.ts";
+import type { ForeignWrites, RolledBackTree, TreeActivity } from "../rules/ports.ts";
+import type { Database, StoreTables } from "../rules/tables.ts";
 import { AboutTree, ReadSession } from "./redis-agents.ts";
 import { type CheckedOptions, RedisConnection } from "./redis-connection.ts";
-import { RedisRest } from "./redis-expiry.ts";
+import { RedisExpiry } from "./redis-expiry.ts";
 import { RedisForeignWrites } from "./redis-foreign-writes.ts";
-import { RedisHints } from "./redis-indexes.ts";
+import { RedisIndexes } from "./redis-indexes.ts";
 import { RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import { RedisLists } from "./redis-lists.ts";
 import { RedisLive } from "./redis-live.ts";
-import { RedisUnattended } from "./redis-orphans.ts";
 import { RedisReader } from "./redis-reader.ts";
 import { RedisReads } from "./redis-reads.ts";
-import { RedisSetBacks } from "./redis-rollbacks.ts";
+import { RedisRollbacks } from "./redis-rollbacks.ts";
 import { rowKinds } from "./redis-rows.ts";
 import { Missing, type TreeSession } from "./redis-session.ts";
 import { RedisSubscriber } from "./redis-subscriber.ts";
-import { type LineContext, TreeLines } from "./redis-tree-queue.ts";
-import { readStanding } from "./redis-whole-tree.ts";
+import { type QueueContext, TreeQueues } from "./redis-tree-queue.ts";
+import { RedisUnattended } from "./redis-unattended.ts";
+import { readTreeActivity } from "./redis-whole-tree.ts";
 
-/** Stands for no time at all. */
+/** Later than any time. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Trees in Redis, shared with other processes.
- * Owns: which transaction line a piece of work belongs to, and the caches' size. Does not own: rows, transactions.
+ * Trees in Redis that several processes share.
+ * Owns: which tree's queue a piece of work goes to, and the size of the caches. Does not own: rows, transactions.
  *
  * Invariants
- * 1. A piece of work that writes is about one tree, and the works of a tree in this process take effect in the order in
- *    which they were called.
- * 2. What is only read is read anew.
+ * 1. A piece of work that writes is about one tree, and works on one tree in this process take effect in the order of
+ *    the calls.
+ * 2. Work that only reads reads everything anew.
  */
-export class RedisDatabase implements LocalDatabase {
+export class RedisDatabase implements Database {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
   readonly #tables: RedisReads;
-  readonly #context: LineContext;
+  readonly #context: QueueContext;
   readonly #foreignWrites: RedisForeignWrites;
-  readonly #setBacks: RedisSetBacks;
+  readonly #rollbacks: RedisRollbacks;
   readonly #subscriber: RedisSubscriber;
   readonly live: RedisLive;
-  readonly #rest: RedisRest | undefined;
+  readonly #expiry: RedisExpiry | undefined;
   readonly #unattended: RedisUnattended;
-  readonly #lines = new TreeLines((line) => this.#setBacks.watch(line));
+  readonly #queues = new TreeQueues((line) => this.#rollbacks.watch(line));
   readonly #reading = new Set<Promise<unknown>>();
   #isClosed = false;
 
@@ -52,39 +52,39 @@ export class RedisDatabase implements LocalDatabase {
     const owner = randomUUID();
     this.#connection = new RedisConnection(options);
     this.#keys = new RedisKeys(options.prefix);
-    this.#reader = new RedisReader(this.#connection, this.#lines);
-    const hints = new RedisHints(this.#connection);
-    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, hints, (tree) =>
+    this.#reader = new RedisReader(this.#connection, this.#queues);
+    const indexes = new RedisIndexes(this.#connection);
+    const lists = new RedisLists(this.#connection, this.#keys, this.#reader, indexes, (tree) =>
       this.#correctTimers(tree),
     );
     this.#tables = new RedisReads(this.#keys, this.#reader, lists);
     const channel = this.#keys.channel();
     const { ttl } = options;
-    this.#rest =
-      ttl === undefined ? undefined : new RedisRest(this.#connection, this.#reader, this.#keys.expires(), ttl);
-    const onChanged = (session: TreeSession): void => this.#rest?.changed(session);
-    this.#context = { connection: this.#connection, hints, owner, channel, onChanged };
-    const parts = { keys: this.#keys, reader: this.#reader, hints, lists };
+    this.#expiry =
+      ttl === undefined ? undefined : new RedisExpiry(this.#connection, this.#reader, this.#keys.expires(), ttl);
+    const onChanged = (session: TreeSession): void => this.#expiry?.changed(session);
+    this.#context = { connection: this.#connection, indexes, owner, channel, onChanged };
+    const parts = { keys: this.#keys, reader: this.#reader, indexes, lists };
     this.#unattended = new RedisUnattended(this.#connection, parts, (tree, work) => this.#write(tree, work));
     this.#subscriber = new RedisSubscriber(this.#connection);
-    this.#setBacks = new RedisSetBacks(this.#connection, this.#keys);
+    this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
-      onHeard: () => this.lookForSetBacks(),
-      onTree: (tag) => this.#lines.doubt(tag),
+      onHeard: () => this.lookForRollbacks(),
+      onTree: (tag) => this.#queues.markStale(tag),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
   }
 
-  get tables(): LocalTables {
+  get tables(): StoreTables {
     return this.#tables;
   }
 
-  /** `finish` gets the tree's cursor before the work: new rows have the ones after it. */
+  /** `finish` gets the tree's cursor before the work; new rows have the cursors after it. */
   write<T>(work: () => T, finish: (result: T, cursorBefore: number) => T = (result) => result): Promise<T> {
     const done = Promise.withResolvers<T>();
     try {
       if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
-      this.#lines.of(this.#treeOf(work), this.#context).add({
+      this.#queues.of(this.#treeOf(work), this.#context).add({
         run: (session) => this.#tables.over(session, work),
         resolve: (result, cursorBefore) => done.resolve(finish(result as T, cursorBefore)),
         reject: done.reject,
@@ -95,7 +95,7 @@ export class RedisDatabase implements LocalDatabase {
     return done.promise;
   }
 
-  /** Each piece of work is a part of its own: those that come together share a transaction. */
+  /** Nothing to do: each piece of work is undone alone, and works that come together share a transaction. */
   part<T>(work: () => T): T {
     return work();
   }
@@ -108,7 +108,7 @@ export class RedisDatabase implements LocalDatabase {
     return this.#noted(() => this.#readAnew(work));
   }
 
-  /** Closing waits for it. */
+  /** Runs a read; `close` waits for it. */
   async #noted<T>(read: () => Promise<T>): Promise<T> {
     if (this.#isClosed) throw new InvariantError("the stores were closed, and then used");
     const reading = read();
@@ -132,14 +132,12 @@ export class RedisDatabase implements LocalDatabase {
     }
   }
 
-  /** Read as a whole: what several questions were answered need not have been true together. */
-  standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined> {
-    return this.#noted(() => readStanding(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
+  /** Read by one script, because the answers to several questions may be of different moments. */
+  treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined> {
+    return this.#noted(() => readTreeActivity(this.#connection, this.#keys.treeOf(tenant, rootAgentId)));
   }
 
-  unattended(
-    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
-  ): ReturnType<LocalDatabase["unattended"]> {
+  unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.#noted(() => this.#unattended.find(tenant, query, steady));
   }
 
@@ -147,14 +145,14 @@ export class RedisDatabase implements LocalDatabase {
     return this.#foreignWrites.listen(listener);
   }
 
-  onSetBack(listener: (found: SetBack) => void): () => void {
-    return this.#setBacks.listen(listener);
+  onRolledBack(listener: (found: RolledBackTree) => void): () => void {
+    return this.#rollbacks.listen(listener);
   }
 
-  /** After a time in which nothing was heard of Redis, and when something is found missing. */
-  lookForSetBacks(): void {
-    const look = this.#noted(() => this.#setBacks.look(this.#lines.all()));
-    // What cannot be asked now is found out when it is written to.
+  /** Called after a time in which Redis was not heard, and when something is missing. */
+  lookForRollbacks(): void {
+    const look = this.#noted(() => this.#rollbacks.look(this.#queues.all()));
+    // If Redis does not answer now, the next write finds out.
     look.catch(() => undefined);
   }
 
@@ -164,14 +162,14 @@ export class RedisDatabase implements LocalDatabase {
     this.#foreignWrites.close();
     this.live.close();
     await this.#subscriber.close();
-    // What was begun is finished.
+    // Reads and writes that have begun are finished.
     await Promise.allSettled(this.#reading);
-    await this.#lines.idle();
-    await this.#rest?.close((tag) => this.#keys.ofTag(tag));
+    await this.#queues.idle();
+    await this.#expiry?.close((tag) => this.#keys.ofTag(tag));
     await this.#connection.close();
   }
 
-  /** Which tree a piece of work is about: the first one that it asks for. */
+  /** Finds the tree that a piece of work is about: the first one that it asks for. */
   #treeOf(work: () => unknown): TreeKeys {
     try {
       this.#tables.over("finding out", work);
@@ -182,27 +180,27 @@ export class RedisDatabase implements LocalDatabase {
     throw new InvariantError("a piece of work that is about no tree was to be written");
   }
 
-  /** Makes the list of timers tell when the tree's first one is due, now that it told otherwise. */
+  /** Corrects the time of the tree's first timer in the index of timers. */
   async #correctTimers(tree: TreeKeys): Promise<void> {
-    const { hints } = this.#context;
-    const keys = this.#keys.hints("timers", tree.partition);
-    const told = await hints.lastTold(keys, tree.tag);
+    const { indexes } = this.#context;
+    const keys = this.#keys.index("timers", tree.partition);
+    const told = await indexes.lastWritten(keys, tree.tag);
     const score = await this.#write(tree, (session) => {
       session.alone();
       const first = session.firstDue(() => this.#reader.lowestScore(tree.due));
-      // A tree that is gone, or never was, is not begun anew for this.
+      // Does not create the tree.
       if (first === "" && session.get(rowKinds.timersFrom) === undefined) return undefined;
-      // Written also when it is the same: whoever is about to set an earlier one has to tell the list again.
+      // Written even if unchanged: the version makes a transaction that sets an earlier timer write the index again.
       session.put(rowKinds.timersFrom, first === "" ? NEVER : Number(first));
       return first;
     });
-    if (score === undefined) await hints.forget(keys, tree.tag);
-    else await hints.correct(keys, tree.tag, told, score === "" ? undefined : Number(score));
+    if (score === undefined) await indexes.forget(keys, tree.tag);
+    else await indexes.correct(keys, tree.tag, told, score === "" ? undefined : Number(score));
   }
 
   #write<T>(tree: TreeKeys, work: (session: TreeSession) => T): Promise<T> {
     const done = Promise.withResolvers<T>();
-    this.#lines.of(tree, this.#context).add({
+    this.#queues.of(tree, this.#context).add({
       run: work,
       resolve: (result) => done.resolve(result as T),
       reject: done.reject,

@@ -5,20 +5,20 @@ import { type RowKind, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import { expireScript } from "./redis-scripts.ts";
 import type { TreeSession } from "./redis-session.ts";
 
-/** How long after a change it is looked whether the tree came to rest, in milliseconds. */
+/** How long after a change to look whether the tree is at rest, in milliseconds. */
 const LOOK_AFTER_MS = 250;
 
 /**
- * Lets trees go away some time after they came to rest.
- * Owns: when that is looked for. Does not own: what brings a tree back; every transaction that writes does.
+ * Lets trees expire some time after they came to rest.
+ * Owns: when to look for rest. Does not own: what keeps a tree; every transaction that writes cancels its expiry.
  *
- * Invariant: all keys of a tree go at one moment, and only those of a tree that nobody has changed since it was found at
- * rest: no agent is held, no turn open.
+ * Invariant: all keys of a tree expire at one moment, and only if the tree was not changed since it was found at rest:
+ * no agent has an owner, no turn is open.
  */
-export class RedisRest {
+export class RedisExpiry {
   readonly #connection: RedisConnection;
   readonly #reader: RedisReader;
-  /** The key that tells everybody that trees go away. */
+  /** The key that tells other processes that trees expire. */
   readonly #expires: string;
   readonly #milliseconds: number;
   readonly #waiting = new Map<string, NodeJS.Timeout>();
@@ -31,7 +31,10 @@ export class RedisRest {
     this.#milliseconds = seconds * 1000;
   }
 
-  /** Looks soon, and once, however often the tree is changed until then; what an owner writes is no rest. */
+  /**
+   * Schedules one look, however often the tree is changed until then. A write of an owner needs none, because the tree
+   * is not at rest.
+   */
   changed({ tree, written }: TreeSession): void {
     if (this.#waiting.has(tree.tag) || !tree.tag.includes("/")) return;
     if ([...written.values()].some(({ value }) => isHeldHead(value))) return;
@@ -40,7 +43,7 @@ export class RedisRest {
     this.#waiting.set(tree.tag, timer);
   }
 
-  /** Looks at once at what still waits. */
+  /** Looks at once at the trees that are scheduled. */
   async close(trees: (tag: string) => TreeKeys): Promise<void> {
     for (const tag of this.#waiting.keys()) this.#look(trees(tag));
     await Promise.all(this.#looking);
@@ -49,7 +52,7 @@ export class RedisRest {
   #look(tree: TreeKeys): void {
     clearTimeout(this.#waiting.get(tree.tag));
     this.#waiting.delete(tree.tag);
-    // It is looked again after the next change; a tree that stays a while longer does no harm.
+    // The next change schedules another look; a tree that stays longer does no harm.
     const look: Promise<void> = this.#expireAtRest(tree)
       .catch(() => undefined)
       .finally(() => this.#looking.delete(look));

@@ -4,25 +4,27 @@ import { agentOfRecord, type RedisKeys } from "./redis-keys.ts";
 import type { TreeSession } from "./redis-session.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
-/** Whatever cannot be read of it counts as not known: another version may have written it, or anybody who may publish. */
+/** Parts that do not fit count as unknown: another version may have written them, or anybody who may publish. */
 const names = z.array(z.string()).nullable().catch(null);
 const noticeSchema = z.tuple([z.string(), z.number().nullable().catch(null), names, names]);
 
-/** Listeners are called at most once in so many milliseconds, however much is written. */
+/** Listeners are called at most once in this many milliseconds, however much is written. */
 const QUIET_MS = 5;
-/** Those who have much to look through are called less often: they take no more than one part in so many of the time. */
+/** Slow listeners are called less often, so that they take at most one part in this many of the time. */
 const REST_PARTS = 20;
-/** The longest that they wait. */
+/** The longest pause between two calls, in milliseconds. */
 const LONGEST_QUIET_MS = 50;
-/** More agents are not named in a message: whoever hears it looks at all that it has of the tree. */
+/**
+ * A message names at most this many agents; without names its receivers check all agents that they have of the tree.
+ */
 const MOST_NAMED = 16;
 
 /**
- * What others are told of a transaction, behind who it is of: the tree, the time of its first timer, whose inboxes got
- * something and whose records were changed. Empty where nobody needs to know.
+ * The message that tells other processes of a transaction: the tree, the time of its first timer, the agents whose
+ * inbox got something, and the agents whose records were changed. Empty if nobody needs to know.
  */
 export function noticeOf({ tree, operations, written, whole }: TreeSession): string {
-  // Signs of life are for whoever asks for them.
+  // Heartbeats are read by those who need them.
   if (!tree.tag.includes("/")) return "";
   if (written.size === 0 && operations.every(([name]) => name === "highest")) return "";
   const inboxes = new Set<string>();
@@ -42,25 +44,25 @@ function named(agentIds: readonly string[]): readonly string[] | null {
   return agentIds.length > MOST_NAMED ? null : agentIds;
 }
 
-/** What is called at once, before listeners are. */
+/** Callbacks that run at once, before listeners are called. */
 export interface Hearing {
-  /** The channel is heard, for the first time or again. */
+  /** The channel is subscribed, for the first time or again. */
   readonly onHeard: () => void;
   /** Another process has written to the tree. */
   readonly onTree: (tag: string) => void;
 }
 
-/** Tells listeners when another process has written: by the channel on which each transaction says so. */
+/** Calls listeners when another process has written, which every transaction publishes on one channel. */
 export class RedisForeignWrites {
   readonly #subscriber: RedisSubscriber;
   readonly #keys: RedisKeys;
   readonly #owner: string;
   readonly #hears: Hearing;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
-  /** What was heard since listeners were called last. */
+  /** What was heard since listeners were last called. */
   #heard: ForeignWrite[] | "any" = [];
   #isHearing = false;
-  /** Before it listeners are not called again, by `performance.now()`. */
+  /** Listeners are not called before this time of `performance.now()`. */
   #quietUntil = Number.NEGATIVE_INFINITY;
   #pending: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -73,7 +75,7 @@ export class RedisForeignWrites {
   }
 
   listen(listener: (writes: ForeignWrites) => void): () => void {
-    // A function of its own, so that the same listener may come twice.
+    // A wrapper, so that the same listener can be added twice.
     const entry = (writes: ForeignWrites): void => listener(writes);
     this.#listeners.add(entry);
     this.#hear();
@@ -88,7 +90,7 @@ export class RedisForeignWrites {
     clearTimeout(this.#pending);
   }
 
-  /** From the first listener on, until the stores are closed. */
+  /** Subscribes with the first listener, until the stores are closed. */
   #hear(): void {
     if (this.#isHearing) return;
     this.#isHearing = true;
@@ -96,7 +98,7 @@ export class RedisForeignWrites {
       onMessage: (message) => {
         if (!message.startsWith(`${this.#owner} `)) this.#tell(this.#writeOf(message));
       },
-      // What was written before it was heard, or while it was not, is not known.
+      // Writes before the subscription, or during an interruption, are not known.
       onHeard: () => {
         this.#tell("any");
         if (!this.#isClosed) this.#hears.onHeard();

@@ -2,79 +2,83 @@ import { z } from "zod";
 import { parsed } from "../rules/stored-json.ts";
 import type { Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
-import { fields, type HintKeys, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { fields, type IndexKeys, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RowKind } from "./redis-rows.ts";
-import { correctHintScript, forgetHintScript, HINTS_LAST_MS, hintScript } from "./redis-scripts.ts";
-import type { HintWrite, TreeSession } from "./redis-session.ts";
+import { correctIndexScript, forgetIndexScript, INDEX_WRITE_LASTS_MS, writeIndexesScript } from "./redis-scripts.ts";
+import type { IndexWrite, TreeSession } from "./redis-session.ts";
 
-export interface ToldHints {
-  /** By the clock of Redis, in ms; empty where nothing was told. */
+export interface WrittenAt {
+  /** By the clock of Redis, in milliseconds; empty if nothing was written. */
   readonly at: string;
-  /** For each "look", in order: when its member was told of last. */
+  /** For each "look", in order: when its member was last written. */
   readonly stamps: readonly string[];
 }
 
 /**
- * The lists over trees.
+ * The indexes over trees: sorted sets that answer questions about many trees.
  * Owns: how they are written. Does not own: the truth, which is in the trees.
  *
  * Invariants
- * 1. A list may name what is not there (any more); it never lacks what is: it is written before the tree is changed.
- * 2. A member is corrected only after its tree was changed, so that whoever told of it before has to tell again.
+ * 1. An index may list what does not exist (any more), but never lacks what does: it is written before the tree is
+ *    changed.
+ * 2. A member is corrected only after its tree was changed, so that a transaction that relied on the member must write
+ *    it again.
  */
-export class RedisHints {
+export class RedisIndexes {
   readonly #connection: RedisConnection;
 
   constructor(connection: RedisConnection) {
     this.#connection = connection;
   }
 
-  /** All of one tree. */
-  async tell(hints: readonly HintWrite[]): Promise<ToldHints> {
-    if (hints.length === 0) return { at: "", stamps: [] };
+  /** Writes the index entries of one tree. */
+  async write(writes: readonly IndexWrite[]): Promise<WrittenAt> {
+    if (writes.length === 0) return { at: "", stamps: [] };
     const keys: string[] = [];
     const numberOf = (key: string): number => {
       const known = keys.indexOf(key);
       return known < 0 ? keys.push(key) : known + 1;
     };
-    const args = hints.flatMap(({ kind, keys: { list, stamps }, member, score }) => [
+    const args = writes.flatMap(({ kind, keys: { list, stamps }, member, score }) => [
       kind,
       numberOf(list),
       numberOf(stamps),
       member,
       score ?? "",
     ]);
-    const [at = "", ...stamps] = textsOf(await this.#connection.script(hintScript, keys, args));
+    const [at = "", ...stamps] = textsOf(await this.#connection.script(writeIndexesScript, keys, args));
     return { at, stamps };
   }
 
-  /** When a member was told of last; empty where it was not. To be asked before its tree is changed. */
-  async lastTold({ stamps }: HintKeys, member: string): Promise<string> {
+  /** When a member was last written; empty if it was not. Ask before its tree is changed. */
+  async lastWritten({ stamps }: IndexKeys, member: string): Promise<string> {
     return (await this.#connection.run((client) => client.hget(stamps, member))) ?? "";
   }
 
-  /** For a member of which nothing is stored: it goes when nobody can be about to store it. */
-  async forget({ list, stamps }: HintKeys, member: string): Promise<void> {
-    await this.#connection.script(forgetHintScript, [list, stamps], [member, 2 * HINTS_LAST_MS]);
+  /** Removes a member of which nothing is stored, once no transaction can be about to store it. */
+  async forget({ list, stamps }: IndexKeys, member: string): Promise<void> {
+    await this.#connection.script(forgetIndexScript, [list, stamps], [member, 2 * INDEX_WRITE_LASTS_MS]);
   }
 
-  /** `score` undefined: takes the member out. */
-  async correct({ list, stamps }: HintKeys, member: string, seen: string, score?: number): Promise<void> {
-    await this.#connection.script(correctHintScript, [list, stamps], [member, seen, score ?? ""]);
+  /** Without a score the member is removed. */
+  async correct({ list, stamps }: IndexKeys, member: string, seen: string, score?: number): Promise<void> {
+    await this.#connection.script(correctIndexScript, [list, stamps], [member, seen, score ?? ""]);
   }
 }
 
 /**
- * What the lists of trees in which somebody may be missing are told.
- * Owns: the rows of a tree that say what was told of it. Does not own: who is missing; that is looked up in the tree.
+ * What the indexes of trees with unattended agents are told.
+ * Owns: the rows of a tree that say which indexes list it. Does not own: who is unattended, which is looked up in the
+ * tree.
  *
  * Invariants
- * 1. Before something is posted in a tree, or an agent left in the midst of its work, the list of posts names the tree.
- * 2. Before a process holds an agent, and before one of its agents is at work, the list of holders names the tree for it.
- * 3. Each is told once, until whoever looked has taken it back.
+ * 1. Before an item is posted in a tree, or an agent is left with open work, the index of posts lists the tree.
+ * 2. Before a process holds an agent, and before one of its agents has open work, the index of holders lists the tree
+ *    for it.
+ * 3. Each index is written once, until a reader has removed the entry.
  */
 
-/** How many agents of a tree a process holds, and whether the list of holders knows. */
+/** How many agents of a tree a process holds, and whether the index of holders lists it. */
 export interface HolderRow {
   readonly agents: number;
   readonly isTold: boolean;
@@ -83,7 +87,7 @@ export interface HolderRow {
 const holderRowSchema = z.object({ agents: z.int().nonnegative(), isTold: z.boolean() });
 
 export const watchKinds = {
-  /** There while the list of posts names the tree. */
+  /** Exists while the index of posts lists the tree. */
   posts: {
     field: fields.posts,
     what: "whether the list of posts knows",
@@ -96,30 +100,30 @@ export const watchKinds = {
   }),
 } as const;
 
-/** Where a tree is, as far as lists over trees are concerned. */
+/** What determines which indexes list a tree. */
 type Place = Pick<TreeKeys, "tenant" | "partition">;
 
-export function postHints(keys: RedisKeys, tree: Place): HintKeys {
-  return keys.hints("posts", tree.partition, tree.tenant);
+export function postsIndex(keys: RedisKeys, tree: Place): IndexKeys {
+  return keys.index("posts", tree.partition, tree.tenant);
 }
 
-export function holderHints(keys: RedisKeys, tree: Place): HintKeys {
-  return keys.hints("holders", tree.partition, tree.tenant);
+export function holdersIndex(keys: RedisKeys, tree: Place): IndexKeys {
+  return keys.index("holders", tree.partition, tree.tenant);
 }
 
-/** A tree in the list of holders: those of one process come together. */
+/** A tree in the index of holders; the trees of one process are adjacent. */
 export function holderMember(processId: string, tag: string): string {
   return `${encodeURIComponent(processId)} ${tag}`;
 }
 
-/** Something is posted in the tree, or an agent is left in the midst of its work. */
+/** Call when an item is posted in the tree, or an agent is left with open work. */
 export function watchPosts(session: TreeSession, keys: RedisKeys): void {
   if (session.get(watchKinds.posts)) return;
   session.put(watchKinds.posts, true);
-  session.tell({ kind: "name", keys: postHints(keys, session.tree), member: session.tree.tag, score: 0 });
+  session.writeIndex({ kind: "name", keys: postsIndex(keys, session.tree), member: session.tree.tag, score: 0 });
 }
 
-/** The head of an agent changes: who holds it, or whether it is at work. */
+/** Call when an agent's head changes. */
 export function watchHead(session: TreeSession, keys: RedisKeys, before: Head, after: Head): void {
   const isBegun = after.work === "open" && before.work !== "open";
   if (before.holder !== after.holder) {
@@ -127,7 +131,7 @@ export function watchHead(session: TreeSession, keys: RedisKeys, before: Head, a
     if (after.holder !== null) enter(session, keys, after.holder, 1);
     else if (after.work === "open") watchPosts(session, keys);
   } else if (isBegun) {
-    // What was told may have been taken back while the process seemed to be dead.
+    // The entry may have been removed while the process seemed to be dead.
     if (after.holder !== null) enter(session, keys, after.holder, 0);
     else watchPosts(session, keys);
   }
@@ -138,7 +142,7 @@ function enter(session: TreeSession, keys: RedisKeys, processId: string, more: n
   const known = session.get(kind) ?? { agents: 0, isTold: false };
   if (known.isTold && more === 0) return;
   session.put(kind, { agents: known.agents + more, isTold: true });
-  if (!known.isTold) tellHolder(session, keys, processId, "name");
+  if (!known.isTold) writeHolder(session, keys, processId, "name");
 }
 
 function leave(session: TreeSession, keys: RedisKeys, processId: string): void {
@@ -147,11 +151,11 @@ function leave(session: TreeSession, keys: RedisKeys, processId: string): void {
   if (!known) return;
   if (known.agents > 1) return session.put(kind, { ...known, agents: known.agents - 1 });
   session.remove(kind);
-  if (known.isTold) tellHolder(session, keys, processId, "look");
+  if (known.isTold) writeHolder(session, keys, processId, "look");
 }
 
-function tellHolder(session: TreeSession, keys: RedisKeys, processId: string, kind: "name" | "look"): void {
+function writeHolder(session: TreeSession, keys: RedisKeys, processId: string, kind: "name" | "look"): void {
   const { tree } = session;
   const score = kind === "name" ? 0 : undefined;
-  session.tell({ kind, keys: holderHints(keys, tree), member: holderMember(processId, tree.tag), score });
+  session.writeIndex({ kind, keys: holdersIndex(keys, tree), member: holderMember(processId, tree.tag), score });
 }

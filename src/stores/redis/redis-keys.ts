@@ -2,11 +2,11 @@ import { InvalidInputError } from "../../errors/index.ts";
 import { rootOf } from "../../state/index.ts";
 import { wellFormed } from "../rules/stored-json.ts";
 
-/** What of an agent lies under a key of its own. */
+/** The parts of an agent that have a key of their own. */
 export const agentParts = ["inbox", "artifacts", "contents", "messages", "order", "index"] as const;
 export type AgentPart = (typeof agentParts)[number];
 
-/** What of a tree goes when it is removed; versions, cursors and how far projections are stay. */
+/** The keys that are deleted with a tree; versions, cursors and the cursors of projections stay. */
 export const treeParts = [
   "rows",
   "journal",
@@ -19,15 +19,15 @@ export const treeParts = [
   "due",
 ] as const;
 
-/** Parts of the trees for which there are lists over all of them; fixed, because the keys depend on it. */
+/** The number of partitions of each index over trees. It must not change, because keys depend on it. */
 export const PARTITIONS = 16;
 
 /**
- * Lists over trees: agents by their ids, also the roots alone, those of a session and those of an owner; roots by their
- * age; requests by their opening, also those that are open alone; trees by their timers; trees in which something was
- * posted; trees in which a process holds agents, by the process.
+ * The indexes over trees. Agents by id: all, the roots, those of a session, those of an owner; roots by age; requests
+ * by opening: all, and the open ones; trees by their first timer; trees in which something was posted; trees by the
+ * processes that hold their agents.
  */
-export type HintList =
+export type IndexName =
   | "agents"
   | "roots"
   | "newest"
@@ -39,49 +39,52 @@ export type HintList =
   | "posts"
   | "holders";
 
-export interface HintKeys {
+export interface IndexKeys {
   readonly list: string;
   readonly stamps: string;
 }
 
 const GROUPS_KEPT = 10_000;
 
-/** All keys of one tree lie in one slot of a cluster: they share the part in braces, and nothing else has it (row S7). */
+/**
+ * All keys of one tree lie in one slot of a cluster, because they share the hash tag in braces with nothing else (row
+ * S7).
+ */
 export interface TreeKeys {
   readonly tag: string;
   readonly tenant: string;
-  /** Which of the lists over trees name this one. */
+  /** The partition of the indexes that list this tree. */
   readonly partition: number;
   /** Records, heads, accounts, requests and the versions of collections, each as `version|json`. */
   readonly rows: string;
-  /** The version and the cursor that were given last. */
+  /** The last version and the last cursor. */
   readonly meta: string;
   readonly journal: string;
   readonly lock: string;
-  /** Ids of the agents, and of the accounts, in the order in which they were made. */
+  /** Ids of the agents, and of the accounts, in the order in which they were created. */
   readonly agents: string;
   readonly accounts: string;
-  /** Those who wait on accounts at the top, by account and key of their ask. */
+  /** Waiters on accounts at the top, by account and key of their ask. */
   readonly waiters: string;
-  /** By the time of their opening: all, and those that are open. */
+  /** By the time of opening: all requests, and the open ones. */
   readonly requests: string;
   readonly open: string;
   readonly timers: string;
-  /** Timers by the time they are due. */
+  /** Timers by due time. */
   readonly due: string;
   readonly projections: string;
-  /** The keys that are about to go away, while the tree is at rest. */
+  /** The keys that have an expiry while the tree is at rest. */
   readonly expiring: string;
   receipt(owner: string): string;
   ofAgent(part: AgentPart, agentId: string): string;
 }
 
-/** The names of everything in Redis. Ids may hold any characters: no two different ones come to one key. */
+/** The names of all keys. Ids may hold any characters; different ids never give the same key. */
 export class RedisKeys {
   readonly #prefix: string;
   readonly #groups = new Map<string, TreeKeys>();
 
-  /** Throws `InvalidInputError` for a prefix that would take the place of the trees' own hash tags. */
+  /** Throws `InvalidInputError` for a prefix with braces, which would replace the hash tags of the trees. */
   constructor(prefix: string) {
     if (/[{}]/.test(prefix)) {
       throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
@@ -89,34 +92,34 @@ export class RedisKeys {
     this.#prefix = wellFormed(prefix, "prefix");
   }
 
-  /** An agent's id names its root, and so its tree. */
+  /** An agent's id contains the id of its root, and so names its tree. */
   treeOf(tenant: string, agentId: string): TreeKeys {
     const root = rootOf(wellFormed(agentId, "agent id"));
-    // No character of these has a meaning in a key, and the slash is in neither.
+    // The encoded parts contain neither braces nor slashes.
     return this.#group(`${encodeURIComponent(wellFormed(tenant, "tenant"))}/${encodeURIComponent(root)}`);
   }
 
-  /** A tree as it is named in the lists over trees. */
+  /** A tree by its name in the indexes. */
   ofTag(tag: string): TreeKeys {
     return this.#group(tag);
   }
 
-  /** The processes, kept like a tree. */
+  /** The registered processes, which are stored like a tree. */
   processes(): TreeKeys {
     return this.#group("processes");
   }
 
   /**
-   * A list over trees: in the order of names, or of scores. Each has a hash of when a member was told of last. `of`: the
-   * tenant, and whatever else the list is about.
+   * An index over trees, ordered by member or by score, with a hash of when each member was last written. `of`: the
+   * tenant, and what else the index is about.
    */
-  hints(list: HintList, partition: number, ...of: readonly string[]): HintKeys {
+  index(list: IndexName, partition: number, ...of: readonly string[]): IndexKeys {
     const about = of.map((one) => encodeURIComponent(wellFormed(one, list))).join("/");
     const base = `${this.#prefix}{hints-${partition}}:${list}`;
     return { list: `${base}:${about}`, stamps: `${base}-told:${about}` };
   }
 
-  /** Is there once trees go away with their time. */
+  /** Exists once some process lets trees expire. */
   expires(): string {
     return `${this.#prefix}{processes}:expires`;
   }
@@ -125,18 +128,18 @@ export class RedisKeys {
     return `${this.#prefix}writes`;
   }
 
-  /** Where live messages about a tree are sent; without a tree, where those who follow say so. */
+  /** The channel for live messages about a tree; without a tree, the one on which followers announce themselves. */
   liveChannel(tree?: TreeKeys): string {
     return tree === undefined ? `${this.#prefix}live` : `${this.#prefix}{${tree.tag}}:live`;
   }
 
-  /** What a tree's tag was made of. */
+  /** The ids that a tree's tag was made of. */
   namesIn(tag: string): { readonly tenant: string; readonly rootAgentId: string } {
     const [tenant = "", rootAgentId = ""] = tag.split("/").map(decodeURIComponent);
     return { tenant, rootAgentId };
   }
 
-  /** Asked for several times in each piece of work. */
+  /** Cached, because each piece of work asks for it several times. */
   #group(tag: string): TreeKeys {
     const known = this.#groups.get(tag);
     if (known) return known;
@@ -174,7 +177,7 @@ export class RedisKeys {
 const recordPrefix = "a:";
 const headPrefix = "h:";
 
-/** Names of rows in a tree's hash. The first letter tells the kind. */
+/** Names of rows in a tree's hash; the first letter tells the kind. */
 export const fields = {
   record: (agentId: string): string => `${recordPrefix}${wellFormed(agentId, "agent id")}`,
   head: (agentId: string): string => `${headPrefix}${wellFormed(agentId, "agent id")}`,
@@ -187,29 +190,28 @@ export const fields = {
   line: (accountId: string): string => `w:${wellFormed(accountId, "account id")}`,
   accounts: "n:accounts",
   processes: "n:processes",
-  /** No timer of the tree is due before this; the list of timers over trees knows of it. */
+  /** No timer of the tree is due before this time, which the index of timers has. */
   timersFrom: "t:",
-  /** What the lists of trees in which somebody may be missing were told. */
+  /** Which of the indexes of unattended agents list the tree. */
   posts: "u:",
   holder: (processId: string): string => `l:${wellFormed(processId, "process id")}`,
 } as const;
 
-/** Whether a row is the head of an agent. */
 export function isHead(field: string): boolean {
   return field.startsWith(headPrefix);
 }
 
-/** Whose record a row is; undefined for any other. */
+/** The agent whose record a row is; undefined for other rows. */
 export function agentOfRecord(field: string): string | undefined {
   return field.startsWith(recordPrefix) ? field.slice(recordPrefix.length) : undefined;
 }
 
-/** An id of something that belongs to an agent, as one text. The length tells where the first ends. */
+/** The id of something that belongs to an agent, as one unambiguous text: the length says where the first part ends. */
 export function pairOf(agentId: string, id: string): string {
   return `${agentId.length}:${wellFormed(agentId, "agent id")}${wellFormed(id, "id")}`;
 }
 
-/** A request in lists that are ordered by time: those of one time by their ids. */
+/** A request as a member of sorted sets by time; members of one time are in the order of their ids. */
 export function requestMember({
   requestId,
   agentId,

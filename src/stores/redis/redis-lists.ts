@@ -1,47 +1,50 @@
 import type { AgentRecord, AgentRequest, Timer } from "../../state/index.ts";
 import { type AgentFilter, type AgentPlace, byAge, isDue, type Moment, type RequestFilter } from "../rules/queries.ts";
 import type { RedisConnection } from "./redis-connection.ts";
-import type { RedisHints } from "./redis-indexes.ts";
-import { type HintList, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
+import type { RedisIndexes } from "./redis-indexes.ts";
+import { type IndexName, PARTITIONS, type RedisKeys, requestMember, type TreeKeys } from "./redis-keys.ts";
 import { collected, type Member, merged, pagesOf } from "./redis-pages.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { rowKinds } from "./redis-rows.ts";
 
-/** Records of one tree that are read at once. */
+/** How many records of one tree are read at once. */
 const RECORDS = 200;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
-/** Questions over all trees, answered by the lists, and each answer looked up in its tree: the lists may be behind. */
+/**
+ * Answers questions over all trees from the indexes, and looks each result up in its tree, because indexes may be out
+ * of date.
+ */
 export class RedisLists {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
-  readonly #hints: RedisHints;
+  readonly #indexes: RedisIndexes;
   readonly #correctTimers: (tree: TreeKeys) => Promise<void>;
 
-  /** `correctTimers`: a transaction that tells the list when the tree's first timer is due. */
+  /** `correctTimers`: a transaction that corrects the time of the tree's first timer in the index. */
   constructor(
     connection: RedisConnection,
     keys: RedisKeys,
     reader: RedisReader,
-    hints: RedisHints,
+    indexes: RedisIndexes,
     correctTimers: (tree: TreeKeys) => Promise<void>,
   ) {
     this.#connection = connection;
     this.#keys = keys;
     this.#reader = reader;
-    this.#hints = hints;
+    this.#indexes = indexes;
     this.#correctTimers = correctTimers;
   }
 
-  /** `place`: what the filter continues after, where its order is `newest`. */
+  /** `place`: the parsed `after` of a filter with the order `newest`. */
   async agents(filter: AgentFilter, limit: number, place?: AgentPlace): Promise<AgentRecord[]> {
     const { tenant, rootAgentId, after, order } = filter;
     if (rootAgentId !== undefined) return this.#agentsOfTree(filter, rootAgentId, limit, place);
     const isNewest = order === "newest";
     const [list, ...of] = listFor(filter);
-    const keys = partitions.map((partition) => this.#keys.hints(list, partition, ...of).list);
+    const keys = partitions.map((partition) => this.#keys.index(list, partition, ...of).list);
     const byName = after === undefined ? undefined : { member: after, score: 0 };
     const start = isNewest ? place && { member: place.agentId, score: -place.createdAt } : byName;
     const found = merged(pagesOf(this.#connection, keys, { by: isNewest ? "score" : "name", wanted: limit }), start);
@@ -56,9 +59,9 @@ export class RedisLists {
     });
   }
 
-  /** As the list has them: what is stored of them is not looked at. */
+  /** From the index alone, without looking at the trees. */
   async rootIds(tenant: string, after: string | undefined, limit: number): Promise<string[]> {
-    const keys = partitions.map((partition) => this.#keys.hints("roots", partition, tenant).list);
+    const keys = partitions.map((partition) => this.#keys.index("roots", partition, tenant).list);
     const start = after === undefined ? undefined : { member: after, score: 0 };
     const found = merged(pagesOf(this.#connection, keys, { by: "name", wanted: limit }), start);
     return collected(found, limit, async (members) => members.map(({ member }) => member));
@@ -70,7 +73,7 @@ export class RedisLists {
     const list = status === "open" ? "open" : "requests";
     const lists =
       inTree === undefined
-        ? partitions.map((partition) => this.#keys.hints(list, partition, tenant).list)
+        ? partitions.map((partition) => this.#keys.index(list, partition, tenant).list)
         : [this.#keys.treeOf(tenant, inTree)[list]];
     const start = after && { member: requestMember(after), score: after.openedAt };
     const members = merged(pagesOf(this.#connection, lists, { by: "score", wanted: limit }), start);
@@ -89,7 +92,7 @@ export class RedisLists {
   }
 
   async dueTimers(moment: Moment, limit: number): Promise<Timer[]> {
-    // Where the two times differ, one that seems due may not be.
+    // Wall-clock and steady time differ, so a timer up to the later of the two may not be due.
     const until = Math.max(moment.now, moment.steady);
     const due = await collected(this.#treesByTimers(limit, until), limit, async (members) => {
       const found = await Promise.all(members.map((member) => this.#dueOfTree(member, until)));
@@ -100,7 +103,7 @@ export class RedisLists {
 
   async nextTimerAt(): Promise<number | undefined> {
     let next: number | undefined;
-    // The second one tells that the first one was enough.
+    // The second tree shows whether the first one's timer is the earliest.
     for await (const member of this.#treesByTimers(2)) {
       if (next !== undefined && member.score >= next) break;
       const tree = this.#keys.ofTag(member.member);
@@ -112,15 +115,15 @@ export class RedisLists {
   }
 
   #treesByTimers(wanted: number, until?: number): AsyncGenerator<Member> {
-    const keys = partitions.map((partition) => this.#keys.hints("timers", partition).list);
+    const keys = partitions.map((partition) => this.#keys.index("timers", partition).list);
     const order = { by: "score", wanted, ...(until === undefined ? {} : { until }) } as const;
     return merged(pagesOf(this.#connection, keys, order), undefined);
   }
 
-  /** What is not there (any more) leaves its list in time. */
-  #forget(agentId: string, member: string, list: HintList, tenant: string, ...of: readonly string[]): void {
+  /** Removes a member that does not exist (any more) from its index. */
+  #forget(agentId: string, member: string, list: IndexName, tenant: string, ...of: readonly string[]): void {
     const { partition } = this.#keys.treeOf(tenant, agentId);
-    this.#hints.forget(this.#keys.hints(list, partition, tenant, ...of), member).catch(() => undefined);
+    this.#indexes.forget(this.#keys.index(list, partition, tenant, ...of), member).catch(() => undefined);
   }
 
   async #dueOfTree({ member, score }: Member, until: number): Promise<Timer[]> {
@@ -137,7 +140,7 @@ export class RedisLists {
     place: AgentPlace | undefined,
   ): Promise<AgentRecord[]> {
     const { tenant } = filter;
-    // Of a tree's agents one is a root: its order among roots is only whether it comes after the place.
+    // A tree has one root, which only has to come after the place.
     const after = filter.order === "newest" ? undefined : filter.after;
     const tree = this.#keys.treeOf(tenant, rootAgentId);
     const ids = (await this.#reader.list(tree.agents)).filter((id) => after === undefined || id > after).sort();
@@ -151,8 +154,8 @@ export class RedisLists {
   }
 }
 
-/** The shortest list that holds all that is asked for. */
-function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [HintList, string, ...string[]] {
+/** The shortest index that lists everything asked for. */
+function listFor({ tenant, sessionId, ownerId, rootsOnly, order }: AgentFilter): [IndexName, string, ...string[]] {
   if (order === "newest") return ["newest", tenant];
   if (sessionId !== undefined) return ["session", tenant, sessionId];
   if (ownerId !== undefined) return ["owner", tenant, ownerId];

@@ -4,15 +4,15 @@ import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import type { RedisSubscriber } from "./redis-subscriber.ts";
 
-/** How often those who follow say that they still do; who has not been heard for three times as long does no more. */
+/** How often followers announce themselves; one that was silent for three times as long no longer counts. */
 const STAY_MS = 5_000;
-/** Messages that may be on their way at a time; further ones are dropped. */
+/** How many messages may be on their way at a time; further ones are dropped. */
 const MOST_UNDERWAY = 16;
-/** Trees that are kept in mind before those whose followers have been silent are forgotten. */
+/** How many trees are remembered before silent followers are forgotten. */
 const TREES_KEPT = 1_000;
 
 interface Heard {
-  /** Until when it is believed to follow, by `performance.now()`. */
+  /** Counts as a follower until this time of `performance.now()`. */
   readonly until: number;
   readonly round: number;
 }
@@ -20,25 +20,26 @@ interface Heard {
 interface Followed {
   readonly tree: TreeKeys;
   readonly followers: Set<{ readonly processId: string; readonly listener: LiveListener }>;
-  /** Ends hearing its channel. */
+  /** Unsubscribes from its channel. */
   end(): void;
 }
 
 /**
- * Live messages by publish and subscribe: each tree has a channel, and on one for all, those who follow say so.
- * Owns: who follows which tree, here and, for as long as they keep saying it, elsewhere. Does not own: connections.
+ * Live messages by publish and subscribe: each tree has a channel, and followers announce themselves on a common one.
+ * Owns: who follows which tree, here and, as long as they announce it, elsewhere. Does not own: connections.
  *
- * On the common channel: `<process> ask <tree>` begins to follow, and wants to know what is open; `<process> stay <tree> …`
- * still follows; `<process> who` wants to hear from those who follow. Who leaves says nothing: it may come back at once.
+ * On the common channel: `<process> ask <tree>` begins to follow and asks what is open; `<process> stay <tree> …` still
+ * follows; `<process> who` asks followers to announce themselves. Nobody announces that it leaves, because it may come
+ * back at once.
  */
 export class RedisLive implements LiveChannel {
   readonly #connection: RedisConnection;
   readonly #subscriber: RedisSubscriber;
   readonly #keys: RedisKeys;
   readonly #followed = new Map<string, Followed>();
-  /** Who follows, by tree and process. */
+  /** Followers by tree and process. */
   readonly #heard = new Map<string, Map<string, Heard>>();
-  /** Counts how often the common channel was heard anew: what was asked before may have been missed. */
+  /** How often the common channel was subscribed: earlier questions may have been missed. */
   #round = 0;
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
   #stopHearing: (() => void) | undefined;
@@ -84,7 +85,7 @@ export class RedisLive implements LiveChannel {
     this.#owners.add(owner);
     this.#stopHearing ??= this.#subscriber.hear(this.#keys.liveChannel(), {
       onMessage: (text) => this.#noteFollower(text),
-      // Who began to follow before is known from its next word; it is asked for it.
+      // Earlier followers are known from their next announcement, which this asks for.
       onHeard: () => {
         this.#round += 1;
         this.#say(`${processId} who`);
@@ -172,13 +173,13 @@ export class RedisLive implements LiveChannel {
     const send = async (): Promise<void> => {
       try {
         await this.#connection.run(async (client, repeat) => {
-          // It may have arrived, and what comes later has perhaps overtaken it.
+          // It may have arrived, and later messages may have overtaken it.
           if (repeat > 0) throw new StoreUnavailableError("a live message is not sent again");
-          // By a script that has the channel for its key: in a cluster one node sends all of a tree, and so in order.
+          // A script with the channel as its key: in a cluster one node sends all messages of a tree, and so in order.
           await client.eval("return redis.call('PUBLISH', KEYS[1], ARGV[1])", 1, channel, text);
         });
       } catch {
-        // What was not heard is found missing by those who hear the next one.
+        // Receivers notice with the next message that one is missing.
       } finally {
         this.#underway -= 1;
       }

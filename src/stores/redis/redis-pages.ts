@@ -1,19 +1,22 @@
 import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
 import { pagesScript } from "./redis-read-scripts.ts";
 
-/** Members of one list that are read at once. */
+/** How many members of one list are read at once. */
 const PAGE = 200;
 
-/** How sorted lists are read: by the names of their members, or by their scores. */
+/** The order in which sorted lists are read. */
 export interface Order {
   readonly by: "name" | "score";
   /** Only scores up to this one. */
   readonly until?: number;
-  /** How many are wanted of all lists together, about. */
+  /** About how many members are wanted from all lists together. */
   readonly wanted: number;
 }
 
-/** Several sorted lists, page by page; the first page of all of them is one command, on a cluster one for each. */
+/**
+ * Reads several sorted lists page by page. The first page of all of them is one command, on a cluster one for each
+ * list.
+ */
 export function pagesOf(connection: RedisConnection, keys: readonly string[], order: Order): MemberLists {
   const size = Math.max(1, Math.min(PAGE, order.wanted));
   const read = (
@@ -23,7 +26,7 @@ export function pagesOf(connection: RedisConnection, keys: readonly string[], or
     count: number,
   ): Promise<Member[][]> => readPages(connection, some, order, { from, offset, count });
   const following = async (key: string, after: Member | undefined, skipped: number): Promise<Member[]> => {
-    // Others of the same score may come before it.
+    // Members of the same score may come before it.
     for (let offset = skipped; ; offset += PAGE) {
       const [page = []] = await read([key], after, offset, PAGE);
       const later = laterThan(page, after);
@@ -65,7 +68,7 @@ async function readPages(
   const end = by === "name" ? "+" : String(until ?? "+inf");
   const args = [by, start, end, offset, count];
   const answers = await connection.run(async (client): Promise<unknown[]> => {
-    // The lists lie in slots of their own.
+    // In a cluster each list is in another slot.
     const groups = "slots" in client ? keys.map((key) => [key]) : [keys];
     const answered = await Promise.all(groups.map((group) => evaluate(client, pagesScript, group, args)));
     return answered.flat();
@@ -87,9 +90,9 @@ export interface Member {
   readonly score: number;
 }
 
-/** Sorted lists that are read page by page; a page without members is the end of its list. */
+/** Sorted lists that are read page by page; an empty page is the end of a list. */
 export interface MemberLists {
-  /** What comes first after a member in each of them. */
+  /** The first page of each list after a member. */
   first(after: Member | undefined): Promise<readonly (readonly Member[])[]>;
   next(index: number, after: Member): Promise<readonly Member[]>;
 }
@@ -100,7 +103,7 @@ interface Head {
   next: number;
 }
 
-/** Several sorted lists as one. Each is read no further than it is asked for. */
+/** Merges several sorted lists into one; reads each list no further than needed. */
 export async function* merged(lists: MemberLists, after: Member | undefined): AsyncGenerator<Member> {
   const heads = (await lists.first(after)).map((page, index): Head => ({ index, page, next: 0 }));
   for (;;) {
@@ -119,12 +122,12 @@ export async function* merged(lists: MemberLists, after: Member | undefined): As
   }
 }
 
-/** As Redis orders them: by their scores, those of one score by their bytes. */
+/** In the order of Redis: by score, then by the bytes of the member. */
 export function compareMembers(one: Member, other: Member): number {
   return one.score - other.score || Buffer.compare(Buffer.from(one.member), Buffer.from(other.member));
 }
 
-/** What of a long list is wanted, taken up in pieces. */
+/** Loads members in pieces until there are enough results. */
 export async function collected<T>(
   members: AsyncGenerator<Member>,
   limit: number,

@@ -1,7 +1,7 @@
 import { script } from "./redis-scripts.ts";
 
 /**
- * Reads rows of a tree: all of them where they are few.
+ * Reads rows of a tree: all of them if they are few.
  * KEYS rows. ARGV 1 how many are few, then names.
  * Gives {"all", name, row, ...} or {"some", row or nil for each name}.
  */
@@ -20,9 +20,9 @@ return some
 );
 
 /**
- * Finds rows that are older than they were seen.
- * KEYS rows. ARGV for each row its name and the newest version that it was seen at.
- * Gives the oldest version found that is older than it was seen, 0 for a row that is gone, "" for none.
+ * Finds rows that are older than the version in which they were seen.
+ * KEYS rows. ARGV for each row its name and the newest version seen.
+ * Gives the oldest version of such a row, 0 for a row that is gone, "" for none.
  */
 export const olderRowsScript = script(
   "older-rows",
@@ -38,7 +38,7 @@ return oldest
 );
 
 /**
- * Reads a collection with the version it has.
+ * Reads a collection and its version.
  * KEYS rows, the collection. ARGV 1 name of the version's row, 2 HGETALL or LRANGE.
  * Gives {version row or nil, members}.
  */
@@ -53,8 +53,9 @@ return {redis.call('HGET', KEYS[1], ARGV[1]), members}
 );
 
 /**
- * Reads who belongs to a tree.
- * KEYS rows, ids of the agents. Gives {ids, their records, the versions of their sets of children}, "" for what is absent.
+ * Reads the agents of a tree.
+ * KEYS rows, ids of the agents. Gives {ids, their records, the versions of their sets of children}, "" for what is
+ * absent.
  */
 export const familiesScript = script(
   "families",
@@ -70,7 +71,7 @@ return {ids, records, versions}
 );
 
 /**
- * Reads a page of one agent's rows of the journal.
+ * Reads a page of one agent's journal rows.
  * KEYS journal, index of the agent. ARGV 1 lowest seq that a row must reach, 2 how many rows at most.
  * Gives {{seq of its last entry, stream entry or nil}, ...}.
  */
@@ -89,8 +90,8 @@ return page
 
 /**
  * Reads a page of each of several sorted sets.
- * KEYS sorted sets. ARGV 1 "name" or "score", 2 from, 3 to, 4 how many of these to pass over, 5 how many at most.
- * Gives for each its members, by score each with its score.
+ * KEYS sorted sets. ARGV 1 "name" or "score", 2 from, 3 to, 4 how many of these to skip, 5 how many at most.
+ * Gives the members of each set, by score each with its score.
  */
 export const pagesScript = script(
   "pages",
@@ -122,11 +123,11 @@ return {redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or '', found}
 /**
  * Reads who works in a tree and what it waits for.
  * KEYS rows, open requests, ids of the agents, ids of the accounts, inboxes.
- * Gives {} where no request is open, else {requests, their rows, agents, their records, accounts, their rows, and of each
- * inbox the items}, "" for what is absent.
+ * Gives {} if no request is open, else {requests, their rows, agents, their records, accounts, their rows, and the
+ * items of each inbox}, "" for what is absent.
  */
-export const standingScript = script(
-  "standing",
+export const treeActivityScript = script(
+  "tree-activity",
   `
 local open = redis.call('ZRANGE', KEYS[2], 0, -1)
 if #open == 0 then return {} end
@@ -137,14 +138,14 @@ local function rowsOf(kind, names)
 end
 local agents = redis.call('LRANGE', KEYS[3], 0, -1)
 local accounts = redis.call('LRANGE', KEYS[4], 0, -1)
-local standing = {open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)}
-for at = 5, #KEYS do standing[#standing + 1] = redis.call('HVALS', KEYS[at]) end
-return standing
+local activity = {open, rowsOf('r:', open), agents, rowsOf('a:', agents), accounts, rowsOf('$:', accounts)}
+for at = 5, #KEYS do activity[#activity + 1] = redis.call('HVALS', KEYS[at]) end
+return activity
 `,
 );
 
 /**
- * Reads who holds what in a tree.
+ * Reads the heads of a tree's agents.
  * KEYS rows, ids of the agents. Gives {ids, their heads}, "" for what is absent.
  */
 export const headsScript = script(
@@ -168,10 +169,10 @@ return found
 );
 
 /**
- * Reads members of a list that begin with a name and a space, but for those of some names, which are stepped over.
- * KEYS list. ARGV 1 where to begin, 2 how many members at most, then the names to step over.
+ * Reads members of the index of holders that belong to dead processes, skipping those of living ones.
+ * KEYS index. ARGV 1 where to begin, 2 how many members at most, then the names of living processes.
  */
-export const lostHoldersScript = script(
+export const deadHoldersScript = script(
   "lost-holders",
   `
 local living = {}

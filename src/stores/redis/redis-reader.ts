@@ -23,12 +23,12 @@ import {
   waitersIn,
 } from "./redis-rows.ts";
 
-/** How much is read in one piece, so that nobody else waits for long. */
+/** How much is read at once, so that other clients do not wait for long. */
 const PAGE = 500;
 
 const contentSchema = z.string();
 
-/** What is asked of one tree outside of its transactions, read anew each time. */
+/** Reads one tree outside of its transactions; every call reads anew. */
 export class RedisReader {
   readonly #connection: RedisConnection;
   readonly #known: KnownTrees;
@@ -44,7 +44,7 @@ export class RedisReader {
     return stored === undefined ? undefined : valueOf(seenRow(stored), kind, tree.rows);
   }
 
-  /** In the order of `kinds`; those that are not there are left out. */
+  /** In the order of `kinds`, without those that do not exist. */
   async rows<T>({ rows }: TreeKeys, kinds: readonly RowKind<T>[]): Promise<T[]> {
     const found: T[] = [];
     for (let at = 0; at < kinds.length; at += PAGE) {
@@ -74,23 +74,23 @@ export class RedisReader {
     return String(await this.#connection.run((client) => client.hlen(key)));
   }
 
-  /** 0 where it is not there. */
+  /** 0 if it does not exist. */
   async number(key: string, name: string): Promise<number> {
     return Number((await this.#connection.run((client) => client.hget(key, name))) ?? 0);
   }
 
-  /** Empty where there is nothing. */
+  /** Empty if the set is empty. */
   async lowestScore(key: string): Promise<string> {
     const [, score = ""] = await this.#connection.run((client) => client.zrange(key, "0", "0", "WITHSCORES"));
     return score;
   }
 
-  /** A list with the version it has. */
+  /** A list and its version. */
   async listMembers({ rows }: TreeKeys, key: string, field: string): Promise<LoadedMembers> {
     return this.#collection(rows, key, field, "LRANGE", (texts) => texts);
   }
 
-  /** Who is whose child in the tree, with all records. */
+  /** The children of every agent of the tree, with all records. */
   async families({ rows, agents, tenant }: TreeKeys): Promise<LoadedMembers> {
     const answer = await this.#connection.script(familiesScript, [rows, agents], []);
     const [ids = [], records, versions] = Array.isArray(answer) ? answer.map((part: unknown) => textsOf(part)) : [];
@@ -116,7 +116,7 @@ export class RedisReader {
     );
   }
 
-  /** Those who wait on one account, with the version their line has. */
+  /** The waiters of one account, and the version of their queue. */
   async lineMembers({ rows, waiters }: TreeKeys, accountId: string): Promise<LoadedMembers> {
     return this.#collection(rows, waiters, fields.line(accountId), "HGETALL", (texts) =>
       waitersIn(texts, accountId, waiters),
@@ -134,7 +134,7 @@ export class RedisReader {
     return parsed(contentSchema, text, where);
   }
 
-  /** Undefined where it was taken away in between. */
+  /** Undefined if it was deleted in between. */
   async artifact(
     keys: { readonly artifacts: string; readonly contents: string },
     artifactId: string,
@@ -145,11 +145,13 @@ export class RedisReader {
     return placed && { ...placed.meta, content: await this.artifactContent(keys.contents, artifactId) };
   }
 
-  /** Whoever posts changes the record, which is what those who look here write next. */
+  /**
+   * Also reads the record if the cache may be stale: a post changes it, and the reader's next transaction writes it.
+   */
   async inbox(tree: TreeKeys, agentId: string): Promise<InboxItem[]> {
     const key = tree.ofAgent("inbox", agentId);
-    const isDoubtful = this.#known.isDoubtful(tree);
-    const record = isDoubtful ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
+    const isStale = this.#known.isStale(tree);
+    const record = isStale ? this.row(tree, rowKinds.record(tree.tenant, agentId)) : undefined;
     const [texts] = await Promise.all([this.#connection.run((client) => client.hvals(key)), record]);
     return itemsIn(texts, key);
   }
@@ -196,7 +198,7 @@ export class RedisReader {
     return found;
   }
 
-  /** Oldest first; only the newest so many, where a number is given. */
+  /** Oldest first; `newest` limits the result to the newest so many. */
   async messages(
     keys: { readonly messages: string; readonly order: string },
     newest?: number,
@@ -222,7 +224,7 @@ export class RedisReader {
     return found;
   }
 
-  /** Timers of the tree with a time up to this one, earliest first; and the time of its first one, "" for none. */
+  /** The tree's timers up to this time, earliest first, and the time of its first timer, "" for none. */
   async timersUntil({ due, timers }: TreeKeys, time: number): Promise<{ first: string; timers: Timer[] }> {
     const answer: unknown = await this.#connection.script(timersScript, [due, timers], [time]);
     const [first, texts]: unknown[] = Array.isArray(answer) ? answer : [];

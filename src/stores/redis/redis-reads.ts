@@ -13,7 +13,7 @@ import {
 import type { StoredRow, StoredTree } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
 import { parsed } from "../rules/stored-json.ts";
-import type { ArtifactMeta, LocalTables, RestoredRow } from "../rules/tables.ts";
+import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, pairOf, type RedisKeys, treeParts } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
 import type { RedisReader } from "./redis-reader.ts";
@@ -21,8 +21,8 @@ import { type RowKind, rowKinds } from "./redis-rows.ts";
 import { RedisTables } from "./redis-tables.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
-/** The questions that are asked outside of commits. */
-export class RedisReads extends RedisTables implements LocalTables {
+/** The reads outside of commits, and whole trees for export and import. */
+export class RedisReads extends RedisTables implements StoreTables {
   readonly #lists: RedisLists;
 
   constructor(keys: RedisKeys, reader: RedisReader, lists: RedisLists) {
@@ -116,7 +116,7 @@ export class RedisReads extends RedisTables implements LocalTables {
     const tree = this.keys.treeOf(tenant, rootAgentId);
     const whole = this.readWhole(tree);
     const records = this.at(tree).all(whole.agentIds.map((agentId) => rowKinds.record(tenant, agentId)));
-    // Asked for one that is no root, the tree is another one's.
+    // The id of an agent that is no root leads to the tree of another root.
     return records.filter((record) => record.rootAgentId === rootAgentId);
   }
 

@@ -1,41 +1,42 @@
-import type { SetBack } from "../rules/ports.ts";
+import type { RolledBackTree } from "../rules/ports.ts";
 import type { TreeCache } from "./redis-cache.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import { olderRowsScript } from "./redis-read-scripts.ts";
 
-/** What this process knows of one tree. */
+/** A tree of which this process has seen something. */
 export interface KnownTree {
   readonly tree: TreeKeys;
   readonly cache: TreeCache;
 }
 
-/** Trees that are asked for at once. */
+/** How many trees are asked for at once. */
 const PAGE = 200;
-/** Trees that one warning names. */
+/** How many trees one warning names. */
 const NAMED = 20;
 
 /**
- * Notices that Redis has lost what it had acknowledged, from what this process has seen of its trees.
- * Owns: when it is looked for, and how it is told. Does not own: what was seen.
+ * Notices that Redis was rolled back, by comparing it with what this process has seen of its trees.
+ * Owns: when to look, and who is notified. Does not own: what was seen.
  *
  * Invariants
- * 1. Nothing is written to a tree that was set back before whoever knows better was told: the script compares versions.
- * 2. It is told once for each tree and time, as a warning of the process and to listeners.
+ * 1. Nothing is written to a rolled back tree before a process that has seen newer versions has noticed it: the script
+ *    compares versions.
+ * 2. Each rollback of a tree is reported once, as a process warning and to listeners.
  */
-export class RedisSetBacks {
+export class RedisRollbacks {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
-  readonly #listeners = new Set<(found: SetBack) => void>();
-  #untold: SetBack[] = [];
+  readonly #listeners = new Set<(found: RolledBackTree) => void>();
+  #untold: RolledBackTree[] = [];
 
   constructor(connection: RedisConnection, keys: RedisKeys) {
     this.#connection = connection;
     this.#keys = keys;
   }
 
-  listen(listener: (found: SetBack) => void): () => void {
-    const entry = (found: SetBack): void => listener(found);
+  listen(listener: (found: RolledBackTree) => void): () => void {
+    const entry = (found: RolledBackTree): void => listener(found);
     this.#listeners.add(entry);
     return () => {
       this.#listeners.delete(entry);
@@ -43,15 +44,18 @@ export class RedisSetBacks {
   }
 
   watch({ tree, cache }: KnownTree): void {
-    // Processes that are forgotten enter themselves again.
+    // Processes register again by themselves.
     if (!tree.tag.includes("/")) return;
-    cache.onSetBack = (had, found) => {
+    cache.onRolledBack = (had, found) => {
       if (found > 0) this.#tell(tree, had, found);
       else void this.#tellOfGone(tree, had);
     };
   }
 
-  /** To be called when Redis may have been another one for a while. What cannot be asked now is found out when it is written. */
+  /**
+   * Call when Redis may have been replaced for a while. A tree that cannot be asked for now is checked by its next
+   * write.
+   */
   async look(known: readonly KnownTree[]): Promise<void> {
     for (let at = 0; at < known.length; at += PAGE) {
       await Promise.all(known.slice(at, at + PAGE).map((one) => this.#lookAt(one)));
@@ -59,36 +63,36 @@ export class RedisSetBacks {
   }
 
   async #lookAt({ tree, cache }: KnownTree): Promise<void> {
-    const { newest, timesSetBack } = cache;
+    const { newest, timesRolledBack } = cache;
     const version = Number((await this.#connection.run((client) => client.hget(tree.meta, "v"))) ?? 0);
     let found = version;
     if (version >= newest && cache.heads.size > 0) {
-      // Somebody who knows nothing of a loss may have written since, and what that was may have been read here.
+      // A process that has not noticed the rollback may have written since, and this process may have read that.
       const seen = [...cache.heads].flatMap(([field, head]) => [field, String(head)]);
       const older = String(await this.#connection.script(olderRowsScript, [tree.rows], seen));
       if (older !== "") found = Number(older);
     }
-    // A transaction may have found it meanwhile.
-    if (found < newest && timesSetBack === cache.timesSetBack) cache.setBack(found);
+    // A transaction may have noticed it meanwhile.
+    if (found < newest && timesRolledBack === cache.timesRolledBack) cache.rollBack(found);
   }
 
-  /** Where some process lets trees go away with their time, one that is gone may be one of those. */
+  /** If some process lets trees expire, a tree that is gone may have expired. */
   async #tellOfGone(tree: TreeKeys, had: number): Promise<void> {
     const asked = this.#connection.run((client) => client.exists(this.#keys.expires()));
     if ((await asked.catch(() => 0)) === 0) this.#tell(tree, had, 0);
   }
 
   #tell(tree: TreeKeys, had: number, found: number): void {
-    const setBack = {
+    const rollBack = {
       ...this.#keys.namesIn(tree.tag),
       hadAt: timeOf(had),
       foundAt: found === 0 ? null : timeOf(found),
     };
-    if (this.#untold.push(setBack) === 1) setImmediate(() => this.#warn());
-    for (const listener of this.#listeners) listener(setBack);
+    if (this.#untold.push(rollBack) === 1) setImmediate(() => this.#warn());
+    for (const listener of this.#listeners) listener(rollBack);
   }
 
-  /** One warning for all that is found at a time. */
+  /** One warning for everything that is found at a time. */
   #warn(): void {
     const trees = this.#untold;
     this.#untold = [];
@@ -101,7 +105,7 @@ export class RedisSetBacks {
   }
 }
 
-function wordsOf({ rootAgentId, hadAt, foundAt }: SetBack): string {
+function wordsOf({ rootAgentId, hadAt, foundAt }: RolledBackTree): string {
   const until = new Date(hadAt).toISOString();
   if (foundAt === null) return `${rootAgentId} (gone, last changed at ${until})`;
   return `${rootAgentId} (what was changed after ${new Date(foundAt).toISOString()}, until ${until})`;

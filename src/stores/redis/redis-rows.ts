@@ -7,40 +7,40 @@ import {
   type AgentRequest,
   agentRequestSchema,
   artifactSchema,
+  type InboxItem,
+  inboxItemSchema,
   JOURNAL_VERSION,
   type JournalRow,
   type Message,
   readEntries,
   type Timer,
   timerSchema,
-  type InboxItem,
-  inboxItemSchema,
 } from "../../state/index.ts";
 import { jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import { DamagedTimers } from "../rules/timers.ts";
+import { CorruptTimers } from "../rules/timers.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
-/** A row of a tree as it was seen last. */
+/** A row of a tree as it was last seen. */
 export interface SeenRow {
-  /** Empty where the row is absent. */
+  /** Empty if the row does not exist. */
   readonly version: string;
   readonly text: string | undefined;
-  /** What the text says, once somebody asked. */
+  /** The parsed text, once it was asked for. */
   value?: unknown;
 }
 
 export const absentRow: SeenRow = Object.freeze({ version: "", text: undefined });
 
-/** A kind of row: its name in the tree's hash, and how its text is read. */
+/** A kind of row: its name in the tree's hash, and how its text is parsed. */
 export interface RowKind<T> {
   readonly field: string;
   readonly what: string;
   parse(text: string, where: string): T;
 }
 
-/** As the scripts see it. What is no row at all is found out by whoever reads its text. */
+/** Splits a stored row as the scripts do. A text that is no row is found corrupt when it is parsed. */
 export function seenRow(stored: string): SeenRow {
   const [start = "", version = ""] = /^(\d+)\|/.exec(stored) ?? [];
   return { version, text: stored.slice(start.length) };
@@ -64,10 +64,10 @@ const headRowSchema = z.object({
   work: z.enum(["open", "parked"]).optional(),
   /** Ids of the open requests. */
   open: z.array(z.string()),
-  /** Absent for what most batches are answered. */
+  /** Absent for the outcome of most batches. */
   outcome: storedOutcomeSchema.optional(),
 });
-/** The head with what changes together with it. */
+/** The head and the fields that change together with it. */
 export interface HeadRow {
   readonly head: Head;
   readonly open: readonly string[];
@@ -149,7 +149,7 @@ export interface StoredMessage {
   readonly message: Message;
 }
 
-/** A journal has no gap. */
+/** A journal has no gaps. */
 export function checkOrder(
   before: JournalRow | undefined,
   { cursor, agentId, entries }: JournalRow,
@@ -164,14 +164,14 @@ export function timerIn(text: string, key: string): Timer {
   return parsed(timerSchema, text, `a timer (${key})`);
 }
 
-const damaged = new DamagedTimers();
+const damaged = new CorruptTimers();
 
-/** Those that can be read, of those that are due. */
+/** The due timers, without corrupt ones. */
 export function dueTimersIn(texts: readonly string[], key: string): Timer[] {
-  return texts.flatMap((text) => (text === "" ? [] : (damaged.passedOver(() => timerIn(text, key)) ?? [])));
+  return texts.flatMap((text) => (text === "" ? [] : (damaged.skipCorrupt(() => timerIn(text, key)) ?? [])));
 }
 
-/** In the order in which they were saved first. */
+/** In the order in which they were first saved. */
 export function placedArtifacts(texts: readonly string[], key: string): PlacedArtifact[] {
   const where = `an artifact (${key})`;
   return texts
@@ -180,7 +180,7 @@ export function placedArtifacts(texts: readonly string[], key: string): PlacedAr
     .sort((a, b) => a.ordinal - b.ordinal);
 }
 
-/** Of a hash of those who wait, as names and values, the ones that wait on an account, in the order of their places. */
+/** The waiters of one account, in the order of their places, from a hash given as names and values. */
 export function waitersIn(texts: readonly string[], accountId: string, key: string): Waiter[] {
   const start = pairOf(accountId, "");
   const found: Waiter[] = [];
@@ -196,7 +196,7 @@ export function ordered(stored: string, where: string): { readonly ordinal: numb
   return { ordinal: Number(ordinal), text: stored.slice(start.length) };
 }
 
-/** An entry of a stream, as Redis gives it: its id, and a list of names and values. */
+/** Reads a stream entry as Redis returns it: its id, and a list of names and values. */
 export function journalRowOf(entry: readonly unknown[], key: string): JournalRow {
   const [id, parts] = entry;
   const cursor = Number(String(id).split("-")[0]);

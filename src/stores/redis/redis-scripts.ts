@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 
-/** How long hints over trees count as just written, in milliseconds. */
-export const HINTS_LAST_MS = 60_000;
-/** Rows that are read or written in one command: a script's stack is not endless. */
+/** How long a transaction may rely on the index entries that it has written, in milliseconds. */
+export const INDEX_WRITE_LASTS_MS = 60_000;
+/** How many rows one command reads or writes, because the stack of a script is limited. */
 const ROWS_AT_ONCE = 1_000;
-/** How long the answer to a transaction is kept, for the case that it is asked again, in milliseconds. */
+/** How long the outcome of a transaction is kept in case it is sent again, in milliseconds. */
 const RECEIPT_MS = 600_000;
 
 /**
  * Validates what a transaction has read of one tree, then writes what it changes.
  * KEYS rows, meta, journal, lock, receipt, expiring keys, and the keys that are named by their number below
- * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its hints were written
+ * ARGV 1 id of the transaction, 2 who sends it, 3 "1" when it may have been applied before, 4 when its indexes were written
  *      (ms, "" for none), 5 channel, 6 message for it ("" for none), 7 newest version of the tree that the sender has seen,
  *      8 count of checks,
  *      checks: kind, number of key, name, expected
@@ -19,7 +19,7 @@ const RECEIPT_MS = 600_000;
  *      operations: name, count of arguments, arguments; see below
  * Gives {"done", version, cursor before}, or, with nothing written: {"changed", kind, key, name, value, ...} for each
  *      check that failed, {"changed", "older", key of meta, "", version} when the tree has an older version than the sender
- *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the hints are too old.
+ *      has seen, {"locked"} while another process has the tree to itself, {"late"} when the indexes are too old.
  */
 export const applyScript = script(
   "apply",
@@ -36,7 +36,7 @@ local holder = redis.call('GET', KEYS[4])
 if holder and holder ~= ARGV[2] then return {'locked'} end
 local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
-if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${HINTS_LAST_MS} then return {'late'} end
+if ARGV[4] ~= '' and micros / 1000 - tonumber(ARGV[4]) > ${INDEX_WRITE_LASTS_MS} then return {'late'} end
 local last = redis.call('HGET', meta, 'v') or '0'
 if tonumber(last) < tonumber(ARGV[7]) then return {'changed', 'older', '2', '', last} end
 
@@ -127,15 +127,15 @@ return {'done', version, before}
 );
 
 /**
- * Notes in the lists over trees what a transaction is about to write.
- * KEYS the lists and the hashes of when each member was told of, all of one partition.
- * ARGV operations: kind, number of list, number of hash, member, score
- *   name: a member among others in the order of their names; at: a member at a score; from: a member at the lowest score
- *   that was told since it was corrected; look: changes nothing
- * Gives {the time in ms, for each "look" when the member was told of last or ""}.
+ * Writes the index entries of a transaction that is about to write.
+ * KEYS the indexes and the hashes of when each member was last written, all of one partition.
+ * ARGV operations: kind, number of index, number of hash, member, score
+ *   name: a member of an index by name; at: a member at a score; from: a member at the lowest score written since it was
+ *   corrected; look: changes nothing
+ * Gives {the time in ms, for each "look" when the member was last written or ""}.
  */
-export const hintScript = script(
-  "hint",
+export const writeIndexesScript = script(
+  "write-indexes",
   `
 local time = redis.call('TIME')
 local stamp = string.format('%.0f', time[1] * 1000000 + time[2])
@@ -156,12 +156,12 @@ return answer
 );
 
 /**
- * Corrects a hint after its tree was changed, unless somebody has told of the member again meanwhile.
- * KEYS list, stamps. ARGV 1 member, 2 when it was told of last, seen before the tree was changed, 3 score to set, "" to
- * take the member out.
+ * Corrects an index after its tree was changed, unless the member was written again meanwhile.
+ * KEYS index, stamps. ARGV 1 member, 2 when it was last written, read before the tree was changed, 3 score to set, ""
+ * to remove the member.
  */
-export const correctHintScript = script(
-  "correct-hint",
+export const correctIndexScript = script(
+  "correct-index",
   `
 if (redis.call('HGET', KEYS[2], ARGV[1]) or '') ~= ARGV[2] then return 0 end
 if ARGV[3] ~= '' then return redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1]) end
@@ -171,11 +171,11 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 );
 
 /**
- * Takes a member out of a list over trees where nothing of its tree is found, unless it was told of just now.
- * KEYS list, stamps. ARGV 1 member, 2 age that it must have, in ms.
+ * Removes a member from an index if nothing of its tree was found, unless it was written recently.
+ * KEYS index, stamps. ARGV 1 member, 2 age that it must have, in ms.
  */
-export const forgetHintScript = script(
-  "forget-hint",
+export const forgetIndexScript = script(
+  "forget-index",
   `
 local time = redis.call('TIME')
 local told = tonumber(redis.call('HGET', KEYS[2], ARGV[1]) or '0')
@@ -186,7 +186,7 @@ return redis.call('ZREM', KEYS[1], ARGV[1])
 );
 
 /**
- * Lets all keys of a tree go away at one moment, unless it was changed meanwhile.
+ * Lets all keys of a tree expire at one moment, unless it was changed meanwhile.
  * KEYS expiring keys, meta, all others of the tree. ARGV 1 version of the tree, 2 in how many ms.
  */
 export const expireScript = script(
@@ -201,20 +201,20 @@ return 1
 `,
 );
 
-/** Gives a lock back, if it is still one's own. KEYS lock. ARGV 1 who holds it. */
+/** Releases a lock if the caller still holds it. KEYS lock. ARGV 1 its holder. */
 export const unlockScript = script(
   "unlock",
   `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
 );
 
-/** A piece of Lua that Redis runs as one step. */
+/** A Lua script, which Redis runs atomically. */
 export interface Script {
   readonly name: string;
   readonly text: string;
   readonly sha: string;
 }
 
-/** The text is sent once to a server; then it is called by its sum. */
+/** The text is sent to a server once, and afterwards called by its hash. */
 export function script(name: string, text: string): Script {
   return { name, text, sha: createHash("sha1").update(text).digest("hex") };
 }

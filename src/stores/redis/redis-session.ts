@@ -1,8 +1,8 @@
 import { InvariantError } from "../../errors/index.ts";
 import type { JournalRow } from "../../state/index.ts";
-import { MemoryUndo } from "../rules/undo.ts";
+import { UndoLog } from "../rules/undo-log.ts";
 import type { LoadedMembers, TreeCache } from "./redis-cache.ts";
-import type { HintKeys, TreeKeys } from "./redis-keys.ts";
+import type { IndexKeys, TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { absentRow, type RowKind, type SeenRow, valueOf } from "./redis-rows.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
@@ -14,10 +14,10 @@ export interface Check {
   readonly expected: string;
 }
 
-/** An operation of the script; keys are told from texts. */
+/** An operation of the script `apply`; keys are marked to tell them from texts. */
 export type Operation = readonly [name: string, ...args: readonly (string | { readonly key: string })[]];
 
-/** A set of members with a version of its own, kept in a key of its own. */
+/** A set of members in a key of its own, with a version of its own. */
 export interface Collection<T> {
   readonly field: string;
   readonly key: string;
@@ -26,29 +26,29 @@ export interface Collection<T> {
 }
 
 export interface Written {
-  /** Undefined for a row that is taken away. */
+  /** Undefined for a row that is removed. */
   readonly text: string | undefined;
   readonly value: unknown;
   readonly kind: "row" | "collection" | "changed collection";
 }
 
-/** What the lists over trees must know before the tree is changed. */
-export interface HintWrite {
+/** An index entry to write before the tree is changed. */
+export interface IndexWrite {
   readonly kind: "name" | "at" | "from" | "look";
-  readonly keys: HintKeys;
+  readonly keys: IndexKeys;
   readonly member: string;
-  /** Of what is told; a member that is looked at is taken out once the tree was changed. */
+  /** The score to write. Absent for "look": its member is removed once the tree was changed. */
   readonly score: number | undefined;
 }
 
 /**
- * What several pieces of work, one after the other, have read of one tree and want to change in it.
+ * What a group of works, one after the other, has read of one tree and wants to change in it.
  * Owns: what is to be validated and written. Does not own: the cache, which it only reads.
  *
  * Invariants
- * 1. Whatever a piece of work was told of the tree is validated before anything is written, also when the work failed.
+ * 1. Everything that a work has read of the tree is validated before anything is written, even if the work failed.
  * 2. Work that throws leaves no change behind.
- * 3. Each piece of work sees what those before it have changed.
+ * 3. Each work sees the changes of those before it.
  */
 export class TreeSession {
   readonly tree: TreeKeys;
@@ -56,8 +56,8 @@ export class TreeSession {
   readonly checks = new Map<string, Check>();
   readonly written = new Map<string, Written>();
   readonly operations: Operation[] = [];
-  readonly hints: HintWrite[] = [];
-  readonly undo = new MemoryUndo();
+  readonly indexWrites: IndexWrite[] = [];
+  readonly undo = new UndoLog();
   readonly #cache: TreeCache;
   readonly #inbox = new Map<string, ReadonlyMap<string, boolean>>();
   #rowCount = 0;
@@ -71,12 +71,12 @@ export class TreeSession {
     this.answers = answers;
   }
 
-  /** Whether others of the group may come after this one. */
+  /** Whether further works can join the group. */
   get isOpen(): boolean {
     return this.#whole === undefined;
   }
 
-  /** The newest version of the tree that was seen here. */
+  /** The newest version of the tree that this process has seen. */
   get newest(): number {
     return this.#cache.newest;
   }
@@ -101,7 +101,7 @@ export class TreeSession {
     }
   }
 
-  /** Leaves the rest of a group behind: what comes next can only be told from what is stored. */
+  /** Must be the first of its group, because the result depends on what is stored. */
   alone(): void {
     if (this.#workCount > 0) throw new NotTogether("it asks for what is stored");
   }
@@ -112,7 +112,7 @@ export class TreeSession {
     return valueOf(this.#seen(kind.field), kind, this.tree.rows);
   }
 
-  /** Those that are there, in the order of `kinds`. */
+  /** In the order of `kinds`, without those that do not exist. */
   all<T>(kinds: readonly RowKind<T>[]): T[] {
     const missing = kinds.filter(({ field }) => !this.#isKnown(field)).map(({ field }) => field);
     if (missing.length > 0) throw missingRows(missing);
@@ -138,8 +138,8 @@ export class TreeSession {
     this.undo.push(this.operations, operation);
   }
 
-  tell(hint: HintWrite): void {
-    this.undo.push(this.hints, hint);
+  writeIndex(write: IndexWrite): void {
+    this.undo.push(this.indexWrites, write);
   }
 
   members<T>(collection: Collection<T>): T {
@@ -148,7 +148,7 @@ export class TreeSession {
     throw new Missing(collection.key, async () => this.#cache.take(await collection.load()));
   }
 
-  /** Changes a collection; one that is not known here need not be, its version says that it is another one. */
+  /** Changes a collection. One that is not loaded need not be: its new version makes others load it again. */
   change<T>(collection: Collection<T>, change: (members: T) => T): void {
     const known = this.#membersKnown(collection);
     const written: Written = known
@@ -157,7 +157,7 @@ export class TreeSession {
     this.undo.set(this.written, collection.field, written);
   }
 
-  /** Replaces a collection, whatever it was. */
+  /** Replaces a collection, loaded or not. */
   replace<T>(collection: Collection<T>, members: T): void {
     this.undo.set(this.written, collection.field, { text: "", value: members, kind: "collection" });
   }
@@ -166,7 +166,7 @@ export class TreeSession {
     const changed = this.#inbox.get(key)?.get(itemKey);
     if (changed !== undefined) return changed;
     if (this.#isRemoved) return false;
-    // Nearly every item is new: that it is stored already is found out when it is to be written.
+    // Nearly every item is new, so this assumes it; if the item is stored already, the validation finds it.
     const expected = this.answers.get(`in|${key}|${itemKey}`) === "1" ? "1" : "0";
     this.#check({ kind: "in", key, name: itemKey, expected });
     return expected === "1";
@@ -192,13 +192,13 @@ export class TreeSession {
     return score;
   }
 
-  /** A number below 0 for a row that gets its cursor from the script. */
+  /** A negative number for a row whose cursor the script assigns. */
   nextRow(): number {
     this.#rowCount += 1;
     return -this.#rowCount;
   }
 
-  /** Everything of the tree, as it must still be when this is written. */
+  /** The whole tree; the transaction fails if it has changed meanwhile. */
   loadWhole(load: () => Promise<WholeTree>): WholeTree {
     this.alone();
     const whole = this.answers.ask("whole", load);
@@ -207,7 +207,7 @@ export class TreeSession {
     return whole;
   }
 
-  /** From here on the tree is empty. */
+  /** The tree is empty from here on. */
   removeAll(): void {
     if (!this.#whole) throw new InvariantError("a tree was to be removed that was not looked at");
     this.#isRemoved = true;
@@ -219,7 +219,7 @@ export class TreeSession {
 
   #seen(field: string): SeenRow {
     if (this.#isRemoved) return absentRow;
-    // The whole tree is validated as one.
+    // The whole tree is validated by its version.
     if (this.#whole) return this.#whole.rows.get(field) ?? absentRow;
     const row = this.#cache.row(field);
     if (!row) throw missingRows([field]);
@@ -247,11 +247,11 @@ function missingRows(names: readonly string[]): Missing {
   return new Missing("rows", async () => undefined, names);
 }
 
-/** Thrown out of a piece of work that needs what is not here yet; it runs again when that was loaded. */
+/** Thrown by a piece of work that needs something that is not loaded; after loading, the work runs again. */
 export class Missing {
   readonly key: string;
   readonly load: () => Promise<unknown>;
-  /** Names of rows that are to be loaded instead, so that those of several pieces of work come together. */
+  /** Names of rows to load instead, so that several works share one command. */
   readonly rows: readonly string[];
 
   constructor(key: string, load: () => Promise<unknown>, rows: readonly string[] = []) {
@@ -261,7 +261,7 @@ export class Missing {
   }
 }
 
-/** Thrown out of a piece of work that cannot be judged together with those before it; it goes first the next time. */
+/** Thrown by a piece of work that cannot run in a group after others; it comes first in the next group. */
 export class NotTogether {
   readonly why: string;
 
@@ -270,7 +270,7 @@ export class NotTogether {
   }
 }
 
-/** Answers to questions of one piece of work, each loaded once; a promise of none of them is kept. */
+/** Answers to the questions of one piece of work, each loaded once. */
 export class Answers {
   readonly #known = new Map<string, unknown>();
 

@@ -3,18 +3,19 @@ import type { RedisClient } from "../../redis/index.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 
 const RETRY_MS = 500;
-/** How often all subscriptions are made anew: the client of a cluster does not say when it has lost some. */
+/** How often to subscribe again to all channels, because a cluster client does not report lost subscriptions. */
 const RENEW_MS = 5_000;
 
 export interface ChannelListener {
   onMessage(text: string): void;
-  /** The channel is heard: for the first time, or after a time in which it may not have been. */
+  /** The channel is subscribed, for the first time or after an interruption. */
   onHeard(): void;
 }
 
 /**
- * What this process hears from Redis, all on one connection, each channel for one listener.
- * Owns: the connection, made for the first channel and given back with the last. Does not own: what messages mean.
+ * All subscriptions of this process, on one connection, with one listener for each channel.
+ * Owns: the connection, which is opened for the first channel and closed after the last. Does not own: what messages
+ * mean.
  */
 export class RedisSubscriber {
   readonly #connection: RedisConnection;
@@ -42,7 +43,7 @@ export class RedisSubscriber {
     await this.#disconnect();
   }
 
-  /** Until it succeeds, or nobody wants the channels any more. */
+  /** Retries until it succeeds or no channel is wanted any more. */
   async #subscribe(wanted: readonly string[]): Promise<void> {
     for (;;) {
       const channels = wanted.filter((channel) => this.#channels.has(channel));
@@ -68,7 +69,7 @@ export class RedisSubscriber {
     client.on("message", (channel: string, text: string) => this.#channels.get(channel)?.onMessage(text));
     let isNew = true;
     client.on("ready", () => {
-      // The first time whoever wants a channel subscribes to it.
+      // On the first connection each channel is subscribed by its own call.
       if (!isNew) void this.#subscribe([...this.#channels.keys()]);
       isNew = false;
     });
@@ -91,7 +92,7 @@ export class RedisSubscriber {
   }
 }
 
-/** Resolves when the client is ready, and at the latest after a pause: what cannot be sent then is tried again. */
+/** Resolves when the client is ready, or after a pause at the latest; then subscribing fails and is tried again. */
 async function readiness(client: RedisClient): Promise<void> {
   if (client.status === "ready") return;
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -18,12 +18,12 @@ import { fields, pairOf, requestMember, type TreeKeys } from "./redis-keys.ts";
 import { type PlacedArtifact, rowKinds } from "./redis-rows.ts";
 import type { Collection } from "./redis-session.ts";
 
-/** The rows that commits, commands and leases work on, as a piece of work sees them. */
+/** The rows of commits, commands and leases, as a piece of work sees them. */
 export class RedisTables extends RedisAgents implements Tables {
   override putAgent(record: AgentRecord): void {
     const isNewTree = record.parentAgentId === null && this.agent(record) === undefined;
     super.putAgent(record);
-    // Soon something is posted in it: that it is told now costs nothing.
+    // An item is posted to a new agent soon, and the index is written anyway.
     if (isNewTree) watchPosts(this.ofAgent(record), this.keys);
   }
 
@@ -62,7 +62,7 @@ export class RedisTables extends RedisAgents implements Tables {
     return this.addRowAt(key, undefined, entries, messages);
   }
 
-  /** Under a cursor of its own, or the next one, which is known once it is written: until then it is a number below 0. */
+  /** Under the given cursor, or the next one, which is known after writing: until then the result is negative. */
   protected addRowAt(
     key: AgentKey,
     cursor: number | undefined,
@@ -138,9 +138,9 @@ export class RedisTables extends RedisAgents implements Tables {
     session.put(rowKinds.request(agentId, requestId), request);
     const member = requestMember(request);
     const tell = (list: "requests" | "open", kind: "at" | "look"): void =>
-      session.tell({
+      session.writeIndex({
         kind,
-        keys: this.keys.hints(list, tree.partition, tenant),
+        keys: this.keys.index(list, tree.partition, tenant),
         member,
         score: kind === "at" ? openedAt : undefined,
       });
@@ -174,9 +174,9 @@ export class RedisTables extends RedisAgents implements Tables {
     const known = session.get(rowKinds.timersFrom);
     if (known !== undefined && known <= timer.dueAt) return;
     session.put(rowKinds.timersFrom, timer.dueAt);
-    session.tell({
+    session.writeIndex({
       kind: "from",
-      keys: this.keys.hints("timers", tree.partition),
+      keys: this.keys.index("timers", tree.partition),
       member: tree.tag,
       score: timer.dueAt,
     });

@@ -8,19 +8,19 @@ import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 export interface Envelope {
   readonly id: string;
   readonly owner: string;
-  readonly hintsAt: string;
+  readonly indexedAt: string;
   readonly channel: string;
   readonly message: string;
 }
 
-/** A session as what the script takes, but for whether it was sent before. */
+/** The keys and arguments of the script; the flag for a repeated transaction goes between `before` and `after`. */
 export interface EncodedTransaction {
   readonly keys: readonly string[];
   readonly before: readonly string[];
   readonly after: readonly string[];
 }
 
-/** Undefined where nothing was read and nothing is to be written. */
+/** Undefined if nothing was read and nothing is to be written. */
 export function encoded(session: TreeSession, envelope: Envelope): EncodedTransaction | undefined {
   const { tree, checks, operations, written } = session;
   if (checks.size === 0 && operations.length === 0 && written.size === 0) return undefined;
@@ -33,8 +33,8 @@ export function encoded(session: TreeSession, envelope: Envelope): EncodedTransa
     numbers.set(key, String(keys.length));
     return String(keys.length);
   };
-  const { hintsAt, channel, message } = envelope;
-  const after = [hintsAt, channel, message, String(session.newest), String(checks.size)];
+  const { indexedAt, channel, message } = envelope;
+  const after = [indexedAt, channel, message, String(session.newest), String(checks.size)];
   for (const { kind, key, name, expected } of checks.values()) after.push(kind, numberOf(key), name, expected);
   for (const [name, ...args] of operations) {
     after.push(name, String(args.length), ...args.map((one) => (typeof one === "string" ? one : numberOf(one.key))));
@@ -72,7 +72,7 @@ export function appliedOf(answer: unknown, keys: readonly string[]): Applied {
   return { type, facts };
 }
 
-/** Puts what a session has written into the cache, once it stands under its version. */
+/** Puts what a session has written into the cache, under the new version. */
 export function keep(session: TreeSession, cache: TreeCache, version: string): void {
   if (session.whole) cache.clear();
   cache.saw(version);
@@ -83,18 +83,19 @@ export function keep(session: TreeSession, cache: TreeCache, version: string): v
   }
 }
 
-/** Brings cache and answers up to date with what the script found to be otherwise. */
+/** Updates cache and answers with what the script found changed. */
 export function learn(session: TreeSession, cache: TreeCache, facts: readonly ChangedFact[]): void {
   for (const { kind, key, name, value } of facts) {
     if (kind === "older") {
       session.answers.forgetAll();
-      cache.setBack(Number(value));
+      cache.rollBack(Number(value));
     } else if (kind === "row") {
       const { version } = seenRow(value);
-      // Somebody else has written to the tree since it was set back. Heads stay as long as their tree; other rows may go.
+      // Another process has written to the tree since it was rolled back. Heads exist as long as their tree; other rows
+      // may be removed.
       const mayBeGone = version === "" && !isHead(name);
       const isOlder = !mayBeGone && Number(session.checks.get(`row|${key}|${name}`)?.expected) > Number(version);
-      if (isOlder) cache.setBack(Number(version));
+      if (isOlder) cache.rollBack(Number(version));
       cache.note(name, value === "" ? undefined : value);
     } else if (kind === "tree") session.answers.forget("whole");
     else session.answers.set(`${kind}|${key}|${name}`, value);
@@ -102,23 +103,23 @@ export function learn(session: TreeSession, cache: TreeCache, facts: readonly Ch
 }
 
 /** A piece of work that waits for its tree. */
-export interface WaitingWork {
-  /** Runs it over a session; what it throws is its own failure, unless it is one of the session's signals. */
+export interface QueuedWork {
+  /** Runs the work over a session; what it throws is its result, unless it is a signal of the session. */
   readonly run: (session: TreeSession) => unknown;
-  /** Its result, with what the script gave. */
+  /** With its result, and the tree's cursor before it. */
   readonly resolve: (result: unknown, cursorBefore: number) => void;
   readonly reject: (error: unknown) => void;
 }
 
 interface Outcome {
-  readonly work: WaitingWork;
+  readonly work: QueuedWork;
   readonly result?: unknown;
   readonly error?: unknown;
 }
 
-/** Runs the pieces of a group one after the other, as far as they can be told together. */
-export function workOff(
-  group: readonly WaitingWork[],
+/** Runs the works of a group one after the other, until one cannot join the group. */
+export function runTogether(
+  group: readonly QueuedWork[],
   session: TreeSession,
 ): { readonly outcomes: readonly Outcome[]; readonly missing: readonly Missing[] } {
   const outcomes: Outcome[] = [];
@@ -139,7 +140,7 @@ export function workOff(
   return { outcomes, missing };
 }
 
-/** Tells whoever waits for a piece of work what came of it. */
+/** Answers the caller of a piece of work. */
 export function settle({ work, result, error }: Outcome, cursorBefore: number): void {
   if (error === undefined) work.resolve(result, cursorBefore);
   else work.reject(error);

@@ -5,7 +5,7 @@ import { StoreUnavailableError } from "../../errors/index.ts";
 import { type KnownTrees, TreeCache } from "./redis-cache.ts";
 import { evaluate, type RedisConnection, textsOf } from "./redis-connection.ts";
 import { noticeOf } from "./redis-foreign-writes.ts";
-import type { RedisHints, ToldHints } from "./redis-indexes.ts";
+import type { RedisIndexes, WrittenAt } from "./redis-indexes.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";
 import { rowsScript } from "./redis-read-scripts.ts";
 import { seenRow } from "./redis-rows.ts";
@@ -17,49 +17,50 @@ import {
   encoded,
   keep,
   learn,
+  type QueuedWork,
+  runTogether,
   settle,
-  type WaitingWork,
-  workOff,
 } from "./redis-transaction.ts";
 
-export interface LineContext {
+export interface QueueContext {
   readonly connection: RedisConnection;
-  readonly hints: RedisHints;
-  /** Tells this process' changes from others'. */
+  readonly indexes: RedisIndexes;
+  /** Distinguishes this process' transactions from others'. */
   readonly owner: string;
   readonly channel: string;
-  /** Called after the tree was changed from here. */
+  /** Called after this process has changed the tree. */
   readonly onChanged: (session: TreeSession) => void;
 }
 
-/** Pieces of work that share one script, so that it stays short. */
+/** How many works share one script, to keep it short. */
 const GROUP = 64;
-/** A tree of so few rows is read as a whole. */
+/** A tree with at most this many rows is read as a whole. */
 const FEW_ROWS = 256;
-/** How often a group may find that others were faster, until it asks for the tree to itself. */
+/** After this many conflicts with other processes a group locks the tree. */
 const FAIR_ATTEMPTS = 4;
 const LOCK_MS = 2000;
 const pauses = { baseMs: 2, capMs: 40 };
 
 /**
- * The transactions of one tree, one group after the other.
- * Owns: their order in this process, the cache, running again. Does not own: what they do.
+ * The transactions of one tree: works wait in a queue and run in groups, with optimistic concurrency control.
+ * Owns: their order in this process, the cache, retries. Does not own: what the works do.
  *
  * Invariants
- * 1. A group is answered only after everything it has read was validated and everything it writes was written, in one step.
- * 2. A group that others were faster than runs again with what they wrote; after some tries it has the tree to itself.
- * 3. After a failure of which nobody knows whether it came before or after the step, nothing of the cache is believed.
+ * 1. A group is answered only after everything it has read was validated and everything it changes was written, in one
+ *    step.
+ * 2. A group that conflicts with another process runs again with the new rows; after some attempts it locks the tree.
+ * 3. After a failure that leaves open whether the step was taken, the cache is cleared.
  */
-export class TreeLine {
+export class TreeQueue {
   readonly tree: TreeKeys;
   readonly cache = new TreeCache();
-  /** Whether another process has written since a transaction was validated here. */
-  isDoubtful = false;
-  readonly #context: LineContext;
-  #waiting: WaitingWork[] = [];
+  /** Whether another process has written since the last transaction was validated here. */
+  isStale = false;
+  readonly #context: QueueContext;
+  #waiting: QueuedWork[] = [];
   #running: Promise<void> | undefined;
 
-  constructor(tree: TreeKeys, context: LineContext) {
+  constructor(tree: TreeKeys, context: QueueContext) {
     this.tree = tree;
     this.#context = context;
   }
@@ -68,18 +69,18 @@ export class TreeLine {
     return this.#running === undefined;
   }
 
-  /** Resolves when nothing waits any more. */
+  /** Resolves when the queue is empty. */
   async idle(): Promise<void> {
     await this.#running;
   }
 
-  add(work: WaitingWork): void {
+  add(work: QueuedWork): void {
     this.#waiting.push(work);
     this.#running ??= this.#runAll();
   }
 
   async #runAll(): Promise<void> {
-    // Whatever else this moment brings joins the first group.
+    // Works that are added in the same tick join the first group.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const group = this.#waiting.slice(0, GROUP);
@@ -95,19 +96,19 @@ export class TreeLine {
     this.#running = undefined;
   }
 
-  /** Settles some from the beginning of the group, at least one; gives how many. */
-  async #runGroup(group: readonly WaitingWork[]): Promise<number> {
+  /** Settles the first works of the group, at least one; returns how many. */
+  async #runGroup(group: readonly QueuedWork[]): Promise<number> {
     const { connection } = this.#context;
     const end = performance.now() + connection.timeoutMs;
     const answers = new Answers();
     let lockedUntil = 0;
-    let isFresh = !this.isDoubtful;
+    let isFresh = !this.isStale;
     try {
       for (let failures = 0; ; ) {
         const session = new TreeSession(this.tree, this.cache, answers);
-        const { outcomes, missing } = workOff(group, session);
+        const { outcomes, missing } = runTogether(group, session);
         if (missing.length > 0) await this.#load(missing, answers);
-        else if (!isFresh && session.hints.some(({ kind }) => kind !== "look")) {
+        else if (!isFresh && session.indexWrites.some(({ kind }) => kind !== "look")) {
           isFresh = true;
           await this.#look(session);
         } else {
@@ -129,7 +130,7 @@ export class TreeLine {
     }
   }
 
-  /** As the script would find its rows: what a list is told is a write of its own, and in vain where others were faster. */
+  /** Validates rows before indexes are written, because writing them is in vain if the transaction fails. */
   async #look(session: TreeSession): Promise<void> {
     const checks = [...session.checks.values()].filter(({ kind }) => kind === "row");
     if (checks.length === 0) return;
@@ -143,20 +144,20 @@ export class TreeLine {
   }
 
   async #apply(session: TreeSession): Promise<Applied> {
-    const { connection, hints, owner, channel } = this.#context;
-    const told = await hints.tell(session.hints);
+    const { connection, indexes, owner, channel } = this.#context;
+    const told = await indexes.write(session.indexWrites);
     const notice = noticeOf(session);
     const message = notice && `${owner} ${notice}`;
-    const transaction = encoded(session, { id: randomUUID(), owner, hintsAt: told.at, channel, message });
+    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: told.at, channel, message });
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, before, after } = transaction;
     const answer = await connection.run(async (client, repeat) => {
-      // A Redis that was away may have forgotten what it was told before; a list must not lack what is in a tree.
-      if (repeat > 0) await hints.tell(session.hints);
+      // A Redis that was away may have lost the index entries, which must not be missing.
+      if (repeat > 0) await indexes.write(session.indexWrites);
       return await evaluate(client, applyScript, keys, [...before, repeat > 0 ? "1" : "0", ...after]);
     });
     const applied = appliedOf(answer, keys);
-    this.isDoubtful = false;
+    this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
       this.#correct(session, told);
@@ -165,16 +166,16 @@ export class TreeLine {
     return applied;
   }
 
-  /** One that stays there when this fails is passed over by readers. */
-  #correct(session: TreeSession, { stamps }: ToldHints): void {
-    const looks = session.hints.filter(({ kind }) => kind === "look");
-    const { hints } = this.#context;
+  /** An entry that stays because this fails is skipped by readers. */
+  #correct(session: TreeSession, { stamps }: WrittenAt): void {
+    const looks = session.indexWrites.filter(({ kind }) => kind === "look");
+    const { indexes } = this.#context;
     for (const [index, look] of looks.entries()) {
       const { keys, member } = look;
-      const later = session.hints.slice(session.hints.indexOf(look) + 1);
-      // It was left and taken up again in one step.
+      const later = session.indexWrites.slice(session.indexWrites.indexOf(look) + 1);
+      // The agent was released and acquired again in one step.
       if (later.some((one) => one.member === member && one.keys.list === keys.list && one.kind !== "look")) continue;
-      hints.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
+      indexes.correct(keys, member, stamps[index] ?? "").catch(() => undefined);
     }
   }
 
@@ -190,10 +191,10 @@ export class TreeLine {
     await Promise.all(loads);
   }
 
-  /** Takes rows into the cache; all of the tree, where they are few. */
+  /** Loads rows into the cache; the whole tree if it has few. */
   async loadRows(names: readonly string[]): Promise<void> {
     const { rows } = this.tree;
-    // Whoever posts asks for this row too.
+    // Every post reads this row too.
     const wanted = [...new Set([...names, fields.posts])];
     const answer = await this.#context.connection.script(rowsScript, [rows], [FEW_ROWS, ...wanted]);
     if (!Array.isArray(answer)) return;
@@ -211,7 +212,7 @@ export class TreeLine {
     }
   }
 
-  /** Until when this process has the tree to itself; 0 while another one has. */
+  /** Until when this process has the lock; 0 while another one has it. */
   async #lock(): Promise<number> {
     const { connection, owner } = this.#context;
     const asked = performance.now();
@@ -228,51 +229,50 @@ export class TreeLine {
   }
 }
 
-/** Rows of all trees that are kept in this process, about; what is past that is read anew when it is needed. */
+/** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */
 const CACHED_ROWS = 50_000;
-/** How many pieces of work come between two looks at how much is kept. */
+/** After how many works to check the size of the caches. */
 const WORKS_BETWEEN_LOOKS = 256;
 
-/** The transaction lines of a process. Owns: which trees it knows, and how much of them. Does not own: what they do. */
-export class TreeLines implements KnownTrees {
-  readonly #lines = new Map<string, TreeLine>();
-  readonly #onNew: (line: TreeLine) => void;
+/** The queues of a process, by tree. Owns: which trees are cached. Does not own: the transactions. */
+export class TreeQueues implements KnownTrees {
+  readonly #queues = new Map<string, TreeQueue>();
+  readonly #onNew: (line: TreeQueue) => void;
   #works = 0;
 
-  constructor(onNew: (line: TreeLine) => void) {
+  constructor(onNew: (line: TreeQueue) => void) {
     this.#onNew = onNew;
   }
 
-  /** The line of a tree, for one more piece of work. */
-  of(tree: TreeKeys, context: LineContext): TreeLine {
+  /** The queue of a tree that gets one more piece of work. */
+  of(tree: TreeKeys, context: QueueContext): TreeQueue {
     this.#works += 1;
     if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
-    const known = this.#lines.get(tree.tag);
-    const line = known ?? new TreeLine(tree, context);
+    const known = this.#queues.get(tree.tag);
+    const line = known ?? new TreeQueue(tree, context);
     if (!known) this.#onNew(line);
-    // Those that were used last are last.
-    this.#lines.delete(tree.tag);
-    this.#lines.set(tree.tag, line);
+    // Keeps the map in the order of last use.
+    this.#queues.delete(tree.tag);
+    this.#queues.set(tree.tag, line);
     return line;
   }
 
-  /** A row that is older than what is known costs an attempt more, and no more than that. */
+  /** If the row is older than the cached one, the next transaction needs one more attempt. */
   note({ tag }: TreeKeys, field: string, stored: string | undefined): void {
-    this.#lines.get(tag)?.cache.note(field, stored);
+    this.#queues.get(tag)?.cache.note(field, stored);
   }
 
-  isDoubtful({ tag }: TreeKeys): boolean {
-    return this.#lines.get(tag)?.isDoubtful ?? false;
+  isStale({ tag }: TreeKeys): boolean {
+    return this.#queues.get(tag)?.isStale ?? false;
   }
 
-  /** Another process has written to the tree. */
-  doubt(tag: string): void {
-    const line = this.#lines.get(tag);
-    if (line) line.isDoubtful = true;
+  markStale(tag: string): void {
+    const line = this.#queues.get(tag);
+    if (line) line.isStale = true;
   }
 
-  all(): readonly TreeLine[] {
-    return [...this.#lines.values()];
+  all(): readonly TreeQueue[] {
+    return [...this.#queues.values()];
   }
 
   async idle(): Promise<void> {
@@ -282,11 +282,11 @@ export class TreeLines implements KnownTrees {
   #forgetSome(): void {
     let size = 0;
     for (const line of this.all()) size += line.cache.size;
-    for (const [tag, line] of this.#lines) {
+    for (const [tag, line] of this.#queues) {
       if (size <= CACHED_ROWS) return;
       if (!line.isIdle) continue;
       size -= line.cache.size;
-      this.#lines.delete(tag);
+      this.#queues.delete(tag);
     }
   }
 }

@@ -1,9 +1,9 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Artifact, InboxItem, JournalRow, Timer } from "../../state/index.ts";
-import type { TreeStanding } from "../rules/ports.ts";
+import type { TreeActivity } from "../rules/ports.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
-import { standingScript } from "./redis-read-scripts.ts";
+import { treeActivityScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import {
   itemsIn,
@@ -16,22 +16,22 @@ import {
   valueOf,
 } from "./redis-rows.ts";
 
-/** What of an agent lies outside of the rows. */
+/** The part of an agent that is not in the rows. */
 export interface WholeAgent {
   readonly inbox: readonly InboxItem[];
   readonly artifacts: readonly Artifact[];
   readonly messages: readonly StoredMessage[];
 }
 
-/** Everything of a tree as it stood at one moment. */
+/** Everything of a tree at one moment. */
 export interface WholeTree {
-  /** Of the tree; empty where nothing was ever written. */
+  /** Of the tree; empty if nothing was ever written. */
   readonly version: string;
   readonly lastCursor: number;
   readonly rows: ReadonlyMap<string, SeenRow>;
   readonly agentIds: readonly string[];
   readonly accountIds: readonly string[];
-  /** Of all lines, as names and values. */
+  /** Of all reservation queues, as names and values. */
   readonly waiters: readonly string[];
   readonly agents: ReadonlyMap<string, WholeAgent>;
   readonly timers: readonly Timer[];
@@ -39,9 +39,9 @@ export interface WholeTree {
   readonly projections: ReadonlyMap<string, number>;
 }
 
-/** How often a tree that others change meanwhile is read again. */
+/** How often to read a tree again that others change meanwhile. */
 const ATTEMPTS = 20;
-/** Agents that are read at once. */
+/** How many agents are read at once. */
 const AT_ONCE = 50;
 
 export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promise<WholeTree> {
@@ -101,32 +101,35 @@ async function readAgent(reader: RedisReader, tree: TreeKeys, agentId: string): 
   return { inbox, messages, artifacts: placed.map(({ meta }, index) => ({ ...meta, content: contents[index] ?? "" })) };
 }
 
-/** How often more agents may turn out to have an open turn than those whose inboxes were read. */
-const STANDING_ATTEMPTS = 20;
+/** How often to read again because more agents have an open turn than those whose inboxes were read. */
+const ACTIVITY_ATTEMPTS = 20;
 
-/** Everything comes out of one script, so that it belongs together; whose inboxes matter is known from the time before. */
-export async function readStanding(connection: RedisConnection, tree: TreeKeys): Promise<TreeStanding | undefined> {
+/**
+ * One script reads everything, so that it belongs to one moment. Which inboxes it must read is known from the attempt
+ * before.
+ */
+export async function readTreeActivity(connection: RedisConnection, tree: TreeKeys): Promise<TreeActivity | undefined> {
   let asked: readonly string[] = [];
-  for (let attempt = 1; attempt <= STANDING_ATTEMPTS; attempt += 1) {
+  for (let attempt = 1; attempt <= ACTIVITY_ATTEMPTS; attempt += 1) {
     const keys = [tree.rows, tree.open, tree.agents, tree.accounts];
     const inboxKeys = asked.map((agentId) => tree.ofAgent("inbox", agentId));
-    const answer: unknown = await connection.script(standingScript, [...keys, ...inboxKeys], []);
+    const answer: unknown = await connection.script(treeActivityScript, [...keys, ...inboxKeys], []);
     const parts: readonly unknown[] = Array.isArray(answer) ? answer : [];
     if (parts.length === 0) return undefined;
-    const standing = standingIn(tree, parts, asked);
-    const atWork = standing.agents.filter(({ openTurnId }) => openTurnId !== null).map(({ agentId }) => agentId);
-    if (atWork.every((agentId) => standing.inboxes.has(agentId))) return standing;
+    const activity = activityIn(tree, parts, asked);
+    const atWork = activity.agents.filter(({ openTurnId }) => openTurnId !== null).map(({ agentId }) => agentId);
+    if (atWork.every((agentId) => activity.inboxes.has(agentId))) return activity;
     asked = atWork;
   }
   throw new StoreUnavailableError(
-    `turns of the tree ${tree.tag} were opened while it was read, ${STANDING_ATTEMPTS} times`,
+    `turns of the tree ${tree.tag} were opened while it was read, ${ACTIVITY_ATTEMPTS} times`,
     {
       details: { code: "CONTENDED" },
     },
   );
 }
 
-function standingIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeStanding {
+function activityIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeActivity {
   const rows = <T>(ids: unknown, stored: unknown, kindOf: (id: string) => RowKind<T>): T[] => {
     const texts = textsOf(stored);
     return textsOf(ids).flatMap((id, index) => {

@@ -12,30 +12,33 @@ import type {
   TurnItem,
 } from "../../state/index.ts";
 
-/** A change of the accounts that goes with a batch; applied in order, each on the account and all above it. */
+/**
+ * A change of the accounts that goes with a batch; changes are applied in order, each to the account and all accounts
+ * above it.
+ */
 export type BudgetMove =
   | { readonly type: "open"; readonly account: NewAccount }
   | { readonly type: "settle"; readonly settlement: Settlement }
-  /** Whether the account's own holder works now; told again, it changes nothing. */
+  /** Whether the account's own holder is working now; repeating the same value changes nothing. */
   | { readonly type: "activity"; readonly accountId: string; readonly isActive: boolean }
   /** The turn of the account ends while these accounts under it go on: they share what it has left. */
   | { readonly type: "background"; readonly accountId: string; readonly childAccountIds: readonly string[] };
 
-/** An artifact as it is handed in: the commit gives its version. */
+/** An artifact without its version, which the commit assigns. */
 export type NewArtifact = Omit<Artifact, "version">;
 
-/** What a granted `child.spawned` brings into being, all of it at once or not at all. */
+/** Everything that a granted `child.spawned` creates, all of it or nothing. */
 export interface SpawnOrder {
-  /** The intent it belongs to. */
+  /** Seq of the intent that it belongs to. */
   readonly seq: number;
   readonly identity: AgentIdentity;
   readonly account: NewAccount;
   readonly turn: TurnItem;
 }
 
-/** Why an agent starts a turn by itself, if none is open when the batch has been applied. */
+/** Starts a turn that nobody asked for, if none is open once the batch has been applied. */
 export interface WakeOrder {
-  /** The child whose end calls for it; the turn spends from what the turn that started the child had left. */
+  /** The child whose end is the reason. The turn spends from what is left of the turn that started the child. */
   readonly childId: string;
   readonly actorId: string | null;
 }
@@ -47,43 +50,49 @@ export interface Post {
 }
 
 /**
- * One agent's next entries and everything that must become true with them, atomically, under `(epoch, expectedSeq)`
- * (design, The journal).
+ * One agent's next entries and everything that must become true together with them, atomically, under `(epoch,
+ * expectedSeq)` (design, The journal).
  */
 export interface Batch {
-  /** Sent again under the same id after a transport failure; an applied one answers with its first outcome. */
+  /**
+   * A batch that is sent again after a transport failure keeps its id; if it was applied before, the answer is the
+   * first outcome.
+   */
   readonly id: string;
   readonly key: AgentKey;
   readonly epoch: number;
   /**
-   * The process that has the lease. Where it is given, a lease of the same epoch that another process has is not its own:
-   * stores that were set back give an epoch a second time.
+   * The process that holds the lease. If given, a lease of the same epoch held by another process counts as stale:
+   * stores that were rolled back give out an epoch twice.
    */
   readonly processId?: string | undefined;
   /** Seq of the last entry before this batch. */
   readonly expectedSeq: number;
-  /** Consecutive, starting at `expectedSeq + 1`; may be empty when only acknowledgements go. */
+  /** Consecutive, starting at `expectedSeq + 1`; empty when the batch only acknowledges. */
   readonly entries: readonly Entry[];
-  /** None without an entry; one whose id is stored already changes nothing (row R4). */
+  /** Needs at least one entry. A message whose id is stored already is left out (row R4). */
   readonly messages: readonly Message[];
-  /** Each gets the next version of its name; one whose id is stored already takes the first one's place and version. */
+  /**
+   * Each gets the next version of its name. An artifact whose id is stored already replaces that one and keeps its
+   * version.
+   */
   readonly artifacts: readonly NewArtifact[];
   /**
-   * Deletes the agent's messages that are stored before this batch, and for `all` its artifacts too, whose versions
-   * start again at 1. The journal stays. Null: nothing.
+   * Deletes the messages that were stored before this batch, and for `all` the artifacts too, whose versions start
+   * again at 1. The journal stays. Null deletes nothing.
    */
   readonly cleared: "conversation" | "all" | null;
   readonly owned: OwnedFields | null;
-  /** Opened by this batch; one whose id is stored already changes nothing. An expiry sets a timer. */
+  /** Requests to open; one whose id is stored already is left unchanged. An expiry sets a timer. */
   readonly requests: readonly AgentRequest[];
-  /** Ids of requests that the turn went on without; those that are decided already stay so. */
+  /** Requests to close because the turn went on without them; requests that are decided already stay decided. */
   readonly closedRequests: readonly string[];
-  /** Ends the open turn; a queued one takes its place. Its open requests are closed. */
+  /** Ends the open turn and closes its open requests; the next queued turn takes its place. */
   readonly closedTurnId: string | null;
   readonly moves: readonly BudgetMove[];
   readonly spawns: readonly SpawnOrder[];
   readonly posts: readonly Post[];
-  /** Keys of inbox items that these entries have taken in. */
+  /** Keys of the inbox items that these entries have consumed. */
   readonly acknowledged: readonly string[];
   /** Absent: none. */
   readonly timers?: readonly Timer[] | undefined;

@@ -42,7 +42,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   if (openTurnId !== null && command.ifBusy === "refuse") return { type: "busy", openTurnId };
   const isSuperseding = openTurnId !== null && command.ifBusy === "supersede";
   const aborted = isSuperseding ? supersede(tables, key, openTurnId, command.actorId, now) : [];
-  // The abort has changed the record.
+  // Aborting has changed the record.
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
@@ -71,7 +71,9 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   return { type: openTurnId === null ? "opened" : "queued", turnId, number, item, record: changed, posted };
 }
 
-/** Aborts the open turn, and what works below it, for the sake of a new message. Gives the agents that were told. */
+/**
+ * Aborts the open turn and the work below it in favour of a new message. Returns the agents whose inbox got something.
+ */
 function supersede(
   tables: Tables,
   key: AgentKey,

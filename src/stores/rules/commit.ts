@@ -16,7 +16,7 @@ import {
 import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
 import { workOf } from "./leases.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
-import { abort, standingMark } from "./marks.ts";
+import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import type { Moment } from "./queries.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
@@ -24,8 +24,9 @@ import { changeRequests } from "./requests.ts";
 import type { Tables } from "./tables.ts";
 
 /**
- * Applies one batch inside a transaction that the adapter has opened. Throwing undoes it; every other way out is an
- * outcome. All refusals are decided before anything is written for them, so a refused intent never loses a fact.
+ * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
+ * else is an outcome. Refusals are decided before anything is written for them, so that a refused intent never loses a
+ * fact.
  */
 export function commitBatch(tables: Tables, batch: Batch, moment: Moment): CommitOutcome {
   const head = tables.head(batch.key);
@@ -76,7 +77,10 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   return { ...outcome, accounts };
 }
 
-/** Posts an item and gives those who are to hear of it; an abort reaches all that works below, whoever owns it. */
+/**
+ * Posts an item and returns the agents to notify. An abort also reaches all agents below, whether or not they have an
+ * owner.
+ */
 function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonly string[] {
   const to = { tenant: batch.key.tenant, agentId };
   const at = tables.agent(to);
@@ -85,7 +89,7 @@ function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonl
   const { turnId, by, reason, stopReason } = item;
   const outcome = abort(tables, to, { turnId, by, reason, stopReason }, item.at);
   if (outcome.type === "notFound") return [];
-  // One that was told before may have lost its owner since: whoever posts again sees to it.
+  // An agent that got this abort before may have lost its owner since, so it is notified again.
   const isToBeSeenTo = at?.openTurnId !== null && !isAsleep;
   return isToBeSeenTo ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
 }
@@ -99,7 +103,7 @@ function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | unde
   return { ...owned, openTurnId: next, queuedTurnIds, abort };
 }
 
-/** A journal has neither gap nor fork, and a message has the entry that brought it. */
+/** A journal has neither gaps nor forks, and messages come with the entry that brought them. */
 function checkOrder({ id, key, entries, messages, expectedSeq }: Batch): void {
   if (messages.length > 0 && entries.length === 0) {
     throw new InvariantError(`batch ${id} of agent ${key.agentId} brings messages and no entry`);
@@ -115,7 +119,7 @@ function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Led
   if (!batch.entries.some(isIntent)) return [...batch.entries];
   return batch.entries.map((entry) => {
     if (!isIntent(entry)) return entry;
-    const mark = standingMark(tables, record, entry.turnId);
+    const mark = effectiveMark(tables, record, entry.turnId);
     if (mark) return refusal(entry, mark);
     if (entry.type === "child.spawned" && isSpawned(tables, batch, entry.seq)) {
       posted.add(entry.childId);
@@ -172,7 +176,7 @@ function orderOf(batch: Batch, seq: number): SpawnOrder {
   return order;
 }
 
-/** Spawning twice is one spawn: the child is there already, and its tool call is counted. */
+/** Spawning twice is one spawn: if the child exists, its tool call has been counted. */
 function isSpawned(tables: Tables, batch: Batch, seq: number): boolean {
   const { tenant, agentId } = orderOf(batch, seq).identity;
   return tables.agent({ tenant, agentId }) !== undefined;
@@ -189,8 +193,8 @@ function spawn(tables: Tables, order: SpawnOrder, ledger: Ledger, posted: Set<st
 }
 
 /**
- * Takes those out of the line for reservations who will not ask again: nobody must wait behind them, and no room is kept for
- * them. Their turn has ended, their agent is shut down or held, or the code that asked is gone.
+ * Removes asks that will not be repeated from the reservation queues, so that nobody waits behind them and no room is
+ * kept for them: their turn has ended, their agent is shut down or held, or the code that asked is gone.
  */
 function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
   const { agentId } = key;
@@ -203,14 +207,14 @@ function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRec
   }
 }
 
-/** When a turn asks for its next model call, no code of its hooks or tools waits for a call of `generate()` any more. */
+/** When a turn asks for its next model call, none of its hooks and tools is still waiting for a `generate()` call. */
 function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
   ledger.leave(accountId, ({ ask }) => ask.agentId === agentId && ask.key !== key);
 }
 
 /**
- * Opens a turn that nobody asked for, unless one is open or waits in line: that one sees what it would be opened for. True
- * when there is something new in the agent's inbox.
+ * Opens a turn that nobody asked for, unless a turn is open or queued, which will see the child's end anyway. True if
+ * the agent's inbox got an item.
  */
 function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
   const record = tables.agent(key);
@@ -218,7 +222,7 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
   const { childId, actorId } = order;
-  // Under it is what the turn that started the child had left: a turn that comes by itself brings no room with it.
+  // The turn spends from what is left of the turn that started the child: it brings no budget of its own.
   const parentAccountId = tables.account(key.tenant, agentAccountId(childId))?.parentId;
   const item: InboxItem = {
     kind: "turn",
@@ -236,7 +240,7 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
   return tables.addToInbox(key, item);
 }
 
-/** Stores a batch's artifacts under the versions they get: per name, from 1. Gives the versions by artifact id. */
+/** Stores a batch's artifacts; versions count from 1 for each name. Returns the versions by artifact id. */
 function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> {
   const versions = new Map<string, number>();
   for (const artifact of batch.artifacts) {
@@ -247,13 +251,13 @@ function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number
   return versions;
 }
 
-/** An artifact that is saved again is no new version of itself. */
+/** Saving an artifact again does not make a new version. */
 function versionOf(tables: Tables, key: AgentKey, artifactId: string, name: string): number {
   const saved = tables.artifactMeta(key, artifactId);
   return saved?.name === name ? saved.version : tables.newestVersion(key, name) + 1;
 }
 
-/** The entries that tell of saved artifacts, with their versions. */
+/** Fills the versions into the entries about saved artifacts. */
 function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number>): readonly Entry[] {
   if (versions.size === 0) return entries;
   return entries.map((entry) => {
@@ -262,7 +266,7 @@ function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, n
   });
 }
 
-/** Whose account it is, in the eyes of the agent that spends on it: so that a limit can be named for people. */
+/** Whose account it is as seen by the spending agent, so that a limit can be named for people. */
 function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
   const agentId = agentOfAccount(accountId);
   if (agentId === spender.agentId) return { name: spender.definition.name, kinship: "own" };

@@ -5,25 +5,25 @@ import type { Batch } from "./batch.ts";
 import { createAgent, openTurn } from "./commands.ts";
 import { commitBatch } from "./commit.ts";
 import { acquire, holderOf, release } from "./leases.ts";
-import { hearAccountAlarm } from "./ledger.ts";
+import { fireAccountTimer } from "./ledger.ts";
 import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome } from "./outcomes.ts";
-import type { Stores, TreeStanding } from "./ports.ts";
+import type { Stores, TreeActivity } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
 import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter } from "./queries.ts";
-import { claimCall, hearJobAlarm, postCallEnd } from "./queued-calls.ts";
+import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { waitersOf } from "./reservation-queues.ts";
-import type { LocalDatabase, LocalTables } from "./tables.ts";
+import type { Database, StoreTables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
 
 export const DEFAULT_LIST_LIMIT = 100;
 
-/** The whole port over a database of this process. */
-export function localStores(kind: string, database: LocalDatabase): Stores {
+/** Implements the whole port on top of a database: all stores share these rules. */
+export function databaseStores(kind: string, database: Database): Stores {
   const { tables } = database;
-  const write = async <T>(work: () => T): Promise<T> => handedOut(await database.write(work));
-  const read = async <T>(work: () => T): Promise<T> => handedOut(await database.read(work));
+  const write = async <T>(work: () => T): Promise<T> => frozen(await database.write(work));
+  const read = async <T>(work: () => T): Promise<T> => frozen(await database.read(work));
   return {
     kind,
     commit: (batches, now, steady = now) => commitAll(database, batches, { now, steady }),
@@ -64,14 +64,14 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
     requests: (filter) => read(() => listRequests(tables, filter)),
     request: (key, requestId) => read(() => tables.request(key, requestId)),
     account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
-    standing: (tenant, root) => read(() => standingOf(tables, tenant, root)),
+    treeActivity: (tenant, root) => read(() => treeActivityOf(tables, tenant, root)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
     waiters: (tenant, root) => read(() => waitersOf(tables, tenant, tables.accounts(tenant, root))),
     dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
-    hearAlarm: (timer, now, steady = now) => {
+    fireTimer: (timer, now, steady = now) => {
       const moment = { now, steady };
       return write(() =>
-        timer.kind === "job" ? hearJobAlarm(tables, timer, moment) : hearAccountAlarm(tables, timer, moment),
+        timer.kind === "job" ? fireJobTimer(tables, timer, moment) : fireAccountTimer(tables, timer, moment),
       );
     },
     nextTimerAt: () => read(() => tables.nextTimerAt()),
@@ -83,28 +83,28 @@ export function localStores(kind: string, database: LocalDatabase): Stores {
       write(() => tables.moveProjection(tenant, name, root, countOf("cursor", cursor))),
     live: database.live,
     onForeignWrite: (listener) => database.onForeignWrite(listener),
-    onSetBack: (listener) => database.onSetBack?.(listener) ?? (() => undefined),
+    onRolledBack: (listener) => database.onRolledBack?.(listener) ?? (() => undefined),
     close: () => database.close(),
   };
 }
 
 /**
- * What leaves the stores may be what they keep in memory: nobody else may change it. A list is the asker's own, what is in it is
- * not. It is frozen where it stands, once.
+ * Results may be the very objects that a store keeps, so they are frozen. A list belongs to the caller, its elements do
+ * not.
  */
-function handedOut<T>(value: T): T {
+function frozen<T>(value: T): T {
   if (Array.isArray(value)) value.forEach(deepFreeze);
   else deepFreeze(value);
   return value;
 }
 
-async function commitAll(database: LocalDatabase, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
+async function commitAll(database: Database, batches: readonly Batch[], moment: Moment): Promise<CommitOutcome[]> {
   const [first, ...others] = batches;
   if (!first) return [];
   if (others.length === 0) return database.write(() => [commitBatch(database.tables, first, moment)]);
   const failures: unknown[] = [];
   const outcomes = await database.write(() => {
-    // The work may run again after a busy moment.
+    // After a lock conflict the work runs again.
     failures.length = 0;
     return batches.flatMap((batch) => {
       try {
@@ -120,7 +120,7 @@ async function commitAll(database: LocalDatabase, batches: readonly Batch[], mom
   return outcomes;
 }
 
-function listAgents(tables: LocalTables, filter: AgentFilter): AgentRecord[] {
+function listAgents(tables: StoreTables, filter: AgentFilter): AgentRecord[] {
   const { order = "id", rootsOnly, after, limit = DEFAULT_LIST_LIMIT } = filter;
   const count = countOf("limit", limit);
   if (order === "id") return tables.listAgents(filter, count);
@@ -129,7 +129,7 @@ function listAgents(tables: LocalTables, filter: AgentFilter): AgentRecord[] {
   return tables.listAgents(filter, count, after === undefined ? undefined : agentAtPlace(after));
 }
 
-function listRequests(tables: LocalTables, filter: RequestFilter): AgentRequest[] {
+function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[] {
   const { tenant, after, limit = DEFAULT_LIST_LIMIT } = filter;
   if (after === undefined) return tables.requests(filter, undefined, countOf("limit", limit));
   // A request's id names its agent.
@@ -140,7 +140,7 @@ function listRequests(tables: LocalTables, filter: RequestFilter): AgentRequest[
   );
 }
 
-/** A number of rows, or a place among them. */
+/** Checks a number of rows or a cursor. */
 function countOf(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
@@ -148,8 +148,8 @@ function countOf(name: string, value: number): number {
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
-/** To be called within one piece of reading work. What takes the longer the more agents there were is read last. */
-export function standingOf(tables: LocalTables, tenant: string, rootAgentId: string): TreeStanding | undefined {
+/** Must run within one read. Slow reads come last, so that a tree without open requests costs little. */
+export function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeActivity | undefined {
   const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
   if (openRequests.length === 0) return undefined;
   const agents = tables.listAgents({ tenant, rootAgentId }, ALL);

@@ -6,24 +6,24 @@ import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
 import { identityOf, isRunning } from "./processes.ts";
 import type { UnattendedQuery } from "./queries.ts";
-import type { Head, LocalTables, ProcessRow, RestlessTables, Tables, Work } from "./tables.ts";
+import type { CandidateTables, Head, ProcessRow, StoreTables, Tables, Work } from "./tables.ts";
 import { changeTimers } from "./timers.ts";
 
 export interface LeaseRules {
   readonly processId: string;
-  /** How long a process that gives no heartbeat is still believed to live, in milliseconds. */
+  /** For how long a process without a heartbeat is considered alive, in milliseconds. */
   readonly leaseMs: number;
-  /** Whether a process still runs; only asked for processes of the same boot. */
+  /** Whether a process is still running; called only for processes of the same boot. */
   readonly isRunning: (process: ProcessRow) => boolean;
-  /** Whether the asker has the definition of that name; default: it has all. */
+  /** Whether the caller has the definition of that name; default: it has all. */
   readonly isKnown?: ((definitionName: string) => boolean) | undefined;
 }
 
 /**
- * Takes the agent's lease under a new epoch, or tells who holds it. Every activation has a new epoch. `steady`: the store's
- * own time, so that no clock that is set makes a lease change hands.
+ * Takes the agent's lease under a new epoch, or says who holds it. Every activation gets a new epoch. `steady` is the
+ * store's monotonic time, so that setting a clock never moves a lease.
  */
-export function acquire(tables: LocalTables, key: AgentKey, rules: LeaseRules, steady: number): AcquireOutcome {
+export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, steady: number): AcquireOutcome {
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
   const head = tables.head(key);
@@ -36,16 +36,17 @@ export function acquire(tables: LocalTables, key: AgentKey, rules: LeaseRules, s
   if (rules.isKnown?.(record.definition.name) === false) return { type: "unknown", definition: record.definition.name };
   if (head.holder !== rules.processId) passOver(tables, record, rules, steady);
   const epoch = head.epoch + 1;
-  // One that was parked is at work again only with what its new owner commits: until then its time counts as it did.
+  // A parked agent is at work again only with its new owner's first commit; until then its time counts as before.
   tables.putHead(key, { ...head, epoch, holder: rules.processId, sign: steady });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
 }
 
 /**
- * Time in which nobody who works for an account had an owner is not working time (design, Budgets): on each account above
- * the open turn, what counts ends at the last sign of life of those that work below it, and goes on now.
+ * Time during which nobody who works for an account had an owner does not count as working time (design, Budgets). For
+ * every account above the open turn, counting stops at the last sign of life of the agents below it, and starts again
+ * now.
  */
-function passOver(tables: LocalTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
+function passOver(tables: StoreTables, record: AgentRecord, rules: LeaseRules, steady: number): void {
   const { tenant, rootAgentId, openTurnId } = record;
   const own = openTurnId === null ? undefined : tables.account(tenant, turnAccountId(openTurnId));
   if (!own || own.activeSince === null) return;
@@ -60,9 +61,9 @@ function passOver(tables: LocalTables, record: AgentRecord, rules: LeaseRules, s
   }
 }
 
-/** For each account of the tree, when somebody who works for it was last known to live. */
+/** By account: when an agent that works for it was last known to be alive. */
 function signsOfWork(
-  tables: LocalTables,
+  tables: StoreTables,
   { tenant, rootAgentId }: AgentRecord,
   rules: LeaseRules,
   steady: number,
@@ -80,7 +81,8 @@ function signsOfWork(
 }
 
 /**
- * Now for an agent that has a living owner, or is parked: others work for it. Else when its owner was last known to live.
+ * Now if the agent has a living owner, or is parked (then others work for it). Otherwise when its owner was last known
+ * to be alive.
  */
 function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: number): number {
   const { holder, sign, work } = tables.head(key);
@@ -101,37 +103,44 @@ export function isAlive(
   return own?.bootId !== holder.bootId || rules.isRunning(holder);
 }
 
-/** Gives the lease back; refused while the inbox holds something, so that no post is left behind, unless its owner leaves. */
+/**
+ * Gives the lease back. Refused while the inbox is not empty, so that no item is left unseen, unless the owner is
+ * leaving.
+ */
 export function release(
-  tables: LocalTables,
+  tables: StoreTables,
   key: AgentKey,
   epoch: number,
   { as = "rest", steady }: ReleaseOptions = {},
 ): boolean {
   const head = tables.head(key);
   if (head.epoch !== epoch || head.holder === null) return false;
-  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasNews(tables, key))) return false;
+  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasActionableItem(tables, key))) return false;
   const work = as === "parked" && head.work === "open" ? "parked" : head.work;
   tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
   return true;
 }
 
-/** What a commit that leaves this record leaves to do. */
+/** The work that is left after a commit of this record. */
 export function workOf({ openTurnId, status }: AgentRecord): Work {
   return openTurnId !== null && status !== "shutdown" ? "open" : "none";
 }
 
-/** Whether the agent's inbox holds something that an owner could take in now. */
-export function hasNews(tables: LocalTables, key: AgentKey): boolean {
+/** Whether the inbox holds an item that an owner could take in now. */
+export function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
   const record = tables.agent(key);
-  return record !== undefined && isAnyNews(tables, record, tables.inbox(key));
+  return record !== undefined && isAnyActionable(tables, record, tables.inbox(key));
 }
 
 /**
- * The same for an inbox that was read. Not news: turns in line behind the open one and what ends them, a turn that a pause
- * keeps from beginning and what ends it, and whatever comes before a root agent was started.
+ * The same for an inbox that was read already. Not actionable are: queued turns behind the open one and their aborts, a
+ * turn that may not begin because of a pause and its abort, and everything that came before a root agent was started.
  */
-export function isAnyNews(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
+export function isAnyActionable(
+  tables: Pick<Tables, "agent">,
+  record: AgentRecord,
+  inbox: readonly InboxItem[],
+): boolean {
   const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
   if (status === "shutdown" || (status === "created" && parentAgentId === null)) return false;
   const isBegun = !inbox.some((item) => item.kind === "turn" && item.turnId === openTurnId);
@@ -143,22 +152,22 @@ export function isAnyNews(tables: Pick<Tables, "agent">, record: AgentRecord, in
   });
 }
 
-/** What is known of an agent that may need somebody. */
-export interface RestlessAgent {
+/** An agent that may be unattended. */
+export interface CandidateAgent {
   readonly record: AgentRecord;
   readonly head: Head;
   readonly inbox: readonly InboxItem[];
 }
 
-/** Whether somebody has to take up an agent that no living process holds. */
-export function needsSomebody(tables: Pick<Tables, "agent">, { record, head, inbox }: RestlessAgent): boolean {
+/** Whether an agent without a living owner has something to do. */
+export function isUnattended(tables: Pick<Tables, "agent">, { record, head, inbox }: CandidateAgent): boolean {
   if (record.status === "shutdown") return false;
-  return head.work === "open" || isAnyNews(tables, record, inbox);
+  return head.work === "open" || isAnyActionable(tables, record, inbox);
 }
 
-/** Those of the tables of this process that somebody has to take up. */
+/** The unattended agents of tables that can list candidates themselves. */
 export function unattendedIn(
-  tables: RestlessTables,
+  tables: CandidateTables,
   tenant: string,
   query: UnattendedQuery & { readonly limit: number },
   steady: number,
@@ -168,26 +177,26 @@ export function unattendedIn(
   const found: AgentKey[] = [];
   if (limit === 0) return found;
   for (const key of tables.restless(tenant, isLiving, after, limit)) {
-    if (isUnattended(tables, key, isLiving)) found.push(key);
+    if (isUnattendedAt(tables, key, isLiving)) found.push(key);
     if (found.length === limit) break;
   }
   return found;
 }
 
-/** False where something of the agent cannot be read: it hides no other one. */
-function isUnattended(tables: LocalTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
+/** False if something of the agent is corrupt, so that it hides no other agent. */
+function isUnattendedAt(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
   try {
     const head = tables.head(key);
     const record = tables.agent(key);
     if (!record || (head.holder !== null && isLiving(head.holder))) return false;
-    return needsSomebody(tables, { record, head, inbox: tables.inbox(key) });
+    return isUnattended(tables, { record, head, inbox: tables.inbox(key) });
   } catch (error) {
     if (error instanceof CorruptRecordError) return false;
     throw error;
   }
 }
 
-/** Who lives, in the eyes of whoever asks; each process is looked at once. */
+/** Tells which processes are alive as the asking process sees it; looks at each process once. */
 export function livingFor(
   tables: Pick<Tables, "process">,
   { processId, leaseMs }: Pick<UnattendedQuery, "processId" | "leaseMs">,

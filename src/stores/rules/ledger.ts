@@ -20,23 +20,23 @@ import {
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
 import type { BudgetMove } from "./batch.ts";
-import type { AccountAlarm, HeardAlarm } from "./outcomes.ts";
+import type { AccountTimer, FiredTimer } from "./outcomes.ts";
 import type { Moment } from "./queries.ts";
-import { WaitingLines } from "./reservation-queues.ts";
+import { ReservationQueues } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
 import { changeTimers, limitTimerId, setLimitTimer } from "./timers.ts";
 
-/** What changes the accounts: a batch or a command, of an agent of their tree. */
+/** What changes the accounts: a batch or a command of an agent of their tree. */
 export interface LedgerCause {
-  /** Whoever is told of room by the same cause is told once. */
+  /** One cause wakes an agent at most once. */
   readonly id: string;
   readonly key: AgentKey;
   readonly rootAgentId: string;
 }
 
-/** What was written. */
+/** What a flush has written. */
 export interface Flushed {
-  /** Agents that were told of room. */
+  /** Agents that were woken because there is room. */
   readonly posted: readonly string[];
   readonly timers: readonly Timer[];
   readonly accounts: readonly Account[];
@@ -48,27 +48,27 @@ export interface Flushed {
  *
  * Invariants
  * 1. Every account is read at most once and written at most once.
- * 2. A change reaches the account and all above it, or none.
- * 3. Whoever waits and may be granted by what was changed is told by it (`wakeNext`).
+ * 2. A change reaches the account and all accounts above it, or none.
+ * 3. A waiting agent whose reservation may succeed after the change is woken (`wakeNext`).
  */
 export class Ledger {
   readonly #tables: Tables;
   readonly #cause: LedgerCause;
   readonly #moment: Moment;
-  readonly #lines: WaitingLines;
+  readonly #queues: ReservationQueues;
   readonly #stored = new Map<string, Account>();
   readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
-  /** Accounts at the top of trees in which somebody who waits may be granted now. */
+  /** Accounts at the top of trees in which a waiting reservation may succeed now. */
   readonly #freed = new Set<string>();
-  /** The same where all who wait have to ask again, because accounts were moved. */
+  /** The same, but all waiting agents must ask again because accounts were moved. */
   readonly #disbanded = new Set<string>();
 
   constructor(tables: Tables, cause: LedgerCause, moment: Moment) {
     this.#tables = tables;
     this.#cause = cause;
     this.#moment = moment;
-    this.#lines = new WaitingLines(tables, cause.key.tenant);
+    this.#queues = new ReservationQueues(tables, cause.key.tenant);
   }
 
   open(account: NewAccount): void {
@@ -94,7 +94,7 @@ export class Ledger {
     if (!turn || children.length === 0) return;
     const { turn: rest, background, children: moved } = moveToBackground(turn, children, above, this.#moment.steady);
     this.#putAll([rest, ...(background ? [background] : []), ...moved]);
-    // Whoever waits may have been moved: it asks again where it is now.
+    // A waiter's account may have moved, so that everybody asks again.
     const top = chain.at(-1);
     if (top) this.#disbanded.add(top.id);
   }
@@ -102,34 +102,34 @@ export class Ledger {
   reserve(ask: ReservationAsk): Judgement {
     const chain = this.#chain(ask.accountId);
     const top = topOf(chain);
-    const before = this.#lines.of(top);
+    const before = this.#queues.of(top);
     const find = (id: string): Account | undefined => this.#find(id);
     const { now, steady } = this.#moment;
     const { outcome, accounts, line, mayWake } = reserveInTurn(chain, ask, { line: before, find }, steady, now);
     this.#putAll(accounts);
-    if (line !== before) this.#lines.change(top, line);
+    if (line !== before) this.#queues.change(top, line);
     if (mayWake) this.#freed.add(top.id);
     if (!outcome.granted) return outcome;
     const { reservation, last } = outcome;
     return { granted: true, reservation, ...(last ? { last } : {}) };
   }
 
-  /** Takes those out of the line who wait on the account's tree and match; they are not told. */
+  /** Removes matching waiters from the queue of the account's tree, without waking them. */
   leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
     if (!this.#find(accountId)) return;
     const top = topOf(this.#chain(accountId));
-    const line = this.#lines.of(top);
+    const line = this.#queues.of(top);
     const rest = withoutWaiters(line, isGone);
     if (rest === line) return;
-    this.#lines.change(top, rest);
+    this.#queues.change(top, rest);
     this.#freed.add(top.id);
   }
 
-  /** The alarm has come for those on this top account who were told of room and did not ask: others may have it. */
+  /** The claims of waiters who were woken and did not ask have expired: others may have the room. */
   endClaims(accountId: string): void {
     const top = this.#find(accountId);
     if (!top) return;
-    this.#lines.ring(top);
+    this.#queues.ring(top);
     this.#freed.add(accountId);
   }
 
@@ -140,14 +140,14 @@ export class Ledger {
     return { granted: true, reservation: null };
   }
 
-  /** Limits of the changed accounts that passed 80 % and were not warned of yet; from now on they were. */
+  /** Limits of the changed accounts that have passed 80 % and had no warning yet; marks them as warned. */
   warn(): readonly BudgetWarning[] {
     const found: BudgetWarning[] = [];
     for (const id of this.#changed) found.push(...this.warnOf(id));
     return found;
   }
 
-  /** The same of one account, whether or not it was changed. */
+  /** The same for one account, whether or not it was changed. */
   warnOf(accountId: string): readonly BudgetWarning[] {
     const current = this.#find(accountId);
     if (!current) return [];
@@ -156,15 +156,15 @@ export class Ledger {
     return warnings;
   }
 
-  /** Wakes those who waited for room that is now free, writes what was changed, and sets alarms. */
+  /** Wakes waiters for which there is room now, writes the changes, and sets timers. */
   flush(): Flushed {
     const { key, rootAgentId } = this.#cause;
     const accounts: Account[] = [];
     const timers: Timer[] = [];
     const posted = [...this.#freed, ...this.#disbanded].flatMap((topId) => this.#wake(topId));
-    for (const topId of this.#lines.changed) {
+    for (const topId of this.#queues.changed) {
       const top = this.#find(topId);
-      const written = top && this.#lines.write(top, rootAgentId);
+      const written = top && this.#queues.write(top, rootAgentId);
       if (!written) continue;
       this.#put(written.account);
       timers.push(...written.timers);
@@ -179,7 +179,7 @@ export class Ledger {
     return { posted, timers, accounts };
   }
 
-  /** After `flush`: the account's turn is over, and its deadline cuts nobody any more. */
+  /** Call after `flush`: the account's turn has ended, so its deadline must not fire. */
   close(accountId: string): void {
     const account = this.#find(accountId);
     if (account?.limits.deadlineAt === undefined) return;
@@ -193,12 +193,12 @@ export class Ledger {
 
   #wake(topId: string): readonly string[] {
     const top = this.#find(topId);
-    const line = top ? this.#lines.of(top) : [];
+    const line = top ? this.#queues.of(top) : [];
     if (!top || line.length === 0) return [];
     const { line: rest, agentIds } = this.#disbanded.has(topId)
       ? { line: [], agentIds: [...new Set(line.map(({ ask }) => ask.agentId))] }
       : this.#wakeNext(topId, line);
-    if (rest !== line) this.#lines.change(top, rest);
+    if (rest !== line) this.#queues.change(top, rest);
     const { id, key } = this.#cause;
     const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${id}`, at: this.#moment.now };
     for (const agentId of agentIds) this.#tables.addToInbox({ tenant: key.tenant, agentId }, item);
@@ -244,25 +244,25 @@ export class Ledger {
   }
 }
 
-/** The account at the top of a chain; a chain is never empty. */
+/** A chain is never empty. */
 function topOf(chain: readonly Account[]): Account {
   const top = chain.at(-1);
   if (top) return top;
   throw new InvariantError("a chain of accounts is empty");
 }
 
-/** Whether the accounts let an intent be carried out; null: it reserves nothing. */
+/** Whether the accounts allow an intent; the reservation is null if the intent reserves nothing. */
 export type Judgement =
   | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
   | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
 
-const nothing: HeardAlarm = Object.freeze({ posted: [], timers: [] });
+const nothing: FiredTimer = Object.freeze({ posted: [], timers: [] });
 
 /**
- * Answers an alarm of an account: room that was kept in vain goes to the next in line, and the warning of a limit on time is
- * posted to the account's agent. Heard again, or late, it changes nothing more.
+ * Handles a timer of an account. A claim: room that was kept in vain goes to the next waiter. A limit: the warning is
+ * posted to the account's agent. Repeated or late, it changes nothing more.
  */
-export function hearAccountAlarm(tables: Tables, timer: AccountAlarm, moment: Moment): HeardAlarm {
+export function fireAccountTimer(tables: Tables, timer: AccountTimer, moment: Moment): FiredTimer {
   const { tenant, agentId, accountId } = timer;
   const record = tables.agent({ tenant, agentId });
   const account = tables.account(tenant, accountId);
@@ -277,11 +277,11 @@ export function hearAccountAlarm(tables: Tables, timer: AccountAlarm, moment: Mo
   const { limit } = timer;
   const alarm = alarmOf(account, limit);
   const time = limit === "maxActiveMs" ? moment.steady : moment.now;
-  // It was put off, or has become that of the limit itself.
+  // The timer was moved, or is the one of the limit itself.
   if (!alarm || alarm.dueAt > time || alarm.dueAt === alarm.limitAt) return nothing;
   const isAtWork = status !== "shutdown" && (openTurnId !== null || account.activeCount > 0);
   if (!isAtWork) {
-    // There is nobody to warn: whoever spends on it next does it.
+    // Nobody is at work who could be warned; the next one who spends on the account is.
     const { limitAt } = alarm;
     return { posted: [], timers: [setLimitTimer(tables, tenant, account, limit, { dueAt: limitAt, limitAt })] };
   }

@@ -1,36 +1,40 @@
 export interface LivePlace {
   readonly tenant: string;
   readonly rootAgentId: string;
-  /** Who sends or follows. Nobody hears what it sends itself. Holds no white space. */
+  /** The sender or follower; nobody receives its own messages. Contains no white space. */
   readonly processId: string;
 }
 
-/** One who follows what others send about a tree. */
+/** A subscription to what others send about a tree. */
 export interface LiveFollowing {
-  /** Asks the others once more for what is open now: something of theirs was missed. */
+  /** Asks the others again what is open now, because a message was lost. */
   ask(): void;
   end(): void;
 }
 
 /**
- * What is not stored, such as the text of an answer that is being written, on its way to other processes of these stores.
+ * Carries what is not stored, such as the text of an answer while it is being written, to other processes of these
+ * stores.
  *
  * Invariants
- * 1. Nothing here waits, throws or stops anybody's work: what cannot be sent now is gone.
- * 2. What one process sends about a tree arrives in order, each message once or not at all.
- * 3. Nothing that is sent is kept anywhere.
+ * 1. Nothing here waits, throws or holds up work: what cannot be sent now is dropped.
+ * 2. Messages of one process about a tree arrive in order, each once or not at all.
+ * 3. Messages are not kept anywhere.
  */
 export interface LiveChannel {
-  /** Whether another process follows the tree, as far as that has been heard of here. Asks nobody. */
+  /** Whether another process follows the tree, as far as this process has heard. Sends nothing. */
   isFollowed(place: LivePlace): boolean;
-  /** Sends to all others who follow the tree. */
+  /** Sends to all other followers of the tree. */
   send(place: LivePlace, message: string): void;
   /**
-   * Hears what others send about a tree. As soon as it can hear, and again whenever it could not for a while, it asks them
-   * for what is open now.
+   * Subscribes to what others send about a tree. Asks them what is open now as soon as it can hear them, and again
+   * after each interruption.
    */
   follow(place: LivePlace, listener: (message: string) => void): LiveFollowing;
-  /** Called when another process asks what is open in a tree; to be answered with `send`. The returned function ends it. */
+  /**
+   * Called when another process asks what is open in a tree; answer with `send`. Returns a function that ends the
+   * subscription.
+   */
   onAsked(processId: string, listener: AskListener): () => void;
 }
 
@@ -42,8 +46,8 @@ interface Follower {
   readonly listener: LiveListener;
 }
 
-/** Between those who share one stores object in this process; nobody elsewhere hears of it. */
-export class LocalLive implements LiveChannel {
+/** A live channel among the users of one stores object in this process; it reaches no other process. */
+export class InProcessLiveChannel implements LiveChannel {
   readonly #followers = new Map<string, Set<Follower>>();
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
 

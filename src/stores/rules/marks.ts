@@ -7,38 +7,38 @@ import type { AbortCommand } from "./ports.ts";
 import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
 
-export interface StandingMark {
+export interface EffectiveMark {
   readonly reason: "paused" | "aborted";
-  /** Whose mark it is. */
+  /** The agent that carries the mark. */
   readonly agentId: string;
-  /** Why, in the words of whoever aborted it. */
+  /** The reason given by whoever aborted. */
   readonly message?: string;
 }
 
 /**
- * The mark on the agent or above it that forbids new intents of the turn. An abort counts before a pause, and the one that
- * stands highest before those it was handed down as.
+ * The mark on the agent or above it that forbids new intents of the turn. Aborts take precedence over pauses, and the
+ * highest abort over those that were handed down from it.
  */
-export function standingMark(
+export function effectiveMark(
   tables: Pick<Tables, "agent">,
   record: AgentRecord,
   ofTurnId: string,
-): StandingMark | undefined {
-  let paused: StandingMark | undefined;
-  let aborted: StandingMark | undefined;
+): EffectiveMark | undefined {
+  let paused: EffectiveMark | undefined;
+  let aborted: EffectiveMark | undefined;
   let turnId: string | null = ofTurnId;
   for (let at: AgentRecord | undefined = record; at; ) {
     const { abort, agentId } = at;
     if (abort && abort.turnId === turnId) aborted = { reason: "aborted", agentId, message: abort.reason };
     if (at.pause) paused ??= { reason: "paused", agentId };
-    // One in the background outlasts the turn above: what ends that turn does not end it.
+    // A background agent outlives the turn above: aborting that turn does not end it.
     turnId = at.background ? null : at.parentTurnId;
     at = at.parentAgentId === null ? undefined : tables.agent({ tenant: at.tenant, agentId: at.parentAgentId });
   }
   return aborted ?? paused;
 }
 
-/** Whether a pause mark on the agent or above it holds it, whatever else stands there. */
+/** Whether a pause mark on the agent or above it holds the agent, regardless of other marks. */
 export function isHeld(tables: Pick<Tables, "agent">, record: AgentRecord | undefined): boolean {
   for (let at = record; at; ) {
     if (at.pause) return true;
@@ -47,24 +47,24 @@ export function isHeld(tables: Pick<Tables, "agent">, record: AgentRecord | unde
   return false;
 }
 
-/** Where an agent stands when a mark is set or taken away on it, or above it. */
+/** The state of an agent when a mark is set or removed on it or above it. */
 export interface MarkSituation {
-  /** Shut down: it finds its marks at its next start. */
+  /** Shut down: it reads its marks at its next start. */
   readonly isAsleep: boolean;
-  /** A turn of it is open, begun or not. */
+  /** It has an open turn, begun or not. */
   readonly hasOpenTurn: boolean;
-  /** The open turn has its abort mark. */
+  /** The open turn has its abort mark already. */
   readonly isEnding: boolean;
-  /** It has a pause mark of its own. */
+  /** The agent itself carries a pause mark. */
   readonly isPaused: boolean;
-  /** Whether a pause mark above it holds it: before the command, and after it. */
+  /** Whether a pause mark above holds it, before and after the command. */
   readonly heldAbove: { readonly before: boolean; readonly after: boolean };
 }
 
 /**
- * What a command asks of one agent. `pause`, `resume`: of the one that it names. `hold`: of those below a paused one. `end`:
- * the open turn of the one that it names; `endBelow`: of those that work for it. `none`: they stand below, and are only
- * held no longer.
+ * What a command means for one agent. `pause` and `resume`: for the agent it names. `hold`: for agents below a paused
+ * one. `end`: for the agent whose turn it names. `endBelow`: for agents that work for that turn. `none`: for agents
+ * below that only may be held no longer.
  */
 export type MarkAsk = "pause" | "hold" | "resume" | "end" | "endBelow" | "none";
 
@@ -72,16 +72,16 @@ export interface MarkEffect {
   readonly isPaused: boolean;
   /** Its open turn gets an abort mark. */
   readonly isEnded: boolean;
-  /** What it is told, in this order. */
+  /** The inbox items it gets, in this order. */
   readonly told: readonly ("pause" | "abort" | "resume")[];
 }
 
 /**
  * The whole rule of marks, for one agent:
- * 1. A pause mark on an agent or above it holds the agent. Who is held no longer is told to go on, whichever command took the
- *    mark away: an agent that nobody tells stays as it is for ever.
- * 2. What ends a turn takes the agent's own pause away, since one that is held begins nothing, not even its end.
- * 3. Without an open turn there is nothing to end, and nothing is told.
+ * 1. A pause mark on an agent or above it holds the agent. When no mark holds it any longer it gets a `resume`,
+ *    whichever command removed the mark; without it, it would wait forever.
+ * 2. Aborting a turn removes the agent's own pause, because a held agent begins nothing, not even the end of its turn.
+ * 3. Without an open turn there is nothing to abort, and the agent gets no item.
  */
 export function markEffect(at: MarkSituation, ask: MarkAsk): MarkEffect {
   const isEnded = at.hasOpenTurn && (ask === "endBelow" || (ask === "end" && !at.isEnding));
@@ -109,12 +109,12 @@ function situationOf(
   };
 }
 
-/** In whose name, and why. */
+/** Who gave the command, and why. */
 interface MarkWords {
   readonly by: string;
   readonly now: number;
   readonly isHurried?: boolean;
-  /** `source`: what all aborts of one command have in their keys. */
+  /** `source`: the common part of the item keys of one command. */
   readonly abort?: Pick<AbortCommand, "reason" | "stopReason"> & {
     readonly isSuperseded?: boolean | undefined;
     readonly source: string;
@@ -122,9 +122,10 @@ interface MarkWords {
 }
 
 /**
- * Asks an agent and everything below it for what a command means there; null: of it and all below it nothing, but that they
- * go on where they are held no longer. `isBound`: whether the agent works for the turn that is open on the first one, which
- * those in the background do not. Gives those whose inbox got something, and whether a mark of the first one has changed.
+ * Applies a command to an agent and everything below it. `askOf` says what the command means for each agent; null:
+ * nothing for it and all below it, except that they may be held no longer. `isBound`: whether the agent works for the
+ * open turn of the first one, which background agents do not. Returns the agents whose inbox got something, and whether
+ * the record of the first one has changed.
  */
 function markTree(
   tables: Tables,
@@ -162,7 +163,7 @@ function markTree(
 function markedRecord(at: AgentRecord, { isPaused, isEnded }: MarkEffect, { by, now, abort: words }: MarkWords) {
   const pause = isPaused ? (at.pause ?? { by, at: now }) : null;
   if (!isEnded || at.openTurnId === null || !words) return { ...at, pause };
-  // Of its own: the mark above goes with the turn above, which may be over first.
+  // A mark of its own, because the mark above goes away with the turn above, which may end first.
   return { ...at, pause, abort: { by, at: now, turnId: at.openTurnId, reason: words.reason } };
 }
 
@@ -186,18 +187,18 @@ function itemsOf(
 }
 
 /**
- * Pause and resume alternate, so none of them is a double of another; the record's own field tells the second pause
- * from the first, and the key must not make the two one item when both come within a millisecond.
+ * Every pause and resume gets a unique key: two of them within a millisecond must not become one item. The record tells
+ * whether a pause is set already.
  */
 function switchKey(kind: "pause" | "resume", agentId: string): string {
   return `${kind}:${agentId}:${randomUUID()}`;
 }
 
 /**
- * Ends whatever is open below the agent and spends under one account of it: its limit on time has run out. What belongs to the
- * agent's own open turn is left to that turn, which ends it with itself.
+ * Aborts all turns below the agent that spend under one of its accounts, because its limit on time has run out. Agents
+ * that work for the agent's own open turn are left to that turn, which ends them with itself.
  */
-function abortSpenders(
+function abortUnderAccount(
   tables: Tables,
   key: AgentKey,
   command: AbortCommand & { readonly accountId: string },
@@ -217,7 +218,7 @@ function abortSpenders(
 
 function spendsUnder(tables: Tables, spender: AgentRecord, turnId: string, accountId: string): boolean {
   const { tenant } = spender;
-  // A turn that waits to begin has no account yet.
+  // A turn that has not begun has no account yet.
   const first = tables.account(tenant, turnAccountId(turnId))?.id ?? spender.accountId;
   for (let id = first; id !== null; id = tables.account(tenant, id)?.parentId ?? null)
     if (id === accountId) return true;
@@ -257,20 +258,20 @@ export function resume(tables: Tables, key: AgentKey, by: string, now: number): 
   return { type: "marked", posted };
 }
 
-/** `isSuperseded`: a new message takes the place of the turn. */
+/** `isSuperseded`: a new message replaces the turn. */
 export interface MarkedAbort extends AbortCommand {
   readonly isSuperseded?: boolean | undefined;
 }
 
-/** With a turn: that turn and what works below it. Without: whatever is open on the agent and on all below it. */
+/** With a turn id: aborts that turn and the work below it. Without: whatever is open on the agent and below it. */
 export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: number): MarkOutcome {
   const { turnId, by, accountId } = command;
-  if (accountId !== undefined) return abortSpenders(tables, key, { ...command, accountId }, now);
+  if (accountId !== undefined) return abortUnderAccount(tables, key, { ...command, accountId }, now);
   const record = tables.agent(key);
   if (!record) return { type: "notFound" };
   const source = `abort:${key.agentId}`;
   if (turnId !== null && record.queuedTurnIds.includes(turnId)) {
-    // It waits in the inbox behind its turn, and ends it before its first step.
+    // The item waits in the inbox behind its turn, and ends the turn before its first step.
     const { reason, stopReason } = command;
     const item: InboxItem = { kind: "abort", key: `${source}:${turnId}`, at: now, turnId, by, reason, stopReason };
     return tables.addToInbox(key, item) ? { type: "marked", posted: [key.agentId] } : { type: "unchanged", posted: [] };
@@ -287,8 +288,9 @@ export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: 
 }
 
 /**
- * The same for agents of one tree that were told to hold: they ask again when they go on, behind those that came meanwhile.
- * Gives the agents that may ask now.
+ * Takes held agents of one tree out of the reservation queues; they ask again when they go on, behind those who came
+ * meanwhile.
+ * Returns the agents that may ask now.
  */
 function endWaitsOf(tables: Tables, records: readonly AgentRecord[], cause: string, moment: Moment): readonly string[] {
   const [first] = records;

@@ -19,15 +19,15 @@ import {
 import type { Batch } from "./batch.ts";
 import type { LiveChannel } from "./live-channel.ts";
 import type {
-  AccountAlarm,
+  AccountTimer,
   AcquireOutcome,
   CallClaim,
   CallClaimOutcome,
   CommitOutcome,
   Committed,
   DecideOutcome,
-  HeardAlarm,
-  JobAlarm,
+  FiredTimer,
+  JobTimer,
   MarkOutcome,
   OpenTurnOutcome,
   ProcessIdentity,
@@ -39,23 +39,23 @@ export interface TurnCommand {
   readonly actorId: string | null;
   readonly limits: Limits | null;
   /**
-   * What to do while another turn is open. `refuse`: nothing. `queue`: wait in line behind it and behind those that wait
-   * already. `supersede`: the same, and the open turn is aborted, with all that works below it.
+   * What to do while another turn is open. `refuse`: nothing. `queue`: queue the turn behind it and behind those that
+   * are queued already. `supersede`: the same, and abort the open turn with all work below it.
    */
   readonly ifBusy: "refuse" | "queue" | "supersede";
-  /** The span under which it is asked for. */
+  /** The span that asks for the turn. */
   readonly trace?: TraceHeaders | undefined;
-  /** Messages of the conversation that are its input, where it brings none of its own. Absent: none. */
+  /** Messages of the conversation that are the input of a turn without content. Absent: none. */
   readonly inputMessageIds?: readonly string[] | undefined;
-  /** It is the agent's first turn, or none: given twice, it is opened once. */
+  /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
 }
 
 export interface AbortCommand {
   readonly turnId: string | null;
   /**
-   * Only what spends under this account of the agent and does not belong to its open turn: children in the background, and
-   * what they have started. Absent: as `turnId` says.
+   * Aborts only what spends under this account and does not belong to the agent's open turn: background children and
+   * what they have started. Absent: `turnId` decides.
    */
   readonly accountId?: string | undefined;
   readonly by: string;
@@ -64,26 +64,26 @@ export interface AbortCommand {
 }
 
 export interface PauseOptions {
-  /** Drop the model calls in flight too; they are repeated after the pause. Default: they end first. */
+  /** Also drop the model calls in flight, which are repeated after the pause. Default: they finish first. */
   readonly now?: boolean | undefined;
 }
 
-/** As the stores take it. */
+/** The stores' form of the options. */
 export interface PauseMark extends PauseOptions {
-  /** The stores' time; default: what the clock shows. */
+  /** The stores' monotonic time; default: `now`. */
   readonly steady?: number | undefined;
 }
 
 export interface DecideOptions {
-  /** Hash of the arguments that were shown to whoever decides; a request about other ones is not decided (row S15). */
+  /** Hash of the arguments that the decider was shown; a request about other arguments is not decided (row S15). */
   readonly argumentsHash?: string | undefined;
 }
 
 export interface ReleaseOptions {
   /**
-   * Why it is given back. `rest`, the default: there is nothing to do. `parked`: its turn is open and waits for what others
-   * do: its working time goes on counting, and nobody need take it up until something is posted. `leaving`: its owner
-   * goes, whatever is left to do; with an open turn it is `unattended`.
+   * Why the lease is given back. `rest`, the default: there is nothing to do. `parked`: the open turn waits for others;
+   * its working time keeps counting, and nobody takes the agent up until it gets an item. `leaving`: the owner leaves,
+   * whatever is left to do; an agent with an open turn becomes unattended.
    */
   readonly as?: "rest" | "parked" | "leaving" | undefined;
   /** Until when it was worked on; default: its last commit. */
@@ -91,7 +91,7 @@ export interface ReleaseOptions {
 }
 
 /**
- * Where the truth lives. One object per deployment; every adapter passes the same contract suite.
+ * The source of truth. One object per deployment; every adapter passes the same contract suite.
  *
  * Invariants
  * 1. Only the lease holder appends: a commit under an old epoch or a wrong seq is `stale` and changes nothing.
@@ -104,9 +104,10 @@ export interface Stores {
   readonly kind: string;
 
   /**
-   * Applies each batch by itself, in one transaction where that is possible; outcomes in the order given. A batch that
-   * breaks a rule or meets a corrupt record is undone alone: the others stand, and the call rejects with its error. Sent
-   * again one by one, each answers for itself. `steady`: the store's time, by which working time is counted; default `now`.
+   * Applies each batch on its own, in one transaction where possible; outcomes come in the order given. A batch that
+   * breaks a rule or meets a corrupt record is undone alone: the other batches are applied, and the call rejects with
+   * its error. Sent again one by one, each batch gets its own answer. `steady`: the store's monotonic time, which
+   * measures working time; default `now`.
    */
   commit(batches: readonly Batch[], now: number, steady?: number): Promise<CommitOutcome[]>;
 
@@ -118,14 +119,14 @@ export interface Stores {
   listAgents(filter: AgentFilter): Promise<AgentRecord[]>;
 
   openTurn(key: AgentKey, command: TurnCommand, now: number): Promise<OpenTurnOutcome>;
-  /** One that stands already is unchanged, except that it can be hastened: asked again with `now` it is posted again. */
+  /** Pausing a paused agent changes nothing, except that with the option `now` the pause is posted again. */
   pause(key: AgentKey, by: string, now: number, options?: PauseMark): Promise<MarkOutcome>;
   resume(key: AgentKey, by: string, now: number): Promise<MarkOutcome>;
-  /** Reaches every live descendant too, whether or not anybody owns them. */
+  /** Reaches every living descendant too, whether or not it has an owner. */
   abort(key: AgentKey, command: AbortCommand, now: number): Promise<MarkOutcome>;
   /**
-   * Decides an open request and posts the decision to its agent. Only the first decision counts, whoever sends it; from
-   * `expiresAt` on any decision makes it `expired`, by nobody, whether or not its alarm was heard.
+   * Decides an open request and posts the decision to its agent. Only the first decision counts. From `expiresAt` on,
+   * any decision makes the request `expired`, decided by nobody, whether or not its timer has fired.
    */
   decide(
     key: AgentKey,
@@ -136,16 +137,16 @@ export interface Stores {
   ): Promise<DecideOutcome>;
 
   /**
-   * Registers a process with what its clock shows, and gives what is to be added to its `elapsed()` to have the store's
-   * steady time: one time for all processes, begun when the first of them was registered, that no set clock moves. Leases
-   * and working time are measured by it. Default of `elapsed`: `now`.
+   * Registers a process and returns the offset that turns its clock's `elapsed()` into the store's steady time: a
+   * monotonic time that all processes share, which began when the first of them was registered and which setting a
+   * clock does not change. It measures leases and working time. Default of `elapsed`: `now`.
    */
   registerProcess(process: ProcessIdentity, now: number, elapsed?: number): Promise<number>;
-  /** False for a process that is not registered, or has given no sign for so long that it was forgotten. */
+  /** False for a process that is not registered, or was forgotten after a long silence. */
   heartbeat(processId: string, steady: number): Promise<boolean>;
   /**
-   * `leaseMs`: how long a process that gives no heartbeat is still believed to live. `isKnown`: whether the asker has the
-   * definition of that name; where it has not, `unknown`, and nothing is changed. Default: it has all.
+   * `leaseMs`: for how long a process without a heartbeat is considered alive. `isKnown`: whether the caller has the
+   * definition of that name; if not, the outcome is `unknown`, and nothing is changed. Default: it has all.
    */
   acquire(
     key: AgentKey,
@@ -155,93 +156,96 @@ export interface Stores {
     isKnown?: (definitionName: string) => boolean,
   ): Promise<AcquireOutcome>;
   /**
-   * False when the epoch is an old one, and while the inbox holds something: no post is left behind unseen. For `parked`
-   * turns that wait in line behind the open one do not count. An owner that is leaving gives the lease back all the same;
-   * whoever takes the agent up next finds the posts.
+   * False if the epoch is old, and while the inbox is not empty, so that no item is left unseen. For `parked`, queued
+   * turns behind the open one do not count. An owner that is leaving gives the lease back in any case; the next owner
+   * finds the items.
    */
   release(key: AgentKey, epoch: number, options?: ReleaseOptions): Promise<boolean>;
   /**
-   * Agents that somebody has to take up: those with an open turn or a post, which a dead process holds; those with a post,
-   * which nobody holds; those that were left with an open turn. Not among them: who is shut down, whose turn is parked, and
-   * posts that nobody can take: turns in line behind the open one, or that a pause holds. It costs as much as there are
-   * of them, not as there are agents.
+   * Agents that need an owner: agents of dead processes with an open turn or an inbox item, agents without owner that
+   * have an inbox item, and agents that were left with an open turn. Not listed are agents that are shut down or
+   * parked, and agents whose items nobody can take in now: queued turns behind the open one, or items that a pause
+   * holds. The cost grows with their number, not with the number of all agents.
    */
   unattended(tenant: string, query: UnattendedQuery, steady: number): Promise<AgentKey[]>;
-  /** Who holds the agent now, if anybody. */
+  /** The process that holds the agent's lease, if any. */
   holder(key: AgentKey): Promise<{ readonly process: ProcessIdentity; readonly epoch: number } | undefined>;
 
   /**
-   * Gives a queued call to whoever is about to run it, before anything of it runs. One that may not be repeated is given
-   * once, whoever asks; a repeatable one each time.
+   * Claims a queued call for a worker that is about to run it, before anything of it runs. A call that must not be
+   * repeated is given out once; a repeatable one as often as it is asked for.
    */
   claimCall(key: AgentKey, claim: CallClaim, steady: number): Promise<CallClaimOutcome>;
   /**
-   * Tells the agent what became of a queued call; the first one counts. Nothing is posted where the agent goes on without
-   * the call. The item's key is given by the stores.
+   * Reports the end of a queued call to its agent; only the first report counts. Nothing is posted if the agent goes on
+   * without the call. The stores set the item's key.
    */
   postCallEnd(key: AgentKey, item: CallEndedItem): Promise<{ readonly posted: readonly string[] }>;
 
   inbox(key: AgentKey): Promise<InboxItem[]>;
-  /** Rows that hold entries from `fromSeq` on. */
+  /** The rows that hold entries from `fromSeq` on. */
   readJournal(key: AgentKey, fromSeq: number): Promise<JournalRow[]>;
-  /** Rows of the whole tree after a cursor, in order; at most `limit`. */
+  /** The rows of the whole tree after a cursor, in order; at most `limit`. */
   readTree(tenant: string, rootAgentId: string, afterCursor: number, limit: number): Promise<JournalRow[]>;
 
   messages(key: AgentKey, query?: MessageQuery): Promise<Message[]>;
   messagesById(key: AgentKey, ids: readonly string[]): Promise<Message[]>;
-  /** Oldest first, without their content. */
+  /** Oldest first, without content. */
   artifacts(key: AgentKey): Promise<Omit<Artifact, "content">[]>;
   artifact(key: AgentKey, artifactId: string): Promise<Artifact | undefined>;
-  /** The newest of that name, or the one of a version. */
+  /** The newest artifact of that name, or the one of the given version. */
   artifactByName(key: AgentKey, name: string, version?: number): Promise<Artifact | undefined>;
   /** Requests stay after they were decided or closed, and after their turn has ended. */
   requests(filter: RequestFilter): Promise<AgentRequest[]>;
   request(key: AgentKey, requestId: string): Promise<AgentRequest | undefined>;
   accounts(tenant: string, rootAgentId: string): Promise<Account[]>;
-  /** Calls of the tree that wait for others' reservations, in the order of their first asks. */
+  /** Calls of the tree that wait for a reservation, in the order of their first asks. */
   waiters(tenant: string, rootAgentId: string): Promise<Waiter[]>;
   account(tenant: string, accountId: string): Promise<Account | undefined>;
-  /** Whether somebody still works in a tree; undefined where none of its requests is open. */
-  standing(tenant: string, rootAgentId: string): Promise<TreeStanding | undefined>;
-  /** Timers that are due, oldest first: those of working time at `steady` (default `now`), all others at `now`. */
+  /** Who works in a tree and what it waits for; undefined if none of its requests is open. */
+  treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined>;
+  /** Due timers, oldest first: timers of working time are due by `steady` (default `now`), all others by `now`. */
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
   /**
-   * Answers an alarm of an account that is due, whoever owns its agent: room that was kept for somebody who does not ask
-   * goes to the next in line, the warning of a limit on time is posted to the agent. That of a queued call gives the call,
-   * whose job may be lost, and is set anew (`JOB_LOOK_MS`). `steady`: default `now`.
+   * Handles a due timer of an account or of a queued call, whoever owns the agent. Room that was kept for a waiter who
+   * does not ask goes to the next one; the warning of a limit on time is posted to the agent. The timer of a queued
+   * call returns the call, whose job may be lost, and is set again (`JOB_LOOK_MS`). `steady`: default `now`.
    */
-  hearAlarm(timer: AccountAlarm | JobAlarm, now: number, steady?: number): Promise<HeardAlarm>;
-  /** The earliest time of all timers, whichever of the two times it is meant by. */
+  fireTimer(timer: AccountTimer | JobTimer, now: number, steady?: number): Promise<FiredTimer>;
+  /** The earliest time of all timers, in whichever of the two times it is measured. */
   nextTimerAt(): Promise<number | undefined>;
   /** One timer of an agent, as it is set now. */
   timer(key: AgentKey, timerId: string): Promise<Timer | undefined>;
 
-  /** Everything of a tree as it stands at one moment; undefined where its root has no record. */
+  /** Everything of a tree at one moment; undefined if its root has no record. */
   exportTree(tenant: string, rootAgentId: string): Promise<StoredTree | undefined>;
   /**
-   * Puts a tree in the place of what is stored of it, in one transaction. Agents that were held are held by `processId`
-   * from now on (register it first), the others by nobody. Epochs do not go back, and an owner here that is another process is
-   * fenced off. Rows keep their order under growing cursors; where the tree only adds to the rows stored here, those
-   * keep the cursors they have. Throws `InvalidInputError` for a tree whose parts do not belong together.
-   * With `known`, the keys of inbox items by agent id that the tree has taken account of: false, and nothing is changed,
-   * when an inbox here holds another one, since its sender was told that it is kept.
+   * Replaces what is stored of a tree, in one transaction. Agents that had an owner get the owner `processId` (register
+   * it first), the others none. Epochs do not go back, and another process that owns an agent here is fenced off. Rows
+   * keep their order under growing cursors; if the tree only adds to the stored rows, those keep their cursors. Throws
+   * `InvalidInputError` for a tree whose parts do not belong together. `known` holds the keys of the inbox items that
+   * the tree has taken into account, by agent id: if an inbox here holds another item, nothing is changed and the
+   * result is false, because its sender was told that it is kept.
    */
   importTree(tree: StoredTree, processId: string, known?: KnownItems): Promise<boolean>;
 
-  /** The cursor up to which a projection has taken a tree's rows; 0 at first (row L11). */
+  /** The cursor up to which a projection has consumed a tree's rows; 0 at first (row L11). */
   projectionCursor(tenant: string, name: string, rootAgentId: string): Promise<number>;
-  /** Notes how far a projection has come. It never goes back: a lower cursor changes nothing. */
+  /** Stores how far a projection has come. A lower cursor than the stored one changes nothing. */
   moveProjection(tenant: string, name: string, rootAgentId: string, cursor: number): Promise<void>;
 
-  /** What is not stored, on its way to those who follow a tree. */
+  /** Carries what is not stored to the followers of a tree. */
   readonly live: LiveChannel;
-  /** Called when another process wrote to the store, with what is known of it; the returned function ends it. */
+  /**
+   * Called when another process wrote to the store, with what is known of the write. Returns a function that ends the
+   * subscription.
+   */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   /**
-   * Called when the stores are found to have lost what they had acknowledged of a tree; the returned function ends it. Only
-   * what this process has seen of the tree is compared.
+   * Called when the stores have lost writes to a tree that they had acknowledged. Only what this process has seen of
+   * the tree is compared. Returns a function that ends the subscription.
    */
-  onSetBack(listener: (found: SetBack) => void): () => void;
+  onRolledBack(listener: (found: RolledBackTree) => void): () => void;
   close(): Promise<void>;
 }
 
@@ -249,15 +253,15 @@ export interface Stores {
 export interface ForeignWrite {
   readonly tenant: string;
   readonly rootAgentId: string;
-  /** Whose inboxes got something; null: perhaps anybody's. */
+  /** Agents whose inbox got something; null: possibly any. */
   readonly posted: readonly string[] | null;
-  /** Whose records were changed: every turn's end changes its agent's. null: perhaps anybody's. */
+  /** Agents whose records were changed (the end of a turn changes its agent's record); null: possibly any. */
   readonly records: readonly string[] | null;
-  /** When the first of the timers that were set is due, by whichever clock it is meant; null: none was. */
+  /** When the first of the timers that were set is due, in whichever of the two times; null: none was set. */
   readonly timerAt: number | null;
 }
 
-/** Writes of other processes; "any" where it is not known to what. */
+/** "any": the writes of other processes are not known. */
 export type ForeignWrites = readonly ForeignWrite[] | "any";
 
 /** Whether the tree of an agent may have been changed. */
@@ -266,7 +270,7 @@ export function isTreeChanged(writes: ForeignWrites, { tenant, agentId }: AgentK
   return writes === "any" || writes.some((write) => write.tenant === tenant && write.rootAgentId === root);
 }
 
-/** Whether something may have come for an agent. */
+/** Whether the agent's inbox may have got something. */
 export function isPostedTo(writes: ForeignWrites, key: AgentKey): boolean {
   return isNamed(writes, key, "posted");
 }
@@ -284,47 +288,47 @@ function isNamed(writes: ForeignWrites, { tenant, agentId }: AgentKey, as: "post
 }
 
 /**
- * A tree of which the stores have lost the last changes, though they had acknowledged them: a server that does not sync each
- * write was killed, a replica took over that had not everything yet, or a backup was put in place.
+ * A tree that was rolled back: the stores have lost its last changes, though they had acknowledged them, because a
+ * server that does not sync each write was killed, a replica that lagged behind took over, or a backup was restored.
  */
-export interface SetBack {
+export interface RolledBackTree {
   readonly tenant: string;
   readonly rootAgentId: string;
   /** When the newest change was made that this process knows of, in milliseconds since the epoch. */
   readonly hadAt: number;
-  /** When the newest one was made that is left; null where nothing is left of the tree. */
+  /** When the newest change was made that is left; null if nothing is left of the tree. */
   readonly foundAt: number | null;
 }
 
-/** Who works in a tree and what it waits for, as it stood at one moment. */
-export interface TreeStanding {
+/** Who works in a tree and what it waits for, at one moment. */
+export interface TreeActivity {
   readonly agents: readonly AgentRecord[];
   readonly accounts: readonly Account[];
-  /** In the order of their opening. */
+  /** In the order in which they were opened. */
   readonly openRequests: readonly AgentRequest[];
-  /** What lies in the inboxes of those that have an open turn, by their ids. */
+  /** The inboxes of agents with an open turn, by agent id. */
   readonly inboxes: ReadonlyMap<string, readonly InboxItem[]>;
 }
 
-/** A row of the journal with the messages that came with it; the order of rows and in them is that of the messages. */
+/** A row of the journal with its messages. Rows, and messages within a row, are in the order of the conversation. */
 export interface StoredRow extends JournalRow {
   readonly messages: readonly Message[];
 }
 
-/** One agent with all that is its own. */
+/** One agent with all its rows. */
 export interface StoredAgent {
   readonly record: AgentRecord;
   readonly epoch: number;
   /** Whether a process held its lease. */
   readonly isHeld: boolean;
-  /** Last committed entry, and its time; 0 when there is none. */
+  /** The last committed entry and its time; 0 if there is none. */
   readonly seq: number;
   readonly at: number;
   /** The last sign of life of its owner, in the store's steady time. */
   readonly sign: number;
   /** Whether its turn was parked. Absent: no. */
   readonly isParked?: boolean;
-  /** The last applied batch and its answer, for the case that it is sent again. */
+  /** The last applied batch and its outcome, in case it is sent again. */
   readonly lastBatch: { readonly id: string; readonly outcome: Committed } | null;
   readonly artifacts: readonly Artifact[];
   readonly inbox: readonly InboxItem[];
@@ -335,16 +339,16 @@ export interface StoredAgent {
 /** Keys of inbox items by agent id. */
 export type KnownItems = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Everything that a store knows of one tree, as one plain value: it may be written as JSON. */
+/** Everything that a store knows of one tree, as one plain value that can be written as JSON. */
 export interface StoredTree {
   readonly tenant: string;
   readonly rootAgentId: string;
-  /** In the order in which they were made. */
+  /** In the order in which they were created. */
   readonly agents: readonly StoredAgent[];
   readonly accounts: readonly Account[];
-  /** Those who wait on the accounts at the top, by account id. */
+  /** The waiters of each account at the top, by account id. */
   readonly lines: Readonly<Record<string, readonly Waiter[]>>;
-  /** Rows of all its agents in the order of their cursors. */
+  /** Rows of all agents in the order of their cursors. */
   readonly rows: readonly StoredRow[];
   /** How far each projection has come. */
   readonly projections: readonly { readonly name: string; readonly cursor: number }[];

@@ -3,12 +3,12 @@ import { hostname, uptime } from "node:os";
 import type { ProcessIdentity } from "./outcomes.ts";
 import type { ProcessRow, Tables } from "./tables.ts";
 
-/** This process as the stores know it; `processId` must be unique among all processes that ever used the store. */
+/** Describes this process to the stores; `processId` must be unique among all processes that ever used the store. */
 export function currentProcess(processId: string): ProcessIdentity {
   return { processId, pid: process.pid, bootId: currentBootId() };
 }
 
-/** The machine's boot alone, whatever the namespace: all of it shares one steady clock. */
+/** The boot id without the namespace: everything on one boot shares one monotonic clock. */
 export function kernelOf(id: string): string {
   return id.split("/", 1)[0] ?? id;
 }
@@ -16,9 +16,9 @@ export function kernelOf(id: string): string {
 let bootId: string | undefined;
 
 /**
- * Tells one boot of one machine from another, and one namespace of process ids from another: only within the same boot
- * id can a process be asked whether it runs. Where the system gives no boot id it is made of host name and boot time; two
- * processes that round that differently wait for each other's heartbeat to expire, which is slower but safe.
+ * Identifies one boot of a machine and one namespace of process ids: whether a process is running can only be checked
+ * within the same boot id. If the system gives no boot id, it is made of host name and boot time; two processes that
+ * round it differently wait for each other's heartbeat to expire, which is slower but safe.
  */
 export function currentBootId(): string {
   bootId ??= readBootId();
@@ -32,12 +32,14 @@ function readBootId(): string {
   return `${boot}/${textOrNothing(() => readlinkSync("/proc/self/ns/pid")) ?? hostname()}`;
 }
 
-/** When a process was started, in the system's own unit; null where the system does not tell. */
+/** When a process was started, in the system's own unit; null if the system does not tell. */
 export function startTimeOf(pid: number): string | null {
   return statOf(pid)?.startTime ?? null;
 }
 
-/** Whether a process of this boot still runs: its id is in use, by the process that was registered, and it has not ended. */
+/**
+ * Whether a process of this boot is still running: its pid is in use by the registered process, which has not ended.
+ */
 export function isRunning(registered: { readonly pid: number; readonly startTime: string | null }): boolean {
   if (!isPidInUse(registered.pid)) return false;
   const stat = statOf(registered.pid);
@@ -58,7 +60,7 @@ function isPidInUse(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // Not allowed to signal it: it is there.
+    // Not being allowed to signal it means that it exists.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
@@ -72,9 +74,9 @@ function textOrNothing(read: () => string): string | undefined {
 }
 
 /**
- * What makes steady time of a new process' `elapsed()`. Processes of one boot share their offset, so that they agree at
- * every moment, whatever became of the clock between their starts. The first of a boot begins with the clock as it is set,
- * but never before a time that was noted already: steady time does not go back over a restart.
+ * The offset that turns a new process' `elapsed()` into steady time. Processes of one boot share their offset, so that
+ * they always agree, even if the clock was set between their starts. The first process of a boot starts with the clock
+ * as it is set, but never before a time that was stored already: steady time does not go back over a restart.
  */
 export function clockOffsetFor(
   known: readonly ProcessRow[],
@@ -88,14 +90,14 @@ export function clockOffsetFor(
   return shared ?? Math.max(now, latest) - elapsed;
 }
 
-/** A clock by which a process of this boot gave its sign in the future is another one: an injected clock, say. */
+/** If a process of this boot gave its heartbeat in the future, it uses another clock, such as an injected one. */
 function isSameClock(rows: readonly ProcessRow[], clockOffset: number, elapsed: number): boolean {
   return rows.every((row) => row.clockOffset !== clockOffset || row.heartbeatAt <= elapsed + clockOffset);
 }
 
 /**
- * How long a process is remembered after its last sign of life. Whoever takes up what a forgotten one held knows only of
- * its last commit, and one that was stopped for so long has to register again.
+ * How long a process is remembered after its last heartbeat. Of agents held by a forgotten process only the last commit
+ * is known, and a process that was suspended for so long must register again.
  */
 const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
 

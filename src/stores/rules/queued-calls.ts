@@ -10,25 +10,25 @@ import {
   type Timer,
 } from "../../state/index.ts";
 import { isAlive as isLiving, type LeaseRules } from "./leases.ts";
-import { standingMark } from "./marks.ts";
-import type { CallClaim, CallClaimOutcome, HeardAlarm, JobAlarm } from "./outcomes.ts";
+import { effectiveMark } from "./marks.ts";
+import type { CallClaim, CallClaimOutcome, FiredTimer, JobTimer } from "./outcomes.ts";
 import { identityOf } from "./processes.ts";
 import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
 
-/** How long after a call was queued, and then again and again, its job is added anew until the call has ended, in milliseconds. */
+/** How long after a call was queued, and again and again until it has ended, its job is added anew; in milliseconds. */
 export const JOB_LOOK_MS = 30_000;
 
-/** What a batch does to the calls of its agent that are queued, and the timers that it sets for it. */
+/** What a batch changes in its agent's queued calls, and the timers that it sets. */
 export interface QueueChange {
-  /** Undefined where none is left. */
+  /** Undefined if none is left. */
   readonly queued: QueuedCalls | undefined;
   readonly timers: readonly Timer[];
 }
 
 /**
- * Puts granted calls that have a queue on the record, and takes those away that are settled, tried again, or whose turn
- * ends. Undefined where the batch has to do with none: the usual case, found out by a look at the entries.
+ * Puts granted calls that have a queue on the record, and removes calls that are settled, retried, or whose turn ends.
+ * Undefined if the batch concerns no queued call, which is the usual case.
  */
 export function changeQueued(
   tables: Tables,
@@ -44,7 +44,7 @@ export function changeQueued(
   for (const entry of entries) {
     if (entry.type === "tool.started" && entry.queue !== undefined) {
       const name = queuedCallKey(entry);
-      // Begun again, it stays as it is: who has claimed it has claimed it.
+      // A call that begins again keeps its claim.
       if (calls.has(name)) continue;
       const call = queuedCallOf(entry, entry.queue, moment);
       calls.set(name, call);
@@ -56,7 +56,7 @@ export function changeQueued(
   }
   if (closedTurnId !== null) drop(calls, ({ turnId }) => turnId === closedTurnId);
   for (const [name, call] of Object.entries(before ?? {})) {
-    // The alarm of one that has ended is cleared already.
+    // The timer of a call that has ended is cleared already.
     if (!calls.has(name) && !call.isEnded) tables.clearTimer(key, jobTimerId(call));
   }
   const set = [...timers].flatMap(([name, timer]) => (calls.has(name) ? [timer] : []));
@@ -68,7 +68,7 @@ export function withQueued({ queued: _before, ...record }: AgentRecord, queued: 
   return queued ? { ...record, queued } : record;
 }
 
-/** Gives a call to whoever is about to run it: once, unless it may be repeated. */
+/** Claims a call for a worker: once, unless it may be repeated. */
 export function claimCall(
   tables: Tables,
   key: AgentKey,
@@ -94,7 +94,10 @@ export function claimCall(
   return { type: "claimed", record: claimed };
 }
 
-/** Tells the agent what became of a call, once; nothing where it was told already, or has gone on without the call. */
+/**
+ * Reports the end of a call to its agent, once; nothing happens if it was reported before, or the agent goes on without
+ * the call.
+ */
 export function postCallEnd(
   tables: Tables,
   key: AgentKey,
@@ -106,12 +109,12 @@ export function postCallEnd(
   tables.putAgent(withCall(record, { ...call, isEnded: true }));
   tables.clearTimer(key, jobTimerId(call));
   const isAdded = tables.addToInbox(key, { ...item, key: callEndedKey(item) });
-  // One that was shut down finds it at its next start.
+  // An agent that is shut down finds it at its next start.
   return { posted: isAdded && record.status !== "shutdown" ? [key.agentId] : [] };
 }
 
-/** A call that has not ended after a while: its job may be lost. It is looked at again when as much time has gone by. */
-export function hearJobAlarm(tables: Tables, timer: JobAlarm, moment: Moment): HeardAlarm {
+/** A call has not ended after a while, and its job may be lost. Sets the timer again. */
+export function fireJobTimer(tables: Tables, timer: JobTimer, moment: Moment): FiredTimer {
   const { tenant, agentId, id } = timer;
   const key = { tenant, agentId };
   const record = tables.agent(key);
@@ -122,7 +125,7 @@ export function hearJobAlarm(tables: Tables, timer: JobAlarm, moment: Moment): H
   }
   const next = jobTimer(key, call, moment);
   tables.setTimer(next);
-  // It would be refused; the end of a pause adds it again.
+  // Claiming it would be refused; the end of the pause adds the job again.
   const isHeld = refusalOf(tables, record, call) !== undefined;
   return { posted: [], timers: [next], jobs: isHeld ? [] : [call] };
 }
@@ -131,9 +134,9 @@ export function jobTimerId(call: { readonly callId: string; readonly attempt: nu
   return `job:${queuedCallKey(call)}`;
 }
 
-/** What forbids to begin a call. An agent that is shut down holds what it has open until it is started again. */
+/** Why a call may not begin. An agent that is shut down keeps its open calls until it is started again. */
 function refusalOf(tables: Tables, record: AgentRecord, call: QueuedCall): "paused" | "aborted" | undefined {
-  return standingMark(tables, record, call.turnId)?.reason ?? (record.status === "shutdown" ? "paused" : undefined);
+  return effectiveMark(tables, record, call.turnId)?.reason ?? (record.status === "shutdown" ? "paused" : undefined);
 }
 
 function queuedCallOf(
@@ -146,7 +149,7 @@ function queuedCallOf(
   return { turnId, step, callId, attempt, queue, ...ranked, isRepeatable, addedAt, claimedBy: null, isEnded: false };
 }
 
-function jobTimer({ tenant, agentId }: AgentKey, call: QueuedCall, { steady }: Moment): JobAlarm {
+function jobTimer({ tenant, agentId }: AgentKey, call: QueuedCall, { steady }: Moment): JobTimer {
   const { turnId, callId, attempt, queue } = call;
   const dueAt = steady + JOB_LOOK_MS;
   return { kind: "job", tenant, agentId, id: jobTimerId(call), dueAt, turnId, callId, attempt, queue };

@@ -16,13 +16,13 @@ export function requestTimerId(requestId: string): string {
   return `request:${requestId}`;
 }
 
-/** What became of an agent's requests in a batch: how many are open now, and the alarms that were set for them. */
+/** How many of the agent's requests are open after a batch, and the timers that were set for them. */
 export interface RequestChanges {
   readonly open: number;
   readonly timers: readonly Timer[];
 }
 
-/** Opens and closes the requests of a batch. One that opens and closes none does not look for any. */
+/** Opens and closes the requests of a batch; reads nothing if the batch has none. */
 export function changeRequests(tables: Tables, batch: Batch, openBefore: number): RequestChanges {
   const { key, closedTurnId } = batch;
   const timers = new Map<string, Timer>();
@@ -70,14 +70,14 @@ export interface DecideCommand extends AgentKey, DecideOptions {
   readonly decision: Decision;
 }
 
-/** Decides a request by compare-and-set on its status: once, whoever comes first (F20). */
+/** Decides a request by compare-and-set on its status: only the first decision counts (F20). */
 export function decide(tables: Tables, command: DecideCommand, now: number): DecideOutcome {
   const { requestId, decision, argumentsHash } = command;
   const request = tables.request(command, requestId);
   if (!request) return { type: "notFound" };
   if (request.status !== "open") return { type: "conflict", request, posted: [] };
   if (isOver(request, now) && decision.verdict !== "expired") {
-    // Its alarm may be late; nobody may approve in the meantime.
+    // Its timer may be late; nobody may approve in the meantime.
     return { ...settled(tables, request, { verdict: "expired", by: null, reason: null }, now), type: "conflict" };
   }
   if (!verdictsOf[request.kind].includes(decision.verdict)) return { type: "unfit", request };

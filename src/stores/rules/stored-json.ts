@@ -5,7 +5,10 @@ import { CorruptRecordError, InvalidInputError } from "../../errors/index.ts";
 import { accountHolderSchema, timerSchema } from "../../state/index.ts";
 import type { Committed } from "./outcomes.ts";
 
-/** Stored JSON text: plain JSON that fits the schema, or `CorruptRecordError`; the record is left as it is (row S10). */
+/**
+ * Parses stored JSON text. Throws `CorruptRecordError` if it is no JSON or does not fit the schema; the record is left
+ * as it is (row S10).
+ */
 export function parsed<T>(schema: z.ZodType<T>, text: string, where: string): T {
   const result = schema.safeParse(jsonOf(text, where));
   if (result.success) return result.data;
@@ -23,13 +26,15 @@ export function jsonOf(text: string, where: string): unknown {
   }
 }
 
-/** An id that is a key. UTF-8 has no form for half a surrogate pair, so that two such ids would become one. */
+/**
+ * Checks an id that becomes a key. UTF-8 cannot express half a surrogate pair, so that two such ids would become one.
+ */
 export function wellFormed(id: string, what: string): string {
   if (id.isWellFormed()) return id;
   throw new InvalidInputError(`${what} ${JSON.stringify(id)} holds half of a surrogate pair; use whole characters`);
 }
 
-/** An outcome without its entries, which the journal holds. */
+/** An outcome without its entries, which are in the journal. */
 export const storedOutcomeSchema = z.object({
   /** False for a batch without entries. */
   hasRow: z.boolean(),
@@ -47,10 +52,10 @@ export const storedOutcomeSchema = z.object({
 });
 export type StoredOutcome = DeepReadonly<z.infer<typeof storedOutcomeSchema>>;
 
-/** What most batches are answered; not stored. */
+/** The outcome of most batches; it is not stored. */
 export const plainOutcome: StoredOutcome = { hasRow: true, warnings: [], posted: [], timers: [] };
 
-/** What is stored of an outcome; undefined for what most batches are answered. */
+/** The stored form of an outcome; undefined for the outcome of most batches. */
 export function storedOutcome({ cursor, warnings, posted, timers }: Committed): StoredOutcome | undefined {
   const hasRow = cursor !== 0;
   const isPlain = hasRow && warnings.length === 0 && posted.length === 0 && timers.length === 0;

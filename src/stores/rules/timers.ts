@@ -3,12 +3,12 @@ import { CorruptRecordError } from "../../errors/index.ts";
 import type { Timer } from "../../state/index.ts";
 import type { Tables } from "./tables.ts";
 
-/** A timer that cannot be read rings for nobody, and keeps no other from ringing: it is told once, and left as it is. */
-export class DamagedTimers {
+/** A corrupt timer never fires, and does not keep others from firing: it is reported once and left as it is. */
+export class CorruptTimers {
   readonly #told = new Set<string>();
 
-  /** Undefined for what cannot be read. */
-  passedOver<T>(read: () => T): T | undefined {
+  /** Undefined for a corrupt timer. */
+  skipCorrupt<T>(read: () => T): T | undefined {
     try {
       return read();
     } catch (error) {
@@ -26,8 +26,9 @@ export class DamagedTimers {
 const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly TimeLimit[];
 
 /**
- * Sets the alarms that a change of an account calls for and returns them. Each limit on time has one, first that of its
- * warning, then its own: of a deadline from the opening of the account on, of active time while somebody works.
+ * Sets the timers that a change of an account requires and returns them. Each limit on time has one timer: first for
+ * its warning, then for the limit. A deadline's runs from the opening of the account on, that of active time while
+ * somebody works.
  */
 export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
   if (before && hasSameAlarms(before, account)) return [];
@@ -43,7 +44,7 @@ export function changeTimers(tables: Tables, tenant: string, before: Account | u
   return timers;
 }
 
-/** Whether nothing has changed that tells when an alarm is due: so it is with most changes of an account. */
+/** Whether nothing has changed that determines when a timer is due, as with most changes of an account. */
 function hasSameAlarms(before: Account, account: Account): boolean {
   return (
     before.activeSince === account.activeSince &&

@@ -5,11 +5,11 @@ import type { AgentKey, AgentRecord } from "../../state/index.ts";
 import { workOf } from "./leases.ts";
 import type { Committed } from "./outcomes.ts";
 import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
-import { freshHead, type Head, type LocalTables } from "./tables.ts";
+import { freshHead, type Head, type StoreTables } from "./tables.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
-export function exportTree(tables: LocalTables, tenant: string, rootAgentId: string): StoredTree | undefined {
+export function exportTree(tables: StoreTables, tenant: string, rootAgentId: string): StoredTree | undefined {
   const records = tables.agentsOfTree(tenant, rootAgentId);
   if (!records.some((record) => record.agentId === rootAgentId)) return undefined;
   const accounts = tables.accounts(tenant, rootAgentId);
@@ -25,7 +25,7 @@ export function exportTree(tables: LocalTables, tenant: string, rootAgentId: str
   };
 }
 
-function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
+function agentAsStored(tables: StoreTables, record: AgentRecord): StoredAgent {
   const { tenant, agentId } = record;
   const key = { tenant, agentId };
   const { epoch, holder, seq, at, sign, batchId, work } = tables.head(key);
@@ -46,8 +46,11 @@ function agentAsStored(tables: LocalTables, record: AgentRecord): StoredAgent {
   };
 }
 
-/** Puts a tree in the place of the one that is stored; inside a transaction of the adapter. False: it holds more than is known. */
-export function importTree(tables: LocalTables, tree: StoredTree, processId: string, known?: KnownItems): boolean {
+/**
+ * Replaces the stored tree, inside a transaction of the adapter. False if an inbox here holds an item that is not
+ * known.
+ */
+export function importTree(tables: StoreTables, tree: StoredTree, processId: string, known?: KnownItems): boolean {
   checkTree(tree);
   const { tenant, rootAgentId, agents, accounts, rows } = tree;
   if (known && holdsOther(tables, tree, known)) return false;
@@ -75,13 +78,13 @@ export function importTree(tables: LocalTables, tree: StoredTree, processId: str
   return true;
 }
 
-function holdsOther(tables: LocalTables, { tenant, rootAgentId }: StoredTree, known: KnownItems): boolean {
+function holdsOther(tables: StoreTables, { tenant, rootAgentId }: StoredTree, known: KnownItems): boolean {
   return tables
     .agentsOfTree(tenant, rootAgentId)
     .some(({ agentId }) => tables.inbox({ tenant, agentId }).some(({ key }) => known.get(agentId)?.has(key) !== true));
 }
 
-function putAgent(tables: LocalTables, agent: StoredAgent): void {
+function putAgent(tables: StoreTables, agent: StoredAgent): void {
   const key: AgentKey = { tenant: agent.record.tenant, agentId: agent.record.agentId };
   tables.putAgent(agent.record);
   for (const artifact of agent.artifacts) tables.putArtifact(key, artifact);
@@ -90,13 +93,13 @@ function putAgent(tables: LocalTables, agent: StoredAgent): void {
   for (const request of agent.requests) tables.putRequest(request);
 }
 
-function putAccount(tables: LocalTables, { tenant, rootAgentId, lines }: StoredTree, account: Account): void {
+function putAccount(tables: StoreTables, { tenant, rootAgentId, lines }: StoredTree, account: Account): void {
   tables.putAccount(tenant, rootAgentId, account);
   const line = (Object.hasOwn(lines, account.id) ? lines[account.id] : undefined) ?? [];
-  if (account.line) tables.putLine(tenant, rootAgentId, { account, line, put: line, removed: [] });
+  if (account.line) tables.putWaiters(tenant, rootAgentId, { account, line, put: line, removed: [] });
 }
 
-/** An owner here that is another process must not go on beside the one that the tree comes from. */
+/** If another process owns the agent here, the epoch is raised so that it cannot go on. */
 function headOf(
   { record, epoch, isHeld, seq, at, sign, isParked, lastBatch, requests }: StoredAgent,
   before: Head,
@@ -111,7 +114,7 @@ function headOf(
     sign,
     batchId: lastBatch?.id ?? null,
     openRequests: requests.filter((request) => request.status === "open").length,
-    // A turn that waits to begin is in the inbox.
+    // The turn has not begun: it is in the inbox.
     work: isParked ? "parked" : seq === 0 ? "none" : workOf(record),
   };
 }
@@ -120,7 +123,7 @@ function moved(outcome: Committed, cursors: ReadonlyMap<number, number>): Commit
   return { ...outcome, cursor: cursors.get(outcome.cursor) ?? 0 };
 }
 
-/** The cursors of the rows that are here already, where the new ones only go on from there: clients hold them. */
+/** The cursors of the stored rows if the new rows only add to them, because clients hold those cursors. */
 function keptCursors(stored: readonly StoredRow[], rows: readonly StoredRow[]): readonly number[] {
   const goesOn = stored.every((row, index) => {
     const other = rows[index];

@@ -10,31 +10,30 @@ import {
   waiterSchema,
 } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
-import type { LineChange } from "../rules/tables.ts";
+import type { WaiterChanges } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { integerOf, KeyedCache, parsed, type Row, textOf, wellFormed } from "./sqlite-rows.ts";
 
 interface AccountSlot {
   place: number;
-  /** The generation in which it was last known to be what the file holds. */
+  /** The generation in which the slot was last known to match the file. */
   generation: number;
   texts: AccountTexts;
   value: Account;
-  /** Those who wait on it, as they were at one revision of its line. */
+  /** The account's waiters at one revision of the queue. */
   line?: { readonly revision: string | undefined; readonly waiters: readonly Waiter[] };
 }
 
 const CAPACITY = 8000;
-/** More than a tree ever has; 2^29 trees have places that are exact numbers. */
+/** More than a tree ever has; with 2^29 trees the places are still exact numbers. */
 const ACCOUNTS_OF_A_TREE = 2 ** 24;
 
-/** The places that a tree's accounts may have. They lie side by side: a commit that moves several of them writes one page. */
+/** The places of a tree's accounts are contiguous, so that a commit that changes several of them writes one page. */
 function placesOfTree(tree: number): { readonly first: number; readonly last: number } {
   const first = tree * ACCOUNTS_OF_A_TREE;
   return { first, last: first + ACCOUNTS_OF_A_TREE - 1 };
 }
 
-/** The rows of accounts. */
 export class SqliteAccounts {
   readonly #connection: SqliteConnection;
   readonly #slots = new KeyedCache<AccountSlot>(CAPACITY);
@@ -43,16 +42,16 @@ export class SqliteAccounts {
       | "read"
       | "nextPlace"
       | "insert"
-      | "insertStanding"
+      | "insertFigures"
       | "update"
       | "move"
       | "ofTree"
       | "remove"
-      | "removeStandings"
+      | "removeFigures"
       | "line"
       | "putWaiter"
       | "removeWaiter"
-      | "removeLines",
+      | "removeWaiters",
       StatementSync
     >
   >;
@@ -67,9 +66,9 @@ export class SqliteAccounts {
       nextPlace: connection.prepare(
         "SELECT coalesce(max(place) + 1, $first) AS place FROM standings WHERE place BETWEEN $first AND $last",
       ),
-      // What is opened last stands last: pages that are full are left alone.
+      // New accounts go to the end, so that they split no page.
       insert: connection.prepare("INSERT INTO accounts (tenant, account_id, place, terms) VALUES (?, ?, ?, ?)"),
-      insertStanding: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
+      insertFigures: connection.prepare("INSERT INTO standings VALUES (?, ?, ?)"),
       update: connection.prepare("UPDATE standings SET standing = ? WHERE place = ?"),
       move: connection.prepare("UPDATE accounts SET terms = ? WHERE tenant = ? AND account_id = ?"),
       ofTree: connection.prepare(
@@ -79,8 +78,8 @@ export class SqliteAccounts {
       remove: connection.prepare(
         "DELETE FROM accounts WHERE id IN (SELECT account FROM standings WHERE place BETWEEN ? AND ?)",
       ),
-      removeStandings: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
-      removeLines: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
+      removeFigures: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
+      removeWaiters: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
       line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
       putWaiter: connection.prepare(
         `INSERT INTO waiters (account, ask_key, place, waiter) VALUES (?, ?, ?, ?)
@@ -99,7 +98,7 @@ export class SqliteAccounts {
   }
 
   put(tenant: string, tree: () => number, account: Account): void {
-    const standing = standingText(account);
+    const figures = figuresText(account);
     const { generation } = this.#connection;
     const known = this.#slot(tenant, account.id);
     if (known) {
@@ -108,15 +107,15 @@ export class SqliteAccounts {
         terms = termsText(account);
         this.#statements.move.run(terms, tenant, account.id);
       }
-      this.#statements.update.run(standing, known.place);
-      Object.assign(known, { generation, texts: { terms, standing }, value: account });
+      this.#statements.update.run(figures, known.place);
+      Object.assign(known, { generation, texts: { terms, figures }, value: account });
       return;
     }
     const place = this.#nextPlace(tree());
     const terms = termsText(account);
     const inserted = this.#statements.insert.run(tenant, account.id, place, terms);
-    this.#statements.insertStanding.run(place, inserted.lastInsertRowid, standing);
-    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, standing }, value: account });
+    this.#statements.insertFigures.run(place, inserted.lastInsertRowid, figures);
+    this.#slots.set(tenant, account.id, { place, generation, texts: { terms, figures }, value: account });
   }
 
   waiters(tenant: string, account: Account): readonly Waiter[] {
@@ -132,7 +131,7 @@ export class SqliteAccounts {
     return waiters;
   }
 
-  putLine(tenant: string, tree: () => number, { account, line, put, removed }: LineChange): void {
+  putWaiters(tenant: string, tree: () => number, { account, line, put, removed }: WaiterChanges): void {
     let slot = this.#slot(tenant, account.id);
     if (!slot) {
       this.put(tenant, tree, account);
@@ -157,9 +156,9 @@ export class SqliteAccounts {
 
   removeTree(tree: number): void {
     const { first, last } = placesOfTree(tree);
-    this.#statements.removeLines.run(first, last);
+    this.#statements.removeWaiters.run(first, last);
     this.#statements.remove.run(first, last);
-    this.#statements.removeStandings.run(first, last);
+    this.#statements.removeFigures.run(first, last);
   }
 
   #nextPlace(tree: number): number {
@@ -176,7 +175,7 @@ export class SqliteAccounts {
     const texts = textsIn(row, accountId);
     const place = integerOf(row, "place", `account ${accountId}`);
     if (known) {
-      const isSame = known.texts.standing === texts.standing && known.texts.terms === texts.terms;
+      const isSame = known.texts.figures === texts.figures && known.texts.terms === texts.terms;
       if (!isSame) known.value = accountIn(accountId, texts);
       return Object.assign(known, { place, generation, texts });
     }
@@ -188,13 +187,16 @@ export class SqliteAccounts {
 
 function textsIn(row: Row, accountId: string): AccountTexts {
   const where = `account ${accountId}`;
-  return { terms: textOf(row, "terms", where), standing: textOf(row, "standing", where) };
+  return { terms: textOf(row, "terms", where), figures: textOf(row, "standing", where) };
 }
 
-/** An account as two texts: what hardly ever changes, and the figures, which every commit writes anew and which are short. */
+/**
+ * An account as two texts: the terms, which hardly ever change, and the figures, which are short because every commit
+ * writes them.
+ */
 export interface AccountTexts {
   readonly terms: string;
-  readonly standing: string;
+  readonly figures: string;
 }
 
 const { isActive, activeCount, activeSince, warned, line: lineOption } = accountSchema.shape;
@@ -204,7 +206,7 @@ const count = z.number().int().nonnegative();
 const amountFiguresSchema = z.tuple([count, count, count, count, count, count, count]);
 const useFiguresSchema = z.tuple([count, count, count, count, count, count, count, count, count]);
 const pairSchema = z.tuple([count, count]);
-const standingSchema = z.tuple([
+const figuresSchema = z.tuple([
   amountFiguresSchema,
   pairSchema,
   pairSchema,
@@ -215,14 +217,17 @@ const standingSchema = z.tuple([
   warned,
   lineOption.unwrap().nullable(),
 ]);
-type Standing = DeepReadonly<z.infer<typeof standingSchema>>;
+type Figures = DeepReadonly<z.infer<typeof figuresSchema>>;
 
-/** What the account was opened with; it changes only where the account is moved. */
+/** The terms that the account was opened with; they change only when the account is moved. */
 export function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
   return JSON.stringify({ agentId, turnId, parentId, limits, openedAt });
 }
 
-/** Whether two states of one account surely have the same terms: no state changes its limits, so that they are one object. */
+/**
+ * Whether two states of one account certainly have the same terms. No operation changes the limits, so they stay the
+ * same object.
+ */
 export function hasSameTerms(one: Account, other: Account): boolean {
   return (
     one.limits === other.limits &&
@@ -233,10 +238,10 @@ export function hasSameTerms(one: Account, other: Account): boolean {
   );
 }
 
-/** All of the account that its terms do not tell; figures stand without their names, in a fixed order. */
-export function standingText({ used, reserved, unconfirmed, models, ...account }: Account): string {
+/** Everything that is not in the terms; figures are written without names, in a fixed order. */
+export function figuresText({ used, reserved, unconfirmed, models, ...account }: Account): string {
   const uses = Object.fromEntries(Object.entries(models).map(([name, use]) => [name, useFigures(use)]));
-  const standing: Standing = [
+  const figures: Figures = [
     amountFigures(used),
     [reserved.tokens, reserved.costMicros],
     [unconfirmed.tokens, unconfirmed.costMicros],
@@ -247,13 +252,13 @@ export function standingText({ used, reserved, unconfirmed, models, ...account }
     account.warned,
     account.line ?? null,
   ];
-  return JSON.stringify(standing);
+  return JSON.stringify(figures);
 }
 
-/** Throws `CorruptRecordError` for texts that are no account's. */
-export function accountIn(id: string, { terms, standing }: AccountTexts): Account {
+/** Throws `CorruptRecordError` if the texts are not those of an account. */
+export function accountIn(id: string, { terms, figures }: AccountTexts): Account {
   const where = `account ${id}`;
-  const [used, reserved, unconfirmed, uses, ...rest] = parsed(standingSchema, standing, where);
+  const [used, reserved, unconfirmed, uses, ...rest] = parsed(figuresSchema, figures, where);
   const [isActive, activeCount, activeSince, warned, line] = rest;
   return {
     id,
@@ -270,12 +275,12 @@ export function accountIn(id: string, { terms, standing }: AccountTexts): Accoun
   };
 }
 
-function amountFigures(used: Amounts): Standing[0] {
+function amountFigures(used: Amounts): Figures[0] {
   const { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs } = used;
   return [steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs];
 }
 
-function amountsIn([steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs]: Standing[0]): Amounts {
+function amountsIn([steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs]: Figures[0]): Amounts {
   return { steps, treeSteps, toolCalls, treeToolCalls, tokens, costMicros, activeMs };
 }
 

@@ -22,7 +22,7 @@ const CAPACITY = 4000;
 
 const columns = "id, tree, tenant, agent_id, record";
 
-/** The rows of agents and their heads, and their integer keys. */
+/** The rows of agents and trees, with their integer keys. */
 export class SqliteAgents {
   readonly #connection: SqliteConnection;
   readonly heads: SqliteHeads;
@@ -52,7 +52,7 @@ export class SqliteAgents {
     this.#slots.clear();
   }
 
-  /** The agent's keys and its record as it is now. */
+  /** The agent's keys and its current record. */
   find({ tenant, agentId }: AgentKey): AgentSlot | undefined {
     const known = this.#slots.get(tenant, agentId);
     if (known && this.#isTrue(known.record.generation)) return known;
@@ -90,7 +90,7 @@ export class SqliteAgents {
     return this.#statements.children.all(parent.tree, key.agentId).map((row) => this.#recordOf(row));
   }
 
-  /** In the order in which they were made. */
+  /** In the order in which they were created. */
   ofTree(tree: number): AgentRecord[] {
     return this.#statements.ofTree.all(tree).map((row) => this.#recordOf(row));
   }
@@ -124,13 +124,13 @@ export class SqliteAgents {
     return row && integerOf(row, "id", `the tree of ${rootAgentId}`);
   }
 
-  /** The tree's key; it is made where it is absent. */
+  /** The tree's key; creates the tree if it does not exist. */
   treeFor(tenant: string, rootAgentId: string): number {
     const known = this.treeOf(tenant, rootAgentId);
     return known ?? Number(this.#statements.insertTree.run(tenant, rootAgentId).lastInsertRowid);
   }
 
-  /** Outside a transaction others may have written at any moment. */
+  /** Outside of a transaction another process may write at any moment. */
   #isTrue(generation: number): boolean {
     return this.#connection.isInTransaction && generation === this.#connection.generation;
   }
@@ -182,14 +182,14 @@ export class SqliteHeads {
       readOutcome: connection.prepare("SELECT outcome FROM heads WHERE agent = ?"),
       insert: connection.prepare("INSERT INTO heads VALUES (?, 0, NULL, 0, 0, 0, NULL, 0, 0, NULL, 'none')"),
       update: connection.prepare(`UPDATE heads SET ${state} WHERE agent = ?`),
-      // The index of those at work holds these two: it is left alone while they stay as they are.
+      // These two columns are in an index, which stays untouched while they do not change.
       hold: connection.prepare("UPDATE heads SET holder = ?, work = ? WHERE agent = ?"),
       place: connection.prepare("UPDATE heads SET cursor = ? WHERE agent = ?"),
       move: connection.prepare(`UPDATE heads SET ${state}, cursor = ?, outcome = ? WHERE agent = ?`),
     };
   }
 
-  /** For an agent that was just made. */
+  /** For a new agent. */
   add(agent: number): void {
     this.#statements.insert.run(agent);
   }
@@ -219,7 +219,7 @@ export class SqliteHeads {
     slot.head = { generation, value: head, cursor };
   }
 
-  /** Names the agent's last row, where rows came otherwise than by a commit. */
+  /** Sets the agent's last row after rows were restored. */
   place(slot: AgentSlot, cursor: number): void {
     this.#statements.place.run(cursor, slot.id);
     slot.head = undefined;

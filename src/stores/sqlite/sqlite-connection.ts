@@ -2,11 +2,11 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError, StoreUnavailableError, TroupeError } from "../../errors/index.ts";
 import { checkLayout, migrate } from "./sqlite-schema.ts";
 
-/** How long one attempt blocks this process for another one's lock, in milliseconds. */
+/** How long one attempt to get a lock blocks this process, in milliseconds. */
 const BUSY_TIMEOUT_MS = 10;
-/** The same while the file is opened, where there is no way to wait without blocking. */
+/** The same while the file is opened, which can only wait by blocking. */
 const OPENING_TIMEOUT_MS = 5000;
-/** Pages of the write-ahead log after which it is folded into the file: 16 MB, so that syncs stay rare. */
+/** Size of the write-ahead log, in pages, at which it is merged into the file: 16 MB, so that syncs stay rare. */
 const CHECKPOINT_PAGES = 4000;
 const CACHE_KIBIBYTES = 16_384;
 
@@ -17,13 +17,13 @@ export interface ConnectionOptions {
 
 /**
  * One open database file and its transaction.
- * Owns: the handle, the transaction, the generation. Does not own: the line of those who wait, what is read.
+ * Owns: the handle, the transaction, the generation. Does not own: the queue of writes, the rows.
  *
  * Invariants
- * 1. A transaction holds the write lock from its start, so what was read in it is true until it ends.
- * 2. The generation grows when another connection has written, noticed at the start of a transaction: in it, a value of
- *    the present generation need not be read again.
- * 3. After a rollback `forget` is called: whatever was kept of rows may hold what was undone.
+ * 1. A transaction holds the write lock from its start, so that what it has read stays true until it ends.
+ * 2. The generation grows when another connection has written, which is noticed at the start of a transaction: a value
+ *    of the current generation need not be read again.
+ * 3. After a rollback `forget` is called, because caches may hold what was undone.
  */
 export class SqliteConnection {
   readonly database: DatabaseSync;
@@ -49,8 +49,8 @@ export class SqliteConnection {
   }
 
   /**
-   * Opens the file and brings it to the present layout. Blocks for up to some seconds while another process opens it
-   * too, or repairs what a killed one left.
+   * Opens the file and migrates it to the current layout. Blocks for up to some seconds while another process opens the
+   * file too, or SQLite repairs it after a crash.
    */
   static open(path: string, options: ConnectionOptions): SqliteConnection {
     const database = new DatabaseSync(path);
@@ -92,7 +92,7 @@ export class SqliteConnection {
     }
   }
 
-  /** Reads that see the file as it is at one moment, whoever writes meanwhile. */
+  /** Runs reads that see the file at one moment, even if others write meanwhile. */
   snapshot<T>(work: () => T): T {
     this.#statements.beginReading.run();
     try {
@@ -148,12 +148,12 @@ export class SqliteConnection {
     try {
       this.database.exec("ROLLBACK");
     } catch {
-      // After some failures SQLite has rolled back by itself, and there is nothing left to undo.
+      // After some failures SQLite has rolled back by itself.
     }
   }
 }
 
-/** Changing the journal mode does not wait for another process that does the same: SQLite's time-out is not used there. */
+/** Changing the journal mode ignores SQLite's time-out when another process does the same. */
 function untilFree(work: () => void): void {
   const end = performance.now() + OPENING_TIMEOUT_MS;
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
@@ -195,7 +195,7 @@ interface SqliteError extends Error {
   readonly errcode: number;
 }
 
-/** The lower byte of SQLite's result code; undefined when the error is not SQLite's. */
+/** The lower byte of SQLite's result code; undefined for other errors. */
 function primaryCode(error: unknown): number | undefined {
   return isSqliteError(error) ? error.errcode & 0xff : undefined;
 }
@@ -204,18 +204,18 @@ function isSqliteError(error: unknown): error is SqliteError {
   return error instanceof Error && "errcode" in error && typeof error.errcode === "number";
 }
 
-/** Whether another connection holds the lock, so that it is worth trying again at once. */
+/** Whether another connection holds the lock, so that an immediate retry may succeed. */
 export function isBusy(error: unknown): boolean {
   const code = primaryCode(error);
   return code === 5 || code === 6;
 }
 
-/** Whether SQLite itself failed: then the whole transaction is given up. */
+/** Whether SQLite itself failed, in which case the whole transaction is rolled back. */
 export function isStorageFailure(error: unknown): boolean {
   return primaryCode(error) !== undefined;
 }
 
-/** SQLite's errors in the package's own words; others as they are. */
+/** Translates SQLite's errors into the package's own; returns other errors unchanged. */
 export function translated(error: unknown, path: string): unknown {
   const code = primaryCode(error);
   if (code === undefined || !isSqliteError(error) || error instanceof TroupeError) return error;

@@ -4,49 +4,49 @@ import { setTimeout as delay } from "node:timers/promises";
 import { backoffDelay, describeValue } from "../../base/index.ts";
 import { InvalidInputError, InvariantError, StoreUnavailableError } from "../../errors/index.ts";
 import { unattendedIn } from "../rules/leases.ts";
-import { LocalLive } from "../rules/live-channel.ts";
+import { InProcessLiveChannel } from "../rules/live-channel.ts";
 import type { ForeignWrites } from "../rules/ports.ts";
-import type { LocalDatabase, RestlessTables } from "../rules/tables.ts";
+import type { CandidateTables, Database } from "../rules/tables.ts";
 import { isBusy, isStorageFailure, SqliteConnection, translated } from "./sqlite-connection.ts";
 import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
   /**
-   * What an acknowledged write survives. `process` (the default): the end of the process, however sudden. `full`: also
-   * that of the machine; each commit waits for the disk.
+   * What an acknowledged write survives. `process` (the default): any end of the process, however sudden. `full`: also
+   * a crash of the machine; each commit waits for the disk.
    */
   readonly durability?: "process" | "full" | undefined;
   /** How long to wait for another process' lock before giving up, in milliseconds; 5,000 by default. */
   readonly busyLimitMs?: number | undefined;
   /**
-   * Largest size of the file in bytes; as large as the disk allows by default. A write past it fails as one on a full
-   * disk does: `StoreUnavailableError`, code `SQLITE_FULL`, nothing written.
+   * Largest size of the file in bytes; unlimited by default. A write beyond it fails as on a full disk:
+   * `StoreUnavailableError`, code `SQLITE_FULL`, nothing written.
    */
   readonly maxBytes?: number | undefined;
 }
 
 const DEFAULT_BUSY_LIMIT_MS = 5000;
-/** Every attempt may block for some milliseconds, so that others of this process get their time between two of them. */
+/** An attempt may block for some milliseconds; the pause lets other work of this process run. */
 const SHORTEST_PAUSE_MS = 2;
 const pauses = { baseMs: 4, capMs: 100 };
 
 /**
- * One database file, shared with other processes.
+ * One database file that several processes share.
  * Owns: the order of this process' writes and the waiting for others' locks. Does not own: the rows.
  *
  * Invariants
- * 1. Writes of this process take effect in the order they were called: while one waits for a lock, those behind it wait.
+ * 1. Writes of this process take effect in the order of the calls: while one waits for a lock, later ones wait.
  * 2. Waiting for a lock never blocks the process for more than one short attempt at a time.
- * 3. An error of SQLite never leaves as it is; what was written before it in the transaction is gone.
+ * 3. An error of SQLite is always translated; what its transaction had written is undone.
  */
-export class SqliteDatabase implements LocalDatabase {
-  readonly tables: RestlessTables;
-  readonly live = new LocalLive();
+export class SqliteDatabase implements Database {
+  readonly tables: CandidateTables;
+  readonly live = new InProcessLiveChannel();
   readonly #path: string;
   readonly #connection: SqliteConnection;
   readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
-  /** The last write in line; absent when nobody waits. */
+  /** The last queued write; undefined if none is queued. */
   #line: Promise<void> | undefined;
   #isClosed = false;
 
@@ -86,9 +86,7 @@ export class SqliteDatabase implements LocalDatabase {
     return this.#untilFree(() => this.#connection.snapshot(work), performance.now());
   }
 
-  unattended(
-    ...[tenant, query, steady]: Parameters<LocalDatabase["unattended"]>
-  ): ReturnType<LocalDatabase["unattended"]> {
+  unattended(...[tenant, query, steady]: Parameters<Database["unattended"]>): ReturnType<Database["unattended"]> {
     return this.read(() => unattendedIn(this.tables, tenant, query, steady));
   }
 
@@ -147,12 +145,12 @@ export class SqliteDatabase implements LocalDatabase {
   }
 }
 
-/** A database that lives in this process' memory and ends with it. */
+/** A database in the memory of this process. */
 export const IN_MEMORY = ":memory:";
 
 /**
- * Makes sure that a database can be opened at the path; a new file is readable by its owner only, and so are the files
- * that SQLite puts beside it. Throws `InvalidInputError` where the path is no place for one.
+ * Makes sure that a database can be opened at the path. A new file is readable by its owner only, and so are the files
+ * that SQLite puts beside it. Throws `InvalidInputError` if no file can be opened there.
  */
 export function prepareFile(path: string): void {
   if (path === IN_MEMORY) return;
@@ -189,23 +187,26 @@ function refused(path: string, why: string, cause?: unknown): InvalidInputError 
   return new InvalidInputError(`the database path ${JSON.stringify(path)} ${why}`, { details: { path }, cause });
 }
 
-/** How often others' writes are looked for, in milliseconds. */
+/** How often to look for writes of others, in milliseconds. */
 const POLL_MS = 60;
 
-/** Tells listeners when another connection has written; to what is not known. Looks only while somebody listens, and keeps no process alive. */
+/**
+ * Calls listeners when another connection has written; what it wrote is not known. Polls only while there are
+ * listeners, and does not keep the process alive.
+ */
 export class SqliteForeignWrites {
   readonly #version: () => unknown;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
   #timer: NodeJS.Timeout | undefined;
   #last: unknown;
 
-  /** `version` changes with every write of another connection; it may throw, then this look is left out. */
+  /** `version` changes with every write of another connection; if it throws, this poll is skipped. */
   constructor(version: () => unknown) {
     this.#version = version;
   }
 
   listen(listener: (writes: ForeignWrites) => void): () => void {
-    // A function of its own, so that the same listener may come twice.
+    // A wrapper, so that the same listener can be added twice.
     const entry = (writes: ForeignWrites): void => listener(writes);
     this.#listeners.add(entry);
     if (!this.#timer) {

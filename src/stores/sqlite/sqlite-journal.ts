@@ -24,7 +24,9 @@ import {
 
 const messagesSchema = z.array(messageSchema);
 
-/** The journal's rows, one per batch, in the order of their cursors; messages lie in the row they came with. */
+/**
+ * The journal's rows, one per batch, in the order of their cursors; messages are stored in the row that brought them.
+ */
 export class SqliteJournal {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<
@@ -42,7 +44,7 @@ export class SqliteJournal {
       StatementSync
     >
   >;
-  /** Cursor of the last row in the file, as of a generation. */
+  /** Cursor of the last row in the file, in a generation. */
   #last = { generation: 0, cursor: 0 };
 
   constructor(connection: SqliteConnection) {
@@ -77,7 +79,7 @@ export class SqliteJournal {
     this.#last = { generation: 0, cursor: 0 };
   }
 
-  /** `previous`: cursor of the agent's last row, 0 when it has none. Gives the row's own: a new one, unless it is told. */
+  /** `previous`: cursor of the agent's last row, 0 if it has none. Returns the row's cursor; by default a new one. */
   add(
     slot: AgentSlot,
     previous: number,
@@ -111,7 +113,6 @@ export class SqliteJournal {
     return rows.map((row) => journalRowOf(row, textOf(row, "agent_id", "a row of agents")));
   }
 
-  /** All rows of a tree with their messages. */
   storedRows(tree: number): StoredRow[] {
     return this.#statements.wholeTree.all(tree).map((row) => {
       const agentId = textOf(row, "agent_id", "a row of agents");
@@ -119,7 +120,7 @@ export class SqliteJournal {
     });
   }
 
-  /** Takes the messages out of the agent's rows. */
+  /** Deletes the messages from the agent's rows. */
   clearMessages(slot: AgentSlot): void {
     this.#statements.emptyRows.run(slot.id);
     this.#statements.emptyPlaces.run(slot.id);
@@ -154,7 +155,7 @@ export class SqliteJournal {
     });
   }
 
-  /** The agent's rows from the last one back. */
+  /** The agent's rows, last one first. */
   *#back(slot: AgentSlot, lastCursor: number, statement: StatementSync): Generator<Row> {
     for (let cursor = lastCursor; cursor > 0; ) {
       const row = this.#rowAt(slot, cursor, statement);
@@ -178,7 +179,7 @@ export class SqliteJournal {
     return Number(this.#statements.addPlace.run(slot.id, id, cursor).changes) > 0;
   }
 
-  /** Only in a transaction; cursors of removed rows are not given again, so that they only grow. */
+  /** Only in a transaction. Cursors of removed rows are not used again. */
   #nextCursor(): number {
     const { generation } = this.#connection;
     if (this.#last.generation !== generation) {

@@ -2,13 +2,13 @@ import type { StatementSync } from "node:sqlite";
 import { type AgentKey, type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../../state/index.ts";
 import { isDue, type Moment } from "../rules/queries.ts";
 import type { ProcessRow } from "../rules/tables.ts";
-import { DamagedTimers } from "../rules/timers.ts";
+import { CorruptTimers } from "../rules/timers.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-rows.ts";
 
-/** What waits for an agent: its inbox and its alarms; and the processes that may run it. */
+/** Inboxes, timers and registered processes. */
 export class SqlitePending {
-  readonly #damaged = new DamagedTimers();
+  readonly #damaged = new CorruptTimers();
   readonly #statements: Readonly<
     Record<
       | "addItem"
@@ -98,10 +98,10 @@ export class SqlitePending {
 
   dueTimers(moment: Moment, limit: number): Timer[] {
     const due: Timer[] = [];
-    // Where the two times differ, one that seems due may not be.
+    // Wall-clock and steady time differ, so a timer up to the later of the two may not be due.
     for (const row of this.#statements.dueTimers.iterate(Math.max(moment.now, moment.steady))) {
       if (due.length >= limit) break;
-      const timer = this.#damaged.passedOver(() => {
+      const timer = this.#damaged.skipCorrupt(() => {
         const of = textOf(row, "agent_id", "a timer");
         return timerIn(row, `timer ${textOf(row, "timer_id", "a timer")} of agent ${of}`);
       });
@@ -153,20 +153,20 @@ function timerIn(row: Row, where = "a timer"): Timer {
 
 const where = "the list of agents with something to do";
 
-/** None of them costs more than what it gives. */
-export const restlessQueries = {
+/** The cost of each query grows only with its result. */
+export const candidateQueries = {
   nextHolder: "SELECT holder FROM heads WHERE work = 'open' AND holder > ? ORDER BY holder LIMIT 1",
   atWork: "SELECT agent FROM heads WHERE work = 'open' AND holder IS ? AND agent > ? ORDER BY agent LIMIT ?",
   posted: "SELECT DISTINCT agent FROM inbox WHERE agent > ? ORDER BY agent LIMIT ?",
   agent: "SELECT tenant, agent_id FROM agents WHERE id = ?",
 } as const;
 
-/** Which agents have something to do, by the index of those at work and by their inboxes. */
-export class SqliteRestless {
+/** Lists agents that may be unattended, by the index of open work and by the inboxes. */
+export class SqliteCandidates {
   readonly #statements: Readonly<Record<"nextHolder" | "atWork" | "posted" | "agent", StatementSync>>;
 
   constructor(connection: SqliteConnection) {
-    const { nextHolder, atWork, posted, agent } = restlessQueries;
+    const { nextHolder, atWork, posted, agent } = candidateQueries;
     this.#statements = {
       nextHolder: connection.prepare(nextHolder),
       atWork: connection.prepare(atWork),
@@ -175,15 +175,15 @@ export class SqliteRestless {
     };
   }
 
-  /** In the order of their keys here, after that of an agent; `page`: how many are read at once. */
+  /** In the order of their integer keys, after `start`; `page`: how many are read at once. */
   *after(tenant: string, isLiving: (processId: string) => boolean, start: number, page: number): Generator<AgentKey> {
-    const lost = this.#lostHolders(isLiving);
+    const lost = this.#deadHolders(isLiving);
     for (let after = start; ; ) {
       const pages = [
         this.#statements.posted.all(after, page),
         ...lost.map((holder) => this.#statements.atWork.all(holder, after, page)),
       ].map((rows) => rows.map((row) => integerOf(row, "agent", where)));
-      // What comes after the end of a full page may be in another one's next.
+      // Ids behind the end of a full page may also come in the next page of another query.
       const end = Math.min(...pages.map((ids) => (ids.length < page ? Number.POSITIVE_INFINITY : (ids.at(-1) ?? 0))));
       const found = [...new Set(pages.flat())].filter((id) => id <= end).sort((one, other) => one - other);
       for (const id of found) {
@@ -195,8 +195,8 @@ export class SqliteRestless {
     }
   }
 
-  /** Of those at work, whoever does not live, and nobody; each is found by one step in the index. */
-  #lostHolders(isLiving: (processId: string) => boolean): (string | null)[] {
+  /** The holders of open work that are not alive, and null for no holder; each is found by one step in the index. */
+  #deadHolders(isLiving: (processId: string) => boolean): (string | null)[] {
     const lost: (string | null)[] = [null];
     for (let holder = ""; ; ) {
       const row = this.#statements.nextHolder.get(holder);

@@ -5,7 +5,7 @@ import type { Head } from "../rules/tables.ts";
 
 export { jsonOf, parsed, wellFormed } from "../rules/stored-json.ts";
 
-/** A row as it comes from disk: nothing about it is known until it was looked at (row S10). */
+/** A row as it was read; its columns must be checked before use (row S10). */
 export type Row = Readonly<Record<string, SQLOutputValue>>;
 
 export function integerOf(row: Row, column: string, where: string): number {
@@ -30,16 +30,13 @@ function corruptColumn(column: string, right: string, where: string): CorruptRec
 
 /** A value with the text it was read from or written as. */
 export interface Cached<T> {
-  /** The generation in which it was last known to be what the file holds. */
+  /** The generation in which it was last known to match the file. */
   generation: number;
   text: string;
   value: T;
 }
 
-/**
- * Values by tenant and id, so that keys cannot be mixed up. Holds at most so many; past that it forgets all, which costs
- * one read each.
- */
+/** A cache by tenant and id, so that keys cannot collide. When it is full it is emptied. */
 export class KeyedCache<T> {
   readonly #tenants = new Map<string, Map<string, T>>();
   readonly #capacity: number;
@@ -71,14 +68,16 @@ export class KeyedCache<T> {
   }
 }
 
-/** A head as it is kept in memory, with the cursor of the agent's last row in the journal (0: it has none). */
+/** A cached head, with the cursor of the agent's last row in the journal (0: none). */
 export interface KeptHead {
   readonly generation: number;
   readonly value: Head;
   readonly cursor: number;
 }
 
-/** What is kept of an agent between transactions. One that was removed and made anew may have another key. */
+/**
+ * What is cached of an agent between transactions. An agent that was removed and created again may have another key.
+ */
 export interface AgentSlot {
   readonly id: number;
   readonly tree: number;

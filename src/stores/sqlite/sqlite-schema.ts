@@ -1,17 +1,18 @@
 import type { DatabaseSync } from "node:sqlite";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 
-/** The layout that is written now; kept in `PRAGMA user_version`. */
+/** The current layout; stored in `PRAGMA user_version`. */
 export const SCHEMA_VERSION = 1;
 
 /**
- * Few pages per commit, for each costs as much as several statements. Integer keys stand for (tenant, agent) and (tenant,
- * root agent). A commit adds one row to the end of `journal`, messages included, and rewrites a short row of `heads` and
- * of `standings` for each account it moves; those of a tree lie side by side, many to a page, and `accounts` has what was
- * settled when they were opened. `journal.previous` names the agent's row before (0: none), `heads.cursor` its last one, so
- * that an agent's rows need no index; `messages` tells in which row each message lies; `heads.open_requests` tells whether
- * `requests` need be looked at. Cursors are never used again, also where a tree was removed: `last_removed` keeps the
- * highest one that may be gone. JSON columns are checked by schema when they are read.
+ * A commit touches few pages, because each page costs as much as several statements. Integer keys stand for (tenant,
+ * agent) and (tenant, root agent). A commit appends one row to `journal`, messages included, and rewrites a short row
+ * of `heads` and one of `standings` (the figures of an account) for each account it changes. The figures of a tree are
+ * contiguous, many to a page; `accounts` holds the terms of the accounts. `journal.previous` is the agent's row before
+ * (0: none) and `heads.cursor` its last one, so that an agent's rows need no index. `messages` says in which row each
+ * message is stored; `heads.open_requests` says whether `requests` need be read. Cursors are never used again, even
+ * after a tree was removed: `last_removed` keeps the highest cursor that may be gone. JSON columns are checked by
+ * schema when they are read.
  */
 const firstLayout = `
   CREATE TABLE trees (
@@ -150,12 +151,14 @@ const firstLayout = `
   ) STRICT, WITHOUT ROWID;
 `;
 
-/** The step at place N takes a file from layout N to N + 1; 0 is an empty file. Steps are never changed, only added. */
+/**
+ * The step at index N migrates a file from layout N to N + 1; 0 is an empty file. Steps are only added, never changed.
+ */
 const steps: readonly ((database: DatabaseSync) => void)[] = [(database) => database.exec(firstLayout)];
 
 /**
- * Throws `UnsupportedError` for a file of a newer layout and `InvalidInputError` for a database of something else; reads
- * only, so that both stay as they are.
+ * Throws `UnsupportedError` for a file of a newer layout and `InvalidInputError` for a database of another program.
+ * Reads only, so that such a file is not touched.
  */
 export function checkLayout(database: DatabaseSync, path: string): void {
   const { version, hasTables } = stateOf(database);
@@ -172,12 +175,12 @@ export function checkLayout(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Brings the file to the present layout, in one transaction. */
+/** Migrates the file to the current layout, in one transaction. */
 export function migrate(database: DatabaseSync, path: string): void {
   if (stateOf(database).version === SCHEMA_VERSION) return;
   database.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have done it, or something else, since the file was looked at.
+    // Another process may have migrated the file, or filled it with something else, since it was checked.
     checkLayout(database, path);
     for (const step of steps.slice(stateOf(database).version)) step(database);
     database.exec(`PRAGMA user_version = ${SCHEMA_VERSION}`);
@@ -188,7 +191,7 @@ export function migrate(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Both are read at one moment: between two statements another process may bring the file to the present layout. */
+/** Reads both values in one statement, because another process may migrate the file between two statements. */
 function stateOf(database: DatabaseSync): { readonly version: number; readonly hasTables: boolean } {
   const row = database
     .prepare(

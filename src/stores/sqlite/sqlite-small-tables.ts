@@ -11,7 +11,7 @@ import { type AgentSlot, integerOf, parsed, type Row, textOf, wellFormed } from 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();
 
-/** The rows of artifacts; one that is saved again under its id takes the place of the first. */
+/** The rows of artifacts; saving an artifact again under its id replaces the row. */
 export class SqliteArtifacts {
   readonly #statements: Readonly<
     Record<"put" | "all" | "find" | "describe" | "newest" | "findByName" | "clear", StatementSync>
@@ -37,7 +37,7 @@ export class SqliteArtifacts {
     };
   }
 
-  /** Name and content are kept as JSON text, so that any string comes back as it was and no two names become one. */
+  /** Name and content are stored as JSON text, so that any string comes back unchanged and no two names become one. */
   put(slot: AgentSlot, { content, ...description }: Artifact): void {
     const { artifactId, name, version } = description;
     const id = wellFormed(artifactId, "artifact id");
@@ -50,7 +50,7 @@ export class SqliteArtifacts {
     return row && descriptionOf(row, slot);
   }
 
-  /** 0 where there is none. */
+  /** 0 if there is none. */
   newestVersion(slot: AgentSlot, name: string): number {
     const row = this.#statements.newest.get(slot.id, JSON.stringify(name)) ?? {};
     return integerOf(row, "version", "an artifact");
@@ -84,7 +84,7 @@ function descriptionOf(row: Row, slot: AgentSlot): ArtifactMeta {
   return parsed(descriptionSchema, textOf(row, "description", where), where);
 }
 
-/** What a filter's agent and root are in the file; null for those that are not there. */
+/** The integer keys of a filter's agent and tree; null for those that do not exist. */
 export interface RequestPlace {
   readonly agent?: number | null | undefined;
   readonly tree?: number | null | undefined;
@@ -141,7 +141,7 @@ export class SqliteRequests {
     if (agent !== undefined) only("agent = ?", agent);
     if (tree !== undefined) only("tree = ?", tree);
     if (filter.turnId !== undefined) only("turn_id = ?", wellFormed(filter.turnId, "turn id"));
-    // Written out, so that the index over the open ones is used.
+    // A literal, so that SQLite uses the index over open requests.
     if (filter.status === "open") only("status = 'open'");
     else if (filter.status !== undefined) only("status = ?", filter.status);
     if (after) only("(opened_at, request_id) > (?, ?)", after.openedAt, after.requestId);

@@ -16,26 +16,26 @@ import type { StoredRow, StoredTree } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
 import {
   type ArtifactMeta,
+  type CandidateTables,
   freshHead,
   type Head,
-  type LineChange,
   type ProcessRow,
-  type RestlessTables,
   type RestoredRow,
+  type WaiterChanges,
 } from "../rules/tables.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
 import { SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
-import { SqlitePending, SqliteRestless } from "./sqlite-pending.ts";
+import { SqliteCandidates, SqlitePending } from "./sqlite-pending.ts";
 import type { AgentSlot } from "./sqlite-rows.ts";
 import { SqliteArtifacts, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
 
 /** Tables whose rows belong to an agent. */
 const agentTables = ["heads", "messages", "artifacts", "requests", "inbox", "timers"];
 
-/** The rows in the file: each kind of row has its class, this one gives them the agent's integer key. */
-export class SqliteTables implements RestlessTables {
+/** The tables in the file. Each kind of row has its class; this one resolves tenant and agent id to the integer key. */
+export class SqliteTables implements CandidateTables {
   readonly #connection: SqliteConnection;
   readonly #agents: SqliteAgents;
   readonly #accounts: SqliteAccounts;
@@ -44,9 +44,9 @@ export class SqliteTables implements RestlessTables {
   readonly #pending: SqlitePending;
   readonly #requests: SqliteRequests;
   readonly #projections: SqliteProjections;
-  readonly #restless: SqliteRestless;
+  readonly #candidates: SqliteCandidates;
   readonly #noteCursor: StatementSync;
-  /** In this order: agents last, because the others are found by them. */
+  /** Agents come last, because the other rows are found by them. */
   readonly #deletions: readonly StatementSync[];
 
   constructor(connection: SqliteConnection) {
@@ -58,7 +58,7 @@ export class SqliteTables implements RestlessTables {
     this.#pending = new SqlitePending(connection);
     this.#requests = new SqliteRequests(connection);
     this.#projections = new SqliteProjections(connection);
-    this.#restless = new SqliteRestless(connection);
+    this.#candidates = new SqliteCandidates(connection);
     this.#noteCursor = connection.prepare(
       "UPDATE last_removed SET cursor = max(cursor, (SELECT coalesce(max(cursor), 0) FROM journal))",
     );
@@ -119,8 +119,8 @@ export class SqliteTables implements RestlessTables {
     return this.#accounts.waiters(tenant, account);
   }
 
-  putLine(tenant: string, rootAgentId: string, change: LineChange): void {
-    this.#accounts.putLine(tenant, () => this.#agents.treeFor(tenant, rootAgentId), change);
+  putWaiters(tenant: string, rootAgentId: string, change: WaiterChanges): void {
+    this.#accounts.putWaiters(tenant, () => this.#agents.treeFor(tenant, rootAgentId), change);
   }
 
   accounts(tenant: string, rootAgentId: string): Account[] {
@@ -257,7 +257,7 @@ export class SqliteTables implements RestlessTables {
     this.#pending.removeProcess(processId);
   }
 
-  /** In the order in which they were made. */
+  /** In the order in which they were created. */
   restless(
     tenant: string,
     isLiving: (processId: string) => boolean,
@@ -265,7 +265,7 @@ export class SqliteTables implements RestlessTables {
     limit: number,
   ): Iterable<AgentKey> {
     const start = after === undefined ? 0 : (this.#agents.find({ tenant, agentId: after })?.id ?? 0);
-    return this.#restless.after(tenant, isLiving, start, Math.max(1, limit));
+    return this.#candidates.after(tenant, isLiving, start, Math.max(1, limit));
   }
 
   agentsOfTree(tenant: string, rootAgentId: string): AgentRecord[] {
@@ -278,7 +278,7 @@ export class SqliteTables implements RestlessTables {
     return tree === undefined ? [] : this.#journal.storedRows(tree);
   }
 
-  /** The row of the tree itself stays, and so does its key. */
+  /** The row of the tree stays, and with it its key. */
   removeTree(tenant: string, rootAgentId: string): void {
     const tree = this.#agents.treeOf(tenant, rootAgentId);
     if (tree === undefined) return;

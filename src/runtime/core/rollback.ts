@@ -1,14 +1,14 @@
 import { type Clock, untilReached } from "../../base/index.ts";
 import { LeaseLostError, StoreRolledBackError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
-import type { SetBack } from "../../stores/index.ts";
+import type { RolledBackTree } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 
 const PAGE = 500;
 
 /** What seeing to trees that were set back needs of the process. */
-export interface SetBackPlace {
+export interface RollbackPlace {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
   readonly processId: string;
@@ -30,8 +30,8 @@ export interface SetBackPlace {
  * Goes on from what is stored where stores have lost what they had acknowledged: what lives here of the tree knows more than
  * is true now, and what is stored as this process' may be what it has long given back.
  */
-export function watchSetBacks(place: SetBackPlace): void {
-  const stop = place.stores.onSetBack((found) => {
+export function watchRolledBackTrees(place: RollbackPlace): void {
+  const stop = place.stores.onRolledBack((found) => {
     if (found.tenant !== place.tenant) return;
     seeTo(place, found).catch((error: unknown) => {
       if (place.closed.aborted) return;
@@ -41,7 +41,7 @@ export function watchSetBacks(place: SetBackPlace): void {
   place.closed.addEventListener("abort", stop, { once: true });
 }
 
-async function seeTo(place: SetBackPlace, { rootAgentId }: SetBack): Promise<void> {
+async function seeTo(place: RollbackPlace, { rootAgentId }: RolledBackTree): Promise<void> {
   const { live, stores } = place;
   const here = live.all().filter(({ key, identity }) => identity.rootAgentId === rootAgentId && !stores.isHeld(key));
   for (const activation of here) {
@@ -60,7 +60,7 @@ async function seeTo(place: SetBackPlace, { rootAgentId }: SetBack): Promise<voi
 }
 
 /** Agents that are stored as this process' and do not live here are given back, so that anybody may take them up. */
-async function giveBack({ stores, live, tenant, processId, clock }: SetBackPlace, rootAgentId: string) {
+async function giveBack({ stores, live, tenant, processId, clock }: RollbackPlace, rootAgentId: string) {
   const left: AgentKey[] = [];
   for (let after: string | undefined; ; ) {
     const page: AgentRecord[] = await stores.listAgents({ tenant, rootAgentId, limit: PAGE, after });

@@ -22,7 +22,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
 
   beforeEach(async () => {
     warned.mockReset().mockReturnValue();
-    folder = mkdtempSync(join(tmpdir(), "troupe-set-back-"));
+    folder = mkdtempSync(join(tmpdir(), "troupe-rolled-back-"));
     server = await RedisServer.start({ folder });
     prefix = ownPrefix();
     charged = [];

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { SetBack, Stores } from "../../src/stores/index.ts";
+import type { RolledBackTree, Stores } from "../../src/stores/index.ts";
 import { redisStores } from "../../src/stores/redis.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
@@ -25,7 +25,7 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
   };
   beforeEach(async () => {
     warned.mockReset().mockReturnValue();
-    folder = mkdtempSync(join(tmpdir(), "troupe-set-back-"));
+    folder = mkdtempSync(join(tmpdir(), "troupe-rolled-back-"));
     server = await RedisServer.start({ folder });
     stores = another();
   });
@@ -172,10 +172,10 @@ describe.skipIf(!redisProgram)("a Redis that has lost what it had acknowledged",
 });
 
 /** What the stores tell of losses from now on. */
-function told(from: Stores): { readonly all: SetBack[]; readonly first: Promise<SetBack> } {
-  const { promise, resolve } = Promise.withResolvers<SetBack>();
-  const all: SetBack[] = [];
-  from.onSetBack((found) => {
+function told(from: Stores): { readonly all: RolledBackTree[]; readonly first: Promise<RolledBackTree> } {
+  const { promise, resolve } = Promise.withResolvers<RolledBackTree>();
+  const all: RolledBackTree[] = [];
+  from.onRolledBack((found) => {
     all.push(found);
     resolve(found);
   });

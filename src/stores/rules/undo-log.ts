@@ -1,19 +1,19 @@
-/** How to take back one change. */
+/** Takes back one change. */
 export type Undo = () => void;
 
 /**
  * Makes changes of plain objects and maps atomic.
- * Owns: the list of how to take back what a piece of work has changed. Does not own: what is changed.
+ * Owns: the list of changes to take back. Does not own: the objects.
  *
  * Invariants
  * 1. Work that throws leaves everything as it found it.
- * 2. Work inside other work is undone alone when it throws, and with the outer one when that throws later.
+ * 2. Nested work is undone alone when it throws, and with the outer work when that throws later.
  */
-export class MemoryUndo {
+export class UndoLog {
   readonly #undos: Undo[] = [];
   #depth = 0;
 
-  /** Notes how to take back a change that is about to be made, inside of `run`. */
+  /** Records how to take back a change that is about to be made; only inside `run`. */
   note(undo: Undo): void {
     this.#undos.push(undo);
   }
@@ -39,7 +39,7 @@ export class MemoryUndo {
     map.set(key, value);
   }
 
-  /** Empties the map of these keys; taken back, everything is in its old order again. */
+  /** Deletes these keys; taking it back restores the order of the map too. */
   removeAll<K, V>(map: Map<K, V>, keys: Iterable<K>): void {
     const before = [...map];
     this.note(() => {

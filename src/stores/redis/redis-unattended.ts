@@ -1,64 +1,65 @@
 import { CorruptRecordError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
-import { livingFor, needsSomebody } from "../rules/leases.ts";
+import { isUnattended, livingFor } from "../rules/leases.ts";
 import type { UnattendedQuery } from "../rules/queries.ts";
 import { freshHead, type Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
-import { holderHints, holderMember, postHints, type RedisHints, watchKinds, watchPosts } from "./redis-indexes.ts";
-import { type HintKeys, PARTITIONS, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
+import { holderMember, holdersIndex, postsIndex, type RedisIndexes, watchKinds, watchPosts } from "./redis-indexes.ts";
+import { type IndexKeys, PARTITIONS, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";
-import { headsScript, inboxesScript, lostHoldersScript } from "./redis-read-scripts.ts";
+import { deadHoldersScript, headsScript, inboxesScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import { itemsIn, rowKinds, seenRow, valueOf } from "./redis-rows.ts";
 import type { TreeSession } from "./redis-session.ts";
 
-/** Trees that are looked at together. */
+/** How many trees are looked at together. */
 const AT_ONCE = 16;
-/** Trees that are looked at in each call whether or not a list names them. */
+/** How many trees each call looks at whether or not an index lists them. */
 const SWEPT = 16;
 
 type Write = <T>(tree: TreeKeys, work: (session: TreeSession) => T) => Promise<T>;
 interface UnattendedParts {
   readonly keys: RedisKeys;
   readonly reader: RedisReader;
-  readonly hints: RedisHints;
+  readonly indexes: RedisIndexes;
   readonly lists: RedisLists;
 }
 
 type IsLiving = (processId: string) => boolean;
 
 /**
- * Who needs somebody, by the lists of posts and holders.
- * Owns: taking back what is not true any more, and telling anew what was lost. Does not own: the lists' truth.
+ * Finds unattended agents by the indexes of posts and holders.
+ * Owns: removing outdated entries and restoring lost ones. Does not own: writing entries before posts and leases.
  *
  * Invariants
- * 1. A tree leaves the lists only when nobody of it needs anybody, seen after whoever posts next has to tell the list again.
- * 2. A tree that the lists have lost is found by going through all trees, a few with each call.
- * 3. A tree with a row that cannot be read hides no other one.
+ * 1. A tree leaves the indexes only if none of its agents is unattended, checked after making sure that the next post
+ *    writes the index again.
+ * 2. A tree that the indexes have lost is found by going through all trees, a few with each call.
+ * 3. A tree with a corrupt row hides no other one.
  */
 export class RedisUnattended {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #reader: RedisReader;
-  readonly #hints: RedisHints;
+  readonly #indexes: RedisIndexes;
   readonly #lists: RedisLists;
-  readonly #lost: RedisLostTrees;
+  readonly #lost: CandidateTrees;
   readonly #write: Write;
-  /** By tenant, the root that was looked at last. */
+  /** The last root that was looked at, by tenant. */
   readonly #swept = new Map<string, string>();
 
   constructor(
     connection: RedisConnection,
-    { keys, reader, hints, lists }: UnattendedParts,
-    /** Changes a tree, in its turn. */
+    { keys, reader, indexes, lists }: UnattendedParts,
+    /** Changes a tree in a transaction. */
     write: Write,
   ) {
     this.#connection = connection;
     this.#keys = keys;
     this.#reader = reader;
-    this.#hints = hints;
+    this.#indexes = indexes;
     this.#lists = lists;
-    this.#lost = new RedisLostTrees(connection, keys);
+    this.#lost = new CandidateTrees(connection, keys);
     this.#write = write;
   }
 
@@ -88,38 +89,38 @@ export class RedisUnattended {
     return found.slice(0, limit);
   }
 
-  /** Who of a tree needs somebody; it is taken out of the lists where nobody does. */
-  async #settled(named: NamedTree, isLiving: IsLiving): Promise<readonly string[]> {
+  /** The unattended agents of a tree; removes it from the indexes if there are none. */
+  async #settled(named: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
     return await this.#passingOver(async () => {
       const found = await this.#look(named.tree, isLiving);
       return found.length > 0 ? found : await this.#forgotten(named, isLiving);
     });
   }
 
-  async #forgotten({ tree, isPosted, lostHolders }: NamedTree, isLiving: IsLiving): Promise<readonly string[]> {
-    const posts = { hints: postHints(this.#keys, tree), member: tree.tag };
-    const holders = lostHolders.map((id) => ({
-      hints: holderHints(this.#keys, tree),
+  async #forgotten({ tree, isPosted, deadHolders }: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
+    const posts = { index: postsIndex(this.#keys, tree), member: tree.tag };
+    const holders = deadHolders.map((id) => ({
+      index: holdersIndex(this.#keys, tree),
       member: holderMember(id, tree.tag),
     }));
-    const told: { readonly hints: HintKeys; readonly member: string; readonly stamp: string }[] = [];
+    const told: { readonly index: IndexKeys; readonly member: string; readonly stamp: string }[] = [];
     for (const one of [...(isPosted ? [posts] : []), ...holders]) {
-      told.push({ ...one, stamp: await this.#hints.lastTold(one.hints, one.member) });
+      told.push({ ...one, stamp: await this.#indexes.lastWritten(one.index, one.member) });
     }
     await this.#write(tree, (session) => {
       if (isPosted && session.get(watchKinds.posts)) session.remove(watchKinds.posts);
-      for (const id of lostHolders) {
+      for (const id of deadHolders) {
         const row = session.get(watchKinds.holder(id));
         if (row?.isTold) session.put(watchKinds.holder(id), { ...row, isTold: false });
       }
     });
     const found = await this.#look(tree, isLiving);
     if (found.length > 0) return found;
-    for (const { hints, member, stamp } of told) await this.#hints.correct(hints, member, stamp);
+    for (const { index, member, stamp } of told) await this.#indexes.correct(index, member, stamp);
     return [];
   }
 
-  /** Looks at a few trees of which the lists may have been lost, and has the lists name those where somebody is missing. */
+  /** Looks at a few trees that the indexes may have lost, and writes the entries of those with unattended agents. */
   async #sweep(tenant: string, isLiving: IsLiving): Promise<void> {
     const ids = await this.#lists.rootIds(tenant, this.#swept.get(tenant), SWEPT);
     const last = ids.length < SWEPT ? undefined : ids.at(-1);
@@ -151,25 +152,25 @@ export class RedisUnattended {
   }
 
   #look(tree: TreeKeys, isLiving: IsLiving): Promise<readonly string[]> {
-    return restlessOf(this.#connection, this.#reader, tree, isLiving);
+    return unattendedOfTree(this.#connection, this.#reader, tree, isLiving);
   }
 }
 
-/** Members that are read at once. */
+/** How many members are read at once. */
 const PAGE = 1000;
 
 const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
-/** A tree that the lists name, and what for. */
-export interface NamedTree {
+/** A tree that the indexes list. */
+export interface CandidateTree {
   readonly tree: TreeKeys;
   readonly isPosted: boolean;
-  /** Processes that do not live and may hold agents of it. */
-  readonly lostHolders: readonly string[];
+  /** Dead processes that may hold agents of it. */
+  readonly deadHolders: readonly string[];
 }
 
-/** What the lists say about where somebody may be missing. */
-export class RedisLostTrees {
+/** The trees that may have unattended agents, as the indexes list them. */
+export class CandidateTrees {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
 
@@ -178,8 +179,8 @@ export class RedisLostTrees {
     this.#keys = keys;
   }
 
-  /** In the order of their places, from that of a tree on; `livingIds`: processes whose trees do not matter. */
-  async named(tenant: string, livingIds: readonly string[], from: TreeKeys | undefined): Promise<NamedTree[]> {
+  /** In the order of partition and tag, starting with a tree; the trees of `livingIds` do not matter. */
+  async named(tenant: string, livingIds: readonly string[], from: TreeKeys | undefined): Promise<CandidateTree[]> {
     const found = await Promise.all(
       partitions.map(async (partition) => {
         if (from && partition < from.partition) return [];
@@ -194,20 +195,20 @@ export class RedisLostTrees {
     place: Pick<TreeKeys, "tenant" | "partition">,
     livingIds: readonly string[],
     start: string,
-  ): Promise<NamedTree[]> {
+  ): Promise<CandidateTree[]> {
     const [posted, lost] = await Promise.all([
-      this.#posted(postHints(this.#keys, place), start),
-      this.#lost(holderHints(this.#keys, place), livingIds),
+      this.#posted(postsIndex(this.#keys, place), start),
+      this.#lost(holdersIndex(this.#keys, place), livingIds),
     ]);
     const tags = [...new Set([...posted, ...lost.keys()])].filter((tag) => tag >= start).sort();
     return tags.map((tag) => ({
       tree: this.#keys.ofTag(tag),
       isPosted: posted.has(tag),
-      lostHolders: lost.get(tag) ?? [],
+      deadHolders: lost.get(tag) ?? [],
     }));
   }
 
-  async #posted({ list }: HintKeys, start: string): Promise<Set<string>> {
+  async #posted({ list }: IndexKeys, start: string): Promise<Set<string>> {
     const found = new Set<string>();
     for (let from = start === "" ? "-" : `[${start}`; ; ) {
       const page = await this.#connection.run((client) => client.zrangebylex(list, from, "+", "LIMIT", 0, PAGE));
@@ -217,12 +218,12 @@ export class RedisLostTrees {
     }
   }
 
-  /** By their tags, the processes that hold agents of them. */
-  async #lost({ list }: HintKeys, livingIds: readonly string[]): Promise<Map<string, string[]>> {
+  /** The dead processes that hold agents, by tree. */
+  async #lost({ list }: IndexKeys, livingIds: readonly string[]): Promise<Map<string, string[]>> {
     const living = livingIds.map((id) => holderMember(id, "").trimEnd());
     const found = new Map<string, string[]>();
     for (let from = "-"; ; ) {
-      const page = textsOf(await this.#connection.script(lostHoldersScript, [list], [from, PAGE, ...living]));
+      const page = textsOf(await this.#connection.script(deadHoldersScript, [list], [from, PAGE, ...living]));
       for (const member of page) {
         const [holder = "", tag = ""] = member.split(" ");
         const holders = found.get(tag) ?? [];
@@ -234,11 +235,11 @@ export class RedisLostTrees {
   }
 }
 
-/** Inboxes that are read at once. */
+/** How many inboxes are read at once. */
 const INBOXES = 500;
 
-/** The agents of a tree that somebody has to take up, in the order in which they were made. */
-export async function restlessOf(
+/** The unattended agents of a tree, in the order in which they were created. */
+export async function unattendedOfTree(
   connection: RedisConnection,
   reader: RedisReader,
   tree: TreeKeys,
@@ -261,11 +262,11 @@ export async function restlessOf(
   const tables = { agent: ({ agentId }: AgentKey) => records.get(agentId) };
   return restless.flatMap(([id, head]) => {
     const record = records.get(id);
-    return record && needsSomebody(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
+    return record && isUnattended(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
   });
 }
 
-/** Of those that hold something. */
+/** Only the inboxes that are not empty. */
 async function inboxesOf(
   connection: RedisConnection,
   tree: TreeKeys,
@@ -284,7 +285,7 @@ async function inboxesOf(
   return found;
 }
 
-/** Their records, and those of all above them: a mark may stand there. */
+/** The records of these agents and of all agents above them, which may carry a mark. */
 async function withAncestors(
   reader: RedisReader,
   tree: TreeKeys,
