@@ -1,4 +1,14 @@
-import { hasMethods, portNameRule, ruleOf, deepFreeze, describeValue, optionsOf, reading, shortHash, stableStringify } from "../base/index.ts";
+import {
+  hasMethods,
+  portNameRule,
+  ruleOf,
+  deepFreeze,
+  describeValue,
+  optionsOf,
+  reading,
+  shortHash,
+  stableStringify,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
 import { limitsOf } from "../budget/index.ts";
@@ -7,7 +17,7 @@ import { type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools, type ToolRegistry } from "../tools/index.ts";
 import { definitionDoor, toolRule } from "./agent-door.ts";
-import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
+import type { AgentDefinition, AgentOptions, AgentTool, AutoCompact, AutoCompactOptions } from "./definition.ts";
 import { instructionsOf } from "./instructions.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 

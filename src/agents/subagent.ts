@@ -16,7 +16,13 @@ import { type Budget, budgetRule, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Background, Json, LineLimit } from "../state/index.ts";
 import { defineTool } from "../tools/index.ts";
-import { type AgentDefinition, type AgentTool, type SubagentPolicy, type SubagentTool, definitionRule } from "./definition.ts";
+import {
+  type AgentDefinition,
+  type AgentTool,
+  type SubagentPolicy,
+  type SubagentTool,
+  definitionRule,
+} from "./definition.ts";
 
 export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */

@@ -1,7 +1,15 @@
 import { amountOfLimit, type LimitName, type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
-import { type Amounts, amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema, type ModelUse, modelUseSchema } from "./amounts.ts";
+import {
+  type Amounts,
+  amountsSchema,
+  noAmounts,
+  nothingReserved,
+  reservedAmountsSchema,
+  type ModelUse,
+  modelUseSchema,
+} from "./amounts.ts";
 
 /** The part of the wait queue that is kept with the account at the top of a tree; the waiters are rows of their own. */
 const waitQueueStateSchema = z.object({

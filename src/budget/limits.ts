@@ -1,4 +1,3 @@
-
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import type { Amounts } from "./amounts.ts";

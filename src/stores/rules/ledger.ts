@@ -11,7 +11,7 @@ import {
   openAccount,
   type Reservation,
   type ReservationAsk,
-  reserveInTurn,
+  reserveQueued,
   settle,
   type Waiter,
   wakeNext,
@@ -105,9 +105,9 @@ export class Ledger {
     const before = this.#queues.of(top);
     const find = (id: string): Account | undefined => this.#find(id);
     const { now, steady } = this.#moment;
-    const { outcome, accounts, line, mayWake } = reserveInTurn(chain, ask, { line: before, find }, steady, now);
+    const { outcome, accounts, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, steady, now);
     this.#putAll(accounts);
-    if (line !== before) this.#queues.change(top, line);
+    if (queue !== before) this.#queues.change(top, queue);
     if (mayWake) this.#freed.add(top.id);
     if (!outcome.granted) return outcome;
     const { reservation, last } = outcome;
@@ -195,8 +195,8 @@ export class Ledger {
     const top = this.#find(topId);
     const line = top ? this.#queues.of(top) : [];
     if (!top || line.length === 0) return [];
-    const { line: rest, agentIds } = this.#disbanded.has(topId)
-      ? { line: [], agentIds: [...new Set(line.map(({ ask }) => ask.agentId))] }
+    const { queue: rest, agentIds } = this.#disbanded.has(topId)
+      ? { queue: [], agentIds: [...new Set(line.map(({ ask }) => ask.agentId))] }
       : this.#wakeNext(topId, line);
     if (rest !== line) this.#queues.change(top, rest);
     const { id, key } = this.#cause;
