@@ -1,11 +1,11 @@
+import type { Entry, EntryOf } from "./entry.ts";
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
-import type { Entry, EntryOf } from "./entry.ts";
 import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
 import { callOutcomeSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
-import { partsOfCall } from "./identity.ts";
+import { partsOfCall } from "./record.ts";
 import { decisionSchema, requestKindSchema } from "./request.ts";
 import { hookKeyOf } from "./turn-state.ts";
 
@@ -207,4 +207,39 @@ function decided(call: CallState, entry: EntryOf<"request.decided">): CallState 
   };
   const approvedHash = verdict === "approved" ? call.openRequest.argumentsHash : call.approvedHash;
   return { ...call, openRequest: null, decision, approvedHash };
+}
+
+/** How many children of one definition a turn may have at work at a time. */
+export interface LineLimit {
+  /** Name of their definition. */
+  readonly childName: string;
+  readonly maxConcurrent: number;
+}
+
+/**
+ * Children of one definition that have a place: those that were started and have not ended, and those that are just being
+ * asked for, where `entries` hold what is not decided yet. A refusal stands in the place of what it refused, so that a child
+ * that never came to be has none. Those in the background have a line of their own.
+ */
+export function childrenAtWork(entries: readonly Entry[], childName: string): string[] {
+  const atWork = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === "child.spawned" && entry.definition.name === childName && !entry.background) {
+      atWork.add(entry.childId);
+    }
+    if (entry.type === "child.ended") atWork.delete(entry.childId);
+  }
+  return [...atWork];
+}
+
+/**
+ * Whether a call waits in line for a place. Nothing of it is under way then: whether the turn rests is up to those who have
+ * the places, and each of them says so itself. With a place free it is under way, though nothing shows of it yet.
+ */
+export function isInLine(call: CallState, entries: readonly Entry[], limit: LineLimit | undefined): boolean {
+  if (!limit || call.outcome !== null || call.childId !== null) return false;
+  const { gate, approvedHash } = call;
+  // What is still to be approved is about to open its request.
+  if (gate?.verdict !== "allowed" || (gate.needsApproval && approvedHash === null)) return false;
+  return childrenAtWork(entries, limit.childName).length >= limit.maxConcurrent;
 }

@@ -119,3 +119,23 @@ export type GateVerdict = DeepReadonly<z.infer<typeof gateVerdictSchema>>;
 
 export const turnOutcomeSchema = z.enum(["completed", "stopped", "failed"]);
 export type TurnOutcome = DeepReadonly<z.infer<typeof turnOutcomeSchema>>;
+
+/** What every entry has: given by the writer. */
+export const envelope = {
+  seq: z.number().int().positive(),
+  /** Milliseconds since the epoch, never going back within a journal; for people. */
+  at: z.number().int(),
+  epoch: z.number().int().positive(),
+};
+export const ofTurn = { ...envelope, turnId: z.string() };
+export const ofStep = { ...ofTurn, step: z.number().int().positive() };
+export const ofCall = { ...ofStep, callId: z.string() };
+
+/**
+ * What may be done with a tool call whose outcome is not known.
+ * - `none`: no effect outside; repeat freely.
+ * - `keyed`: repeat with the same `idempotencyKey`; the receiver makes sure that it takes effect once.
+ * - `once`: never repeated; a call that was cut after its start has an unknown outcome.
+ */
+export const effectClassSchema = z.enum(["none", "keyed", "once"]);
+export type EffectClass = DeepReadonly<z.infer<typeof effectClassSchema>>;

@@ -5,10 +5,10 @@ import { callEndSchema } from "./call-end.ts";
 import { backgroundSchema, turnOutcomeSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
-import { queuedCallKey } from "./queued-call.ts";
+import { queuedCallKey } from "./record.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
-import { traceHeadersSchema } from "./trace-headers.ts";
+import { traceHeadersSchema } from "./trace.ts";
 
 /** `key` is natural: posting the same thing twice is one item. */
 const item = { key: z.string(), at: z.number().int() };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
+import type { TraceHeaders, DeepReadonly } from "../base/index.ts";
 import { jsonSchema } from "./json.ts";
 import { usageSchema } from "./model-call.ts";
 
@@ -62,3 +62,14 @@ export type UserInputTrace = DeepReadonly<z.infer<typeof userInputTraceSchema>>;
 export type LlmCallTrace = DeepReadonly<z.infer<typeof llmCallTraceSchema>>;
 export type ToolExecutionTrace = DeepReadonly<z.infer<typeof toolExecutionTraceSchema>>;
 export type TraceEntry = DeepReadonly<z.infer<typeof traceEntrySchema>>;
+
+/** W3C Trace Context. Whoever gets it takes it as it is: it says under which span something was asked for. */
+export const traceHeadersSchema = z.object({
+  traceparent: z
+    .string()
+    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "is not of the form 00-<32 hex>-<16 hex>-<2 hex>"),
+  tracestate: z
+    .string()
+    .regex(/^[\x20-\x7e]{0,512}$/, "takes at most 512 printable ASCII characters")
+    .optional(),
+}) satisfies z.ZodType<TraceHeaders>;
