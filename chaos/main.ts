@@ -62,6 +62,10 @@ function totalOf(ran: readonly Ran[], { seed }: ChaosCommand, seconds: number): 
 }
 
 async function main(words: readonly string[]): Promise<number> {
+  if (words.includes("--help") || words.includes("-h")) {
+    process.stdout.write(usage(scenarios));
+    return 0;
+  }
   let command: ChaosCommand;
   try {
     command = readCommand(words, scenarios);

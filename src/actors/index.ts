@@ -38,4 +38,4 @@ export { requestKeyOf } from "./model-outcome.ts";
 export { PromptMemory } from "./prompt-memory.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";
 export { worldKeyOf } from "./run-tool.ts";
-export { percentOfWindow, traceEntriesOf } from "./trace.ts";
+export { percentOfWindow } from "./trace.ts";

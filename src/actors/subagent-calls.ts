@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_DEPTH, lineLimitOf, type SubagentTool } from "../agents/index.ts";
+import { DEFAULT_MAX_DEPTH, spawnLimitOf, type SubagentTool } from "../agents/index.ts";
 import { abortable, describeValue, faultPoint } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
@@ -25,9 +25,9 @@ export async function spawnSubagent(
   signal: AbortSignal,
 ): Promise<void> {
   const { turnId, step, callId } = call;
-  const line = lineLimitOf(tool);
+  const most = spawnLimitOf(tool);
   // Whatever frees a place is an entry: the end of a child, or the refusal of one that was only asked for.
-  while (line && childrenAtWork(entriesOf(host, turnId), line.childName).length >= line.maxConcurrent) {
+  while (most && childrenAtWork(entriesOf(host, turnId), most.childName).length >= most.maxConcurrent) {
     await abortable(host.moved(), signal);
   }
   // From the last look to the proposal nothing is awaited: calls of one round see each other's proposals.

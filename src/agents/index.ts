@@ -14,4 +14,4 @@ export {
   isDefinition,
 } from "./definition.ts";
 export type { OutputSchema, ParsedOutput } from "./output-schema.ts";
-export { DEFAULT_MAX_DEPTH, type Grant, grantOf, lineLimitOf, type SubagentOptions, subagent } from "./subagent.ts";
+export { DEFAULT_MAX_DEPTH, type Grant, grantOf, spawnLimitOf, type SubagentOptions, subagent } from "./subagent.ts";

@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Budget, LimitName } from "../budget/index.ts";
-import { dateOf } from "./date-text.ts";
 
 /** Limits of one turn, as they are given on the command line. */
 export type BudgetOptions = Pick<
@@ -118,4 +117,15 @@ function comingMoment(text: string): Date {
     throw new InvalidArgumentError("It takes a time: 2026-11-21T18:00, or 90s, 15m, 2h from now.");
   if (date.getTime() > Date.now()) return date;
   throw new InvalidArgumentError(`That is ${date.toISOString()}, which has passed.`);
+}
+
+const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** A moment as it is typed: an ISO date with a time (local where no zone stands), or a span from now; undefined for others. */
+export function dateOf(text: string, now: number): Date | undefined {
+  const span = /^(\d{1,6})([smh])$/.exec(text);
+  if (span) return new Date(now + Number(span[1]) * (units[span[2] ?? ""] ?? 0));
+  if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(?:Z|[+-]\d{2}:\d{2})?$/.test(text)) return undefined;
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? undefined : date;
 }

@@ -1,8 +1,8 @@
 import { StoreUnavailableError, TroupeError } from "../errors/index.ts";
-import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { oneLine } from "./view/text-width.ts";
+import type { StopReason } from "../state/index.ts";
+import { oneLine } from "./view/terminal-text.ts";
 
-export interface Failure {
+interface Failure {
   /** One line, without a line break at its end; the stack too where that was asked for. */
   readonly text: string;
   readonly exitCode: ExitCode;
@@ -52,4 +52,58 @@ function wayOn({ details }: StoreUnavailableError): string | undefined {
 function exitCodeOfError(error: unknown): ExitCode {
   if (!(error instanceof TroupeError)) return exitCodes.failure;
   return usageCodes.includes(error.code) ? exitCodes.usage : exitCodes.failure;
+}
+
+/** What the process tells its caller. `waiting`: the turn is open and waits for somebody's decision or answer. */
+export const exitCodes = { success: 0, failure: 1, usage: 2, budget: 3, waiting: 4, interrupted: 130 } as const;
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+const limitReasons: readonly StopReason[] = ["steps_limit", "token_limit", "cost_limit", "time_limit"];
+
+/** A turn's end as an exit code: a limit that stopped it is told apart from a failure, and an abort from both. */
+export function exitCodeOf(end: {
+  readonly status: "completed" | "stopped" | "failed";
+  readonly stopReason: StopReason;
+}): ExitCode {
+  if (end.status === "completed") return exitCodes.success;
+  if (end.status === "failed") return exitCodes.failure;
+  if (end.stopReason === "user_requested") return exitCodes.interrupted;
+  if (limitReasons.includes(end.stopReason)) return exitCodes.budget;
+  return end.stopReason === "stop_requested" ? exitCodes.success : exitCodes.failure;
+}
+
+/** What the command needs of a process to tell its warnings. */
+export interface WarningSource {
+  listeners(event: "warning"): readonly ((warning: Error) => void)[];
+  removeAllListeners(event: "warning"): unknown;
+  on(event: "warning", listener: (warning: Error) => void): unknown;
+}
+
+/** For so long the same warning is not told again; milliseconds. */
+const silenceMs = 60_000;
+
+/**
+ * Tells warnings as one line each, and not over and over: a store that is away is met by all who work. Those that Node or a
+ * package gives a kind or a code of their own are left to Node and its options. `now` in milliseconds, of any origin.
+ */
+export function tellWarnings(source: WarningSource, note: (line: string) => void, now: () => number): void {
+  const others = source.listeners("warning");
+  const toldAt = new Map<string, number>();
+  source.removeAllListeners("warning");
+  source.on("warning", (warning) => {
+    if (!isPlain(warning)) {
+      for (const listener of others) listener.call(source, warning);
+      return;
+    }
+    const line = `troupe: warning: ${oneLine(warning.message)}`;
+    const last = toldAt.get(line);
+    if (last !== undefined && now() - last < silenceMs) return;
+    toldAt.set(line, now());
+    note(line);
+  });
+}
+
+function isPlain(warning: Error): boolean {
+  const code = "code" in warning ? warning.code : undefined;
+  return warning.name === "Warning" && (code === undefined || (typeof code === "string" && code.startsWith("TROUPE_")));
 }

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-import { failureOf } from "./failure.ts";
+import { failureOf, tellWarnings } from "./failure.ts";
 import { runProgram } from "./program.ts";
-import { tellWarnings } from "./warnings.ts";
 
 // A reader that has seen enough, `head` for one, is no failure. What was done is kept.
 for (const stream of [process.stdout, process.stderr]) {

@@ -1,5 +1,5 @@
-import { type Command, Option } from "commander";
-import { nonEmpty, wholeNumber } from "./arguments.ts";
+import { InvalidArgumentError, type Command, Option } from "commander";
+import { type JsonObject, jsonObjectSchema } from "../state/index.ts";
 
 /** Where jobs are kept when nobody says otherwise, below the working directory. */
 export const defaultStorePath = "./.troupe/ask.db";
@@ -50,4 +50,36 @@ export function onOption(): Option {
     "--on <place>",
     "who runs the turns: workers, or here, this process (default: workers of that Redis where there are some, else here)",
   ).choices(["workers", "here"]);
+}
+
+/** A whole number within bounds, for an option's value. Throws commander's `InvalidArgumentError`. */
+export function wholeNumber(from: number, to: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d{1,9}$/.test(text) && value >= from && value <= to) return value;
+    throw new InvalidArgumentError(`It takes a whole number from ${from} to ${to}.`);
+  };
+}
+
+/** Text that is not only white space, for an option's value. Throws commander's `InvalidArgumentError`. */
+export function nonEmpty(text: string): string {
+  if (text.trim() !== "") return text;
+  throw new InvalidArgumentError("It must not be empty.");
+}
+
+/** A JSON object, for an option's value. Throws commander's `InvalidArgumentError`. */
+export function jsonObject(text: string): JsonObject {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw noJsonObject("this is no JSON");
+  }
+  const parsed = jsonObjectSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw noJsonObject("this is something else");
+}
+
+function noJsonObject(why: string): InvalidArgumentError {
+  return new InvalidArgumentError(`It takes a JSON object, for instance '{"amount":5}'; ${why}.`);
 }

@@ -1,5 +1,6 @@
+import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { nonEmpty, wholeNumber } from "./arguments.ts";
+import { z } from "zod";
 import { addBudgetOptions } from "./budget-options.ts";
 import { type CliContext, processContext } from "./cli-context.ts";
 import type { AbortOptions } from "./commands/abort.ts";
@@ -9,10 +10,11 @@ import type { ListOptions } from "./commands/list.ts";
 import type { ResumeOptions } from "./commands/resume.ts";
 import type { RunOptions } from "./commands/run.ts";
 import type { ShowOptions } from "./commands/show.ts";
-import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { failureOf } from "./failure.ts";
+import { type ExitCode, exitCodes, failureOf } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
 import {
+  nonEmpty,
+  wholeNumber,
   addPageOptions,
   addStoreOptions,
   agentsOption,
@@ -22,7 +24,6 @@ import {
   quietOption,
 } from "./options.ts";
 import { addRequestCommands } from "./request-commands.ts";
-import { packageVersion } from "./version.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
 /** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
@@ -184,4 +185,12 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
       const { abortCommand } = await import("./commands/abort.ts");
       done(await abortCommand(context, agentId, options));
     });
+}
+
+const manifestSchema = z.object({ version: z.string() });
+
+/** The version of this package. */
+function packageVersion(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return manifestSchema.parse(JSON.parse(text)).version;
 }

@@ -1,12 +1,14 @@
 import type { Command } from "commander";
-import { jsonObject, nonEmpty } from "./arguments.ts";
+import type { JsonObject } from "../state/index.ts";
 import type { CliContext } from "./cli-context.ts";
 import type { DecideOptions, Wish } from "./commands/decide.ts";
 import type { RequestsOptions } from "./commands/requests.ts";
-import type { ExitCode } from "./exit-codes.ts";
+import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
 import { resultOf } from "./inline/reply.ts";
 import {
+  jsonObject,
+  nonEmpty,
   addPageOptions,
   addStoreOptions,
   agentsOption,
@@ -15,7 +17,6 @@ import {
   onOption,
   quietOption,
 } from "./options.ts";
-import type { JsonObject } from "../state/index.ts";
 
 type Done = (exitCode: ExitCode) => void;
 

@@ -1,11 +1,10 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { nonEmpty, wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./cli-context.ts";
 import type { QueuesOptions } from "./commands/queues.ts";
 import type { WorkerOptions } from "./commands/worker.ts";
-import type { ExitCode } from "./exit-codes.ts";
+import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { addRedisOptions, agentsOption } from "./options.ts";
+import { nonEmpty, wholeNumber, addRedisOptions, agentsOption } from "./options.ts";
 import { queuePlan } from "./worker/queue-plan.ts";
 
 type Done = (exitCode: ExitCode) => void;

@@ -1,7 +1,7 @@
+import { oneLine, type ToolResult } from "../model/index.ts";
 import { type Candidate, type Finding, type RankedCandidate, rankCandidates } from "./evidence.ts";
 import type { Keywords } from "./keywords.ts";
 import { findingsIn } from "./reading.ts";
-import { oneLine, type ToolResult } from "../model/index.ts";
 
 const mostInReport = 6;
 const mostInAnswer = 9;

@@ -1,3 +1,4 @@
+import { stemOf, wordsOf } from "../model/index.ts";
 import type { Keywords } from "./keywords.ts";
 import {
   type Match,
@@ -11,7 +12,6 @@ import {
   scoreMatch,
   similarity,
 } from "./matching.ts";
-import { stemOf, wordsOf } from "../model/index.ts";
 import { isProse } from "./passages.ts";
 
 /** A statement with its place, as `path:line: text`, and where a search tells them the headings above it. */

@@ -1,5 +1,5 @@
-import type { Keywords } from "./keywords.ts";
 import { wordsOf, stemOf } from "../model/index.ts";
+import type { Keywords } from "./keywords.ts";
 
 /** Text that surrounds a passage and speaks for it, such as its headings; nearer counts for more. */
 export interface Surrounding {

@@ -1,3 +1,7 @@
+import type { ToolResult } from "../model/index.ts";
+import type { Candidate, Finding } from "./evidence.ts";
+import type { Keywords } from "./keywords.ts";
+import { speaksTo, surroundingsOf } from "./matching.ts";
 import {
   type NumberedLine,
   isProse,
@@ -7,10 +11,6 @@ import {
   type PassageKind,
   passagesOf,
 } from "./passages.ts";
-import type { Candidate, Finding } from "./evidence.ts";
-import type { Keywords } from "./keywords.ts";
-import { speaksTo, surroundingsOf } from "./matching.ts";
-import type { ToolResult } from "../model/index.ts";
 
 /** Lines of a file to be read, both ends included. */
 interface LineRange {

@@ -1,8 +1,8 @@
 import { corpusStatistics } from "./evidence.ts";
 import type { Keywords } from "./keywords.ts";
-import { findingsIn, type ListedFile } from "./reading.ts";
 import { isPresent, matchPassage, speaksTo, surroundingsOf, scoreMatch } from "./matching.ts";
 import { isProse } from "./passages.ts";
+import { findingsIn, type ListedFile } from "./reading.ts";
 
 const leastShareOfBest = 0.2;
 const filesWithoutRelevantHit = 2;

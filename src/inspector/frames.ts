@@ -36,7 +36,7 @@ export interface ActorFrame extends FrameBase {
   readonly snapshot: FrameSnapshot;
 }
 
-export interface EventFrame extends FrameBase {
+interface EventFrame extends FrameBase {
   readonly type: "@xstate.event";
   readonly event: FrameEvent;
   readonly sourceId: string | undefined;
@@ -44,7 +44,7 @@ export interface EventFrame extends FrameBase {
   readonly provisional: true;
 }
 
-export interface SnapshotFrame extends FrameBase {
+interface SnapshotFrame extends FrameBase {
   readonly type: "@xstate.snapshot";
   readonly event: FrameEvent;
   readonly snapshot: FrameSnapshot;

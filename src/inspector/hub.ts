@@ -3,7 +3,6 @@ import { functionRule, optionsOf, systemClock, wholeNumberRule } from "../base/i
 import type { Overview } from "../runtime/index.ts";
 import { rootOf } from "../state/index.ts";
 import { type BudgetListener, BudgetWatch } from "./budgets.ts";
-import { chartOf, isMachine } from "./chart.ts";
 import {
   type ActorFrame,
   type BudgetFrame,
@@ -11,7 +10,7 @@ import {
   type FrameSnapshot,
   type InspectionFrame,
 } from "./frames.ts";
-import { visibleEvent, visibleSnapshot } from "./visible.ts";
+import { chartOf, isMachine, visibleEvent, visibleSnapshot } from "./visible.ts";
 
 export interface InspectorOptions {
   /** Milliseconds since the epoch. Default: the system's clock. */

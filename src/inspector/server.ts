@@ -1,15 +1,14 @@
-import { randomBytes } from "node:crypto";
+import { createHash, timingSafeEqual, randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import { flagRule, optionsOf, portRule, wholeNumberRule } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import { type Gate, isAdmitted } from "./admission.ts";
 import { FrameClient, mostWaitingBytes } from "./client.ts";
 import type { BudgetFrame, InspectionFrame } from "./frames.ts";
 import { createInspector, type Inspector, type InspectorOptions, inspectorRules } from "./hub.ts";
-import { type Page, statelyPage, treePage } from "./page.ts";
+import { type Page, statelyPage, treePage, STATELY_ORIGIN } from "./page.ts";
 
 export interface InspectorServerOptions {
   /** Default 0: any that is free. It is always bound to 127.0.0.1. */
@@ -153,4 +152,34 @@ function end(response: ServerResponse, status: number): void {
 
 function refuse(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+interface Gate {
+  readonly port: number;
+  readonly token: string;
+  readonly allowStately: boolean;
+}
+
+/** What a request says about where it comes from. */
+interface Visitor {
+  readonly host: string | undefined;
+  readonly origin: string | undefined;
+  readonly token: string | null;
+}
+
+/**
+ * Whether a request may see anything at all (guarantee S5). A page of another site can make a browser send requests to
+ * this machine: its name resolves to 127.0.0.1 (then the Host is foreign), or it says so itself (then the Origin is).
+ * Programs that are no browsers send no Origin. All of them need the token.
+ */
+function isAdmitted({ host, origin, token }: Visitor, { port, token: right, allowStately }: Gate): boolean {
+  const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];
+  if (host === undefined || !hosts.includes(host)) return false;
+  const origins = [...hosts.map((own) => `http://${own}`), ...(allowStately ? [STATELY_ORIGIN] : [])];
+  if (origin !== undefined && !origins.includes(origin)) return false;
+  return token !== null && timingSafeEqual(digestOf(token), digestOf(right));
+}
+
+function digestOf(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
 }

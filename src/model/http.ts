@@ -1,4 +1,10 @@
-import { Agent as HttpAgent, type ClientRequest, type RequestOptions, request as httpRequest, type IncomingMessage } from "node:http";
+import {
+  Agent as HttpAgent,
+  type ClientRequest,
+  type RequestOptions,
+  request as httpRequest,
+  type IncomingMessage,
+} from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 
 /**

@@ -235,7 +235,7 @@ function warnOfUnknown(left: readonly AgentRecord[]): void {
 async function takesUp(core: RuntimeCore, agentId: string): Promise<boolean> {
   const { live } = core;
   const key = core.keyOf(agentId);
-  if (!live.isOthers(key)) return await live.attendance.rescue(agentId);
+  if (!live.isOthers(key)) return await live.rescue(agentId);
   if (live.get(key)) return false;
   await live.wake(key);
   return true;

@@ -11,8 +11,8 @@ import {
   hookPatchSchema,
   turnOutcomeSchema,
   wakingReportSchema,
+  traceHeadersSchema,
 } from "./entry-parts.ts";
-import { traceHeadersSchema } from "./trace.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
 import { lifecycleSchema } from "./record.ts";

@@ -210,16 +210,16 @@ function decided(call: CallState, entry: EntryOf<"request.decided">): CallState 
 }
 
 /** How many children of one definition a turn may have at work at a time. */
-export interface LineLimit {
+export interface SpawnLimit {
   /** Name of their definition. */
   readonly childName: string;
   readonly maxConcurrent: number;
 }
 
 /**
- * Children of one definition that have a place: those that were started and have not ended, and those that are just being
- * asked for, where `entries` hold what is not decided yet. A refusal stands in the place of what it refused, so that a child
- * that never came to be has none. Those in the background have a line of their own.
+ * The children of one definition that count for its limit: those that have not ended, and those that were just asked for, if
+ * `entries` include undecided ones. A refusal replaces the entry that it refused, so a refused child does not count. Children
+ * in the background have a limit that is checked elsewhere.
  */
 export function childrenAtWork(entries: readonly Entry[], childName: string): string[] {
   const atWork = new Set<string>();
@@ -233,13 +233,13 @@ export function childrenAtWork(entries: readonly Entry[], childName: string): st
 }
 
 /**
- * Whether a call waits in line for a place. Nothing of it is under way then: whether the turn rests is up to those who have
- * the places, and each of them says so itself. With a place free it is under way, though nothing shows of it yet.
+ * Whether a call waits until a child of its definition ends. Nothing of it is under way then, so the turn may rest. Once
+ * there is room the call is under way, even before an entry shows it.
  */
-export function isInLine(call: CallState, entries: readonly Entry[], limit: LineLimit | undefined): boolean {
+export function isQueuedToSpawn(call: CallState, entries: readonly Entry[], limit: SpawnLimit | undefined): boolean {
   if (!limit || call.outcome !== null || call.childId !== null) return false;
   const { gate, approvedHash } = call;
-  // What is still to be approved is about to open its request.
+  // A call that needs approval is about to open its request.
   if (gate?.verdict !== "allowed" || (gate.needsApproval && approvedHash === null)) return false;
   return childrenAtWork(entries, limit.childName).length >= limit.maxConcurrent;
 }

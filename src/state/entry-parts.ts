@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
+import type { DeepReadonly, TraceHeaders } from "../base/index.ts";
 import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
@@ -139,3 +139,14 @@ export const ofCall = { ...ofStep, callId: z.string() };
  */
 export const effectClassSchema = z.enum(["none", "keyed", "once"]);
 export type EffectClass = DeepReadonly<z.infer<typeof effectClassSchema>>;
+
+/** W3C Trace Context: the span under which something was asked for. It is stored and passed on as it is. */
+export const traceHeadersSchema = z.object({
+  traceparent: z
+    .string()
+    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "is not of the form 00-<32 hex>-<16 hex>-<2 hex>"),
+  tracestate: z
+    .string()
+    .regex(/^[\x20-\x7e]{0,512}$/, "takes at most 512 printable ASCII characters")
+    .optional(),
+}) satisfies z.ZodType<TraceHeaders>;

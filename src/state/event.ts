@@ -7,7 +7,7 @@ import { lifecycleSchema } from "./record.ts";
 import { usageSchema } from "./model-call.ts";
 import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
-import { traceHeadersSchema } from "./trace.ts";
+import { traceHeadersSchema } from "./entry-parts.ts";
 
 const common = {
   agentId: z.string(),

@@ -1,6 +1,8 @@
 import { z } from "zod";
-import type { TraceHeaders, DeepReadonly } from "../base/index.ts";
-import { jsonSchema } from "./json.ts";
+import type { DeepReadonly } from "../base/index.ts";
+import type { Entry } from "./entry.ts";
+import { type Json, jsonSchema } from "./json.ts";
+import { type Message, textOf } from "./message.ts";
 import { usageSchema } from "./model-call.ts";
 
 const common = {
@@ -63,13 +65,59 @@ export type LlmCallTrace = DeepReadonly<z.infer<typeof llmCallTraceSchema>>;
 export type ToolExecutionTrace = DeepReadonly<z.infer<typeof toolExecutionTraceSchema>>;
 export type TraceEntry = DeepReadonly<z.infer<typeof traceEntrySchema>>;
 
-/** W3C Trace Context. Whoever gets it takes it as it is: it says under which span something was asked for. */
-export const traceHeadersSchema = z.object({
-  traceparent: z
-    .string()
-    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "is not of the form 00-<32 hex>-<16 hex>-<2 hex>"),
-  tracestate: z
-    .string()
-    .regex(/^[\x20-\x7e]{0,512}$/, "takes at most 512 printable ASCII characters")
-    .optional(),
-}) satisfies z.ZodType<TraceHeaders>;
+/** The trace of one turn from its entries. `prompt` is what began it, `message` looks up a stored message. */
+export function traceEntriesOf(
+  entries: readonly Entry[],
+  prompt: string,
+  message: (messageId: string) => Message | undefined,
+): TraceEntry[] {
+  const gated = new Map<string, Json>();
+  const startedAt = new Map<string, number>();
+  return entries.flatMap((entry): TraceEntry[] => {
+    switch (entry.type) {
+      case "turn.started":
+        return [{ type: "user_input", turnId: entry.turnId, step: 0, at: entry.at, turn: entry.number, prompt }];
+      case "model.responded": {
+        const { turnId, step, model, durationMs, calls, usage, costMicros } = entry;
+        return [
+          {
+            type: "llm_call",
+            turnId,
+            step,
+            at: entry.at - durationMs,
+            model,
+            durationMs,
+            toolCallsCount: calls.length,
+            usage: { ...usage, costMicros },
+          },
+        ];
+      }
+      case "call.gated":
+        gated.set(entry.callId, entry.arguments);
+        startedAt.set(entry.callId, entry.at);
+        return [];
+      case "tool.settled": {
+        const { turnId, step, callId, name, outcome, durationMs, error } = entry;
+        const text = textOf(message(entry.messageId)?.content ?? "");
+        const status = outcome === "success" || outcome === "not_found" ? outcome : "error";
+        return [
+          {
+            type: "tool_execution",
+            turnId,
+            step,
+            at: startedAt.get(callId) ?? entry.at,
+            callId,
+            name,
+            arguments: gated.get(callId) ?? null,
+            status,
+            ...(status === "success" ? { result: text } : { error: text }),
+            ...(error ? { errorType: error.code } : {}),
+            durationMs,
+          },
+        ];
+      }
+      default:
+        return [];
+    }
+  });
+}

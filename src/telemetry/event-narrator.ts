@@ -1,14 +1,13 @@
 import type { Redactor } from "../base/index.ts";
-import type { TroupeEvent } from "../state/index.ts";
-import { eventText } from "./event-text.ts";
-import { oneLine } from "./plain-text.ts";
+import type { TroupeEvent, TroupeEventOf, Usage } from "../state/index.ts";
+import { costText, countText, durationText, oneLine } from "./plain-text.ts";
 
 interface KnownAgent {
   readonly label: string;
   readonly parentAgentId: string | null;
 }
 
-export interface Narration {
+interface Narration {
   readonly at: number;
   readonly rootAgentId: string;
   /** The agent's path and what happened, on one line. */
@@ -76,4 +75,118 @@ export class EventNarrator {
     }
     return labels.join("/");
   }
+}
+
+interface EventTextOptions {
+  /** Shows what was said: prompts, answers, questions and progress, cut to a line. Default false. */
+  readonly content?: boolean | undefined;
+  /** How long the turn that ends took, in milliseconds, where that is known. */
+  readonly durationMs?: number | undefined;
+}
+
+const longestText = 200;
+const longestName = 80;
+
+/** What happened, in words for a log; undefined for events that say nothing new. Redact the event first. */
+export function eventText(event: TroupeEvent, options: EventTextOptions = {}): string | undefined {
+  const said = (text: string): string =>
+    options.content === true && text !== "" ? `: “${oneLine(text, longestText)}”` : "";
+  switch (event.type) {
+    case "turn.started":
+      return `turn ${event.number} began${said(event.prompt)}`;
+    case "turn.completed":
+    case "turn.stopped":
+    case "turn.failed":
+      return `${endText(event, options.durationMs)}${said(event.text)}`;
+    case "turn.waiting":
+      return `waits: ${waitsFor[event.reason]}`;
+    case "request.opened":
+      return `asks for ${requested[event.kind]} (${named(event)}), request ${event.requestId}${said(event.prompt)}`;
+    case "request.decided":
+      return `request ${event.requestId} was ${event.verdict}${event.by === null ? "" : ` by ${oneLine(event.by, longestName)}`}`;
+    case "lifecycle.changed":
+      return event.status === "paused" || event.status === "shutdown" ? event.status : undefined;
+    case "subagent.spawned":
+      return `spawned ${oneLine(event.definition, longestName)} ${event.childId}`;
+    case "subagent.ended":
+      return `subagent ${event.childId} ${event.outcome} (${event.stopReason})`;
+    case "artifact.saved":
+      return `saved artifact ${oneLine(event.name, longestName)}, version ${event.version}, ${countText(event.size, "byte")}`;
+    case "context.compacted":
+      return `compacted its context (${event.strategy}): ${countText(event.messages, "message")} less${event.hasSummary ? ", with a summary" : ""}`;
+    case "budget.warning":
+      return `budget nearly used up: ${oneLine(event.message, longestText)}`;
+    case "budget.exhausted":
+      return `budget used up: ${oneLine(event.message, longestText)}`;
+    case "warning":
+      return `warning ${event.code}: ${oneLine(event.message, longestText)}`;
+    default:
+      return stepText(event, options.content === true);
+  }
+}
+
+const waitsFor = {
+  paused: "it is paused",
+  budget: "others have reserved the budget",
+  request: "for an answer",
+} as const;
+
+const requested = {
+  approval: "approval",
+  client: "the result of a tool of the caller",
+  question: "an answer",
+  auth: "credentials",
+} as const;
+
+function stepText(event: TroupeEvent, content: boolean): string | undefined {
+  const text = bodyText(event, content);
+  return text === undefined || event.step === null ? text : `step ${event.step}: ${text}`;
+}
+
+function bodyText(event: TroupeEvent, content: boolean): string | undefined {
+  switch (event.type) {
+    case "step.restarted":
+      return `tries again (attempt ${event.attempt}) after ${event.error.code}: ${oneLine(event.error.message, longestText)}`;
+    case "model.responded":
+      return `${oneLine(event.model, longestName)} answered in ${durationText(event.durationMs)}: ${tokensText(event.usage)}, ${costText(event.costMicros)}, ${countText(event.toolCalls, "tool call")}`;
+    case "tool.started":
+      return `${named(event)} started${event.attempt > 1 ? ` (attempt ${event.attempt})` : ""}`;
+    case "tool.progress":
+      return content ? `${named(event)} reports ${oneLine(JSON.stringify(event.update), longestText)}` : undefined;
+    case "tool.completed":
+      return `${named(event)} took ${durationText(event.durationMs)}`;
+    case "tool.failed":
+      return `${named(event)} failed after ${durationText(event.durationMs)} (${event.outcome})${
+        event.error === null ? "" : `: ${oneLine(event.error.message, longestText)}`
+      }`;
+    default:
+      return undefined;
+  }
+}
+
+function endText(
+  event: TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">,
+  durationMs: number | undefined,
+): string {
+  const { type, steps, toolCalls, usage, costMicros, stopReason } = event;
+  const error = type === "turn.failed" ? event.error : null;
+  const why = error ? `${error.code}: ${error.message}` : (event.message ?? stopReason);
+  const status = type.slice("turn.".length);
+  return [
+    `turn ${status}${durationMs === undefined ? "" : ` in ${durationText(durationMs)}`}`,
+    countText(steps, "step"),
+    countText(toolCalls, "tool call"),
+    tokensText(usage),
+    costText(costMicros),
+    ...(type === "turn.completed" ? [] : [oneLine(why, longestText)]),
+  ].join(", ");
+}
+
+function tokensText({ inputTokens, outputTokens, estimated }: Usage): string {
+  return `${estimated === true ? "about " : ""}${inputTokens + outputTokens} tokens (${inputTokens} in, ${outputTokens} out)`;
+}
+
+/** The name of a tool may come from a model. */
+function named(event: { readonly name: string }): string {
+  return oneLine(event.name, longestName);
 }

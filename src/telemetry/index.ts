@@ -1,11 +1,13 @@
 export { createRedactor, type Redactor, type RedactorOptions } from "../base/index.ts";
-export type { EventFeed, Telemetry } from "./listen.ts";
+export type { EventFeed, Telemetry, JournalSource } from "./listen.ts";
 export { type OpenTelemetryOptions, traceToOpenTelemetry } from "./open-telemetry.ts";
-export type { JournalSource } from "./read-events.ts";
 export { type RenderTraceOptions, renderTrace } from "./render-trace.ts";
-export type { SessionRecord, SessionTurn } from "./session-fold.ts";
-export type { SessionMessage } from "./session-messages.ts";
-export { type SessionRecordOptions, sessionRecord } from "./session-record.ts";
-export { type LogOptions, type TerminalLogOptions, terminalLog } from "./terminal-log.ts";
-export { type TextLogPlace, textLog } from "./text-log.ts";
+export {
+  type SessionRecord,
+  type SessionTurn,
+  type SessionMessage,
+  type SessionRecordOptions,
+  sessionRecord,
+} from "./session-record.ts";
+export { type LogOptions, type TerminalLogOptions, terminalLog, type TextLogPlace, textLog } from "./logs.ts";
 export { sessionYaml, type YamlSessionOptions, yamlSession } from "./yaml-session.ts";

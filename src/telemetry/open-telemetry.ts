@@ -12,15 +12,18 @@ import {
   type TraceHeaders,
 } from "../base/index.ts";
 import type { TroupeEvent } from "../state/index.ts";
-import { assertRuntime, type EventFeed, redactorRule, type Telemetry, warnOnce } from "./listen.ts";
-import type { JournalSource } from "./read-events.ts";
-import type { SpanOptions } from "./span-attributes.ts";
-import { contentAttributes, hasContent } from "./span-content.ts";
-import type { SpanOperation } from "./span-operation.ts";
-import { contextUnder, headersOf } from "./span-headers.ts";
-import { SpanPlan } from "./span-plan.ts";
-import { SpanWriter } from "./span-writer.ts";
-import { TreeFeed } from "./tree-feed.ts";
+import {
+  assertRuntime,
+  type EventFeed,
+  redactorRule,
+  type Telemetry,
+  warnOnce,
+  type JournalSource,
+  TreeFeed,
+} from "./listen.ts";
+import { type SpanOptions, contentAttributes, hasContent } from "./span-attributes.ts";
+import { type SpanOperation, SpanPlan } from "./span-plan.ts";
+import { contextUnder, headersOf, SpanWriter } from "./span-writer.ts";
 
 export interface OpenTelemetryOptions {
   /** Whose spans they become: `trace.getTracerProvider()`, or the one of your SDK. */

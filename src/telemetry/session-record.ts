@@ -1,10 +1,222 @@
 import { createRedactor, flagRule, optionsOf, reading, type Redactor, textRule } from "../base/index.ts";
 import { NotFoundError } from "../errors/index.ts";
-import { rootOf } from "../state/index.ts";
-import { redactorRule } from "./listen.ts";
-import { eventsInJournal, type JournalSource } from "./read-events.ts";
-import { SessionFold, type SessionRecord, type SessionTurn } from "./session-fold.ts";
-import { messagesOfTurn } from "./session-messages.ts";
+import {
+  rootOf,
+  type Json,
+  type Message,
+  textOf,
+  partsOfCall,
+  type TroupeEvent,
+  type TroupeEventOf,
+} from "../state/index.ts";
+import { redactorRule, eventsInJournal, type JournalSource } from "./listen.ts";
+
+/** One turn as the record of a session shows it; the names are those of the file. */
+export interface SessionTurn {
+  /** Name of the agent's definition; for subagents only. */
+  readonly agent?: string;
+  readonly turn_id: string;
+  readonly input: string;
+  /** The model that was asked first; null when none was. */
+  readonly model: string | null;
+  readonly duration_ms: number;
+  /** Of the turn's own model calls, in and out; those of its subagents stand with them. */
+  readonly tokens: number;
+  /** Dollars of the turn's own model calls; null when a price is not known. */
+  readonly cost: number | null;
+  /** Names in the order in which the model asked, those that failed or were refused too. */
+  readonly tools_called: readonly string[];
+  readonly result: string;
+  readonly status: "completed" | "stopped" | "failed";
+  readonly stop_reason: string;
+  readonly error?: string;
+  /** Turns that it spawned and that have ended. */
+  readonly subagents?: readonly SessionTurn[];
+  readonly messages?: readonly SessionMessage[];
+}
+
+/** What one agent did from its first turn on (row H8). */
+export interface SessionRecord {
+  readonly agent: string;
+  readonly agent_id: string;
+  readonly session_id?: string;
+  readonly model: string | null;
+  /** ISO 8601: when its first turn began. */
+  readonly started: string;
+  readonly turns: readonly SessionTurn[];
+}
+
+interface OpenTurn {
+  readonly turnId: string;
+  readonly agentName: string;
+  readonly input: string;
+  readonly startedAt: number;
+  model: string | null;
+  readonly calls: { readonly callId: string; readonly name: string }[];
+}
+
+type EndEvent = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
+
+/**
+ * Builds the record of one agent from the events of its tree, one by one. Nothing is carried from one turn to the next:
+ * a turn is billed for its own calls alone.
+ */
+export class SessionFold {
+  readonly #agentId: string;
+  readonly #open = new Map<string, OpenTurn>();
+  /** Turns under which the agents below were spawned. */
+  readonly #spawnedBy = new Map<string, string>();
+  /** Ended turns of the agents below, by the turn that spawned them: one that has ended may have subagents that go on. */
+  readonly #subagents = new Map<string, SessionTurn[]>();
+  readonly #turns: SessionTurn[] = [];
+  #head: Omit<SessionRecord, "turns" | "model"> | undefined;
+
+  constructor(agentId: string) {
+    this.#agentId = agentId;
+  }
+
+  /** Tells the id of the agent's own turn that this event ended, if it did. */
+  note(event: TroupeEvent): string | undefined {
+    if (event.turnId === null) return undefined;
+    if (event.type === "turn.started") {
+      this.#start(event, event.turnId);
+      return undefined;
+    }
+    const open = this.#open.get(event.turnId);
+    if (!open) return undefined;
+    switch (event.type) {
+      case "step.started":
+        open.model ??= event.model;
+        return undefined;
+      case "tool.completed":
+      case "tool.failed":
+        open.calls.push({ callId: event.callId, name: event.name });
+        return undefined;
+      case "subagent.spawned":
+        this.#spawnedBy.set(event.childId, event.turnId);
+        return undefined;
+      case "turn.completed":
+      case "turn.stopped":
+      case "turn.failed":
+        return this.#end(event, open) ? event.turnId : undefined;
+      default:
+        return undefined;
+    }
+  }
+
+  /** Undefined until the agent's first turn has begun. */
+  get record(): SessionRecord | undefined {
+    if (!this.#head) return undefined;
+    const turns = this.#turns.map((turn) => this.#withSubagents(turn));
+    const model = turns.find((turn) => turn.model !== null)?.model ?? null;
+    const { started, ...who } = this.#head;
+    return { ...who, model, started, turns };
+  }
+
+  #start(event: TroupeEventOf<"turn.started">, turnId: string): void {
+    const { agentId, agentName, sessionId, at, prompt } = event;
+    if (agentId === this.#agentId) {
+      const session = sessionId === null ? {} : { session_id: sessionId };
+      this.#head ??= { agent: agentName, agent_id: agentId, ...session, started: new Date(at).toISOString() };
+    } else if (!this.#spawnedBy.has(agentId)) return;
+    this.#open.set(turnId, { turnId, agentName, input: prompt, startedAt: at, model: null, calls: [] });
+  }
+
+  #end(event: EndEvent, open: OpenTurn): boolean {
+    this.#open.delete(open.turnId);
+    const turn = endedTurn(event, open);
+    if (event.agentId === this.#agentId) {
+      this.#turns.push(turn);
+      return true;
+    }
+    const spawnedBy = this.#spawnedBy.get(event.agentId) ?? "";
+    this.#subagents.set(spawnedBy, [...(this.#subagents.get(spawnedBy) ?? []), { agent: open.agentName, ...turn }]);
+    return false;
+  }
+
+  #withSubagents(turn: SessionTurn): SessionTurn {
+    const subagents = this.#subagents.get(turn.turn_id)?.map((below) => this.#withSubagents(below));
+    return subagents ? { ...turn, subagents } : turn;
+  }
+}
+
+function endedTurn(event: EndEvent, open: OpenTurn): SessionTurn {
+  const { usage, costMicros, text, stopReason } = event;
+  const error = event.type === "turn.failed" ? event.error : null;
+  return {
+    turn_id: open.turnId,
+    input: open.input,
+    model: open.model,
+    duration_ms: event.at - open.startedAt,
+    tokens: usage.inputTokens + usage.outputTokens,
+    cost: costMicros === null ? null : costMicros / 1_000_000,
+    tools_called: open.calls.toSorted(byPlace).map(({ name }) => name),
+    result: text,
+    status: statuses[event.type],
+    stop_reason: stopReason,
+    ...(error ? { error: `${error.code}: ${error.message}` } : {}),
+  };
+}
+
+const statuses = { "turn.completed": "completed", "turn.stopped": "stopped", "turn.failed": "failed" } as const;
+
+/** Calls of one round end in any order. */
+function byPlace(one: { readonly callId: string }, other: { readonly callId: string }): number {
+  const [a, b] = [partsOfCall(one.callId), partsOfCall(other.callId)];
+  return a.step - b.step || a.index - b.index;
+}
+
+/** One message as the record of a session shows it; the names are those of the file. */
+export interface SessionMessage {
+  readonly role: Message["role"];
+  readonly content: string;
+  /** Addresses of images; those that hold the image itself are cut. */
+  readonly images?: readonly string[];
+  readonly tool_calls?: readonly { readonly id: string; readonly name: string; readonly arguments: Json }[];
+  readonly tool_call_id?: string;
+  readonly is_error?: true;
+}
+
+/** What a turn added to the conversation, in order. */
+export function messagesOfTurn(messages: readonly Message[], turnId: string): SessionMessage[] {
+  return messages
+    .filter(({ id, metadata }) => metadata?.execution_id === turnId || id.startsWith(`${turnId}:`))
+    .map(sessionMessage);
+}
+
+function sessionMessage(message: Message): SessionMessage {
+  const { role, content } = message;
+  const images =
+    typeof content === "string"
+      ? []
+      : content.flatMap((part) => (part.type === "image" ? [shortAddress(part.url)] : []));
+  const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+  return {
+    role,
+    content: textOf(content),
+    ...(images.length > 0 ? { images } : {}),
+    ...(calls.length > 0
+      ? {
+          tool_calls: calls.map(({ callId, name, arguments: text }) => ({ id: callId, name, arguments: parsed(text) })),
+        }
+      : {}),
+    ...(message.role === "tool" ? { tool_call_id: message.callId } : {}),
+    ...(message.role === "tool" && message.isError === true ? { is_error: true } : {}),
+  };
+}
+
+function shortAddress(url: string): string {
+  return url.startsWith("data:") && url.length > 60 ? `${url.slice(0, 40)}… (${url.length} characters)` : url;
+}
+
+/** As a value where it is one, so that what stands under the name of a secret is known as such. */
+function parsed(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}
 
 export interface SessionRecordOptions {
   /** Each turn with the messages that it added. Default false. */
@@ -37,7 +249,7 @@ export async function sessionRecord(
 }
 
 /** The turns with their messages. */
-export async function withMessages(
+async function withMessages(
   { stores, tenant }: JournalSource,
   agentId: string,
   turns: readonly SessionTurn[],

@@ -1,20 +1,24 @@
 import {
+  type Context,
+  createTraceState,
+  isSpanContextValid,
+  type SpanContext,
+  trace,
   type Attributes,
   type HrTime,
   ROOT_CONTEXT,
   type Span,
-  type SpanContext,
   SpanKind,
   SpanStatusCode,
   type Tracer,
-  trace,
 } from "@opentelemetry/api";
-import type { Redactor } from "../base/index.ts";
-import { contextUnder } from "./span-headers.ts";
+import type { TraceHeaders, Redactor } from "../base/index.ts";
+import { traceHeadersSchema } from "../state/index.ts";
 import { oneLine } from "./plain-text.ts";
-import type { SpanAttributes, SpanOperation } from "./span-operation.ts";
+import type { SpanAttributes } from "./span-attributes.ts";
+import type { SpanOperation } from "./span-plan.ts";
 
-export interface SpanWriterOptions {
+interface SpanWriterOptions {
   readonly tracer: Tracer;
   readonly redactor: Redactor;
   /** Whether the texts of errors are shown. */
@@ -109,4 +113,34 @@ export class SpanWriter {
 /** Seconds and nanoseconds: plain numbers would be taken for times since the process began when they are small. */
 function timeOf(at: number): HrTime {
   return [Math.floor(at / 1_000), (at % 1_000) * 1_000_000];
+}
+
+/** A span as the headers of W3C Trace Context; undefined for one that is none. What is too long to be stored is left out. */
+export function headersOf(span: SpanContext): TraceHeaders | undefined {
+  if (!isSpanContextValid(span)) return undefined;
+  const { traceId, spanId, traceFlags, traceState } = span;
+  const flags = (traceFlags & 0xff).toString(16).padStart(2, "0");
+  const traceparent = `00-${traceId}-${spanId}-${flags}`.toLowerCase();
+  const tracestate = traceState?.serialize();
+  const whole = traceHeadersSchema.safeParse({ traceparent, tracestate });
+  return tracestate && whole.success ? whole.data : { traceparent };
+}
+
+/** The span that headers name, in another process; undefined for headers that name none. */
+function spanIn({ traceparent, tracestate }: TraceHeaders): SpanContext | undefined {
+  const [, traceId = "", spanId = "", flags = ""] = traceparent.split("-");
+  const span: SpanContext = {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16),
+    isRemote: true,
+    ...(tracestate ? { traceState: createTraceState(tracestate) } : {}),
+  };
+  return isSpanContextValid(span) ? span : undefined;
+}
+
+/** The context with the span that headers name on top. */
+export function contextUnder(context: Context, headers: TraceHeaders | undefined): Context {
+  const span = headers && spanIn(headers);
+  return span ? trace.setSpanContext(context, span) : context;
 }

@@ -2,13 +2,17 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import { createRedactor, type Door, flagRule, optionsOf, type Redactor, ruleOf } from "../base/index.ts";
 import type { TroupeEvent } from "../state/index.ts";
-import { fileNameOf } from "./file-name.ts";
-import { assertRuntime, type EventFeed, redactorRule, type Telemetry, warnOnce } from "./listen.ts";
-import type { JournalSource } from "./read-events.ts";
-import { SessionFold, type SessionRecord } from "./session-fold.ts";
-import { messagesOfTurn, type SessionMessage } from "./session-messages.ts";
-import { TreeFeed } from "./tree-feed.ts";
-import { writeWholeFile } from "./write-file.ts";
+import {
+  assertRuntime,
+  type EventFeed,
+  redactorRule,
+  type Telemetry,
+  warnOnce,
+  type JournalSource,
+  TreeFeed,
+} from "./listen.ts";
+import { fileNameOf, writeWholeFile } from "./log-files.ts";
+import { SessionFold, type SessionRecord, messagesOfTurn, type SessionMessage } from "./session-record.ts";
 
 export interface YamlSessionOptions {
   /** Where the files are; made if it is not there. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { dateOf } from "../../src/cli/date-text.ts";
+import { dateOf } from "../../src/cli/budget-options.ts";
 
 const now = Date.UTC(2026, 10, 21, 12);
 

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
-import { tellWarnings, type WarningSource } from "../../src/cli/warnings.ts";
+import { tellWarnings, type WarningSource } from "../../src/cli/failure.ts";
 
 function warning(message: string, more: object = {}): Error {
   return Object.assign(new Error(message), { name: "Warning" }, more);

@@ -1,9 +1,9 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { documentModel } from "../../src/demo/document-model.ts";
 import { fileTools } from "../../src/demo/file-tools.ts";
 import { leadInstructions, readerInstructions, readerPrompt, readerToolDescription } from "../../src/demo/team.ts";
-import { documentModel } from "../../src/demo/document-model.ts";
 import type { LanguageModel } from "../../src/model/index.ts";
 import type { Message, ModelTool } from "../../src/state/index.ts";
 import type { RunContext } from "../../src/tools/index.ts";

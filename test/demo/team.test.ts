@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { loopTools, runAgent, runTeam, statementsIn, temporaryFolder } from "./team-loop.ts";
 import { documentModel } from "../../src/demo/document-model.ts";
 import { leadInstructions } from "../../src/demo/team.ts";
 import { defaultClosingLine } from "../../src/model/index.ts";
 import type { Message } from "../../src/state/index.ts";
+import { loopTools, runAgent, runTeam, statementsIn, temporaryFolder } from "./team-loop.ts";
 
 const garden = {
   "README.md": `# Allotment handbook

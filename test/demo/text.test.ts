@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { keywordsOf } from "../../src/demo/keywords.ts";
 import { type NumberedLine, passagesOf } from "../../src/demo/passages.ts";
 import { filesIn, findingsIn, readTextIn } from "../../src/demo/reading.ts";
-import { countRequestTokens, countTokens, promptBytes } from "../../src/model/offline-model.ts";
 import { stemOf } from "../../src/model/index.ts";
+import { countRequestTokens, countTokens, promptBytes } from "../../src/model/offline-model.ts";
 
 function numbered(text: string): NumberedLine[] {
   return text.split("\n").map((line, index) => ({ line: index + 1, text: line }));

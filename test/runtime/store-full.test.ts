@@ -15,9 +15,10 @@ import {
 } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { ownQueuePrefix, queuesOn } from "../support/bullmq-queues.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
-import { calling } from "../support/turn-probes.ts";
+import { calling, createGate } from "../support/turn-probes.ts";
 
 /** Stores in which there is no room for a large text until somebody makes some. */
 interface FullPlace {
@@ -179,4 +180,49 @@ describe.each(names)("stores without room, in mid-turn (%s)", (name) => {
     await place.makeRoom();
     expect(await turn.result).toMatchObject({ status: "completed" });
   });
+});
+
+describe.skipIf(!redisProgram)("a Redis without room, while a worker runs a client's turn", () => {
+  it("tells the client, by the turn's stream and by warnings, and the turn goes on when there is room", async () => {
+    const warned: string[] = [];
+    const emit = vi.spyOn(process, "emitWarning").mockImplementation((message) => void warned.push(String(message)));
+    const server = await RedisServer.start({ isLogged: false });
+    const raw = server.client();
+    const [prefix, queuePrefix] = [ownPrefix(), ownQueuePrefix()];
+    const gate = createGate<string>();
+    const open = (role: "client" | "worker") => {
+      const model = scriptedModel((_request, { signal }) => gate.pass(signal));
+      return createRuntime({
+        agents: [defineAgent({ name: "thinker", model })],
+        stores: storesOn(server, { prefix, timeoutMs: 1_000 }),
+        queues: queuesOn(server, { prefix: queuePrefix }),
+        leaseMs: 900,
+        role,
+      });
+    };
+    const worker = await open("worker");
+    const client = await open("client");
+    const agent = await client.agent("thinker", { agentId: "thinker-1" });
+    await agent.start();
+    const turn = agent.executeTurn("think");
+    const events = turn[Symbol.asyncIterator]();
+    for (let next = await events.next(); next.value?.type !== "step.started"; next = await events.next()) {
+      expect(next.done).toBe(false);
+    }
+    await gate.reached();
+    await raw.config("SET", "maxmemory", "1");
+    // The answer and the turn's end are one commit.
+    gate.open("thought");
+    let told = await events.next();
+    while (!told.done && told.value.type !== "warning") told = await events.next();
+    expect(told.value).toMatchObject({ type: "warning", code: "store_unavailable", turnId: "thinker-1#1" });
+    const heartbeat = expect.stringMatching(/^the heartbeat could not be written: .*memory is full/);
+    await vi.waitFor(() => expect(warned).toContainEqual(heartbeat), 5_000);
+    await raw.config("SET", "maxmemory", "0");
+    expect(await turn.result).toMatchObject({ status: "completed", text: "thought" });
+    await Promise.all([client, worker].map((runtime) => runtime.shutdown({ timeoutMs: 500 })));
+    raw.disconnect();
+    await server.stop();
+    emit.mockRestore();
+  }, 30_000);
 });

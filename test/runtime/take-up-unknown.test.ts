@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { NotFoundError } from "../../src/errors/index.ts";
 import { AuthBook } from "../../src/runtime/agent/turn-auth.ts";
-import { takeUp } from "../../src/runtime/residence/take-up.ts";
+import { recoverAgent } from "../../src/runtime/residence/recovery.ts";
 import { memoryStores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT } from "../contracts/names.ts";
@@ -20,7 +20,7 @@ test("a process that does not know an agent's definition has never held its leas
     definitions: new Map(),
     auth: new AuthBook(undefined, () => null),
   };
-  const attempt = takeUp(source, keyOf());
+  const attempt = recoverAgent(source, keyOf());
   await expect(attempt).rejects.toThrow(NotFoundError);
   await expect(attempt).rejects.toThrow('agent "desk" runs the definition "clerk", which this runtime was not given');
   // Whoever has it was only slow, and goes on.

@@ -27,7 +27,8 @@ it.each([
     await turn.id;
     const told: string[] = [];
     const definitions = new Map(knows ? [["clerk", clerk]] : []);
-    const place = { stores, tenant: "default", clock: { now: () => 1_000 }, definitions };
+    const damage = { of: () => undefined };
+    const place = { stores, tenant: "default", clock: { now: () => 1_000 }, definitions, damage };
     const hearing = { ...place, notify: (agentIds: readonly string[]) => told.push(...agentIds) };
     await onDeadWake(hearing as unknown as WakePlace, { kind: "wake", tenant: "default", agentId: "c" }, cause);
     const record = await stores.readAgent({ tenant: "default", agentId: "c" });

@@ -1,8 +1,7 @@
 import { describe, expect, it, test } from "vitest";
 import { createRedactor } from "../../src/base/index.ts";
 import type { TroupeEventBody } from "../../src/state/index.ts";
-import { EventNarrator } from "../../src/telemetry/event-narrator.ts";
-import { eventText } from "../../src/telemetry/event-text.ts";
+import { EventNarrator, eventText } from "../../src/telemetry/event-narrator.ts";
 import { costText, durationText, oneLine } from "../../src/telemetry/plain-text.ts";
 import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
 

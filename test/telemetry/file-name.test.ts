@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
 import { string as anyText, assert, property, tuple } from "fast-check";
 import { expect, it, test } from "vitest";
-import { fileNameOf } from "../../src/telemetry/file-name.ts";
+import { fileNameOf } from "../../src/telemetry/log-files.ts";
 
 it("S6: hostile ids stay in the folder", () => {
   const ids = [

@@ -2,7 +2,7 @@ import { string as anyText, assert, property } from "fast-check";
 import { expect, it } from "vitest";
 import { parse } from "yaml";
 import { sessionYaml } from "../../src/telemetry/index.ts";
-import { SessionFold } from "../../src/telemetry/session-fold.ts";
+import { SessionFold } from "../../src/telemetry/session-record.ts";
 import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
 
 it("a turn with what it asked, called and cost, its subagents' turns beside", () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { TroupeEvent } from "../../src/state/index.ts";
-import type { SpanOperation } from "../../src/telemetry/span-operation.ts";
-import { SpanPlan } from "../../src/telemetry/span-plan.ts";
+import { type SpanOperation, SpanPlan } from "../../src/telemetry/span-plan.ts";
 import { end, failure, leadAndReader, start, teller } from "./hand-made.ts";
 
 function operationsOf(events: readonly TroupeEvent[], { captureContent = false } = {}): SpanOperation[] {

@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { createDeferred } from "../../src/base/index.ts";
 import { memoryStores, type TroupeEvent } from "../../src/index.ts";
-import { TreeFeed } from "../../src/telemetry/tree-feed.ts";
+import { TreeFeed } from "../../src/telemetry/listen.ts";
 import { end, start, teller } from "./hand-made.ts";
 
 /** A feed whose events a test gives by hand; what it hears is told as texts. */

@@ -1,15 +1,15 @@
-import type { Agent, LimitStop, TurnRest, TurnResult } from "../../runtime/index.ts";
-import type { AgentRequest } from "../../state/index.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
+import type { Runtime, Agent, LimitStop, TurnRest, TurnResult } from "../../runtime/index.ts";
+import { type Message, textOf, type AgentRequest } from "../../state/index.ts";
+import { type CliContext, userName } from "../cli-context.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../failure.ts";
 import type { InlineDesk } from "../inline/inline-desk.ts";
-import { treeAtRest } from "../job/tree-rest.ts";
-import { userName } from "../job/user-name.ts";
+import type { Job } from "../job/job.ts";
+import { treeAtRest } from "../job/tree-events.ts";
 import { formatNumberOf } from "../view/format.ts";
-import type { ChatSetup } from "./chat-setup.ts";
-import { recentLines } from "./recent-lines.ts";
+import { oneLine, truncate } from "../view/terminal-text.ts";
 
 /** The turn that is not ended: it runs, was paused, or waits for somebody who put it off. */
-export type OpenTurn =
+type OpenTurn =
   | { readonly turnId: string; readonly state: "running" | "paused" }
   | { readonly turnId: string; readonly state: "waiting"; readonly requests: readonly AgentRequest[] };
 
@@ -134,4 +134,36 @@ function wayOnText({ accountId }: LimitStop): string {
 
 function wayOut({ state }: OpenTurn): string {
   return `${state === "waiting" ? "/requests asks again" : "/resume goes on"}, /abort ends the turn.`;
+}
+
+const messagesShown = 6;
+const longestText = 160;
+
+/** A conversation in short: its last messages, one line each; what tools and hooks said is left out. */
+export function recentLines(messages: readonly Message[]): string[] {
+  const said = messages.flatMap((message) => {
+    const text = oneLine(textOf(message.content));
+    const who = message.origin === "user" ? "you" : message.role === "assistant" ? "agent" : undefined;
+    return who === undefined || text === "" ? [] : [{ who, text }];
+  });
+  const shown = said.slice(-messagesShown);
+  const left = said.length - shown.length;
+  return [
+    ...(left > 0 ? [`… ${formatNumberOf(left, "earlier message")}`] : []),
+    ...shown.map(({ who, text }) => `${who}: ${truncate(text, longestText)}`),
+  ];
+}
+
+export interface ChatSetup {
+  readonly context: CliContext;
+  readonly runtime: Runtime;
+  readonly job: Job;
+  /** Whether the agent is there already. */
+  readonly isKnown: boolean;
+  /** Command line that carries this conversation on. */
+  readonly comeBack: string;
+  /** Ctrl-C as a key. */
+  readonly onInterrupt: () => void;
+  /** A line was typed. */
+  readonly onTyped: () => void;
 }

@@ -1,16 +1,17 @@
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { failureOf } from "../failure.ts";
-import { askPerson } from "../inline/ask-person.ts";
-import { type Conversation, InlineDesk } from "../inline/inline-desk.ts";
+import type { Runtime } from "../../runtime/index.ts";
+import { userName } from "../cli-context.ts";
+import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
+import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
 import { type LineRead, type NextOptions, ReadlineInput } from "../inline/line-input.ts";
-import { userName } from "../job/user-name.ts";
-import { waitingLines } from "../view/request-lines.ts";
-import { columnsOf } from "../view/columns.ts";
-import { paintFor } from "../view/styles.ts";
-import { ChatAgent } from "./chat-agent.ts";
-import { type ChatCommand, chatLineOf, helpLines } from "./chat-line.ts";
-import { chatReports } from "./chat-reports.ts";
-import type { ChatSetup } from "./chat-setup.ts";
+import { findAgent } from "../job/find-agent.ts";
+import { allRequests, placedRequests } from "../job/find-request.ts";
+import { readBudgets, readStory } from "../job/story.ts";
+import { summaryLines } from "../view/agent-rows.ts";
+import { budgetLines } from "../view/budget-lines.ts";
+import { requestTable, waitingLines } from "../view/request-lines.ts";
+import { columnsOf } from "../view/table.ts";
+import { paintFor } from "../view/terminal-text.ts";
+import { ChatAgent, type ChatSetup } from "./chat-agent.ts";
 import { ChatView } from "./chat-view.ts";
 
 /**
@@ -187,3 +188,61 @@ export class ChatSession {
     return this.#isTerminal ? exitCodes.success : (this.#failure ?? lastCode);
   }
 }
+
+/** What is typed after a `/` and known to the chat. */
+const chatCommands = {
+  pause: "hold the agent and all below it at the next safe point",
+  resume: "end the pause",
+  abort: "end the open turn",
+  budget: "what was used, against what is allowed",
+  tree: "the agents, with their figures",
+  requests: "what waits for somebody, and ask again what was put off",
+  help: "this",
+  exit: "leave; nothing is lost",
+} as const;
+type ChatCommand = keyof typeof chatCommands;
+
+/** A typed line as the chat understands it. */
+type ChatLine =
+  | { readonly type: "message"; readonly text: string }
+  | { readonly type: "command"; readonly command: ChatCommand }
+  | { readonly type: "unknown"; readonly name: string }
+  | { readonly type: "blank" };
+
+/** Reads a typed line. `//` at its start stands for a `/` of the message. */
+export function chatLineOf(line: string): ChatLine {
+  const text = line.trim();
+  if (text === "") return { type: "blank" };
+  if (text.startsWith("//")) return { type: "message", text: text.slice(1) };
+  if (!text.startsWith("/")) return { type: "message", text };
+  const [name = ""] = text.slice(1).split(/\s/);
+  return isCommand(name) ? { type: "command", command: name } : { type: "unknown", name };
+}
+
+function isCommand(name: string): name is ChatCommand {
+  return Object.hasOwn(chatCommands, name);
+}
+
+export function helpLines(): string[] {
+  const lines = Object.entries(chatCommands).map(([name, what]) => `  /${name.padEnd(9)} ${what}`);
+  return [...lines, "Anything else is a message; one that begins with / is typed with //."];
+}
+
+/** What the commands of a chat show of its tree, as it is stored now. */
+const chatReports = {
+  async tree(runtime: Runtime, rootAgentId: string): Promise<string[]> {
+    const { agents, accounts } = await readStory(runtime.stores, rootAgentId);
+    return summaryLines(agents, { accounts, now: Date.now() });
+  },
+
+  async budget(runtime: Runtime, rootAgentId: string, width: number): Promise<string[]> {
+    const tree = await readBudgets(runtime.stores, await findAgent(runtime.stores, rootAgentId));
+    return budgetLines({ ...tree, now: Date.now(), width });
+  },
+
+  async requests(runtime: Runtime, rootAgentId: string): Promise<string[]> {
+    const open = await allRequests(runtime.stores, { rootAgentId, status: "open" });
+    if (open.length === 0) return ["Nothing waits for anybody."];
+    return requestTable(await placedRequests(runtime.stores, open), Date.now(), false);
+  },
+} as const;

@@ -1,11 +1,10 @@
 import type { TroupeEvent } from "../../state/index.ts";
-import { shortAgentId } from "../job/job-id.ts";
+import { shortAgentId } from "../view/format.ts";
 import { eventText } from "../view/plain-line.ts";
 import { answerLines, reasonOf, type TurnEnd } from "../view/reporter.ts";
-import type { Paint } from "../view/styles.ts";
-import { printable } from "../view/text-width.ts";
+import { type Paint, printable } from "../view/terminal-text.ts";
 
-export interface ChatViewOptions {
+interface ChatViewOptions {
   readonly write: (text: string) => void;
   readonly paint: Paint;
   readonly rootAgentId: string;

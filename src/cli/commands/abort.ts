@@ -1,12 +1,9 @@
+import { StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { commandLine } from "../invocation.ts";
-import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
-import { type Owner, ownerOf } from "../job/owner.ts";
-import { findAgent } from "../job/roots.ts";
-import { userName } from "../job/user-name.ts";
-import { wakeWorkers } from "../job/wake-workers.ts";
+import { type CliContext, commandLine, userName } from "../cli-context.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
+import { type Owner, ownerOf, findAgent } from "../job/find-agent.ts";
+import { type StorePlace, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 
 export interface AbortOptions extends StoreOptions {
   readonly reason?: string | undefined;
@@ -48,4 +45,23 @@ export function heardText(owner: Owner | undefined, resumeCommand: string): stri
   if (owner === undefined) return `Nobody runs it now: its turn ends when it is taken up again (${resumeCommand}).`;
   if (owner.isAlive === true) return `Process ${owner.pid} runs it and has been told.`;
   return `Process ${owner.pid} of another machine holds it and is told if it still lives.`;
+}
+
+/**
+ * Has workers take agents up to which something was posted, and that nobody runs; false where there are no workers. Without it
+ * a worker finds them too, somewhat later.
+ */
+export async function wakeWorkers({ openQueues }: StorePlace, agentIds: readonly string[]): Promise<boolean> {
+  if (openQueues === undefined) return false;
+  const queues = await openQueues();
+  try {
+    if ((await queues.workers()) === 0) return false;
+    for (const agentId of agentIds) await queues.wake({ tenant: DEFAULT_TENANT, agentId });
+    return true;
+  } catch (error) {
+    if (error instanceof StoreUnavailableError || error instanceof UnsupportedError) return false;
+    throw error;
+  } finally {
+    await queues.close();
+  }
 }

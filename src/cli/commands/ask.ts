@@ -1,13 +1,12 @@
-import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
-import { jobOfQuestion, questionToResume } from "../ask/ask-job.ts";
 import { folderAt } from "../../demo/index.ts";
-import { defaultQuestion, newAskJob, offlineName } from "../ask/job.ts";
+import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
-import type { ExitCode } from "../exit-codes.ts";
-import { freshId } from "../job/roots.ts";
+import type { ExitCode } from "../failure.ts";
+import { jobOfQuestion, questionToResume } from "../job/ask-job.ts";
+import { freshId } from "../job/find-agent.ts";
 import { goOn } from "../job/go-on.ts";
-import type { JobOptions } from "../job/job.ts";
+import { defaultQuestion, newAskJob, offlineName, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 

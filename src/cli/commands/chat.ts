@@ -3,16 +3,14 @@ import { createRuntime } from "../../runtime/index.ts";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
-import { ChatInterrupts } from "../chat/chat-interrupts.ts";
 import { ChatSession } from "../chat/chat-session.ts";
-import type { CliContext } from "../cli-context.ts";
-import type { ExitCode } from "../exit-codes.ts";
-import { commandLine } from "../invocation.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import type { ExitCode } from "../failure.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
-import { type FileJob, jobOfFile } from "../job/file-job.ts";
-import { startInspection } from "../job/inspection.ts";
-import type { Job } from "../job/job.ts";
-import { freshId } from "../job/roots.ts";
+import { freshId } from "../job/find-agent.ts";
+import { ChatInterrupts } from "../job/interrupts.ts";
+import { type FileJob, jobOfFile, type Job } from "../job/job.ts";
+import { startInspection } from "../job/run-job.ts";
 import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 
 export interface ChatOptions extends BudgetOptions, StoreOptions {

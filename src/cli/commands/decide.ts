@@ -1,21 +1,19 @@
-import { AlreadyOwnedError } from "../../errors/index.ts";
-import type { Decide } from "../../runtime/index.ts";
+import { resolve } from "node:path";
+import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
+import { systemClock } from "../../base/index.ts";
+import { InvalidInputError, AlreadyOwnedError } from "../../errors/index.ts";
+import { type RuntimeOptions, type Decide, RequestDesk } from "../../runtime/index.ts";
 import { type AgentRecord, type AgentRequest, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { failureOf } from "../failure.ts";
-import { commandLine } from "../invocation.ts";
-import type { Job, JobOptions } from "../job/job.ts";
-import { type AgentsOption, jobToResume } from "../job/job-to-resume.ts";
-import { type Owner, ownerOf } from "../job/owner.ts";
-import { findAgent } from "../job/roots.ts";
+import { type CliContext, commandLine, userName } from "../cli-context.ts";
+import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
+import { loadAgentFile } from "../job/agent-file.ts";
+import { type Owner, ownerOf, findAgent } from "../job/find-agent.ts";
+import { findRequest } from "../job/find-request.ts";
+import { type AgentsOption, jobToResume } from "../job/go-on.ts";
+import { fileJobOf, type Job, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
-import { userName } from "../job/user-name.ts";
-import { decideStored } from "../requests/decide-stored.ts";
-import { ruleFor } from "../requests/decision-rule.ts";
-import { findRequest } from "../requests/find-request.ts";
 import { stateText } from "../view/request-lines.ts";
 
 export interface DecideOptions extends JobOptions, StoreOptions, AgentsOption {
@@ -135,4 +133,62 @@ export function restText(
   if (owner !== undefined) return `Process ${owner.pid} of another machine holds it and carries on if it still lives.`;
   if (pause !== null) return `Recorded. ${agentId} is paused; carry it on with: ${resumeCommand}`;
   return `Recorded; nobody runs it now. Carry it on with: ${resumeCommand}`;
+}
+
+/** What is known here of the program that the request comes from. */
+export interface KnownProgram {
+  readonly definitions?: readonly AgentDefinition[] | undefined;
+  /** Its rule on who may decide. */
+  readonly mayDecide?: RuntimeOptions["mayDecide"];
+}
+
+/**
+ * Decides a request in the store alone: no agent is taken up here. Whoever runs its agent hears of it, now or later.
+ * Edited arguments are checked where their tool is among `definitions`. Throws `RequestConflictError` when it was decided
+ * before, `InvalidInputError` where the verdict or the arguments do not fit, or the rule says no.
+ */
+export async function decideStored(
+  stores: Stores,
+  requestId: string,
+  decide: Decide,
+  { definitions = [], mayDecide }: KnownProgram = {},
+): Promise<AgentRequest> {
+  const desk = new RequestDesk({
+    stores,
+    tenant: DEFAULT_TENANT,
+    clock: systemClock,
+    definitions: collectDefinitions(definitions),
+    mayDecide,
+    notify: () => {},
+  });
+  return await desk.decide(requestId, decide);
+}
+
+/** What a person wants to decide. */
+export interface Decidable {
+  readonly request: AgentRequest;
+  readonly root: AgentRecord;
+  /** What the agent is carried on with, where that is known already. */
+  readonly job: Job | undefined;
+}
+
+/**
+ * Who may decide a request: the rule of the agent file, from `--agents` or, where the store knows it, the one that the agent
+ * was started with. Throws `InvalidInputError` where whoever opened the request had a rule, and none is found: without it
+ * nobody decides.
+ */
+export async function ruleFor(
+  context: CliContext,
+  { request, root, job }: Decidable,
+  { agents }: AgentsOption,
+): Promise<RuntimeOptions["mayDecide"]> {
+  const isGuarded = request.isGuarded === true;
+  const file = agents ?? (isGuarded ? fileJobOf(root.metadata)?.file : undefined);
+  const rule =
+    job?.mayDecide ?? (file === undefined ? undefined : (await loadAgentFile(file, context.directory)).mayDecide);
+  if (rule !== undefined || !isGuarded) return rule;
+  const where = file === undefined ? "" : `; ${resolve(context.directory, file)} exports none`;
+  throw new InvalidInputError(
+    `there is a rule on who may decide request "${request.requestId}"${where}: name the file that exports it as "mayDecide" with --agents FILE, or decide in its program`,
+  );
 }

@@ -1,16 +1,12 @@
 import { type AgentRecord, DEFAULT_TENANT, type JsonObject, statusOf } from "../../state/index.ts";
 import { placeOfAgent, type Stores } from "../../stores/index.ts";
-import { askJobOf } from "../ask/job.ts";
-import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { commandLine } from "../invocation.ts";
-import { fileJobOf } from "../job/file-job.ts";
-import { ownerOf } from "../job/owner.ts";
-import { isUnfinished } from "../job/roots.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
+import { ownerOf, isUnfinished, allAgents } from "../job/find-agent.ts";
+import { allRequests } from "../job/find-request.ts";
+import { askJobOf, fileJobOf } from "../job/job.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
-import { allAgents } from "../job/all-agents.ts";
 import { pageSize } from "../options.ts";
-import { allRequests } from "../requests/all-requests.ts";
 import { formatNumberOf, formatTime } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 

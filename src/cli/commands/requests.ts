@@ -1,11 +1,10 @@
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { commandLine } from "../invocation.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
+import { placedRequests } from "../job/find-request.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
 import { pageSize } from "../options.ts";
-import { placedRequests } from "../requests/all-requests.ts";
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 
 export interface RequestsOptions extends StoreOptions {

@@ -3,16 +3,12 @@ import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { failureOf } from "../failure.ts";
-import { type AgentsOption, jobToResume } from "../job/job-to-resume.ts";
-import { ownerOf } from "../job/owner.ts";
-import { goOn } from "../job/go-on.ts";
-import { findAgent, isUnfinished } from "../job/roots.ts";
+import { type ExitCode, exitCodes, failureOf } from "../failure.ts";
+import { ownerOf, findAgent, isUnfinished, allAgents } from "../job/find-agent.ts";
+import { type AgentsOption, jobToResume, goOn } from "../job/go-on.ts";
 import type { JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 import { type StoreOptions, type StorePlace, storePlace, withStore } from "../job/store-place.ts";
-import { allAgents } from "../job/all-agents.ts";
 
 export type ResumeOptions = JobOptions & StoreOptions & AgentsOption & BudgetOptions;
 

@@ -2,11 +2,10 @@ import { resolve } from "node:path";
 import { DEFAULT_TENANT } from "../../state/index.ts";
 import { type BudgetOptions, budgetOf } from "../budget-options.ts";
 import type { CliContext } from "../cli-context.ts";
-import type { ExitCode } from "../exit-codes.ts";
+import type { ExitCode } from "../failure.ts";
 import { chosenFirst, loadAgentFile } from "../job/agent-file.ts";
-import { jobOfFile } from "../job/file-job.ts";
-import { freshId } from "../job/roots.ts";
-import type { JobOptions } from "../job/job.ts";
+import { freshId } from "../job/find-agent.ts";
+import { jobOfFile, type JobOptions } from "../job/job.ts";
 import { runJob } from "../job/run-job.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
 

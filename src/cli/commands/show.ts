@@ -1,31 +1,28 @@
-import { traceEntriesOf } from "../../actors/index.ts";
-import type { Account } from "../../budget/index.ts";
+import { spendingByAgent, type Account } from "../../budget/index.ts";
+import { InvalidInputError, NotFoundError } from "../../errors/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
 import {
   type AgentRecord,
-  DEFAULT_TENANT,
   type Message,
-  statusOf,
   textOf,
   type TraceEntry,
+  traceEntriesOf,
+  DEFAULT_TENANT,
+  statusOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { type BudgetTree, readBudgets } from "../job/budget-tree.ts";
-import { type Owner, ownerOf } from "../job/owner.ts";
-import { findAgent, isUnfinished } from "../job/roots.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
+import { rootsByAge, findAgent, isUnfinished, type Owner, ownerOf } from "../job/find-agent.ts";
+import { allRequests, placedRequests } from "../job/find-request.ts";
 import { type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
-import { readStory, type Story } from "../job/story.ts";
-import { allRequests, placedRequests } from "../requests/all-requests.ts";
-import { budgetLines } from "../view/budget-lines.ts";
-import { columnsOf } from "../view/columns.ts";
-import { formatNumberOf, formatTime } from "../view/format.ts";
+import { type BudgetTree, readBudgets, readStory, type Story } from "../job/story.ts";
+import { summaryLines } from "../view/agent-rows.ts";
+import { budgetLines, budgetRows } from "../view/budget-lines.ts";
+import { formatCost, formatCount, formatDuration, formatNumberOf, formatTime } from "../view/format.ts";
 import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
-import { historyLines, traceLines } from "../view/story-lines.ts";
-import { summaryLines } from "../view/summary.ts";
-
-import { assertNamed, showBudgetCommand } from "./show-budget.ts";
+import { columnsOf } from "../view/table.ts";
+import { oneLine, printable, truncate } from "../view/terminal-text.ts";
 
 export interface ShowOptions extends StoreOptions {
   readonly json?: boolean | undefined;
@@ -134,5 +131,117 @@ function jsonOf({ record, owner, tree, accounts, trace, messages, requests: plac
     trace,
     messages,
     requests,
+  };
+}
+
+const shortText = 160;
+const shortLines = 12;
+
+/** Messages as a person reads them; the long ones cut unless all of them was asked for. */
+export function historyLines(messages: readonly Message[], isFull: boolean): string[] {
+  return messages.flatMap((message) => {
+    const text = printable(textOf(message.content)).trim();
+    const lines = text === "" ? [] : text.split("\n");
+    const shown = isFull ? lines : lines.slice(0, shortLines).map((line) => truncate(line, shortText));
+    const left = lines.length - shown.length;
+    const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
+    return [
+      `[${titleOf(message)}]`,
+      ...shown.map((line) => `  ${line}`.trimEnd()),
+      ...(left > 0 ? [`  … ${formatNumberOf(left, "more line")}; --full shows all`] : []),
+      ...calls.map((call) => `  → ${call.name} ${clipped(call.arguments, isFull)}`),
+    ];
+  });
+}
+
+function titleOf(message: Message): string {
+  if (message.role === "tool") return message.isError === true ? "tool, failed" : "tool";
+  return message.origin === message.role || message.origin === "model"
+    ? message.role
+    : `${message.role}, ${message.origin}`;
+}
+
+function clipped(text: string, isFull: boolean): string {
+  return isFull ? oneLine(text) : truncate(oneLine(text), shortText);
+}
+
+/** What a turn did, one line each, with times from its start. */
+export function traceLines(trace: readonly TraceEntry[], isFull: boolean): string[] {
+  const startedAt = trace[0]?.at ?? 0;
+  return trace.map((entry) => {
+    const time = formatDuration(Math.max(0, entry.at - startedAt)).padStart(8);
+    return `${time}  ${traceText(entry, isFull)}`;
+  });
+}
+
+function traceText(entry: TraceEntry, isFull: boolean): string {
+  if (entry.type === "user_input") return `turn ${entry.turn}: ${clipped(entry.prompt, isFull)}`;
+  const took = formatDuration(entry.durationMs);
+  if (entry.type === "llm_call") {
+    const { inputTokens, outputTokens, costMicros } = entry.usage;
+    const calls = formatNumberOf(entry.toolCallsCount, "tool call");
+    const tokens = `${formatCount(inputTokens)} + ${formatCount(outputTokens)} tokens`;
+    return `step ${entry.step}: ${entry.model}, ${tokens}, ${formatCost(costMicros)}, ${took}, ${calls}`;
+  }
+  const outcome = entry.status === "success" ? "" : ` → ${entry.status}: ${clipped(entry.error ?? "", isFull)}`;
+  return `step ${entry.step}: ${entry.name} ${clipped(JSON.stringify(entry.arguments), isFull)}, ${took}${outcome}`;
+}
+
+export interface ShowBudgetOptions extends StoreOptions {
+  readonly json?: boolean | undefined;
+}
+
+/** Who may spend what, and who has: the accounts of a tree as they stand. Without an id that of the newest agent. */
+export async function showBudgetCommand(
+  context: CliContext,
+  text: string | undefined,
+  options: ShowBudgetOptions,
+): Promise<ExitCode> {
+  const place = storePlace(context, options);
+  const { top, tree } = await withStore(place, "openExisting", async (stores) => {
+    const found = text === undefined ? await newestRoot(stores, place.name) : await findAgent(stores, text);
+    return { top: found, tree: await readBudgets(stores, found) };
+  });
+  const now = Date.now();
+  if (options.json === true) context.out(JSON.stringify(budgetJson(top, tree, now)));
+  else budgetLines({ ...tree, now, width: columnsOf(context) }).forEach(context.out);
+  return exitCodes.success;
+}
+
+/** Throws `InvalidInputError`: everything about an agent is a lot, and is not shown of one that was not named. */
+export function assertNamed(agentId: string | undefined): asserts agentId is string {
+  if (agentId !== undefined) return;
+  throw new InvalidInputError("missing required argument 'agentId'; with --budget it may be left out");
+}
+
+async function newestRoot(stores: Stores, placeName: string): Promise<AgentRecord> {
+  for await (const newest of rootsByAge(stores, 1)) return newest;
+  throw new NotFoundError(`there is no agent in ${placeName} yet`);
+}
+
+function budgetJson(top: AgentRecord, { agents, accounts, own }: BudgetTree, now: number) {
+  const rows = budgetRows(accounts, now);
+  const spending = spendingByAgent(accounts);
+  const names = new Map(agents.map(({ agentId, definition }) => [agentId, definition.name]));
+  return {
+    agentId: top.agentId,
+    accounts: accounts.map(({ id, agentId, turnId, parentId, models, ...account }) => ({
+      id,
+      agentId,
+      name: names.get(agentId) ?? null,
+      turnId,
+      parentId,
+      isActive: account.activeCount > 0,
+      limits: rows.flatMap((row) => {
+        if (row.account.id !== id) return [];
+        const { limit, used, reserved, unconfirmed, max } = row;
+        return [{ limit, used, reserved, unconfirmed, max }];
+      }),
+      models,
+    })),
+    agents: agents.map(({ agentId, parentAgentId, definition }) => {
+      const spent = { own: own.get(agentId) ?? {}, tree: spending.get(agentId)?.tree ?? {} };
+      return { agentId, parentAgentId, name: definition.name, ...spent };
+    }),
   };
 }

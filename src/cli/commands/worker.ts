@@ -1,15 +1,17 @@
-import { collectDefinitions } from "../../agents/index.ts";
+import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
+import { askTeam, folderAt } from "../../demo/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { createRuntime, type Runtime } from "../../runtime/index.ts";
+import { type RuntimeMetrics, createRuntime, type Runtime } from "../../runtime/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { type ExitCode, exitCodes } from "../failure.ts";
+import { type AgentFile, loadAgentFile } from "../job/agent-file.ts";
+import { watchLeaving } from "../job/interrupts.ts";
+import { newAskJob } from "../job/job.ts";
 import { keptOpen, type StoreOptions, storePlace, withStore } from "../job/store-place.ts";
-import { type DefinitionOptions, definitionsOf } from "../worker/definitions.ts";
+import { formatDuration, formatNumberOf } from "../view/format.ts";
 import { type Endpoint, startEndpoint } from "../worker/endpoint.ts";
-import { watchLeaving } from "../worker/leaving.ts";
-import { type QueuePlan, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
-import { readyLine, summaryLine } from "../worker/worker-lines.ts";
-import { toldOf } from "../worker/worker-told.ts";
+import { type QueuePlan, queueText, queuesOfDefinitions, workOfQueues } from "../worker/queue-plan.ts";
+import { toldOf } from "../worker/worker-metrics.ts";
 
 export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "store"> {
   readonly queues?: QueuePlan | undefined;
@@ -115,4 +117,77 @@ async function workUntilTold({ out, note }: CliContext, work: AtWork): Promise<E
     // Should something keep the process alive all the same, it ends in time.
     late.unref();
   }
+}
+
+export interface DefinitionOptions {
+  /** Agent file. */
+  readonly agents?: string | undefined;
+  /** Whether questions of `ask` are worked on, those about one folder with one model. */
+  readonly ask?: boolean | undefined;
+  readonly files?: string | undefined;
+  readonly model?: string | undefined;
+  readonly maxReaders?: number | undefined;
+}
+
+/** What a worker knows: the definitions of a file, the team of `ask`, or both. Throws `InvalidInputError` for neither. */
+export async function definitionsOf(
+  { directory, environment }: Pick<CliContext, "directory" | "environment">,
+  { agents: file, ask, files, model, maxReaders }: DefinitionOptions,
+): Promise<{ readonly agents: readonly AgentDefinition[]; readonly mayDecide: AgentFile["mayDecide"] }> {
+  if (file === undefined && ask !== true) {
+    throw new InvalidInputError("a worker has to know agents: give --agents FILE, or --ask for questions of `ask`");
+  }
+  const strange =
+    ask === true ? [] : Object.entries({ "--files": files, "--model": model, "--max-readers": maxReaders });
+  const [misplaced] = strange.filter(([, value]) => value !== undefined);
+  if (misplaced !== undefined)
+    throw new InvalidInputError(`${misplaced[0]} is for --ask; give that too, or leave it out`);
+  const known = file === undefined ? undefined : await loadAgentFile(file, directory);
+  const agents: AgentDefinition[] = [...(known?.agents ?? [])];
+  if (ask === true) {
+    const folder = files === undefined ? null : folderAt(files, directory);
+    const job = newAskJob({ question: "", files: folder, model, maxReaders }, environment);
+    agents.push(askTeam(job, environment, "anywhere"));
+  }
+  return { agents, mayDecide: known?.mayDecide };
+}
+
+export interface Readiness {
+  /** Definitions that it knows. */
+  readonly names: readonly string[];
+  readonly concurrency: number;
+  readonly queuePlan: QueuePlan;
+  /** As people are told of it. */
+  readonly storeName: string;
+  readonly metricsUrl: string | undefined;
+}
+
+/** One line that says what a worker does and where; it works from then on. */
+export function readyLine({ names, concurrency, queuePlan, storeName, metricsUrl }: Readiness): string {
+  const queues = Object.entries(queuePlan).map(queueText);
+  return [
+    `Worker ${process.pid} is ready on ${storeName}: ${names.join(", ")} (${formatNumberOf(concurrency, "agent")} at a time)`,
+    queues.length === 0 ? "no queues of tools" : `queues ${queues.join(", ")}`,
+    ...(metricsUrl === undefined ? [] : [`metrics at ${metricsUrl}/metrics`]),
+  ].join("; ");
+}
+
+type Counted = Pick<RuntimeMetrics, "turnsEnded" | "parked" | "toolJobs" | "deaths">;
+
+/** One line that says what it has done; `counted` is null where Redis did not answer. */
+export function summaryLine(
+  counted: Counted | null,
+  { left, tookMs }: { readonly left: number; readonly tookMs: number },
+): string {
+  const rest = left === 0 ? "nothing was cut off" : `${left} cut off, which others carry on`;
+  return `Left after ${formatDuration(tookMs)}: ${[...(counted === null ? [] : [doneText(counted)]), rest].join("; ")}.`;
+}
+
+function doneText({ turnsEnded, parked, toolJobs, deaths }: Counted): string {
+  return [
+    `${formatNumberOf(turnsEnded, "turn")} ended`,
+    `${parked} parked`,
+    `${formatNumberOf(toolJobs, "tool job")} run`,
+    ...(deaths === 0 ? [] : [`${formatNumberOf(deaths, "death")} of workers seen`]),
+  ].join(", ");
 }

@@ -1,8 +1,10 @@
 import { InvalidInputError, RequestConflictError } from "../../errors/index.ts";
-import type { Runtime, TurnRest } from "../../runtime/index.ts";
+import type { Decide, Runtime, TurnRest } from "../../runtime/index.ts";
 import type { AgentRequest, TroupeEvent } from "../../state/index.ts";
-import { allRequests } from "../requests/all-requests.ts";
-import type { PersonsReply } from "./ask-person.ts";
+import { allRequests } from "../job/find-request.ts";
+import { askingLines } from "../view/request-lines.ts";
+import type { LineInput } from "./line-input.ts";
+import { editOf, type Reply, replyOf, replyPrompt } from "./reply.ts";
 
 /** A person's attention, from the first question until there is none left. */
 export interface Conversation {
@@ -11,7 +13,7 @@ export interface Conversation {
   close(): void;
 }
 
-export interface InlineDeskOptions {
+interface InlineDeskOptions {
   readonly runtime: Pick<Runtime, "stores" | "decide">;
   readonly rootAgentId: string;
   /** Kept with what is decided. */
@@ -132,4 +134,30 @@ export class InlineDesk {
 
 function isTurnEnd({ type }: TroupeEvent): boolean {
   return type === "turn.completed" || type === "turn.stopped" || type === "turn.failed";
+}
+
+/** What a person said: a decision, not now, nothing any more, or that it is not asked any more. */
+export type PersonsReply = Decide | "later" | "ended" | "aborted";
+
+/** Shows a request and asks until the reply is one. */
+export async function askPerson(
+  input: Pick<LineInput, "next">,
+  say: (line: string) => void,
+  request: AgentRequest,
+  signal: AbortSignal,
+): Promise<PersonsReply> {
+  askingLines(request).forEach(say);
+  for (;;) {
+    const read = await input.next(replyPrompt(request), { signal });
+    if (typeof read !== "object") return read;
+    let reply: Reply = replyOf(request, read.line);
+    if (reply.type === "edit") {
+      const edited = await input.next("Arguments as JSON: ", { signal, prefill: JSON.stringify(request.arguments) });
+      if (typeof edited !== "object") return edited;
+      reply = editOf(edited.line);
+    }
+    if (reply.type === "decide") return reply.decide;
+    if (reply.type === "later") return "later";
+    if (reply.type === "unclear") say(reply.hint);
+  }
 }

@@ -19,7 +19,7 @@ export interface LineInput {
   close(): void;
 }
 
-export interface LineInputOptions {
+interface LineInputOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   /** Whether lines are edited here; elsewhere prompt and line are written out, so that the output can be read alone. */

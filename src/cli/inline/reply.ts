@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { type AgentRequest, type Json, jsonSchema } from "../../state/index.ts";
 import type { Decide } from "../../runtime/index.ts";
+import { type AgentRequest, type Json, jsonSchema } from "../../state/index.ts";
 
 /** A reply as a decision, put off, not complete yet, or not understood: then with what would be. */
 export type Reply =

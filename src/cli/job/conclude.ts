@@ -1,16 +1,17 @@
 import { NotFoundError } from "../../errors/index.ts";
 import type { TurnRest } from "../../runtime/index.ts";
+import type { EntryOf, StopSignal } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../exit-codes.ts";
+import { limitWords } from "../budget-options.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../failure.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
 import { formatNumberOf } from "../view/format.ts";
-import { waitingLines } from "../view/request-lines.ts";
 import type { TurnEnd } from "../view/reporter.ts";
-import type { EventFeed } from "./event-feed.ts";
-import type { Following, Job } from "./job.ts";
-import { lastEndOf, readStory } from "./story.ts";
-import { wayOnLines } from "./way-on.ts";
+import { waitingLines } from "../view/request-lines.ts";
+import type { Job, Following } from "./job.ts";
+import { type JournalRow, lastEndOf, readStory } from "./story.ts";
+import type { EventFeed } from "./tree-events.ts";
 
 /** Shows what came of a job, and gives the exit code. */
 export async function conclude(
@@ -60,4 +61,34 @@ export async function showEnded(
 function exitCodeOfEnd({ type, stopReason }: TurnEnd): ExitCode {
   const status = type === "turn.completed" ? "completed" : type === "turn.stopped" ? "stopped" : "failed";
   return exitCodeOf({ status, stopReason });
+}
+
+/** How a person goes on after a limit has stopped an agent's newest turn; nothing where none did. */
+function wayOnLines(
+  { invocation }: CliContext,
+  { rootAgentId, store }: Pick<Job, "rootAgentId" | "store">,
+  rows: readonly JournalRow[],
+): string[] {
+  const signal = lastEnd(rows, rootAgentId)?.signal;
+  if (!signal || !isLimit(signal)) return [];
+  const { limit, accountId = "", max } = signal;
+  if (!accountId.startsWith("turn:") || limit === undefined) {
+    return [
+      "The budget of its whole life is used up; no budget of a turn can help. Start a new agent, with a larger one.",
+    ];
+  }
+  const words = [rootAgentId, ...limitWords(limit, max), ...store.words];
+  return [`Go on from here with a new budget: ${commandLine(invocation, "resume", words)}`];
+}
+
+/** How an agent's newest turn ended; undefined while it is open. */
+export function lastEnd(rows: readonly JournalRow[], agentId: string): EntryOf<"turn.ended"> | undefined {
+  const last = rows
+    .flatMap((row) => (row.agentId === agentId ? row.entries : []))
+    .findLast(({ type }) => type === "turn.started" || type === "turn.ended");
+  return last?.type === "turn.ended" ? last : undefined;
+}
+
+function isLimit({ limit, reason }: StopSignal): boolean {
+  return limit !== undefined && reason !== "error";
 }

@@ -1,20 +1,22 @@
+import type { AgentDefinition } from "../../agents/index.ts";
 import type { Budget } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentRecord, EntryOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import type { ExitCode } from "../exit-codes.ts";
-import { showEnded } from "./conclude.ts";
-import { endedPlace } from "./ended-place.ts";
-import type { Job, JobOptions } from "./job.ts";
-import { isUnfinished } from "./roots.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import type { ExitCode } from "../failure.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import { loadAgentFile } from "./agent-file.ts";
+import { jobOfQuestion } from "./ask-job.ts";
+import { showEnded, lastEnd } from "./conclude.ts";
+import { isUnfinished } from "./find-agent.ts";
+import { askJobOf, fileJobOf, jobOfFile, type Job, type JobOptions } from "./job.ts";
 import { runJob } from "./run-job.ts";
 import type { StorePlace } from "./store-place.ts";
 import { readStory } from "./story.ts";
-import { lastEnd } from "./way-on.ts";
 
 /** A root agent that somebody wants to go on, and with what. */
-export interface GoingOn {
+interface GoingOn {
   readonly root: AgentRecord;
   readonly store: StorePlace;
   /** Asked for only when there is something to run. */
@@ -58,4 +60,63 @@ function assertStopped(agentId: string, end: EntryOf<"turn.ended"> | undefined):
   throw new InvalidInputError(
     `the last turn of ${agentId} is completed, there is nothing to go on with; tell it something with \`run … --agent-id ${agentId}\``,
   );
+}
+
+/** How an agent that has ended is presented: from its record alone, without its definition. */
+function endedPlace(
+  { invocation }: CliContext,
+  { agentId, metadata }: AgentRecord,
+  store: StorePlace,
+): Pick<Job, "rootAgentId" | "header" | "showCommand" | "store"> {
+  const question = askJobOf(metadata)?.question;
+  const input = fileJobOf(metadata)?.input;
+  return {
+    rootAgentId: agentId,
+    header: [
+      ...(question === undefined ? [] : [`Question: ${oneLine(question)}`]),
+      ...(input === undefined ? [] : [`Input: ${oneLine(input)}`]),
+      `${agentId} has ended before, as kept in ${store.name}:`,
+    ],
+    showCommand: commandLine(invocation, "show", [agentId, ...store.words]),
+    store,
+  };
+}
+
+export interface AgentsOption {
+  /** File that exports the definitions, for agents that were started from code or whose file has moved. */
+  readonly agents?: string | undefined;
+}
+
+/** A root agent of the store as a job that can be carried on. Throws `InvalidInputError` when its definition is nowhere. */
+export async function jobToResume(
+  context: CliContext,
+  root: AgentRecord,
+  store: StorePlace,
+  { agents: given }: AgentsOption,
+): Promise<Job> {
+  const { agentId: rootAgentId, metadata, definition } = root;
+  const place = { rootAgentId, store, isResumed: true };
+  const question = askJobOf(metadata);
+  if (question !== undefined) return jobOfQuestion(context, question, place);
+  const work = fileJobOf(metadata);
+  const file = given ?? work?.file;
+  if (file === undefined) {
+    throw new InvalidInputError(
+      `${rootAgentId} was started by a program, not by this command; name the file that exports its definition "${definition.name}" with --agents`,
+    );
+  }
+  const { agents, mayDecide } = await loadAgentFile(file, context.directory);
+  const input = work?.input ?? "";
+  const job = jobOfFile(context, { file, agents: named(agents, definition.name, file), input, mayDecide }, place);
+  return { ...job, metadata };
+}
+
+function named(
+  agents: readonly AgentDefinition[],
+  name: string,
+  file: string,
+): readonly [AgentDefinition, ...AgentDefinition[]] {
+  const wanted = agents.find((agent) => agent.name === name);
+  if (wanted !== undefined) return [wanted, ...agents.filter((agent) => agent !== wanted)];
+  throw new InvalidInputError(`${file} exports no agent "${name}"; give the file that does with --agents`);
 }

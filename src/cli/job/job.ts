@@ -1,9 +1,15 @@
+import { relative } from "node:path";
+import { z } from "zod";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Budget } from "../../budget/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
 import type { Runtime, RuntimeOptions } from "../../runtime/index.ts";
 import type { JsonObject } from "../../state/index.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
 import type { ViewOptions } from "../view/create-reporter.ts";
 import type { Reporter } from "../view/reporter.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import type { StorePlace } from "./store-place.ts";
 import type { ForWorkers, Where, WhereOptions } from "./where.ts";
 
 export interface Job extends ForWorkers {
@@ -35,4 +41,111 @@ export interface Following {
   readonly isInteractive: boolean;
   /** Who runs its turns. */
   readonly where: Where;
+}
+
+/** What `run` and `chat` keep in an agent's metadata, so that it can be carried on without naming the file again. */
+const fileJobSchema = z.object({
+  command: z.enum(["run", "chat"]),
+  /** Absolute path of the agent file. */
+  file: z.string(),
+  /** Of the first turn; empty for a chat, which has none of its own. */
+  input: z.string(),
+});
+export type FileJob = z.infer<typeof fileJobSchema>;
+
+/** What an agent was started with by `run` or `chat`; undefined when it was started otherwise. */
+export function fileJobOf(metadata: JsonObject): FileJob | undefined {
+  const parsed = fileJobSchema.safeParse(metadata);
+  return parsed.success ? parsed.data : undefined;
+}
+
+interface FileWork {
+  /** Absolute. */
+  readonly file: string;
+  readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
+  readonly input: string;
+  readonly mayDecide?: Job["mayDecide"];
+}
+
+interface FilePlace {
+  readonly rootAgentId: string;
+  readonly store: StorePlace;
+  readonly isResumed: boolean;
+}
+
+export function jobOfFile(
+  { invocation, directory }: CliContext,
+  { file, agents, input, mayDecide }: FileWork,
+  place: FilePlace,
+): Job {
+  const { rootAgentId, store, isResumed } = place;
+  const [{ name, model }] = agents;
+  return {
+    agents,
+    mayDecide,
+    rootAgentId,
+    metadata: { command: "run", file, input } satisfies FileJob,
+    input,
+    isResumed,
+    header: [
+      ...(input === "" ? [] : [`Input: ${oneLine(input)}`]),
+      `For ${name} (${model.provider}/${model.name}); kept in ${store.name} as ${rootAgentId}`,
+    ],
+    resumeCommand: commandLine(invocation, "resume", [rootAgentId, ...store.words]),
+    showCommand: commandLine(invocation, "show", [rootAgentId, ...store.words]),
+    workerWords: ["--agents", relative(directory, file)],
+    store,
+  };
+}
+
+/** Name of the rule-based engine where a model is named. */
+export const offlineName = "offline";
+const defaultModel = "gpt-5-mini";
+/** The question of `troupe ask` without --question, about the folder of this project's own documents. */
+export const defaultQuestion = "How does troupe make sure that a team of agents never spends more than its budget?";
+/** How many readers a lead may send out at once, unless --max-readers says otherwise. */
+export const defaultMaxReaders = 6;
+
+/** What a question was asked with; kept in the root agent's metadata, so that it can be carried on without any flag. */
+const askJobSchema = z.object({
+  command: z.literal("ask"),
+  question: z.string(),
+  /** The folder, absolute; null for this project's own documents. */
+  files: z.string().nullable(),
+  /** A model of the Chat Completions server, or `offline`. */
+  model: z.string(),
+  maxReaders: z.int().positive(),
+});
+export type AskJob = z.infer<typeof askJobSchema>;
+
+/** The job an agent was made for; undefined when it is not one of `ask`. */
+export function askJobOf(metadata: JsonObject): AskJob | undefined {
+  const parsed = askJobSchema.safeParse(metadata);
+  return parsed.success ? parsed.data : undefined;
+}
+
+interface AskRequest {
+  readonly question: string;
+  readonly files: string | null;
+  readonly model?: string | undefined;
+  readonly maxReaders?: number | undefined;
+}
+
+/** A new job: the model asked for, else OpenAI's where there is a key, else the rule-based engine. */
+export function newAskJob(request: AskRequest, environment: Readonly<Record<string, string | undefined>>): AskJob {
+  const { question, files, maxReaders = defaultMaxReaders } = request;
+  const model = request.model ?? (hasKey(environment) ? defaultModel : offlineName);
+  return withUsableModel({ command: "ask", question, files, model, maxReaders }, environment);
+}
+
+/** Throws `InvalidInputError` when the job's model needs a key and there is none. */
+export function withUsableModel(job: AskJob, environment: Readonly<Record<string, string | undefined>>): AskJob {
+  if (job.model === offlineName || hasKey(environment)) return job;
+  throw new InvalidInputError(
+    `model "${job.model}" needs a key: set OPENAI_API_KEY (any text for a local server at OPENAI_BASE_URL), or use --model offline`,
+  );
+}
+
+function hasKey(environment: Readonly<Record<string, string | undefined>>): boolean {
+  return (environment["OPENAI_API_KEY"] ?? "") !== "";
 }

@@ -1,13 +1,19 @@
-import { createRuntime } from "../../runtime/index.ts";
+import type { InspectionEvent } from "xstate";
+import { type Runtime, type Agent, type Turn, type TurnRest, createRuntime } from "../../runtime/index.ts";
+import type { TroupeEvent } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import type { ExitCode } from "../exit-codes.ts";
+import { type CliContext, userName } from "../cli-context.ts";
+import type { ExitCode } from "../failure.ts";
+import { askPerson, type Conversation, InlineDesk } from "../inline/inline-desk.ts";
+import { ReadlineInput } from "../inline/line-input.ts";
 import { createReporter, type ViewOptions } from "../view/create-reporter.ts";
-import { followJob } from "./follow-job.ts";
-import { startInspection } from "./inspection.ts";
-import type { Job, JobOptions } from "./job.ts";
+import { conclude } from "./conclude.ts";
+import { watchInterrupts } from "./interrupts.ts";
+import type { Following, Job, JobOptions } from "./job.ts";
 import { keptOpen } from "./store-place.ts";
-import { whereOf } from "./where.ts";
+import { readStory } from "./story.ts";
+import { EventFeed, listenToTree, treeAtRest } from "./tree-events.ts";
+import { workerLine, WorkerWatch, whereOf } from "./where.ts";
 
 /** Runs or carries on one job, shows it, and gives the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
@@ -48,4 +54,125 @@ export function isInteractive(
   { json, quiet }: ViewOptions,
 ): boolean {
   return stdin.isTTY && stdout.isTTY && json !== true && quiet !== true;
+}
+
+/** Starts or carries on a job's turn and shows it until it has come to rest. */
+async function followJob(context: CliContext, following: Following): Promise<ExitCode> {
+  const { runtime, job, reporter, where } = following;
+  const { rootAgentId } = job;
+  const source = { runtime, rootAgentId, isElsewhere: where.queues !== undefined };
+  const feed = new EventFeed((event) => reporter.event(event));
+  reporter.begin(job.header);
+  where.remarks.forEach((remark) => reporter.notice(remark));
+  const agent = await runtime.agent(job.agents[0].name, { agentId: rootAgentId, metadata: job.metadata });
+  const { events } = await readStory(runtime.stores, rootAgentId);
+  feed.skip(events);
+  reporter.past(events);
+  const desk = following.isInteractive ? inlineDesk(context, following) : undefined;
+  let isTakenUp = false;
+  const hear = (event: TroupeEvent): void => {
+    isTakenUp = true;
+    feed.push(event);
+    desk?.event(event);
+  };
+  const stopListening = listenToTree(source, hear, events.at(-1)?.cursor ?? undefined);
+  const stopWatching = watchJobInterrupts(context, following, agent);
+  const stopLooking = watchWorkers(context, following, () => isTakenUp);
+  try {
+    const turn = await openTurn(agent, job);
+    const turnId = await turn.id;
+    const settled = (): Promise<TurnRest> => agent.turn(turnId).settled;
+    const rest = desk === undefined ? await settled() : await desk.rest(settled);
+    if (rest.status === "waiting" && rest.reason === "paused") await treeAtRest(runtime.stores, source);
+    stopListening();
+    return await conclude(context, following, feed, rest);
+  } finally {
+    stopLooking();
+    stopWatching();
+    stopListening();
+  }
+}
+
+/** Says so where the job waits for workers in vain; nothing where this process runs it. */
+function watchWorkers(context: CliContext, following: Following, isTakenUp: () => boolean): () => void {
+  const { job, reporter, where } = following;
+  if (where.queues === undefined) return () => {};
+  const watch = new WorkerWatch({
+    queues: where.queues,
+    isTakenUp,
+    definitionName: job.agents[0].name,
+    workerLine: workerLine(context, job),
+    tell: (line) => reporter.notice(line),
+  });
+  return watch.start();
+}
+
+/** The turn to follow. Which one is open is asked before the agent starts: what was left of it may take no time at all. */
+async function openTurn(agent: Agent, { isResumed, input, budget }: Job): Promise<Turn> {
+  const { openTurnId } = agent.state;
+  await agent.start();
+  if (isResumed) await agent.resume();
+  return isResumed && openTurnId !== null ? agent.turn(openTurnId) : agent.executeTurn(input, { budget });
+}
+
+function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: Following): InlineDesk {
+  const converse = (): Conversation => {
+    const release = reporter.hold();
+    const input = new ReadlineInput({
+      input: stdin,
+      output: stdout,
+      isTerminal: true,
+      // No pause: whoever decides elsewhere is not to find the agent paused.
+      onInterrupt() {
+        reporter.notice("Nothing more is asked here; Ctrl-C pauses what still works.");
+        input.close();
+      },
+    });
+    const say = (line: string): void => {
+      stdout.write(`${line}\n`);
+    };
+    return {
+      say,
+      ask: (request, signal) => askPerson(input, say, request, signal),
+      close() {
+        input.close();
+        release();
+      },
+    };
+  };
+  return new InlineDesk({ runtime, rootAgentId: job.rootAgentId, by: userName(), converse });
+}
+
+function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, agent: Agent): () => void {
+  return watchInterrupts(
+    process,
+    {
+      pause: () => {
+        reporter.notice("Pausing at the next safe point; Ctrl-C again leaves at once.");
+        // A pause that fails shows as the failure of the turn that is awaited.
+        agent.pause().catch(() => {});
+      },
+      leave: (exitCode) => {
+        reporter.close();
+        for (const line of [`Left at once; go on with: ${job.resumeCommand}`, ...job.store.remarks]) note(line);
+        process.exit(exitCode);
+      },
+    },
+    () => performance.now(),
+  );
+}
+
+interface Inspection {
+  readonly onInspect: (agentId: string, event: InspectionEvent) => void;
+  /** Shows the budgets of a runtime's agents too. */
+  watch(runtime: Pick<Runtime, "overview">): void;
+  close(): Promise<void>;
+}
+
+/** Serves the state charts of all live agents on this machine alone, and says where: the address holds a token. */
+export async function startInspection(note: (line: string) => void): Promise<Inspection> {
+  const { startInspector } = await import("../../inspector/index.ts");
+  const inspector = await startInspector();
+  note(`Inspect the live agents at ${inspector.url}`);
+  return inspector;
 }

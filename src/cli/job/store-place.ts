@@ -1,11 +1,12 @@
+import { mkdirSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { InvalidInputError, StoreUnavailableError } from "../../errors/index.ts";
+import type { SigningKey } from "../../queues/bullmq.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
+import type { RedisStoresOptions } from "../../stores/redis.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultStorePath } from "../options.ts";
-import { existingFile, fileToWorkIn } from "./file-store.ts";
-import { queueSecrets } from "./queue-secrets.ts";
-import { type RedisAddress, redisAddress, redisOptions } from "./redis-address.ts";
 
 /** Where a command looks for its agents, as it was typed. */
 export interface StoreOptions {
@@ -142,4 +143,129 @@ function named({ name }: StorePlace, error: unknown): unknown {
 /** The same stores for a runtime that closes what it was given, while somebody goes on using them. */
 export function keptOpen(stores: Stores): Stores {
   return { ...stores, close: async () => {} };
+}
+
+/** Makes the file's folder where it is absent. */
+function fileToWorkIn(path: string): string {
+  if (path !== ":memory:") mkdirSync(dirname(resolve(path)), { recursive: true });
+  return path;
+}
+
+/** Throws `InvalidInputError` when there is no such file. */
+function existingFile(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats?.isFile() === true) return path;
+  throw new InvalidInputError(
+    stats === undefined
+      ? `there is no store at ${path}; give the path of one with --store, or start a job first`
+      : `${path} is no file; give the path of a store with --store`,
+  );
+}
+
+const secretsVariable = "TROUPE_QUEUE_SECRETS";
+
+/** As queues take them; of shorter secrets they say so without the variable's name. */
+const shortest = 16;
+
+/**
+ * The keys with which jobs are signed, `id:secret` with commas between them, the first one signs; undefined where there are
+ * none. Throws `InvalidInputError` in words that show no secret.
+ */
+export function queueSecrets(environment: Readonly<Record<string, string | undefined>>): SigningKey[] | undefined {
+  const text = environment[secretsVariable]?.trim() ?? "";
+  if (text === "") return undefined;
+  return text.split(",").map((part, index) => {
+    const [, id, secret] = /^([\w.@-]{1,128}):(.+)$/.exec(part.trim()) ?? [];
+    if (id === undefined || secret === undefined) throw fault(index, "is not of the form ID:SECRET");
+    if (secret.length < shortest) throw fault(index, `has a secret of less than ${shortest} characters`);
+    return { id, secret };
+  });
+}
+
+function fault(index: number, what: string): InvalidInputError {
+  return new InvalidInputError(
+    `${secretsVariable}: key ${index + 1} ${what}; it takes ID:SECRET, several with commas between them, for instance from \`openssl rand -hex 32\``,
+  );
+}
+
+const DEFAULT_PORT = 6379;
+
+/** Where Redis is, as a person has written it: one server, or several nodes of a cluster. */
+interface RedisAddress {
+  readonly urls: readonly [URL, ...URL[]];
+  /** The same without what is secret. */
+  readonly shown: string;
+  readonly hasPassword: boolean;
+}
+
+/**
+ * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS; of a cluster two or more, with commas between
+ * them. Throws `InvalidInputError` for anything else, in words that do not show what it holds. `source`: who gave it.
+ */
+export function redisAddress(text: string, source: string): RedisAddress {
+  const [first, ...others] = text.split(",").map((part) => urlOf(part.trim(), source));
+  if (first === undefined) throw noAddress(source);
+  const urls = [first, ...others] as const;
+  if (others.some(({ protocol }) => protocol !== first.protocol)) {
+    throw new InvalidInputError(
+      `${source} names nodes of a cluster with redis:// and with rediss://; all take the same`,
+    );
+  }
+  if (others.length > 0 && urls.some(({ pathname }) => !["", "/", "/0"].includes(pathname))) {
+    throw new InvalidInputError(
+      `${source} names a database of a cluster, which has only one; leave out what follows the /`,
+    );
+  }
+  return {
+    urls,
+    shown: urls.map(withoutSecrets).join(","),
+    hasPassword: urls.some((url) => withoutSecrets(url) !== url.href),
+  };
+}
+
+/** Of a cluster all nodes take the user and the password of the first. */
+export function redisOptions({ urls }: RedisAddress, prefix: string | undefined): RedisStoresOptions {
+  const [first, ...others] = urls;
+  if (others.length === 0) return { url: first.href, prefix };
+  const { username, password, protocol } = first;
+  return {
+    prefix,
+    cluster: {
+      nodes: urls.map(({ hostname, port }) => ({
+        host: hostname.replace(/^\[(.*)\]$/, "$1"),
+        port: port === "" ? DEFAULT_PORT : Number(port),
+      })),
+      options: {
+        redisOptions: {
+          ...(username === "" ? {} : { username: decodeURIComponent(username) }),
+          ...(password === "" ? {} : { password: decodeURIComponent(password) }),
+          ...(protocol === "rediss:" ? { tls: {} } : {}),
+        },
+      },
+    },
+  };
+}
+
+function urlOf(text: string, source: string): URL {
+  if (!URL.canParse(text)) throw noAddress(source);
+  const url = new URL(text);
+  if (!["redis:", "rediss:"].includes(url.protocol) || url.hostname === "") throw noAddress(source);
+  return url;
+}
+
+function noAddress(source: string): InvalidInputError {
+  return new InvalidInputError(
+    `${source} is no address of Redis; it takes redis://[[user]:password@]host[:port][/database] or rediss://…, of a cluster two or more nodes with commas between them`,
+  );
+}
+
+/** What ioredis takes behind the question mark may be a password too. */
+function withoutSecrets(url: URL): string {
+  const shown = new URL(url.href);
+  shown.password = "";
+  const names = Array.from(shown.searchParams.keys());
+  for (const name of names) {
+    if (/pass|secret|token|auth/i.test(name)) shown.searchParams.delete(name);
+  }
+  return shown.href;
 }

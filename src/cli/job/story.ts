@@ -1,19 +1,20 @@
-import type { Account } from "../../budget/index.ts";
+import { type Account, addUse, type UseByModel } from "../../budget/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
-import { type AgentOverview, createOverview } from "../../runtime/index.ts";
+import { ownUse, type AgentOverview, createOverview } from "../../runtime/index.ts";
 import {
   type AgentRecord,
   DEFAULT_TENANT,
   eventsOf,
-  type JournalRow,
   type Message,
   rootOf,
   textOf,
   type TroupeEvent,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { allAgents } from "./all-agents.ts";
 import type { TurnEnd } from "../view/reporter.ts";
+import { allAgents } from "./find-agent.ts";
+
+export type JournalRow = Awaited<ReturnType<Stores["readTree"]>>[number];
 
 const rowsAtATime = 500;
 
@@ -65,7 +66,7 @@ function eventsOfRows(
 }
 
 /** The rows of a whole tree, in order. */
-export async function allRows(stores: Stores, rootAgentId: string): Promise<JournalRow[]> {
+async function allRows(stores: Stores, rootAgentId: string): Promise<JournalRow[]> {
   const rows: JournalRow[] = [];
   for (;;) {
     const more = await stores.readTree(DEFAULT_TENANT, rootAgentId, rows.at(-1)?.cursor ?? 0, rowsAtATime);
@@ -82,6 +83,33 @@ export function lastEndOf(events: readonly TroupeEvent[], agentId: string): Turn
   return last !== undefined && isTurnEnd(last) ? last : undefined;
 }
 
-export function isTurnEnd(event: TroupeEvent): event is TurnEnd {
+function isTurnEnd(event: TroupeEvent): event is TurnEnd {
   return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
+}
+
+/** Agents and accounts of a tree, or of the part below one agent. */
+export interface BudgetTree {
+  readonly agents: readonly AgentRecord[];
+  readonly accounts: readonly Account[];
+  /** By agent: what its own calls have used, by model, as its journal tells. */
+  readonly own: ReadonlyMap<string, UseByModel>;
+}
+
+/** The agent and all below it, parents first, with their accounts. */
+export async function readBudgets(stores: Stores, top: AgentRecord): Promise<BudgetTree> {
+  const { rootAgentId } = top;
+  const records = await allAgents(stores, { tenant: DEFAULT_TENANT, rootAgentId });
+  const within = new Set([top.agentId]);
+  const agents = records
+    .toSorted((one, other) => one.depth - other.depth || one.createdAt - other.createdAt)
+    .filter(({ agentId, parentAgentId }) => {
+      if (parentAgentId !== null && within.has(parentAgentId)) within.add(agentId);
+      return within.has(agentId);
+    });
+  const accounts = await stores.accounts(DEFAULT_TENANT, rootAgentId);
+  const own = new Map<string, UseByModel>();
+  for (const { agentId, entries } of await allRows(stores, rootAgentId)) {
+    if (within.has(agentId)) own.set(agentId, addUse(own.get(agentId) ?? {}, ownUse(entries)));
+  }
+  return { agents, accounts: accounts.filter(({ agentId }) => within.has(agentId)), own };
 }

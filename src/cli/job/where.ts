@@ -1,12 +1,11 @@
 import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import type { RoleOptions } from "../../runtime/index.ts";
-import type { CliContext } from "../cli-context.ts";
-import { commandLine } from "../invocation.ts";
+import type { RuntimeOptions } from "../../runtime/index.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
 import type { StorePlace } from "./store-place.ts";
 
 /** Who runs the turns of a job, as it was asked for: `workers`, or this process. */
-export type On = "workers" | "here";
+type On = "workers" | "here";
 
 export interface WhereOptions {
   /** Absent: on workers when some are there and nothing needs this process, else here. */
@@ -25,7 +24,7 @@ export interface ForWorkers {
 /** Who runs the turns of a job, and what a person is told of it. */
 export interface Where {
   /** For the runtime of this process: empty where it runs the turns itself. */
-  readonly part: Pick<RoleOptions, "queues" | "role">;
+  readonly part: Pick<RuntimeOptions, "queues" | "role">;
   /** The queues that workers wait at; undefined where this process runs the turns itself. */
   readonly queues: Queues | undefined;
   readonly remarks: readonly string[];
@@ -72,4 +71,58 @@ function countText(count: number): string {
 /** How a worker is started that knows the agents of a job. */
 export function workerLine({ invocation }: Pick<CliContext, "invocation">, job: ForWorkers): string {
   return `One that knows these agents: ${commandLine(invocation, "worker", [...job.workerWords, ...job.store.words])}`;
+}
+
+/** How often it is looked whether workers are there, in milliseconds. */
+export const workerLookMs = 10_000;
+
+interface WorkerWatchOptions {
+  readonly queues: Pick<Queues, "workers">;
+  /** Whether anything has come of the job since it was handed over. */
+  readonly isTakenUp: () => boolean;
+  /** Of the root, as workers know it. */
+  readonly definitionName: string;
+  /** How a worker is started that knows it. */
+  readonly workerLine: string;
+  readonly tell: (line: string) => void;
+}
+
+/** Says what is wrong where a job waits for workers in vain: none are there, or none that know its agents. */
+export class WorkerWatch {
+  readonly #options: WorkerWatchOptions;
+  #isNoneTold = false;
+  #isUntakenTold = false;
+  #looks = 0;
+
+  constructor(options: WorkerWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Looks now and then until the returned function is called. */
+  start(): () => void {
+    const timer = setInterval(() => {
+      // A store that is away is told by those who need it.
+      this.look().catch(() => {});
+    }, workerLookMs);
+    timer.unref();
+    return () => clearInterval(timer);
+  }
+
+  async look(): Promise<void> {
+    const { queues, isTakenUp, definitionName, workerLine, tell } = this.#options;
+    this.#looks += 1;
+    const count = await queues.workers();
+    if (count === 0) {
+      if (!this.#isNoneTold) tell(`No worker is there; the turn goes on when one is. ${workerLine}`);
+      this.#isNoneTold = true;
+      return;
+    }
+    this.#isNoneTold = false;
+    if (isTakenUp() || this.#isUntakenTold) return;
+    this.#isUntakenTold = true;
+    const seconds = (this.#looks * workerLookMs) / 1_000;
+    tell(
+      `No worker has taken it up for ${seconds} s. Those that are there are busy, or do not know "${definitionName}". ${workerLine}`,
+    );
+  }
 }

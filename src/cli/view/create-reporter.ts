@@ -1,17 +1,19 @@
 import { systemClock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
+import type { TroupeEvent } from "../../state/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { jsonReporter, plainReporter, quietReporter } from "./line-reporters.ts";
+import { formatNumberOf } from "./format.ts";
 import { liveReporter } from "./live-reporter.ts";
-import type { Reporter } from "./reporter.ts";
-import { paintFor } from "./styles.ts";
+import { plainLine } from "./plain-line.ts";
+import { answerLines, endingLines, type Reporter } from "./reporter.ts";
+import { paintFor } from "./terminal-text.ts";
 
 export interface ViewOptions {
   readonly json?: boolean | undefined;
   readonly quiet?: boolean | undefined;
 }
 
-export type ViewMode = "json" | "quiet" | "live" | "plain";
+type ViewMode = "json" | "quiet" | "live" | "plain";
 
 /** What was asked for; else a drawing where the output is a terminal that can be drawn on, and lines elsewhere. */
 export function viewModeOf(options: ViewOptions, isTerminal: boolean, term: string | undefined): ViewMode {
@@ -30,4 +32,72 @@ export function createReporter(
   if (mode === "quiet") return quietReporter(out, note);
   if (mode === "plain") return plainReporter(out);
   return liveReporter({ stream: stdout, clock: systemClock, paint: paintFor(environment), ...job });
+}
+
+type WriteLine = (line: string) => void;
+
+/** One line per notable event, then answer and table: for logs, pipes and terminals that cannot be drawn on. */
+export function plainReporter(write: WriteLine): Reporter {
+  let startedAt: number | undefined;
+  let heldBack: string[] | undefined;
+  const out: WriteLine = (line) => (heldBack === undefined ? write(line) : heldBack.push(line));
+  const release = (): void => {
+    heldBack?.forEach(write);
+    heldBack = undefined;
+  };
+  let kept = 0;
+  return {
+    begin: (header) => header.forEach(out),
+    past(events) {
+      startedAt ??= events[0]?.at;
+      kept = events.length;
+    },
+    event(event) {
+      startedAt ??= event.at;
+      if (kept > 0) out(`carries on after ${formatNumberOf(kept, "event")} that the store had kept`);
+      kept = 0;
+      const line = plainLine(event, startedAt);
+      if (line !== undefined) out(line);
+    },
+    notice: out,
+    hold() {
+      heldBack ??= [];
+      return release;
+    },
+    end: (ending) => ["", ...endingLines(ending)].forEach(out),
+    close: release,
+  };
+}
+
+/** Every event as a line of JSON, those of the past first; nothing else on this stream. */
+export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
+  const print = (event: TroupeEvent): void => out(JSON.stringify(event));
+  return {
+    begin: () => {},
+    past: (events) => events.forEach(print),
+    event: print,
+    notice: note,
+    hold: () => () => {},
+    end: ({ end, remarks }) => {
+      if (end === null) remarks.forEach(note);
+    },
+    close: () => {},
+  };
+}
+
+/** The answer alone; why there is none goes to the other stream. */
+export function quietReporter(out: WriteLine, note: WriteLine): Reporter {
+  return {
+    begin: () => {},
+    past: () => {},
+    event: () => {},
+    notice: () => {},
+    hold: () => () => {},
+    end({ end, remarks }) {
+      if (end === null) remarks.forEach(note);
+      else if (end.type === "turn.completed") answerLines(end).forEach(out);
+      else answerLines(end).forEach(note);
+    },
+    close: () => {},
+  };
 }

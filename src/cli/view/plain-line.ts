@@ -1,8 +1,7 @@
 import type { RequestKind, TroupeEvent, TroupeEventOf } from "../../state/index.ts";
-import { shortAgentId } from "../job/job-id.ts";
-import { formatCount, formatDuration, formatNumberOf } from "./format.ts";
+import { shortAgentId, formatCount, formatDuration, formatNumberOf } from "./format.ts";
 import { verdictTexts } from "./request-lines.ts";
-import { oneLine, truncate } from "./text-width.ts";
+import { oneLine, truncate } from "./terminal-text.ts";
 
 const longestQuote = 120;
 

@@ -1,8 +1,7 @@
-import type { TroupeEvent, TroupeEventOf } from "../../state/index.ts";
 import type { AgentOverview } from "../../runtime/index.ts";
-import type { RowContext } from "./agent-row.ts";
-import { summaryLines } from "./summary.ts";
-import { printable } from "./text-width.ts";
+import type { TroupeEvent, TroupeEventOf } from "../../state/index.ts";
+import { type RowContext, summaryLines } from "./agent-rows.ts";
+import { printable } from "./terminal-text.ts";
 
 export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
 

@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AgentRequest, RequestKind, RequestVerdict } from "../../state/index.ts";
-import { commandLine, type Invocation } from "../invocation.ts";
-import { shortAgentId } from "../job/job-id.ts";
-import { formatRunningTime } from "./format.ts";
+import { commandLine, type Invocation } from "../cli-context.ts";
+import { shortAgentId, formatRunningTime } from "./format.ts";
 import { type Column, tableLines } from "./table.ts";
-import { oneLine, printable } from "./text-width.ts";
+import { oneLine, printable } from "./terminal-text.ts";
 
 /** A request with the agents above the one that asks, root first: `lead ask-mibodu › reader ~3fa9c1`. */
 export interface PlacedRequest {

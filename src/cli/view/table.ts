@@ -1,4 +1,5 @@
-import { oneLine, padEnd, padStart, truncate, widthOf } from "./text-width.ts";
+import type { CliContext } from "../cli-context.ts";
+import { oneLine, padEnd, padStart, truncate, widthOf } from "./terminal-text.ts";
 
 export interface Column {
   readonly title: string;
@@ -26,4 +27,46 @@ function cellText(text: string, { maxWidth }: Column): string {
   // What stands before a name is the branch of a tree.
   const line = `${/^ */u.exec(text)?.[0] ?? ""}${oneLine(text)}`;
   return maxWidth === undefined ? line : truncate(line, maxWidth);
+}
+
+/** How wide a line may be: the terminal's columns; a pipe takes any, unless `COLUMNS` says how many. */
+export function columnsOf({ stdout, environment }: Pick<CliContext, "stdout" | "environment">): number {
+  if (stdout.isTTY && stdout.columns > 0) return stdout.columns;
+  const given = Number(environment["COLUMNS"]);
+  return Number.isSafeInteger(given) && given > 0 ? given : Number.POSITIVE_INFINITY;
+}
+
+/** What the order of a tree needs to know of an agent. */
+interface TreeMember {
+  readonly agentId: string;
+  readonly parentAgentId: string | null;
+}
+
+interface Placed<Member> {
+  readonly member: Member;
+  /** Branches in front of its name: `├─ `, `│  └─ `; empty for a root. */
+  readonly branch: string;
+}
+
+/** Parents before their children, children in the order given; an agent whose parent is not there stands as a root. */
+export function placeTree<Member extends TreeMember>(members: readonly Member[]): Placed<Member>[] {
+  const known = new Set(members.map((member) => member.agentId));
+  const children = new Map<string | null, Member[]>();
+  for (const member of members) {
+    const parent = member.parentAgentId !== null && known.has(member.parentAgentId) ? member.parentAgentId : null;
+    const siblings = children.get(parent);
+    if (siblings === undefined) children.set(parent, [member]);
+    else siblings.push(member);
+  }
+  const placed: Placed<Member>[] = [];
+  const visit = (member: Member, branch: string, below: string): void => {
+    placed.push({ member, branch });
+    const siblings = children.get(member.agentId) ?? [];
+    for (const [index, child] of siblings.entries()) {
+      const isLast = index === siblings.length - 1;
+      visit(child, `${below}${isLast ? "└─ " : "├─ "}`, `${below}${isLast ? "   " : "│  "}`);
+    }
+  };
+  for (const root of children.get(null) ?? []) visit(root, "", "");
+  return placed;
 }

@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { InvalidInputError } from "../../errors/index.ts";
-import { metricsContentType } from "./metrics-text.ts";
 
 /** Whether a part of the program is well, and in words what is wrong where it is not. */
 export interface Verdict {
@@ -19,7 +18,7 @@ export interface Told {
   readonly readiness: () => Promise<Verdict>;
 }
 
-export interface EndpointOptions {
+interface EndpointOptions {
   /** 0: any that is free. */
   readonly port: number;
   /** Address that it is bound to. Default 127.0.0.1: this machine alone. */
@@ -41,6 +40,7 @@ interface Answer {
 type Asked = () => Promise<Answer>;
 
 const plain = "text/plain; charset=utf-8";
+const prometheus = "text/plain; version=0.0.4; charset=utf-8";
 const json = "application/json; charset=utf-8";
 
 /**
@@ -50,7 +50,7 @@ const json = "application/json; charset=utf-8";
 export async function startEndpoint(told: Told, options: EndpointOptions): Promise<Endpoint> {
   const { port, host = "127.0.0.1" } = options;
   const pages = new Map<string | undefined, Asked>([
-    ["/metrics", together(async () => ({ status: 200, type: metricsContentType, text: await told.metrics() }))],
+    ["/metrics", together(async () => ({ status: 200, type: prometheus, text: await told.metrics() }))],
     ["/healthz", together(async () => answerOf(await told.health()))],
     ["/readyz", together(async () => answerOf(await told.readiness()))],
   ]);

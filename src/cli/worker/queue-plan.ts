@@ -1,10 +1,11 @@
 import { InvalidArgumentError } from "commander";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import type { ToolQueueOptions } from "../../queues/index.ts";
+import type { RuntimeOptions } from "../../runtime/index.ts";
 
 /** Queues of tools with what is done with them here, as they were typed. */
-export type QueuePlan = Readonly<Record<string, ToolQueueOptions>>;
+export type QueuePlan = NonNullable<NonNullable<RuntimeOptions["work"]>["queues"]>;
+type ToolQueueOptions = QueuePlan[string];
 
 const form = "NAME, NAME=CONCURRENCY or NAME=CONCURRENCY@MAX/UNIT with the units s, m and h; several with commas";
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };

@@ -1,9 +1,9 @@
 import type { QueueCount } from "../../queues/index.ts";
-import type { RuntimeMetrics } from "../../runtime/index.ts";
-import type { Metric, MetricSample } from "./metrics-text.ts";
+import type { Runtime, RuntimeHealth, RuntimeMetrics } from "../../runtime/index.ts";
+import type { Told } from "./endpoint.ts";
 
 /** What is known of a worker beside what its runtime counts. */
-export interface WorkerState {
+interface WorkerState {
   /** From when it has been ready, in milliseconds since the epoch. */
   readonly startedAt: number;
   /** False from the first moment of leaving. */
@@ -19,7 +19,7 @@ export interface WorkerState {
 }
 
 /** What a worker tells, by the names that `docs/deploy.md` explains. `counted` is null while Redis does not answer. */
-export function workerMetrics(counted: RuntimeMetrics | null, state: WorkerState): Metric[] {
+function workerMetrics(counted: RuntimeMetrics | null, state: WorkerState): Metric[] {
   return [...stateMetrics(state), ...(counted === null ? [] : countedMetrics(counted))];
 }
 
@@ -90,4 +90,89 @@ function truth(value: boolean | null): number | null {
 
 function seconds(milliseconds: number | null): number | null {
   return milliseconds === null ? null : milliseconds / 1_000;
+}
+
+/** A number as Prometheus takes it, or several that differ in their labels. */
+interface Metric {
+  /** Letters, digits and `_`; counters end with `_total`. */
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge";
+  readonly samples: readonly MetricSample[];
+}
+
+interface MetricSample {
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Null: not known just now; then there is no such line. */
+  readonly value: number | null;
+}
+
+/** The text format of Prometheus, version 0.0.4. */
+export function metricsText(metrics: readonly Metric[]): string {
+  const lines = metrics.flatMap(({ name, help, type, samples }) => {
+    const known = samples.flatMap((sample) => lineOf(name, sample));
+    if (known.length === 0) return [];
+    return [
+      `# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`,
+      `# TYPE ${name} ${type}`,
+      ...known,
+    ];
+  });
+  return `${lines.join("\n")}\n`;
+}
+
+function lineOf(name: string, { labels = {}, value }: MetricSample): string[] {
+  if (value === null) return [];
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`);
+  return [`${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${numberText(value)}`];
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}
+
+function numberText(value: number): string {
+  if (Number.isFinite(value)) return String(value);
+  return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
+}
+
+/** Below the ten seconds after which Prometheus gives up a scrape by default. */
+const healthMs = 4_000;
+
+interface ToldOfWorker extends Told {
+  /** From now on it is not ready any more. */
+  readonly leave: () => void;
+}
+
+/** What a worker tells of itself. Health is looked for anew at each question: what was well a minute ago proves nothing. */
+export function toldOf(runtime: Pick<Runtime, "health" | "metrics">, now: () => number = Date.now): ToldOfWorker {
+  const startedAt = now();
+  let isReady = true;
+  let looking: Promise<RuntimeHealth> | undefined;
+  const look = (): Promise<RuntimeHealth> => {
+    looking ??= runtime.health({ timeoutMs: healthMs }).finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+  return {
+    leave() {
+      isReady = false;
+    },
+    async metrics() {
+      // That Redis is away is what a scrape is for, too.
+      const [health, counted] = await Promise.all([look(), runtime.metrics().catch(() => null)]);
+      const { isHealthy, queues, storesMs, eventLoopDelayMs } = health;
+      const figures = { isHealthy, canaryMs: queues.roundTripMs, storesMs, eventLoopDelayMs };
+      const residentBytes = process.memoryUsage.rss();
+      return metricsText(workerMetrics(counted, { startedAt, isReady, residentBytes, ...figures }));
+    },
+    async health() {
+      const { isHealthy, problems, storesMs, queues, eventLoopDelayMs } = await look();
+      return { isGood: isHealthy, problems, details: { storesMs, canaryMs: queues.roundTripMs, eventLoopDelayMs } };
+    },
+    async readiness() {
+      return { isGood: isReady, problems: isReady ? [] : ["the worker leaves"] };
+    },
+  };
 }

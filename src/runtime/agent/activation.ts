@@ -247,7 +247,7 @@ export class Activation extends LiveView implements Host {
 
   #onCommitted(outcome: Committed): void {
     this.notes.noteCommitted(outcome.entries);
-    const turnId = this.openTurnId ?? this.actors.context.lastTurnId;
+    const turnId = this.openTurnId ?? this.lastTurnId;
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
     this.#around.onCommitted(this, outcome);
   }

@@ -6,6 +6,8 @@ export interface Refused {
   readonly identity: EventSource;
   readonly isLost: boolean;
   readonly openTurnId: string | null;
+  /** The turn that ended last, perhaps with what was refused. */
+  readonly lastTurnId: string | null;
   turn(turnId: string): { readonly step: number } | undefined;
 }
 
@@ -53,7 +55,7 @@ export class Outage {
     const { agentId } = activation.identity;
     const told = `what agent ${agentId} did could not be stored and is sent again until it is taken; nothing of it counts before: ${message}`;
     if (isFirst) process.emitWarning(told, { code: "TROUPE_STORES_REFUSE" });
-    const turnId = activation.openTurnId;
+    const turnId = activation.openTurnId ?? activation.lastTurnId;
     if (!isNew || turnId === null) return;
     const step = activation.turn(turnId)?.step ?? 0;
     this.#options.warn(activation.identity, { turnId, step, code: "store_unavailable", message: told });

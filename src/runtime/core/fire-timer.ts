@@ -1,9 +1,10 @@
 import type { AgentDefinition } from "../../agents/index.ts";
-import type { Account } from "../../budget/index.ts";
+import { type Account, turnAccountId } from "../../budget/index.ts";
 import { AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import { type AgentKey, rootOf, type Timer } from "../../state/index.ts";
+import { type AgentKey, rootOf, signalOfLimit, type Timer } from "../../state/index.ts";
 import { type AccountTimer, isDue, isOfWork, type JobTimer, type Stores } from "../../stores/index.ts";
+import type { Activation } from "../agent/activation.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
 import type { RequestDesk } from "./request-desk.ts";
 import type { Part } from "../doors/roles.ts";
@@ -23,6 +24,7 @@ export interface TimerPlace {
 /** What its agent itself has to hear. */
 type AgentAlarm = Exclude<Timer, { kind: "request" | "claim" | "job" }>;
 type LimitTimer = Extract<Timer, { kind: "limit" }>;
+type WaitTimer = Extract<Timer, { kind: "wait" }>;
 
 /**
  * What a timer that is due calls for: a request expires, a limit on time has run out or is near, room was kept in vain. Gives
@@ -70,7 +72,7 @@ async function fireInAgent(place: TimerPlace, timer: AgentAlarm): Promise<void> 
   // A client runs nobody; taking up what is not known here, and giving it back, would keep every process busy.
   if (!live && (place.part.role === "client" || !(await isKnown(place, key)))) return;
   try {
-    await place.live.parking.during(key, () => fireInLive(place, timer, key));
+    await place.live.passivation.during(key, () => fireInLive(place, timer, key));
   } catch (error) {
     // Its owner, or a runtime that knows its definition, sees to it.
     if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError) return;
@@ -85,7 +87,7 @@ async function fireInLive(place: TimerPlace, timer: AgentAlarm, key: AgentKey): 
   if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return;
   // Taking agents up leaves out the time in which nobody worked, and so may have put the alarm off.
   if (!live && !(await isStillDue(place, timer))) return;
-  await place.live.takeTimer(activation, timer);
+  place.live.notify(await takeTimer(place.stores, activation, timer));
 }
 
 /**
@@ -104,7 +106,7 @@ async function takeUpLost(place: TimerPlace, timer: LimitTimer): Promise<boolean
   );
   if (elsewhere.length === 0) return false;
   const rescue = async ({ agentId }: Account): Promise<void> => {
-    if (await isKnown(place, place.keyOf(agentId))) await place.live.attendance.rescue(agentId);
+    if (await isKnown(place, place.keyOf(agentId))) await place.live.rescue(agentId);
   };
   await Promise.all(elsewhere.map(rescue));
   return !(await isStillDue(place, timer));
@@ -121,4 +123,42 @@ async function isStillDue(place: TimerPlace, timer: Timer): Promise<boolean> {
   const asSet = await stores.timer(timer, timer.id);
   if (!asSet || !isDue(asSet, { now: clock.now(), steady: clock.elapsed() })) return false;
   return isWarning(asSet, place) === isWarning(timer, place);
+}
+
+/** Takes a timer that is due into its agent. Gives the agents that were posted to. */
+async function takeTimer(stores: Stores, activation: Activation, timer: AgentAlarm): Promise<readonly string[]> {
+  if (timer.kind === "limit") return await takeLimit(stores, activation, timer);
+  takeWait(activation, timer);
+  return [];
+}
+
+/**
+ * A limit on time has run out: the open turn hears of it where it spends under the account, and so does whatever goes on in
+ * the background there.
+ */
+async function takeLimit(stores: Stores, activation: Activation, timer: LimitTimer): Promise<readonly string[]> {
+  const { key, identity, clock, definition } = activation;
+  const { accountId, limit, id } = timer;
+  const holder = { name: definition.name, kinship: "own" } as const;
+  const accounts = await stores.accounts(key.tenant, identity.rootAgentId);
+  const max = accounts.find((account) => account.id === accountId)?.limits[limit];
+  const used = limit === "deadlineAt" ? clock.now() : max;
+  const signal = signalOfLimit(limit, accountId, { holder, used, max });
+  const command = { turnId: null, accountId, by: key.agentId, reason: signal.message, stopReason: signal.reason };
+  const outcome = await stores.abort(key, command, clock.now());
+  const parents = new Map(accounts.map((account) => [account.id, account.parentId]));
+  const turnId = activation.openTurnId;
+  for (let at = turnId === null ? null : turnAccountId(turnId); at !== null; at = parents.get(at) ?? null) {
+    if (at !== accountId || turnId === null) continue;
+    activation.append({ type: "timer.due", turnId, timerId: id, signal });
+  }
+  activation.writer.clearTimer(id);
+  return outcome.type === "notFound" ? [] : outcome.posted;
+}
+
+/** A call has waited long enough for children in the background. */
+function takeWait(activation: Activation, { turnId, callId, id }: WaitTimer): void {
+  const call = activation.openTurnId === turnId ? activation.call(turnId, callId) : undefined;
+  if (call?.wait && call.outcome === null) activation.append({ type: "call.expired", turnId, step: call.step, callId });
+  activation.writer.clearTimer(id);
 }

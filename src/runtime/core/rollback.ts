@@ -18,11 +18,11 @@ export interface RollbackPlace {
   readonly live: {
     all(): readonly Activation[];
     present(key: AgentKey): Promise<Activation | undefined>;
-    staysHere(key: AgentKey): boolean;
     isOthers(key: AgentKey): boolean;
     activateUnlessShutDown(key: AgentKey): Promise<unknown>;
     notify(agentIds: readonly string[]): void;
-    readonly attendance: { watch(agentId: string, work: Promise<unknown>): void };
+    readonly passivation: { isPinned(key: AgentKey): boolean };
+    watch(agentId: string, work: Promise<unknown>): void;
   };
 }
 
@@ -53,8 +53,8 @@ async function seeTo(place: RollbackPlace, { rootAgentId }: RolledBackTree): Pro
   const left = await untilReached(() => giveBack(place, rootAgentId), { clock, random: Math.random, signal: closed });
   const keys = new Map([...here.map(({ key }) => key), ...left].map((key) => [key.agentId, key]));
   for (const [agentId, key] of keys) {
-    const comesBack = live.staysHere(key) && !live.isOthers(key);
-    if (comesBack) live.attendance.watch(agentId, live.activateUnlessShutDown(key));
+    const comesBack = live.passivation.isPinned(key) && !live.isOthers(key);
+    if (comesBack) live.watch(agentId, live.activateUnlessShutDown(key));
     else live.notify([agentId]);
   }
 }

@@ -13,6 +13,7 @@ import { Alarms } from "./alarms.ts";
 import { AuthBook } from "../agent/turn-auth.ts";
 import type { CoreOptions } from "./core-options.ts";
 import type { DrainReport } from "../doors/drain-options.ts";
+import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus } from "../follow/event-bus.ts";
 import { fireTimer } from "./fire-timer.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -54,6 +55,7 @@ export class RuntimeCore implements TurnSource {
   readonly work: WorkDesk;
   readonly waiting: WaitingHold;
   readonly outage: Outage;
+  readonly damage: DamageWatch;
   readonly #turns: TurnWatch;
   readonly #trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
@@ -91,7 +93,21 @@ export class RuntimeCore implements TurnSource {
     });
     this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.processId, clock });
     this.outage = new Outage(this.liveDesk);
-    this.#turns = new TurnWatch({ stores, tenant, closed: this.closed, isLocal: (turnId) => this.isLocal(turnId) });
+    this.#turns = new TurnWatch({
+      stores,
+      tenant,
+      closed: this.closed,
+      isLocal: (turnId) => this.isLocal(turnId),
+      onUnreadable: (agentId, error) => this.damage.found(agentId, error),
+    });
+    this.damage = new DamageWatch({
+      stores,
+      tenant,
+      clock,
+      closed: this.closed,
+      awaited: () => this.#turns.awaited,
+      onStuck: (turnId, error) => this.#turns.fail(error, (id) => id === turnId),
+    });
     this.waiting = new WaitingHold(stores.kind !== "memory");
     this.#alarms = new Alarms(stores, clock, (timer) => fireTimer(this, timer));
     this.live = new LiveAgents({
@@ -113,7 +129,10 @@ export class RuntimeCore implements TurnSource {
       onActivated: ({ identity: { agentId, parentTurnId, background } }) =>
         this.#trees.note(agentId, parentTurnId, background !== undefined),
       onRefused: (activation, error) => this.outage.refused(activation, error),
-      onFailed: (agentId, cause) => this.#turns.fail(cause, (turnId) => this.#trees.awaits(turnId, agentId)),
+      onFailed: (agentId, cause) => {
+        this.damage.found(agentId, cause);
+        this.#turns.fail(cause, (turnId) => this.#trees.awaits(turnId, agentId));
+      },
       onCommitted: (activation) => {
         this.outage.taken(activation);
         if (activation.isAtRest) this.#turns.lookForRests(activation.identity.rootAgentId);
@@ -153,11 +172,17 @@ export class RuntimeCore implements TurnSource {
       leaseMs: this.leaseMs,
       live: () => this.live.all(),
       // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
-      onBeat: () => this.#onForeignWrite("any"),
+      onBeat: () => {
+        this.#onForeignWrite("any");
+        this.damage.beat();
+      },
     });
     this.#heartbeat.start();
     await this.#alarms.start();
-    this.#stopWatching = this.stores.onForeignWrite((writes) => this.#onForeignWrite(writes));
+    this.#stopWatching = this.stores.onForeignWrite((writes) => {
+      this.damage.heard(writes);
+      this.#onForeignWrite(writes);
+    });
     await this.work.start();
   }
 

@@ -12,7 +12,7 @@ export interface LeavingPlace {
   readonly work: { drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> };
   readonly live: {
     close(time: LeavingTime): Promise<void>;
-    readonly departures: { readonly leftBehind: readonly LeftBehind[] };
+    readonly leftBehind: readonly LeftBehind[];
   };
   readonly queues: { close(): Promise<void> };
   readonly stores: { close(): Promise<void> };
@@ -67,9 +67,9 @@ export class RuntimeLeave {
     try {
       await time.spend("queues", queues.close());
       await time.spend("stores", stores.close());
-      return live.departures.leftBehind;
+      return live.leftBehind;
     } finally {
-      warnOfLeft(live.departures.leftBehind);
+      warnOfLeft(live.leftBehind);
     }
   }
 }

@@ -21,6 +21,11 @@ export interface RuntimeHealth {
   readonly storesMs: number | null;
   /** The canary that went through the queues. */
   readonly queues: QueueHealth;
+  /**
+   * Agents whose turn cannot go on, because something that is stored of them cannot be read: which, why, and since when it is
+   * known here. They make no process unhealthy: another process could not carry them on either.
+   */
+  readonly damaged: readonly { readonly agentId: string; readonly message: string; readonly since: number }[];
   /** How late a timer was that was due at once, in milliseconds. */
   readonly eventLoopDelayMs: number;
 }
@@ -58,7 +63,8 @@ export interface WatchedRuntime {
   readonly queues: Pick<Queues, "health" | "counts">;
   readonly isOpen: boolean;
   readonly outage: { readonly problems: readonly string[] };
-  readonly live: { all(): readonly unknown[]; readonly parking: { readonly parkedCount: number } };
+  readonly damage: { readonly damaged: RuntimeHealth["damaged"] };
+  readonly live: { all(): readonly unknown[]; readonly passivation: { readonly parkedCount: number } };
   readonly work: {
     readonly counted: Pick<RuntimeMetrics, "turnsEnded" | "toolJobs" | "wakes" | "unattended" | "rolledBack">;
   };
@@ -80,7 +86,8 @@ export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}
     ...(core.isOpen ? [] : ["the runtime is leaving"]),
   ];
   const answered = typeof storesMs === "number" ? storesMs : null;
-  return { isHealthy: problems.length === 0, problems, storesMs: answered, queues, eventLoopDelayMs };
+  const { damaged } = core.damage;
+  return { isHealthy: problems.length === 0, problems, storesMs: answered, queues, damaged, eventLoopDelayMs };
 }
 
 /** How long the stores took, or why they did not answer, in words. */
@@ -115,7 +122,7 @@ export async function metricsOf(core: WatchedRuntime): Promise<RuntimeMetrics> {
   const heap = getHeapStatistics();
   return {
     liveAgents: core.live.all().length,
-    parked: core.live.parking.parkedCount,
+    parked: core.live.passivation.parkedCount,
     ...core.work.counted,
     deaths: queues.reduce((sum, { deaths }) => sum + deaths, 0),
     deadLetters: queues.reduce((sum, { dead }) => sum + dead, 0),

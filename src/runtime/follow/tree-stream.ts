@@ -1,5 +1,5 @@
 import { createDeferred } from "../../base/index.ts";
-import { StoreRolledBackError } from "../../errors/index.ts";
+import { type CorruptRecordError, StoreRolledBackError } from "../../errors/index.ts";
 import {
   type AgentRecord,
   type Entry,
@@ -9,6 +9,7 @@ import {
   type TroupeEvent,
 } from "../../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
+import type { DamageWatch } from "./damage-watch.ts";
 import type { EventBus } from "./event-bus.ts";
 import type { LiveDesk } from "./live-desk.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
@@ -29,6 +30,7 @@ export interface FollowSource {
   readonly tenant: string;
   /** Called when another process may have written to the tree; the returned function ends it. */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
+  readonly damage: Pick<DamageWatch, "follow">;
   /** Aborted when the runtime has been shut down: nothing more comes. */
   readonly closed: AbortSignal;
 }
@@ -63,6 +65,8 @@ export class TreeStream {
   #queue: (LivePart | "look")[] = ["look"];
   /** The stores have lost something of the tree: perhaps all of it. */
   #mayBeGone = false;
+  /** Why the open turn of the tree cannot go on. */
+  #damage: CorruptRecordError | undefined;
   #waiting = 0;
   #arrived = createDeferred();
   /** The part before which the journal was read last. */
@@ -86,6 +90,7 @@ export class TreeStream {
       if (item === "look") {
         await this.#assertStored();
         yield* this.#read();
+        if (this.#damage) throw this.#damage;
       } else if (item) {
         this.#waiting -= 1;
         yield* this.#live(item);
@@ -133,6 +138,11 @@ export class TreeStream {
       look();
     };
     this.#ends.push(this.#source.stores.onRolledBack(lose));
+    const stop = this.#source.damage.follow(this.#rootAgentId, (error) => {
+      this.#damage = error;
+      look();
+    });
+    this.#ends.push(stop);
     const following = liveDesk.follow(this.#rootAgentId, (part) => this.#push(part));
     this.#following = following;
     this.#ends.push(() => following.end());

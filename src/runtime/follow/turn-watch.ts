@@ -13,6 +13,8 @@ export interface TurnWatchOptions {
   readonly closed: AbortSignal;
   /** Whether the turn's end is heard of here without looking for it. */
   readonly isLocal: (turnId: string) => boolean;
+  /** Called with what a look at a turn has thrown. */
+  readonly onUnreadable: (agentId: string, error: unknown) => void;
 }
 
 /** Those who wait for turns to end or to come to rest, in this process or another. */
@@ -38,23 +40,27 @@ export class TurnWatch {
   async end(turnId: string): Promise<TurnResult> {
     this.#options.closed.throwIfAborted();
     const ended = this.#ends.wait(turnId);
-    await this.#looked(this.#lookForEnd(turnId));
+    await this.#looked(turnId, this.#lookForEnd(turnId));
     return await ended;
   }
 
   async rest(turnId: string): Promise<TurnRest> {
     this.#options.closed.throwIfAborted();
     const rested = this.#rests.wait(turnId);
-    await this.#looked(this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)));
+    await this.#looked(
+      turnId,
+      this.#lookForEnd(turnId).then(() => this.#lookForRest(turnId)),
+    );
     return await rested;
   }
 
   /** The stores go with their runtime: what cannot be read any more is not what whoever waits has to be told. */
-  async #looked(look: Promise<void>): Promise<void> {
+  async #looked(turnId: string, look: Promise<void>): Promise<void> {
     try {
       await look;
     } catch (error) {
       this.#options.closed.throwIfAborted();
+      this.#options.onUnreadable(agentOfTurn(turnId), error);
       throw error;
     }
   }
@@ -73,7 +79,7 @@ export class TurnWatch {
     if (!this.isAwaited(rest.turnId)) this.#begins.delete(rest.turnId);
   }
 
-  get #awaited(): Set<string> {
+  get awaited(): Set<string> {
     return new Set([...this.#ends.keys(), ...this.#rests.keys()]);
   }
 
@@ -84,7 +90,7 @@ export class TurnWatch {
 
   /** Whoever waits for one of these turns is told that it does not end, and why; who asks again waits anew. */
   fail(cause: unknown, concerns: (turnId: string) => boolean): void {
-    for (const turnId of this.#awaited) {
+    for (const turnId of this.awaited) {
       if (concerns(turnId)) this.#rejectOne(turnId, cause);
     }
   }
@@ -106,7 +112,7 @@ export class TurnWatch {
   lookForAll(writes: ForeignWrites = "any"): void {
     const { tenant } = this.#options;
     this.#lookForGone();
-    for (const turnId of this.#awaited) {
+    for (const turnId of this.awaited) {
       const key = { tenant, agentId: agentOfTurn(turnId) };
       const mayHaveMoved = this.#rests.has(turnId) ? isTreeChanged(writes, key) : isRecordChanged(writes, key);
       if (!mayHaveMoved) continue;
@@ -173,7 +179,7 @@ export class TurnWatch {
   /** Turns that the stores have forgotten will never end; where they do not answer now, it is looked again at the next beat. */
   #lookForGone(): void {
     for (const rootAgentId of this.#rolledBack) {
-      const ofTree = [...this.#awaited].filter((turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId);
+      const ofTree = [...this.awaited].filter((turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId);
       this.#rolledBack.delete(rootAgentId);
       for (const turnId of ofTree) {
         const look = this.#rejectGone(turnId).catch((error: unknown) => {
@@ -198,6 +204,7 @@ export class TurnWatch {
       if (this.#options.closed.aborted) return;
       if (error instanceof TroupeError && error.retryable) process.emitWarning(`turn ${turnId}: ${String(error)}`);
       else this.#rejectOne(turnId, error);
+      this.#options.onUnreadable(agentOfTurn(turnId), error);
     });
   }
 }

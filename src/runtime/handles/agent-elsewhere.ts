@@ -42,7 +42,7 @@ export async function changeElsewhere(
 ): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await core.live.visit(key, change);
+      return await core.live.change(key, change);
     } catch (error) {
       const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
       if (!isTaken || attempt >= MOST_TRIES || !core.isOpen) throw error;

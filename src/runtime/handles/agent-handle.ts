@@ -60,7 +60,7 @@ export class AgentHandle implements Agent {
     const live = await this.#core.live.own(this.#key);
     this.#record = live.identity;
     wakeUp(live);
-    await this.#core.live.intake(live);
+    await this.#core.live.drainInbox(live);
     // Lost meanwhile: either it lives here anew, or another process has it, and that is what is told.
     if (live.isLost) await this.#core.live.activate(this.#key);
     else await live.committed();
@@ -114,7 +114,7 @@ export class AgentHandle implements Agent {
     const comesBack = outcome.posted.includes(this.agentId) && !live.isShutDown(this.#key);
     const activation = (await live.present(this.#key)) ?? (comesBack ? await this.#presence.own() : undefined);
     if (activation) {
-      await live.intake(activation);
+      await live.drainInbox(activation);
       if (!activation.isLost) await activation.committed();
     }
     this.#presence.tell(outcome.posted, activation);

@@ -73,7 +73,7 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   if (heard) await abortWithSignal(core, outcome.turnId, heard);
   const owner = presence.live ?? (await presence.own());
   if (owner && outcome.type === "opened") core.live.take(owner, outcome.item);
-  else if (owner) await core.live.intake(owner);
+  else if (owner) await core.live.drainInbox(owner);
   presence.tell(outcome.posted, owner);
   return { turnId: outcome.turnId, record: owner ? undefined : outcome.record };
 }

@@ -1,5 +1,4 @@
-import { traceEntriesOf } from "../../actors/index.ts";
-import { type AgentDefinition, lineLimitOf } from "../../agents/index.ts";
+import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import {
   type AgentKey,
@@ -10,12 +9,13 @@ import {
   type Entry,
   foldCall,
   foldTurn,
-  isInLine,
+  isQueuedToSpawn,
   isResting,
   type Message,
   openCallsOf,
   startTurn,
   type TraceEntry,
+  traceEntriesOf,
   type TurnState,
   textOf,
 } from "../../state/index.ts";
@@ -64,7 +64,7 @@ function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDe
     const call = entries
       .filter((entry) => "callId" in entry && entry.callId === callId)
       .reduce((folded, entry) => foldCall(folded, entry), declareCall(callId, name));
-    return isInLine(call, entries, lineLimitOf(definition?.tools.get(name)));
+    return isQueuedToSpawn(call, entries, spawnLimitOf(definition?.tools.get(name)));
   };
 }
 

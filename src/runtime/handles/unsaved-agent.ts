@@ -13,7 +13,7 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: Pau
   const outcome = await stores.pause(key, "user", clock.now(), { ...options, steady: clock.elapsed() });
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   const activation = await live.present(key);
-  if (activation) await live.intake(activation);
+  if (activation) await live.drainInbox(activation);
   const isElsewhere = !activation && live.isOthers(key);
   const others = outcome.posted.filter((agentId) => agentId !== key.agentId);
   live.notify(isElsewhere ? [key.agentId, ...others] : others);

@@ -1,8 +1,8 @@
-import { type AttemptPlace, artifactOf, percentOfWindow, runAgentOf, traceEntriesOf } from "../../actors/index.ts";
+import { type AttemptPlace, artifactOf, percentOfWindow, runAgentOf } from "../../actors/index.ts";
 import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
 import type { Clock, TraceHeaders } from "../../base/index.ts";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
-import { type OrderedSpawn, textOf } from "../../state/index.ts";
+import { type OrderedSpawn, textOf, traceEntriesOf } from "../../state/index.ts";
 import type { NewArtifact, Stores } from "../../stores/index.ts";
 import {
   type Auth,

@@ -6,13 +6,14 @@ import type { DrainReport } from "../doors/drain-options.ts";
 import { Reconciler } from "./reconciler.ts";
 import type { Part } from "../doors/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
-import { hasMore, onDeadWake, runWake } from "./wake-work.ts";
+import { hasMore, onDeadWake, runWake, type WakePlace } from "./wake-work.ts";
 
 /** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 /** What work needs of the process it is done in. */
 export interface WorkPlace extends ToolJobPlace {
   readonly part: Part;
+  readonly damage: WakePlace["damage"];
 }
 
 /**
@@ -45,7 +46,7 @@ export class WorkDesk {
       isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
       // Where work is not handed over a wake is nobody's business.
       areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
-      attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.attendance.rescue(key.agentId)),
+      attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.rescue(key.agentId)),
     });
   }
 
@@ -96,7 +97,7 @@ export class WorkDesk {
   async drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> {
     const { live } = this.#place;
     this.stop();
-    live.isLeaving = true;
+    live.beginLeaving();
     const cut = new AbortController();
     const notice = Math.min(LONGEST_NOTICE_MS, Math.floor(timeoutMs / 2));
     const cancel = this.#clock.setDelay(timeoutMs - notice, () => cut.abort());
@@ -122,8 +123,7 @@ export class WorkDesk {
     const outcomes = await Promise.allSettled(
       [...left].map(async (activation) => {
         const { key } = activation;
-        const wasCut = await live.departures.leaveAtSafePoint(activation, cut);
-        await live.departures.undecided(activation);
+        const wasCut = await live.leaveAtSafePoint(activation, cut);
         // Whoever has posted to it lately has left it to this process.
         if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
         if (!wasCut) left.delete(activation);

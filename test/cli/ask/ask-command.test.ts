@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { questionToResume } from "../../../src/cli/ask/ask-job.ts";
+import { questionToResume } from "../../../src/cli/job/ask-job.ts";
+import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/job/job.ts";
 import { documentsIn, folderAt, askTeam } from "../../../src/demo/index.ts";
-import { type AskJob, askJobOf, newAskJob, withUsableModel } from "../../../src/cli/ask/job.ts";
 import type { AgentIdentity, AgentRecord } from "../../../src/state/index.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 

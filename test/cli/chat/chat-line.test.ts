@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { ChatInterrupts } from "../../../src/cli/chat/chat-interrupts.ts";
-import { chatLineOf, helpLines } from "../../../src/cli/chat/chat-line.ts";
-import { recentLines } from "../../../src/cli/chat/recent-lines.ts";
-import { sameInterruptMs } from "../../../src/cli/job/interrupts.ts";
+import { recentLines } from "../../../src/cli/chat/chat-agent.ts";
+import { chatLineOf, helpLines } from "../../../src/cli/chat/chat-session.ts";
+import { ChatInterrupts, sameInterruptMs } from "../../../src/cli/job/interrupts.ts";
 import type { Message } from "../../../src/state/index.ts";
 
 describe("a typed line", () => {

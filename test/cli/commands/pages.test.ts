@@ -3,15 +3,15 @@ import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { agentPage } from "../../../src/cli/commands/list.ts";
 import { requestPage } from "../../../src/cli/commands/requests.ts";
-import { findAgent } from "../../../src/cli/job/roots.ts";
-import { findRequest } from "../../../src/cli/requests/find-request.ts";
+import { findAgent } from "../../../src/cli/job/find-agent.ts";
+import { findRequest } from "../../../src/cli/job/find-request.ts";
 import { memoryStores, type Stores } from "../../../src/stores/index.ts";
 import { sqliteStores } from "../../../src/stores/sqlite.ts";
 import { temporaryFile } from "../../stores/temporary-file.ts";
 import { commandsOf } from "../../support/redis-counts.ts";
 import { redisProgram } from "../../support/redis-server.ts";
-import { redisOfSuite } from "../../support/redis-suite.ts";
 import { storesOn } from "../../support/redis-stores.ts";
+import { redisOfSuite } from "../../support/redis-suite.ts";
 import { plantTrees } from "../support/many-trees.ts";
 
 const TREES = 3_000;

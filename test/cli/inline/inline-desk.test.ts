@@ -1,6 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { PersonsReply } from "../../../src/cli/inline/ask-person.ts";
-import { InlineDesk } from "../../../src/cli/inline/inline-desk.ts";
+import { type PersonsReply, InlineDesk } from "../../../src/cli/inline/inline-desk.ts";
 import type { AgentRequest } from "../../../src/index.ts";
 import { type Asking, askingRuntime, payment, questionOf } from "../support/asking.ts";
 

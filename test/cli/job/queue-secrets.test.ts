@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { queueSecrets } from "../../../src/cli/job/queue-secrets.ts";
+import { queueSecrets } from "../../../src/cli/job/store-place.ts";
 import { InvalidInputError } from "../../../src/errors/index.ts";
 
 const long = "0123456789abcdef";

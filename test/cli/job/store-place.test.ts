@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { redisAddress, redisOptions } from "../../../src/cli/job/redis-address.ts";
-import { type StoreOptions, storePlace } from "../../../src/cli/job/store-place.ts";
+import { redisAddress, redisOptions, type StoreOptions, storePlace } from "../../../src/cli/job/store-place.ts";
 
 const url = "redis://127.0.0.1:6379/2";
 const secretUrl = "redis://app:hunter2@127.0.0.1:6379/2";

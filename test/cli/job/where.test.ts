@@ -1,8 +1,7 @@
 // Who runs the turns of a job: workers, or the process that was started for it.
 import { describe, expect, test } from "vitest";
 import { storePlace } from "../../../src/cli/job/store-place.ts";
-import { type WhereOptions, whereOf } from "../../../src/cli/job/where.ts";
-import { workerLookMs, WorkerWatch } from "../../../src/cli/job/worker-watch.ts";
+import { type WhereOptions, whereOf, workerLookMs, WorkerWatch } from "../../../src/cli/job/where.ts";
 import { InvalidInputError, StoreUnavailableError, UnsupportedError } from "../../../src/errors/index.ts";
 import { localQueues, type Queues } from "../../../src/queues/index.ts";
 

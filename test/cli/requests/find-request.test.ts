@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { allRequests, placedRequests } from "../../../src/cli/requests/all-requests.ts";
-import { decideStored } from "../../../src/cli/requests/decide-stored.ts";
-import { findRequest } from "../../../src/cli/requests/find-request.ts";
+import { decideStored } from "../../../src/cli/commands/decide.ts";
+import { allRequests, placedRequests, findRequest } from "../../../src/cli/job/find-request.ts";
 import type { Runtime } from "../../../src/index.ts";
 import { type Asking, askingRuntime, payment, questionOf } from "../support/asking.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { agentCells, stateOf } from "../../../src/cli/view/agent-row.ts";
-import { workingTimeOf } from "../../../src/cli/view/limits.ts";
+import { agentCells, stateOf, workingTimeOf } from "../../../src/cli/view/agent-rows.ts";
 import { accountSample, agentSample, readerSample, used } from "../support/samples.ts";
 
 function account(id: string, turnId: string | null, maxTokens: number, tokens: number) {

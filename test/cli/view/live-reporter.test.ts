@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { liveReporter } from "../../../src/cli/view/live-reporter.ts";
-import { paintFor } from "../../../src/cli/view/styles.ts";
+import { paintFor } from "../../../src/cli/view/terminal-text.ts";
 import { createFakeClock } from "../../../src/testing/index.ts";
 import {
   agentSample,

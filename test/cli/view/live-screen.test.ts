@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { idleRedrawMs, limitRedraws, redrawMs } from "../../../src/cli/view/live-reporter.ts";
 import { LiveScreen } from "../../../src/cli/view/live-screen.ts";
-import { idleRedrawMs, limitRedraws, redrawMs } from "../../../src/cli/view/redraw-limit.ts";
 import { createFakeClock } from "../../../src/testing/index.ts";
 
 const escape = "\u001B";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deadLetterTable, queueTable } from "../../../src/cli/view/queue-lines.ts";
+import { deadLetterTable, queueTable } from "../../../src/cli/commands/queues.ts";
 import type { DeadLetter } from "../../../src/queues/index.ts";
 
 test("queues with what waits, runs and was given up", () => {

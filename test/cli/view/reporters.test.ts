@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { viewModeOf } from "../../../src/cli/view/create-reporter.ts";
-import { jsonReporter, plainReporter, quietReporter } from "../../../src/cli/view/line-reporters.ts";
+import { viewModeOf, jsonReporter, plainReporter, quietReporter } from "../../../src/cli/view/create-reporter.ts";
 import type { Ending, Reporter } from "../../../src/cli/view/reporter.ts";
 import {
   agentSample,

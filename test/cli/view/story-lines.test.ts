@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { historyLines, traceLines } from "../../../src/cli/view/story-lines.ts";
+import { historyLines, traceLines } from "../../../src/cli/commands/show.ts";
 import type { Message, TraceEntry } from "../../../src/state/index.ts";
 
 const long = Array.from({ length: 14 }, (_, index) => `line ${index} ${"x".repeat(index === 0 ? 300 : 1)}`).join("\n");

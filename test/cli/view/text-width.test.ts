@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { oneLine, padEnd, padStart, printable, truncate, widthOf, wrap } from "../../../src/cli/view/text-width.ts";
+import { oneLine, padEnd, padStart, printable, truncate, widthOf, wrap } from "../../../src/cli/view/terminal-text.ts";
 
 describe("the width of text in a terminal", () => {
   test.each([

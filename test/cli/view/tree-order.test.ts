@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { placeTree } from "../../../src/cli/view/tree-order.ts";
+import { placeTree } from "../../../src/cli/view/table.ts";
 
 const member = (agentId: string, parentAgentId: string | null = null) => ({ agentId, parentAgentId });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { collectDefinitions } from "../../../src/agents/index.ts";
+import { type DefinitionOptions, definitionsOf } from "../../../src/cli/commands/worker.ts";
 import { askTeam } from "../../../src/demo/index.ts";
-import { type DefinitionOptions, definitionsOf } from "../../../src/cli/worker/definitions.ts";
 
 const context = { directory: process.cwd(), environment: {} };
 const names = async (options: DefinitionOptions) => {

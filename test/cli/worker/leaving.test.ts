@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
-import { watchLeaving } from "../../../src/cli/worker/leaving.ts";
+import { watchLeaving } from "../../../src/cli/job/interrupts.ts";
 
 function watched() {
   const source = new EventEmitter();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { metricsText } from "../../../src/cli/worker/metrics-text.ts";
+import { metricsText } from "../../../src/cli/worker/worker-metrics.ts";
 
 test("figures are in the text format of Prometheus", () => {
   const text = metricsText([

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
-import { readyLine, summaryLine } from "../../../src/cli/worker/worker-lines.ts";
-import { toldOf } from "../../../src/cli/worker/worker-told.ts";
+import { readyLine, summaryLine } from "../../../src/cli/commands/worker.ts";
+import { toldOf } from "../../../src/cli/worker/worker-metrics.ts";
 import type { RuntimeHealth, RuntimeMetrics } from "../../../src/runtime/index.ts";
 
 const well: RuntimeHealth = {
@@ -12,6 +12,7 @@ const well: RuntimeHealth = {
   problems: [],
   storesMs: 2,
   queues: { isHealthy: true, roundTripMs: 5, problems: [] },
+  damaged: [],
   eventLoopDelayMs: 0,
 };
 const counted: RuntimeMetrics = {

@@ -1,0 +1,64 @@
+import { askTeam, documentsIn } from "../../demo/index.ts";
+import type { AgentRecord } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { type CliContext, commandLine } from "../cli-context.ts";
+import { oneLine } from "../view/terminal-text.ts";
+import { isUnfinished, rootsByAge } from "./find-agent.ts";
+import { type Job, type AskJob, askJobOf, defaultMaxReaders, offlineName, withUsableModel } from "./job.ts";
+import type { StorePlace } from "./store-place.ts";
+
+interface Asked {
+  readonly record: AgentRecord;
+  readonly asked: AskJob;
+}
+
+/** What `--resume` takes up: the newest question that is not finished, else the newest of all. */
+export async function questionToResume(stores: Stores): Promise<Asked | undefined> {
+  let newest: Asked | undefined;
+  for await (const record of rootsByAge(stores)) {
+    const asked = askJobOf(record.metadata);
+    if (asked === undefined) continue;
+    if (isUnfinished(record)) return { record, asked };
+    newest ??= { record, asked };
+  }
+  return newest;
+}
+
+interface JobPlace {
+  readonly rootAgentId: string;
+  readonly store: StorePlace;
+  readonly isResumed: boolean;
+}
+
+/** A question as something that can be run. Throws `InvalidInputError` when its model cannot be used. */
+export function jobOfQuestion({ environment, invocation }: CliContext, asked: AskJob, place: JobPlace): Job {
+  const { rootAgentId, store, isResumed } = place;
+  const job = withUsableModel(asked, environment);
+  const model = job.model === offlineName ? "rule-based offline engine, no language model" : job.model;
+  return {
+    agents: [askTeam(job, environment, store.openQueues === undefined ? "here" : "anywhere")],
+    workerWords: workerWordsOf(job),
+    rootAgentId,
+    metadata: { ...job },
+    input: job.question,
+    isResumed,
+    header: [
+      `Question: ${oneLine(job.question)}`,
+      `On ${documentsIn(job.files).title}, by ${model}; kept in ${store.name} as ${rootAgentId}`,
+    ],
+    resumeCommand: commandLine(invocation, "ask", ["--resume", ...store.words]),
+    showCommand: commandLine(invocation, "show", [rootAgentId, ...store.words]),
+    store,
+  };
+}
+
+/** What a worker has to be told so that it has the team of this question. */
+function workerWordsOf({ files, model, maxReaders }: AskJob): string[] {
+  return [
+    "--ask",
+    ...(files === null ? [] : ["--files", files]),
+    "--model",
+    model,
+    ...(maxReaders === defaultMaxReaders ? [] : ["--max-readers", String(maxReaders)]),
+  ];
+}

@@ -1,0 +1,105 @@
+import { NotFoundError } from "../../errors/index.ts";
+import { type AgentRecord, DEFAULT_TENANT } from "../../state/index.ts";
+import { currentProcess, type Stores, placeOfAgent } from "../../stores/index.ts";
+import { readableId } from "../view/format.ts";
+import { askJobOf, fileJobOf } from "./job.ts";
+
+/** How many are named where a text fits several. */
+const namedAtMost = 5;
+
+/** Whether there is still something to do: a turn is open, or a command was cut before it began its first. */
+export function isUnfinished(record: Pick<AgentRecord, "openTurnId" | "turnCount" | "metadata">): boolean {
+  if (record.openTurnId !== null) return true;
+  if (record.turnCount > 0) return false;
+  // A chat has nothing to do before something is said.
+  return askJobOf(record.metadata) !== undefined || fileJobOf(record.metadata)?.command === "run";
+}
+
+/** An id that no agent of the store has. */
+export async function freshId(stores: Stores, prefix: string): Promise<string> {
+  for (;;) {
+    const agentId = readableId(prefix, Math.random);
+    if ((await stores.readAgent({ tenant: DEFAULT_TENANT, agentId })) === undefined) return agentId;
+  }
+}
+
+/**
+ * The agent a person means: by its whole id, or by the start of one, subagents included (`ask-mibodu~3fa9c1`). Throws
+ * `NotFoundError` when there is none, or more than one.
+ */
+export async function findAgent(stores: Stores, text: string): Promise<AgentRecord> {
+  const exact = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text });
+  if (exact !== undefined) return exact;
+  const [first, ...others] = text === "" ? [] : await startingWith(stores, text);
+  if (first !== undefined && others.length === 0) return first;
+  if (first === undefined) {
+    throw new NotFoundError(`there is no agent "${text}" in this store; \`list\` shows those there are`);
+  }
+  const ids = [first, ...others].map(({ agentId }) => agentId);
+  const some = ids.slice(0, namedAtMost).join(", ");
+  throw new NotFoundError(
+    ids.length > namedAtMost
+      ? `"${text}" fits more than ${namedAtMost} agents; give more of the id: ${some}, …`
+      : `"${text}" fits ${ids.length} agents; give more of the id: ${some}`,
+  );
+}
+
+/** As many as are worth naming, and one more: they stand together in the order of ids, right behind the text itself. */
+async function startingWith(stores: Stores, text: string): Promise<AgentRecord[]> {
+  const rootsOnly = text.includes("~") ? undefined : true;
+  const filter = { tenant: DEFAULT_TENANT, rootsOnly, limit: namedAtMost + 1, after: text };
+  const next = await stores.listAgents(filter);
+  return next.filter(({ agentId }) => agentId.startsWith(text));
+}
+
+const agentsAtATime = 200;
+
+/** All agents that pass, in the order of their ids, however many pages they fill. */
+export async function allAgents(
+  stores: Stores,
+  filter: Omit<Parameters<Stores["listAgents"]>[0], "order" | "limit" | "after">,
+): Promise<AgentRecord[]> {
+  const records: AgentRecord[] = [];
+  for (;;) {
+    const after = records.at(-1)?.agentId;
+    const more = await stores.listAgents({ ...filter, limit: agentsAtATime, after });
+    records.push(...more);
+    if (more.length < agentsAtATime) return records;
+  }
+}
+
+/** The root agents of a store, newest first; no more of them are read than are asked for, page by page. */
+export async function* rootsByAge(stores: Stores, pageSize: number = agentsAtATime): AsyncGenerator<AgentRecord> {
+  for (let after: string | undefined; ; ) {
+    const filter = { tenant: DEFAULT_TENANT, rootsOnly: true, order: "newest", limit: pageSize, after } as const;
+    const page = await stores.listAgents(filter);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < pageSize) return;
+    after = placeOfAgent(last);
+  }
+}
+
+/** The process that runs an agent now; `unknown` is one of another machine, of which nobody can tell from here. */
+export interface Owner {
+  readonly pid: number;
+  readonly isAlive: boolean | "unknown";
+}
+
+/** Who runs an agent; undefined when nobody does. A process that has ended does not count. */
+export async function ownerOf(stores: Stores, key: Parameters<Stores["holder"]>[0]): Promise<Owner | undefined> {
+  const holder = await stores.holder(key);
+  if (holder === undefined) return undefined;
+  const { pid, bootId } = holder.process;
+  if (bootId !== currentProcess("").bootId) return { pid, isAlive: "unknown" };
+  return isPidInUse(pid) ? { pid, isAlive: true } : undefined;
+}
+
+function isPidInUse(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    // Not allowed to signal it: it is there.
+    return error instanceof Error && "code" in error && error.code === "EPERM";
+  }
+}

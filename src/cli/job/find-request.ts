@@ -1,0 +1,121 @@
+import { NotFoundError } from "../../errors/index.ts";
+import {
+  type AgentRecord,
+  type AgentRequest,
+  DEFAULT_TENANT,
+  agentOfTurn,
+  type RequestVerdict,
+  rootOf,
+  verdictsOf,
+} from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import { shortAgentId } from "../view/format.ts";
+import type { PlacedRequest } from "../view/request-lines.ts";
+
+/** How many are named where a text fits several. */
+const namedAtMost = 5;
+
+/**
+ * The request that a person means: by its whole id, by the start of one, or, without a text, the only one that is open
+ * and can be decided so. Open ones go before those that were decided. Throws `NotFoundError` when there is none, or
+ * more than one.
+ */
+export async function findRequest(
+  stores: Stores,
+  text: string | undefined,
+  verdict: RequestVerdict,
+): Promise<AgentRequest> {
+  if (text === undefined) {
+    const fitting = await some(stores, { status: "open" }, ({ kind }) => verdictsOf[kind].includes(verdict));
+    return theOnly(fitting, `no open request of this store can be ${verdict}; \`requests\` shows those there are`);
+  }
+  const none = `there is no request "${text}" in this store; \`requests\` shows those that are open`;
+  if (text === "") throw new NotFoundError(none);
+  const exact = text.includes("#")
+    ? await stores.request({ tenant: DEFAULT_TENANT, agentId: agentOfTurn(text) }, text)
+    : undefined;
+  if (exact !== undefined) return exact;
+  const starts = ({ requestId }: AgentRequest): boolean => requestId.startsWith(text);
+  const place = await treeIn(stores, text);
+  const open = await some(stores, { ...place, status: "open" }, starts);
+  return theOnly(open.length > 0 ? open : await some(stores, place, starts), none);
+}
+
+/** The tree in which a text has to be looked for, where it names one: by the whole id of its root. */
+async function treeIn(stores: Stores, text: string): Promise<Pick<RequestFilter, "rootAgentId">> {
+  const rootAgentId = rootOf(agentOfTurn(text));
+  if (rootAgentId !== text) return { rootAgentId };
+  // The start of another id may be one by itself.
+  const [next] = await stores.listAgents({ tenant: DEFAULT_TENANT, rootsOnly: true, limit: 1, after: text });
+  const isOnly = next === undefined || !next.agentId.startsWith(text);
+  const isThere = isOnly && (await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text })) !== undefined;
+  return isThere ? { rootAgentId } : {};
+}
+
+/** As many as are worth naming, and one more. */
+async function some(
+  stores: Stores,
+  filter: Pick<RequestFilter, "rootAgentId" | "status">,
+  isMeant: (request: AgentRequest) => boolean,
+): Promise<AgentRequest[]> {
+  const found: AgentRequest[] = [];
+  for await (const request of requestsOf(stores, filter)) {
+    if (isMeant(request)) found.push(request);
+    if (found.length > namedAtMost) break;
+  }
+  return found;
+}
+
+function theOnly([first, ...others]: readonly AgentRequest[], none: string): AgentRequest {
+  if (first === undefined) throw new NotFoundError(none);
+  if (others.length === 0) return first;
+  const ids = [first, ...others].slice(0, namedAtMost).map(({ requestId }) => requestId);
+  throw new NotFoundError(
+    others.length >= namedAtMost
+      ? `more than ${namedAtMost} requests fit; name one of them: ${ids.join(", ")}, …`
+      : `${others.length + 1} requests fit; name one of them: ${ids.join(", ")}`,
+  );
+}
+
+const requestsAtATime = 200;
+
+type RequestFilter = Parameters<Stores["requests"]>[0];
+type Filter = Omit<RequestFilter, "tenant" | "limit" | "after">;
+
+/** All requests that pass, oldest first, however many pages they fill. */
+export async function allRequests(stores: Stores, filter: Filter = {}): Promise<AgentRequest[]> {
+  const requests: AgentRequest[] = [];
+  for await (const request of requestsOf(stores, filter)) requests.push(request);
+  return requests;
+}
+
+/** The same one by one; no more of them are read than are asked for, page by page. */
+async function* requestsOf(stores: Stores, filter: Filter): AsyncGenerator<AgentRequest> {
+  for (let after: string | undefined; ; ) {
+    const page = await stores.requests({ ...filter, tenant: DEFAULT_TENANT, limit: requestsAtATime, after });
+    yield* page;
+    after = page.at(-1)?.requestId;
+    if (page.length < requestsAtATime) return;
+  }
+}
+
+/** Each request with the path of agents from its root down to the one that asks. */
+export async function placedRequests(stores: Stores, requests: readonly AgentRequest[]): Promise<PlacedRequest[]> {
+  const agents = new Map<string, Promise<AgentRecord | undefined>>();
+  const agentOf = (agentId: string): Promise<AgentRecord | undefined> => {
+    const known = agents.get(agentId) ?? stores.readAgent({ tenant: DEFAULT_TENANT, agentId });
+    agents.set(agentId, known);
+    return known;
+  };
+  return await Promise.all(
+    requests.map(async (request) => {
+      const names: string[] = [];
+      for (let at: string | null = request.agentId; at !== null; ) {
+        const agent: AgentRecord | undefined = await agentOf(at);
+        names.unshift(`${agent?.definition.name ?? request.agentName} ${shortAgentId(at)}`);
+        at = agent?.parentAgentId ?? null;
+      }
+      return { request, path: names.join(" › ") };
+    }),
+  );
+}

@@ -1,0 +1,195 @@
+import type { Clock } from "../../base/index.ts";
+import { turnAccountId } from "../../budget/index.ts";
+import { CorruptRecordError } from "../../errors/index.ts";
+import { type AgentKey, agentOfTurn, rootOf } from "../../state/index.ts";
+import { type ForeignWrites, isTreeChanged, type Stores } from "../../stores/index.ts";
+import { MachineFold } from "../agent/rebuild.ts";
+import type { RuntimeHealth } from "../doors/runtime-health.ts";
+
+/** A tree in which nothing was heard of for so many beats is looked at; then after pauses that double. */
+const FIRST_PAUSE = 2;
+/** Of a tree whose store cannot say what others write the pauses double up to this, of the others up to `LONGEST_PAUSE`. */
+const LONGEST_BLIND_PAUSE = 8;
+const LONGEST_PAUSE = 64;
+
+export interface DamageWatchOptions {
+  readonly stores: Stores;
+  readonly tenant: string;
+  readonly clock: Pick<Clock, "now">;
+  /** Aborted when the runtime has been shut down. */
+  readonly closed: AbortSignal;
+  /** Ids of turns that somebody here waits for. */
+  awaited(): Iterable<string>;
+  /** A turn that somebody here waits for cannot go on. */
+  onStuck(turnId: string, error: CorruptRecordError): void;
+}
+
+interface Look {
+  /** The beat at which it is due. */
+  at: number;
+  pause: number;
+}
+
+/**
+ * Finds agents whose stored records cannot be read, so that those who wait for them hear of it, wherever the agents were to run.
+ * Owns: which agents were found so and since when, and when the next look is due. Does not own: those who wait.
+ *
+ * Invariants
+ * 1. A tree in which things happen is not looked at: a turn that stands still is, and again after pauses that double.
+ * 2. The agents of a turn are the turn's own and those that it waits for; damage elsewhere in the tree stops nobody.
+ * 3. The process is warned once of each agent, until its records can be read again.
+ */
+export class DamageWatch {
+  readonly #options: DamageWatchOptions;
+  /** By id of a turn that is awaited, of a tree that is followed, or of an agent that was found damaged. */
+  readonly #looks = new Map<string, Look>();
+  readonly #followers = new Map<string, Set<(error: CorruptRecordError) => void>>();
+  readonly #found = new Map<string, { readonly error: CorruptRecordError; readonly since: number }>();
+  #beats = 0;
+  #under: Promise<void> | undefined;
+
+  constructor(options: DamageWatchOptions) {
+    this.#options = options;
+  }
+
+  get damaged(): RuntimeHealth["damaged"] {
+    return [...this.#found].map(([agentId, { error, since }]) => ({ agentId, message: error.message, since }));
+  }
+
+  /** What was found of an agent, until it can be read again. */
+  of(agentId: string): CorruptRecordError | undefined {
+    return this.#found.get(agentId)?.error;
+  }
+
+  /** Calls the listener when the open turn of the tree's root cannot go on; the returned function ends it. */
+  follow(rootAgentId: string, listener: (error: CorruptRecordError) => void): () => void {
+    const listeners = this.#followers.get(rootAgentId) ?? new Set();
+    this.#followers.set(rootAgentId, listeners.add(listener));
+    return () => {
+      if (listeners.delete(listener) && listeners.size === 0) this.#followers.delete(rootAgentId);
+    };
+  }
+
+  /** An agent could not be carried on here. Those who wait for one of its tree are told as soon as it was looked at. */
+  found(agentId: string, error: unknown): void {
+    if (!(error instanceof CorruptRecordError)) return;
+    this.#note(agentId, error);
+    const root = rootOf(agentId);
+    for (const [id, look] of this.#looks) if (rootOf(agentOf(id)) === root) look.at = this.#beats;
+    for (const id of this.#waiting()) {
+      if (rootOf(agentOf(id)) === root && !this.#looks.has(id))
+        this.#looks.set(id, { at: this.#beats, pause: FIRST_PAUSE });
+    }
+    this.#lookAtDue();
+  }
+
+  /** Others have written to these trees: things happen there. */
+  heard(writes: ForeignWrites): void {
+    const { tenant } = this.#options;
+    for (const [id, look] of this.#looks) {
+      if (!isTreeChanged(writes, { tenant, agentId: agentOf(id) })) continue;
+      const isBlind = writes === "any";
+      look.pause = isBlind ? Math.min(look.pause, LONGEST_BLIND_PAUSE) : FIRST_PAUSE;
+      look.at = isBlind ? Math.min(look.at, this.#beats + LONGEST_BLIND_PAUSE) : this.#beats + FIRST_PAUSE;
+    }
+  }
+
+  /** To be called with each beat of the process. */
+  beat(): void {
+    if (this.#options.stores.kind === "memory") return;
+    this.#beats += 1;
+    const waiting = this.#waiting();
+    for (const id of this.#looks.keys()) if (!waiting.has(id)) this.#looks.delete(id);
+    for (const id of waiting) {
+      if (!this.#looks.has(id)) this.#looks.set(id, { at: this.#beats + FIRST_PAUSE, pause: FIRST_PAUSE });
+    }
+    this.#lookAtDue();
+  }
+
+  #waiting(): Set<string> {
+    return new Set([...this.#options.awaited(), ...this.#followers.keys(), ...this.#found.keys()]);
+  }
+
+  #lookAtDue(): void {
+    // Those that are due later than this look are looked at with the next beat.
+    this.#under ??= this.#lookAll().finally(() => (this.#under = undefined));
+  }
+
+  async #lookAll(): Promise<void> {
+    for (const [id, look] of this.#looks) {
+      if (look.at > this.#beats) continue;
+      look.pause = Math.min(2 * look.pause, LONGEST_PAUSE);
+      look.at = this.#beats + look.pause;
+      try {
+        await this.#look(id);
+      } catch {
+        // The stores do not answer now: the next look is due in a while.
+      }
+      if (this.#options.closed.aborted) return;
+    }
+  }
+
+  async #look(id: string): Promise<void> {
+    const { stores, tenant, onStuck } = this.#options;
+    const agentId = agentOf(id);
+    const damage = await damageOf(stores, { tenant, agentId });
+    if (this.#options.closed.aborted) return;
+    if (damage?.agentId !== agentId) this.#found.delete(agentId);
+    if (!damage) return;
+    this.#note(damage.agentId, damage.error);
+    if (id !== agentId) return onStuck(id, damage.error);
+    for (const listener of this.#followers.get(id) ?? []) listener(damage.error);
+  }
+
+  #note(agentId: string, error: CorruptRecordError): void {
+    if (this.#found.has(agentId)) return;
+    this.#found.set(agentId, { error, since: this.#options.clock.now() });
+    process.emitWarning(`agent ${agentId} cannot go on: ${error.message}`, { code: "TROUPE_CORRUPT_RECORD" });
+  }
+}
+
+/** Of a turn, or of an agent itself. */
+function agentOf(id: string): string {
+  return id.includes("#") ? agentOfTurn(id) : id;
+}
+
+interface Damage {
+  readonly agentId: string;
+  readonly error: CorruptRecordError;
+}
+
+/** The first agent of an open turn of which something cannot be read that is read to carry it on: its own, or one below. */
+async function damageOf(stores: Stores, key: AgentKey): Promise<Damage | undefined> {
+  let children: readonly string[];
+  try {
+    children = await readAsToGoOn(stores, key);
+  } catch (error) {
+    if (error instanceof CorruptRecordError) return { agentId: key.agentId, error };
+    throw error;
+  }
+  for (const agentId of children) {
+    const damage = await damageOf(stores, { ...key, agentId });
+    if (damage) return damage;
+  }
+  return undefined;
+}
+
+/** Reads all that whoever carries the agent's open turn on has to read; gives the children that the turn waits for. */
+async function readAsToGoOn(stores: Stores, key: AgentKey): Promise<readonly string[]> {
+  const { tenant, agentId } = key;
+  const record = await stores.readAgent(key);
+  if (!record || record.openTurnId === null) return [];
+  await stores.holder(key);
+  for (let id: string | null = turnAccountId(record.openTurnId); id !== null; ) {
+    id = (await stores.account(tenant, id))?.parentId ?? null;
+  }
+  const [rows] = await Promise.all([
+    stores.readJournal(key, (record.checkpoint?.seq ?? 0) + 1),
+    stores.inbox(key),
+    stores.requests({ tenant, agentId, turnId: record.openTurnId, status: "open" }),
+    stores.messages(key),
+  ]);
+  const fold = new MachineFold(record.checkpoint);
+  for (const { entries } of rows) for (const entry of entries) fold.apply(entry);
+  return fold.agent.context.openChildIds;
+}

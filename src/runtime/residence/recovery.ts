@@ -1,0 +1,133 @@
+import type { AgentDefinition } from "../../agents/index.ts";
+import { createDeferred } from "../../base/index.ts";
+import { AgentBusyError, AlreadyOwnedError, LeaseLostError, NotFoundError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
+import type { AcquireOutcome, Stores } from "../../stores/index.ts";
+import { Activation, type ActivationStart } from "../agent/activation.ts";
+import { MachineFold } from "../agent/rebuild.ts";
+import type { Surroundings } from "../agent/live-view.ts";
+import type { AuthBook } from "../agent/turn-auth.ts";
+import type { Handover } from "./handover.ts";
+import type { Residences } from "./residence.ts";
+
+export interface RecoverySource {
+  readonly stores: Stores;
+  /** Its `elapsed()` is the stores' steady time. */
+  readonly clock: { elapsed(): number };
+  readonly leaseMs: number;
+  readonly process: { readonly processId: string };
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+  readonly auth: AuthBook;
+}
+
+/**
+ * Takes an agent's lease under a new epoch and recovers its state: the checkpoint, and the entries that follow it.
+ * Throws `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process has it.
+ */
+export async function recoverAgent(source: RecoverySource, key: AgentKey): Promise<ActivationStart> {
+  const { stores, clock, leaseMs, process, definitions, auth } = source;
+  const isKnown = (name: string): boolean => definitions.has(name);
+  const taken = await stores.acquire(key, process.processId, leaseMs, clock.elapsed(), isKnown);
+  const lease = acquired(taken, key);
+  const { record, epoch, seq, at } = lease;
+  try {
+    const definition = definitions.get(record.definition.name);
+    if (!definition) throw unknownDefinition(key, record.definition.name);
+    const fold = new MachineFold(record.checkpoint);
+    const folded = record.checkpoint?.seq ?? 0;
+    const [rows, history] = await Promise.all([
+      seq === folded ? [] : stores.readJournal(key, folded + 1),
+      seq === 0 ? [] : stores.messages(key),
+    ]);
+    for (const row of rows) for (const entry of row.entries) fold.apply(entry);
+    if (fold.turn) await auth.resume(record, fold.turn);
+    const snapshot = seq === 0 ? undefined : fold.toSnapshot();
+    const turnEntries = fold.turn ? fold.turnEntries : [];
+    const isAborted = record.abort !== null && record.abort.turnId === record.openTurnId;
+    const aborts = isAborted ? (await stores.inbox(key)).filter(({ kind }) => kind === "abort") : [];
+    return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
+  } catch (error) {
+    // Also while something lies in its inbox: that is for a process that can run it.
+    await stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
+    throw error;
+  }
+}
+
+function acquired(lease: AcquireOutcome, key: AgentKey): Extract<AcquireOutcome, { type: "acquired" }> {
+  if (lease.type === "acquired") return lease;
+  if (lease.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  if (lease.type === "unknown") throw unknownDefinition(key, lease.definition);
+  const { by, epoch } = lease;
+  throw new AlreadyOwnedError(`agent "${key.agentId}" is run by process ${by.pid}`, {
+    details: { pid: by.pid, epoch },
+  });
+}
+
+function unknownDefinition({ agentId }: AgentKey, name: string): NotFoundError {
+  return new NotFoundError(`agent "${agentId}" runs the definition "${name}", which this runtime was not given`);
+}
+
+interface ChangePlace extends RecoverySource {
+  readonly residences: Residences<Activation>;
+  readonly handover: Handover;
+  readonly around: Surroundings<Activation>;
+}
+
+/**
+ * Changes an agent between two turns, without a step of it being taken: where it is not here, its lease is held for a moment.
+ * False: something came for it meanwhile. Throws `AgentBusyError` while a turn is open, and `LeaseLostError` when nothing was
+ * changed.
+ */
+export async function changeAtRest(
+  place: ChangePlace,
+  key: AgentKey,
+  change: (activation: Activation) => void,
+): Promise<boolean> {
+  const { residences, handover } = place;
+  for (;;) {
+    const live = await residences.present(key.agentId);
+    if (live) {
+      assertAtRest(key, live.openTurnId);
+      change(live);
+      await assertSettled(handover, live);
+      return true;
+    }
+    const { kind } = residences.of(key.agentId);
+    if (kind === "away" || kind === "dormant") break;
+  }
+  const over = createDeferred();
+  residences.apply(key.agentId, { type: "visit", over: over.promise });
+  try {
+    return await visit(place, key, change);
+  } finally {
+    residences.apply(key.agentId, { type: "visit.over" });
+    over.resolve();
+  }
+}
+
+async function visit(place: ChangePlace, key: AgentKey, change: (activation: Activation) => void): Promise<boolean> {
+  const { stores, handover, around } = place;
+  const start = await recoverAgent(place, key);
+  const { openTurnId } = start.record;
+  if (openTurnId !== null) await stores.release(key, start.epoch, { as: "leaving" });
+  assertAtRest(key, openTurnId);
+  const activation = new Activation(start, around);
+  activation.start();
+  change(activation);
+  await assertSettled(handover, activation);
+  if (await handover.release(activation)) return true;
+  await handover.leave(activation);
+  return false;
+}
+
+function assertAtRest({ agentId }: AgentKey, openTurnId: string | null): void {
+  if (openTurnId === null) return;
+  throw new AgentBusyError(`agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`, {
+    details: { openTurnId },
+  });
+}
+
+async function assertSettled(handover: Handover, activation: Activation): Promise<void> {
+  if (await handover.settle(activation)) return;
+  throw new LeaseLostError(`agent "${activation.key.agentId}" was taken by somebody else before it was changed`);
+}

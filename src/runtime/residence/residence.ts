@@ -1,0 +1,339 @@
+import { createDeferred, type Deferred } from "../../base/index.ts";
+import { InvariantError } from "../../errors/index.ts";
+import type { AgentKey } from "../../state/index.ts";
+
+/** `waits`: the agent is here and does nothing by itself; what comes for it is seen. `gone`: it is not here any more. */
+export type Rest = "waits" | "gone";
+
+/** One activation, from the moment it is here until its actors are stopped. */
+export interface Stay<Live> {
+  readonly activation: Live;
+  /** The attempt that it came with: settles when it has drained its inbox for the first time. */
+  readonly attempt: Promise<Live>;
+  /** Inbox items that it has taken; they leave the inbox with the commit that holds what became of them. */
+  readonly taken: Set<string>;
+  readonly isPassivating: boolean;
+  /** Resolves between two steps, for those who wait to hand the agent over. */
+  readonly safePoint: Deferred<void> | null;
+  /** When it ended its first turn here, and until when it is not passivated after its last one. */
+  readonly keptSince: number | null;
+  readonly keptUntil: number;
+}
+
+/** What others in this process want of the agent, wherever it is. */
+interface Claims {
+  /** A handle has activated it: it is not passivated. */
+  readonly isHeld: boolean;
+  /** Calls that are about to give it something: it is not passivated before they are over. */
+  readonly deliveries: number;
+  /** Answered when the agent rests. */
+  readonly waiter: Deferred<Rest> | null;
+  /** The stores did not answer, and are asked again in a moment. */
+  readonly isRetrying: boolean;
+}
+
+export type Residence<Live> = Claims &
+  (
+    | { readonly kind: "away" }
+    /** Shut down while a turn was open: only `start()` activates it again. */
+    | { readonly kind: "dormant" }
+    /** Its lease is being taken, its state recovered. */
+    | { readonly kind: "coming"; readonly attempt: Promise<Live> }
+    /** Its lease is held for a change that takes no step. */
+    | { readonly kind: "visited"; readonly over: Promise<void>; readonly isShutDown: boolean }
+    | { readonly kind: "here"; readonly stay: Stay<Live> }
+    /** Passivation: the lease is offered back, and the actors go on if something has come meanwhile. */
+    | { readonly kind: "releasing"; readonly stay: Stay<Live>; readonly over: Promise<void> }
+    /** Handover: the actors are stopped, the lease is being given back. */
+    | {
+        readonly kind: "leaving";
+        readonly activation: Live;
+        readonly over: Promise<void>;
+        readonly isShutDown: boolean;
+      }
+  );
+
+export type ResidenceEvent<Live> =
+  | { readonly type: "activation.failed" | "visit.over" }
+  | { readonly type: "hold" | "unhold" | "delivery" | "delivery.over" | "retry" | "retry.over" | "rest.checked" }
+  | { readonly type: "activate"; readonly attempt: Promise<Live> }
+  | { readonly type: "visit"; readonly over: Promise<void> }
+  | { readonly type: "rest.awaited"; readonly waiter: Deferred<Rest> }
+  | ({ readonly activation: Live } & (
+      | { readonly type: "activated" }
+      | { readonly type: "release.over" | "leave.over" | "lost" | "passivation.over" }
+      | { readonly type: "release"; readonly over: Promise<void> }
+      | { readonly type: "leave"; readonly over: Promise<void>; readonly isShutDown: boolean }
+      | { readonly type: "safePoint.awaited"; readonly safePoint: Deferred<void> }
+      | { readonly type: "turn.ended"; readonly now: number }
+      /** All is committed; no effect is under way but those that wait for children, and none at all if it may passivate. */
+      | {
+          readonly type: "settled";
+          readonly mayPassivate: boolean;
+          readonly isBetweenTurns: boolean;
+          readonly now: number;
+        }
+    ));
+
+type EventOf<Live, Type> = Extract<ResidenceEvent<Live>, { readonly type: Type }>;
+
+export type ResidenceEffect =
+  | { readonly type: "answer"; readonly waiter: Deferred<Rest>; readonly rest: Rest }
+  /** In the next tick of the event loop, unless an activation is coming by then. */
+  | { readonly type: "checkRest" }
+  | { readonly type: "reachSafePoint"; readonly safePoint: Deferred<void> }
+  | { readonly type: "passivate" }
+  | { readonly type: "lookAgain"; readonly afterMs: number };
+
+interface Step<Live> {
+  readonly next: Residence<Live>;
+  readonly effects: readonly ResidenceEffect[];
+}
+
+/** The next turn of a conversation often comes at once: for so long after one the agent is not passivated. */
+export const KEPT_MS = 250;
+/** However fast its turns come, an agent leaves once in a while: which process has it, and in which job, is decided anew. */
+export const LONGEST_KEPT_MS = 10_000;
+
+export const unclaimed = { kind: "away", isHeld: false, deliveries: 0, waiter: null, isRetrying: false } as const;
+
+/**
+ * Where one agent lives, as far as one process knows: the only record of it.
+ * There is no state for an agent that was passivated with an open turn: it is `away`, and only the stores know more.
+ *
+ * What never happens
+ * 1. Two activations of one agent in a process: one begins only where the agent is `away` or `dormant`.
+ * 2. An activation without a lease: `coming` takes it before the actors are made, and `leaving` stops them before it is
+ *    given back. In `releasing` they go on only if the stores have refused to take the lease back.
+ * 3. An activation that is asked for while a lease is being given back and is not told: it waits until that is decided.
+ * 4. A late report that changes what came after: an event about an activation counts only while that activation is the one
+ *    that is here.
+ * 5. A waiter for rest that is never answered: it is answered when the agent rests here, when a handle holds the agent, and
+ *    after each way to `away` or `dormant`, a failed attempt included.
+ * 6. A passivation of an agent that a handle holds or that something is about to be given to, or two passivations at once.
+ *
+ * Throws `InvariantError` for a command that breaks 1.
+ */
+export function transition<Live>(at: Residence<Live>, event: ResidenceEvent<Live>): Step<Live> {
+  switch (event.type) {
+    case "activate":
+    case "visit":
+    case "activated":
+    case "activation.failed":
+    case "visit.over":
+      return arrive(at, event);
+    case "hold":
+      return at.kind === "dormant" ? to(at) : answered({ ...at, isHeld: true }, "waits");
+    case "unhold":
+      return to({ ...at, isHeld: false });
+    case "delivery":
+      return to({ ...at, deliveries: at.deliveries + 1 });
+    case "delivery.over":
+      return to({ ...at, deliveries: Math.max(0, at.deliveries - 1) });
+    case "retry":
+      return to({ ...at, isRetrying: true });
+    case "retry.over":
+      return to({ ...at, isRetrying: false });
+    case "rest.awaited": {
+      const next = { ...at, waiter: at.waiter ?? event.waiter };
+      return at.isHeld ? answered(next, "waits") : to(next, isAway(at) ? [{ type: "checkRest" }] : []);
+    }
+    case "rest.checked":
+      return isAway(at) ? answered(at, "gone") : to(at);
+    default:
+      return activationOf(at) === event.activation ? live(at, event) : to(at);
+  }
+}
+
+type ArrivalType = "activate" | "visit" | "activated" | "activation.failed" | "visit.over";
+
+function arrive<Live>(at: Residence<Live>, event: EventOf<Live, ArrivalType>): Step<Live> {
+  const claims = claimsOf(at);
+  if (event.type === "activate" && isAway(at)) return to({ ...claims, kind: "coming", attempt: event.attempt });
+  if (event.type === "visit" && isAway(at)) {
+    return to({ ...claims, kind: "visited", over: event.over, isShutDown: at.kind === "dormant" });
+  }
+  if (event.type === "activation.failed" && at.kind === "coming") return gone(claims, false);
+  if (event.type === "visit.over" && at.kind === "visited") return gone(claims, at.isShutDown);
+  if (event.type === "activated" && at.kind === "coming") {
+    const stay = {
+      activation: event.activation,
+      attempt: at.attempt,
+      taken: new Set<string>(),
+      isPassivating: false,
+      safePoint: null,
+      keptSince: null,
+      keptUntil: Number.NEGATIVE_INFINITY,
+    };
+    return to({ ...claims, kind: "here", stay });
+  }
+  throw new InvariantError(`an agent that is ${at.kind} in this process got "${event.type}"`);
+}
+
+/** An event about the activation that is here, or is just leaving. */
+function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { activation: Live }>): Step<Live> {
+  const claims = claimsOf(at);
+  if (at.kind === "leaving") return event.type === "leave.over" ? gone(claims, at.isShutDown) : to(at);
+  if (at.kind !== "here" && at.kind !== "releasing") return to(at);
+  const { stay } = at;
+  const reached = stay.safePoint ? [{ type: "reachSafePoint", safePoint: stay.safePoint } as const] : [];
+  switch (event.type) {
+    case "release":
+      return to(at.kind === "here" ? { ...claims, kind: "releasing", stay, over: event.over } : at);
+    case "release.over":
+      return to({ ...claims, kind: "here", stay });
+    case "leave": {
+      const { activation, over, isShutDown } = event;
+      return to({ ...claims, kind: "leaving", activation, over, isShutDown }, reached);
+    }
+    case "lost":
+      return gone(claims, false, reached);
+    case "safePoint.awaited":
+      return to({ ...at, stay: { ...stay, safePoint: stay.safePoint ?? event.safePoint } });
+    case "passivation.over":
+      return to({ ...at, stay: { ...stay, isPassivating: false } });
+    case "turn.ended":
+      return kept({ ...at, stay }, event.now);
+    case "settled":
+      return settled({ ...at, stay }, event);
+    default:
+      return to(at);
+  }
+}
+
+type Staying<Live> = Extract<Residence<Live>, { stay: Stay<Live> }>;
+
+function kept<Live>(at: Staying<Live>, now: number): Step<Live> {
+  if (!at.waiter) return to(at);
+  const keptSince = at.stay.keptSince ?? now;
+  if (now - keptSince >= LONGEST_KEPT_MS) return to({ ...at, stay: { ...at.stay, keptSince } });
+  const keptUntil = now + KEPT_MS;
+  return to({ ...at, stay: { ...at.stay, keptSince, keptUntil } }, [{ type: "lookAgain", afterMs: KEPT_MS }]);
+}
+
+function settled<Live>(at: Staying<Live>, { mayPassivate, isBetweenTurns, now }: EventOf<Live, "settled">): Step<Live> {
+  const { stay } = at;
+  const isKept = mayPassivate && isBetweenTurns && now < stay.keptUntil;
+  if (at.isHeld || at.deliveries > 0 || isKept) return to(at);
+  const { next, effects } = answered(at, "waits");
+  if (!mayPassivate || stay.isPassivating) return { next, effects };
+  return to({ ...next, stay: { ...stay, isPassivating: true } }, [...effects, { type: "passivate" }]);
+}
+
+function answered<At extends Claims>(at: At, rest: Rest): { readonly next: At; readonly effects: ResidenceEffect[] } {
+  if (!at.waiter) return { next: at, effects: [] };
+  return { next: { ...at, waiter: null }, effects: [{ type: "answer", waiter: at.waiter, rest }] };
+}
+
+function gone<Live>(claims: Claims, isShutDown: boolean, effects: readonly ResidenceEffect[] = []): Step<Live> {
+  const kind = isShutDown && !claims.isHeld ? "dormant" : "away";
+  return to({ ...claims, kind }, claims.waiter ? [...effects, { type: "checkRest" }] : effects);
+}
+
+function to<Live>(next: Residence<Live>, effects: readonly ResidenceEffect[] = []): Step<Live> {
+  return { next, effects };
+}
+
+function isAway<Live>({ kind }: Residence<Live>): boolean {
+  return kind === "away" || kind === "dormant";
+}
+
+function claimsOf<Live>({ isHeld, deliveries, waiter, isRetrying }: Residence<Live>): Claims {
+  return { isHeld, deliveries, waiter, isRetrying };
+}
+
+function activationOf<Live>(at: Residence<Live>): Live | undefined {
+  if (at.kind === "leaving") return at.activation;
+  return "stay" in at ? at.stay.activation : undefined;
+}
+
+/**
+ * The agents of one process.
+ * Owns: the record of each of them, and answering those who wait. Does not own: leases, actors, inboxes.
+ */
+export class Residences<Live extends { readonly key: AgentKey }> {
+  readonly #residences = new Map<string, Residence<Live>>();
+  #waiters = 0;
+  /** Nothing new is activated; what is here goes on until it has come to rest. */
+  isLeaving = false;
+  isClosing = false;
+
+  of(agentId: string): Residence<Live> {
+    return this.#residences.get(agentId) ?? unclaimed;
+  }
+
+  /** Changes the record, and answers who is to be answered. Gives what else is to be done. */
+  apply(agentId: string, event: ResidenceEvent<Live>): readonly ResidenceEffect[] {
+    const before = this.of(agentId);
+    const { next, effects } = transition(before, event);
+    this.#waiters += Number(next.waiter !== null) - Number(before.waiter !== null);
+    if (isUnclaimed(next)) this.#residences.delete(agentId);
+    else if (next !== before) this.#residences.set(agentId, next);
+    for (const effect of effects) {
+      if (effect.type === "answer") effect.waiter.resolve(effect.rest);
+      else if (effect.type === "reachSafePoint") effect.safePoint.resolve();
+      else if (effect.type === "checkRest") setImmediate(() => this.apply(agentId, { type: "rest.checked" }));
+    }
+    return effects;
+  }
+
+  /** The activation that is here, also while its lease is offered back. */
+  get(agentId: string): Live | undefined {
+    const at = this.of(agentId);
+    return "stay" in at ? at.stay.activation : undefined;
+  }
+
+  all(): Live[] {
+    return [...this.#residences.values()].flatMap((at) => ("stay" in at ? [at.stay.activation] : []));
+  }
+
+  stay(activation: Live): Stay<Live> | undefined {
+    const at = this.of(activation.key.agentId);
+    return "stay" in at && at.stay.activation === activation ? at.stay : undefined;
+  }
+
+  /** Settles when the lease of this activation is given back, or stays; undefined where neither is being decided. */
+  overOf(activation: Live): Promise<void> | undefined {
+    const at = this.of(activation.key.agentId);
+    return "over" in at && activationOf(at) === activation ? at.over : undefined;
+  }
+
+  /** Agents for whose rest somebody waits. */
+  get waiters(): number {
+    return this.#waiters;
+  }
+
+  isShutDown(agentId: string): boolean {
+    const at = this.of(agentId);
+    return at.kind === "dormant" || ("isShutDown" in at && at.isShutDown);
+  }
+
+  /** The record as it is when no lease of the agent is being given back or held for a moment. */
+  async decided(agentId: string): Promise<Exclude<Residence<Live>, { over: Promise<void> }>> {
+    for (;;) {
+      const at = this.of(agentId);
+      if (!("over" in at)) return at;
+      await at.over;
+    }
+  }
+
+  /** The activation that is here or just coming. */
+  async present(agentId: string): Promise<Live | undefined> {
+    const at = await this.decided(agentId);
+    if (at.kind === "coming") return await at.attempt.catch(() => undefined);
+    return at.kind === "here" ? at.stay.activation : undefined;
+  }
+
+  /** Settles when every attempt that is under way has come to its end. */
+  async arrived(): Promise<void> {
+    const attempts = [...this.#residences.values()].flatMap((at) => {
+      if (at.kind === "coming") return [at.attempt];
+      return "stay" in at ? [at.stay.attempt] : [];
+    });
+    await Promise.allSettled(attempts);
+  }
+}
+
+function isUnclaimed<Live>(at: Residence<Live>): boolean {
+  return at.kind === "away" && !at.isHeld && at.deliveries === 0 && at.waiter === null && !at.isRetrying;
+}

@@ -1,0 +1,24 @@
+/**
+ * Names that the command line takes from the rooms although no entry of the package has them, by their reason. It uses public
+ * names for everything that runs agents; these are what it needs beyond that to show what a store holds while no runtime owns
+ * it, or another process does.
+ */
+export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
+  "reads a store without a runtime: the tenant of its keys, and whether the process that holds an agent is alive": [
+    "DEFAULT_TENANT",
+    "currentProcess",
+  ],
+  "takes stored ids and cursors apart": ["agentOfTurn", "numberOfTurn", "parseCursor", "rootOf"],
+  "folds stored entries as a runtime folds live ones: events, overview, status, trace": [
+    "createOverview",
+    "eventsOf",
+    "statusOf",
+    "traceEntriesOf",
+  ],
+  "adds up stored accounts and calls": ["addUse", "dollarsText", "ownUse", "spendingByAgent", "usedAt"],
+  "decides a request in the store, when no process runs its agent": ["RequestDesk", "verdictsOf"],
+  "lists the agents and queues that a worker knows": ["collectDefinitions"],
+  "checks JSON that a person typed": ["jsonObjectSchema", "jsonSchema"],
+  "draws by the clock of the system": ["systemClock"],
+  "runs the demo: `ask`": ["askTeam", "documentsIn", "folderAt"],
+};
