@@ -5,20 +5,27 @@ import { repositoryRoot, sourceCondition } from "./scripts/run-command.ts";
 
 /** What takes longest, longest first: begun at the end, one of them would keep one core busy and leave the others idle. */
 const longest = [
+  "chaos/redis.full",
+  "readme",
   "e2e/cli-worker",
   "e2e/cli-requests",
-  "chaos/redis",
-  "readme",
-  "e2e/cli-redis",
   "chaos/spending",
+  "chaos/people",
+  "e2e/cli-redis",
+  "runtime/faults-size",
   "e2e/cli-ask",
   "e2e/cli-decisions",
+  "stores/redis-other-ways.full",
   "stores/redis",
+  "runtime/marks-pairs",
   "runtime/edges-trees",
   "runtime/edges-turns",
-  "runtime/restart-crash",
-  "runtime/subagents-crash",
+  "runtime/faults-injection",
   "runtime/legal-interrupts",
+  "runtime/restart-crash",
+  "runtime/door-options",
+  "runtime/subagents-crash",
+  "machines/live-fold",
 ].map((name) => join(repositoryRoot, "test", `${name}.test.ts`));
 
 const together = "together";
@@ -40,7 +47,7 @@ class LongestFirst extends BaseSequencer {
  * closed after each test, and nothing of theirs goes on after them. All others have a process to themselves.
  */
 const sharing = [
-  "test/{actors,base,budget,context,hooks,machines,model,state,support,telemetry,testing,tools}/**/*.test.ts",
+  "test/{actors,base,budget,context,demo,hooks,machines,model,state,support,telemetry,testing,tools}/**/*.test.ts",
   "test/cli/{ask,chat,inline,job,requests,view}/**/*.test.ts",
   "test/runtime/{abort,agent,clear,follow,hooks,lifecycle,models,overview,pause,requests,subagents,timers,tools,turn}*.test.ts",
 ];
@@ -57,17 +64,29 @@ const shared = {
   },
 };
 
-export default defineConfig({
-  // Tests and examples write `import "troupe"` as a user does and get src/.
-  ssr: { resolve: { conditions: [sourceCondition, "module", "node", "development|production"] } },
-  test: {
-    pool: "forks",
-    // By default one core is left free, which on a small machine is half of it.
-    maxWorkers: "100%",
-    sequence: { sequencer: LongestFirst },
-    projects: [
-      { extends: true, test: { ...shared, name: "alone", include: ["test/**/*.test.ts"], exclude: sharing } },
-      { extends: true, test: { ...shared, name: together, include: sharing, isolate: false } },
-    ],
-  },
+/** The full run has everything, the quick one no files `*.full.test.ts`; in the others `test/support/full.ts` tells them apart. */
+const fullMode = "full";
+const onlyInFull = ["test/**/*.full.test.ts"];
+
+export default defineConfig(({ mode }) => {
+  const isFull = mode === fullMode || process.env["TROUPE_FULL"] === "1";
+  const test = { ...shared, env: { ...shared.env, TROUPE_FULL: isFull ? "1" : "" } };
+  const left = isFull ? [] : onlyInFull;
+  return {
+    // Tests and examples write `import "troupe"` as a user does and get src/.
+    ssr: { resolve: { conditions: [sourceCondition, "module", "node", "development|production"] } },
+    test: {
+      pool: "forks",
+      // By default one core is left free, which on a small machine is half of it.
+      maxWorkers: "100%",
+      sequence: { sequencer: LongestFirst },
+      projects: [
+        {
+          extends: true,
+          test: { ...test, name: "alone", include: ["test/**/*.test.ts"], exclude: [...sharing, ...left] },
+        },
+        { extends: true, test: { ...test, name: together, include: sharing, exclude: left, isolate: false } },
+      ],
+    },
+  };
 });

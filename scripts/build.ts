@@ -29,11 +29,17 @@ function makeBinsExecutable(): void {
 }
 
 rmSync(dist, { recursive: true, force: true });
-const compiled = await runCommand("tsc", ["-p", "tsconfig.build.json", "--noCheck"]);
-process.stdout.write(compiled.output);
-if (compiled.ok) {
+const compile = (...options: readonly string[]) =>
+  runCommand("tsc", ["-p", "tsconfig.build.json", "--noCheck", ...options]);
+// Comments are in the declarations, where editors show them; in the code they would be there twice.
+const compiled = await Promise.all([
+  compile("--declaration", "false", "--removeComments"),
+  compile("--emitDeclarationOnly"),
+]);
+process.stdout.write(compiled.map(({ output }) => output).join(""));
+if (compiled.every(({ ok }) => ok)) {
   copyAssets();
-  vendorInto(dist);
+  await vendorInto(dist);
   keepReachableDeclarations(
     dist,
     entryFiles(manifest, "types").map((path) => join(repositoryRoot, path)),

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { repositoryRoot } from "../scripts/run-command.ts";
+import { every, rows } from "./support/full.ts";
 import { runOffline } from "./support/programs.ts";
 import { RedisServer, redisProgram } from "./support/redis-server.ts";
 
@@ -22,7 +23,7 @@ test("examples are numbered from 01 without a gap", () => {
   expect(numbers).toEqual(examples.map((_, index) => String(index + 1).padStart(2, "0")));
 });
 
-test.each(examples)("%s runs offline, ends by itself and prints something", async (name) => {
+test.each(rows(examples, every(3)))("%s runs offline, ends by itself and prints something", async (name) => {
   const result = await runOffline("node", [join(folder, name)], directory);
   expect(result.ok, `examples/${name}\n${result.output}`).toBe(true);
   expect(result.stdout.trim()).not.toBe("");

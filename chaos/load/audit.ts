@@ -7,8 +7,9 @@ import { restViolations } from "../checks/rest-checks.ts";
 import { witnessViolations } from "../checks/witness-checks.ts";
 import { evidenceOf, type TreeEvidence } from "../evidence.ts";
 import { auditEnd, type Stage } from "../faults/f2-round.ts";
+import type { RunEnd } from "../processes.ts";
 import type { WitnessLine } from "../witness.ts";
-import type { LoadEnd } from "./run-load.ts";
+import type { LoadLine } from "./worker.ts";
 
 /** What two processes have done under load, and what is wrong with it. */
 export interface Load {
@@ -23,6 +24,11 @@ export interface Load {
   readonly lost: number;
   readonly peakMegabytes: number;
   readonly violations: readonly string[];
+}
+
+/** A process that has ended, and what it wrote. */
+export interface LoadEnd extends RunEnd {
+  readonly lines: readonly LoadLine[];
 }
 
 export interface LoadFacts {

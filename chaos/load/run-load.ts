@@ -7,12 +7,12 @@ import { withServers } from "../faults/f2.ts";
 import type { Stage } from "../faults/f2-round.ts";
 import { withRedis } from "../ground.ts";
 import { LineReader, readLines } from "../line-log.ts";
-import { jsonLinesOf, type RunEnd, runProcess } from "../processes.ts";
+import { jsonLinesOf, runProcess } from "../processes.ts";
 import { type ChaosOptions, type ChaosReport, reportOf } from "../scenario.ts";
 import { type SeededRandom, seededRandom } from "../seeded-random.ts";
 import { redisPlace } from "../stores-at.ts";
 import type { WitnessLine } from "../witness.ts";
-import { auditLoad, type Load } from "./audit.ts";
+import { auditLoad, type Load, type LoadEnd } from "./audit.ts";
 import type { LoadLine, LoadOrders } from "./worker.ts";
 
 /** What happens to Redis while two processes work on it. */
@@ -139,10 +139,6 @@ async function runBatch({ folder, servers, server, disturbance, random }: Batch,
   const processes = ends.map((end, index) => ({ end, lines: readLines<WitnessLine>(paths[index] ?? "") }));
   const load = await auditLoad({ folder, place, servers, processes, mayRefuse, mayLose, restarts });
   return { ...load, violations: [...violations, ...load.violations].map((text) => `${disturbance.name}: ${text}`) };
-}
-
-export interface LoadEnd extends RunEnd {
-  readonly lines: readonly LoadLine[];
 }
 
 async function runWorker(orders: LoadOrders, onFirstTurn: () => void): Promise<LoadEnd> {

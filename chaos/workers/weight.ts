@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Stores } from "../../src/index.ts";
-import type { WorkerPool } from "./pool.ts";
 
 /** What a worker weighs after a collection of garbage. */
 export interface Weight {
@@ -38,7 +37,7 @@ const EVERY_MS = 1_000;
 
 /** Weighs all workers every second until `isOver`. */
 export async function weighAgent(
-  { pool, stores }: { readonly pool: WorkerPool; readonly stores: Stores },
+  { pool, stores }: { readonly pool: { weigh(): Promise<Weight[]> }; readonly stores: Stores },
   agentId: string,
   isOver: AbortSignal,
 ): Promise<AgentWeight> {

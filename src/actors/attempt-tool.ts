@@ -67,7 +67,16 @@ export async function executeTool(
     const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
     const redact = hiding(place, hide);
     run.redactWith(redact);
-    const work = async (): Promise<unknown> => await tool.execute(args as never, run.run);
+    const work = async (): Promise<unknown> => {
+      try {
+        const output: unknown = tool.execute(args as never, run.run);
+        run.begun();
+        return await output;
+      } catch (error) {
+        if (!isOnce(tool, call) || !run.isFirstRefusal(error)) throw error;
+        throw new ToolNotStartedError(`${storedErrorOf(error).message} Nothing was done.`, { cause: error });
+      }
+    };
     return await withoutSecrets(redact, () => abortable(withinTrace(place.trace, work), timed.signal));
   } finally {
     run.revoke();

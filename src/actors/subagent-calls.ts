@@ -186,8 +186,14 @@ export function awaitedChildOf(
   );
   if (spawned) return new AwaitedChild(child.agentId, prefix);
   throw new InvalidInputError(
-    `run.await() takes a child that this turn has started with run.spawn(); ${JSON.stringify(child?.agentId)} is none`,
+    `run.await() takes a child that this turn has started with run.spawn(), not ${describeChild(child)}`,
   );
+}
+
+/** The value that `run.await()` was given instead of a child of its turn, for an error message. */
+function describeChild(child: { readonly agentId: string } | null | undefined): string {
+  const agentId: unknown = child?.agentId;
+  return typeof agentId === "string" ? `"${agentId.slice(0, 200)}"` : describeValue(child);
 }
 
 /** The result of the child that the tool has left its own to; undefined when the call now waits for it. */

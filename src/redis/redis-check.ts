@@ -10,7 +10,7 @@ export interface ServerFacts {
   readonly facts: ReadonlyMap<string, string> | undefined;
 }
 
-export interface CheckOptions {
+interface CheckOptions {
   /** The user's name in errors: "the stores". */
   readonly user: string;
   /** What would be lost with evicted data: "journals and budgets". */

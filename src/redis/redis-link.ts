@@ -7,7 +7,7 @@ import type { RedisClient, RedisPlace } from "./redis-place.ts";
 
 const pauses = { baseMs: 20, capMs: 250 };
 
-/** What uses Redis, and where it is. */
+/** A user of Redis. */
 export interface RedisUser {
   readonly place: RedisPlace;
   /** How long a command may take, including retries, in milliseconds. */
@@ -152,9 +152,9 @@ export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
  * A prompt connection refuses commands that it cannot send now; a patient one keeps them until it can, which queue
  * workers need.
  */
-export type Manner = "prompt" | "patient";
+type Manner = "prompt" | "patient";
 
-export interface ConnectOptions {
+interface ConnectOptions {
   readonly place: RedisPlace;
   /** For connecting, and on a prompt connection for each command; in milliseconds. */
   readonly timeoutMs: number;
@@ -167,7 +167,7 @@ export interface ConnectOptions {
  * Makes a connection with the settings of `place`. A prompt one connects on demand, a patient one at once; both
  * reconnect.
  */
-export async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): Promise<RedisClient> {
+async function connect({ place, timeoutMs, manner, needing }: ConnectOptions): Promise<RedisClient> {
   const { Cluster, Redis } = await loaded(needing);
   const ofNodes = nodeSettings(manner, timeoutMs);
   const ofClient = manner === "prompt" ? ({ lazyConnect: true, enableOfflineQueue: false } as const) : {};

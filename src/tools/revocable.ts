@@ -1,4 +1,4 @@
-import { InvalidInputError } from "../errors/index.ts";
+import { InvalidInputError, NotFoundError, PolicyRefusedError } from "../errors/index.ts";
 import {
   type RunContext,
   takeArtifact,
@@ -16,6 +16,16 @@ export interface RevocableRun {
   readonly redactWith: (redact: Redact) => void;
   /** From now on every access to `run`, and every method taken from it earlier, throws. Calling it again changes nothing. */
   readonly revoke: () => void;
+  /** To be called when the tool's code has come to its first pause: what it calls from now on is not its first act. */
+  readonly begun: () => void;
+  /** Whether the tool's first act was a `spawn()` that was refused with this error: then nothing was done before. */
+  readonly isFirstRefusal: (error: unknown) => boolean;
+}
+
+/** What is known of a tool's first act. */
+interface FirstAct {
+  isOver: boolean;
+  refusal?: unknown;
 }
 
 /**
@@ -33,7 +43,8 @@ export function revocable(target: RunContext): RevocableRun {
     );
   }
   let redact = nothingToRedact;
-  const run = lend(live, (value) => redactDeep(value, redact));
+  const firstAct: FirstAct = { isOver: false };
+  const run = lend(live, (value) => redactDeep(value, redact), firstAct);
   Object.defineProperty(run, "auth", { enumerable: false });
   return {
     run: Object.freeze(run),
@@ -43,6 +54,10 @@ export function revocable(target: RunContext): RevocableRun {
     revoke() {
       lent = undefined;
     },
+    begun() {
+      firstAct.isOver = true;
+    },
+    isFirstRefusal: (error) => error !== undefined && firstAct.refusal === error,
   };
 }
 
@@ -50,19 +65,30 @@ export function revocable(target: RunContext): RevocableRun {
  * Each getter asks `live` again, and so does each method when it is called: taking a method out early is no way around. Whatever
  * the tool's code hands in is brought to its schema here, before anything looks at it.
  */
-function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value): RunContext {
+function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, firstAct: FirstAct): RunContext {
   const progress: RunContext["progress"] = (update) => live().progress(conceal(takeUpdate(update)));
   const generate: RunContext["generate"] = (request) => {
     const run = live();
+    firstAct.isOver = true;
     return heard(async () => await run.generate(conceal(takeGenerateInput(request))));
   };
   const saveArtifact: RunContext["saveArtifact"] = (artifact) => {
     const run = live();
+    firstAct.isOver = true;
     return heard(async () => await run.saveArtifact(conceal(takeArtifact(artifact))));
   };
   const spawn: RunContext["spawn"] = (definition, input, options) => {
     const run = live();
-    return heard(async () => await run.spawn(definition, conceal(takeSpawnInput(input)), options));
+    const isFirst = !firstAct.isOver;
+    firstAct.isOver = true;
+    return heard(async () => {
+      try {
+        return await run.spawn(definition, conceal(takeSpawnInput(input)), options);
+      } catch (error) {
+        if (isFirst && isRefusal(error)) firstAct.refusal = error;
+        throw error;
+      }
+    });
   };
   const awaitChild: RunContext["await"] = (child, options) => live().await(child, conceal(takeAwaitOptions(options)));
   return {
@@ -128,4 +154,9 @@ function heard<T>(work: () => Promise<T>): Promise<T> {
   const promise = work();
   promise.catch(() => undefined);
   return promise;
+}
+
+/** Whether an error of `spawn()` says that there was no child, and is none. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof InvalidInputError || error instanceof NotFoundError || error instanceof PolicyRefusedError;
 }

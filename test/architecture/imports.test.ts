@@ -3,10 +3,10 @@ import { join, relative, sep } from "node:path";
 import { describe, expect, test } from "vitest";
 import { entryFiles, lazyModules, readManifest, vendoredPackages } from "../../scripts/manifest.ts";
 import { repositoryRoot, sourceCondition } from "../../scripts/run-command.ts";
-import { type Rules, violations } from "./violations.ts";
+import { fileCycles, type Rules, violations } from "./violations.ts";
 
-function readSources(): ReadonlyMap<string, string> {
-  const names = readdirSync(join(repositoryRoot, "src"), { recursive: true, withFileTypes: true });
+function readSources(folder: string): ReadonlyMap<string, string> {
+  const names = readdirSync(join(repositoryRoot, folder), { recursive: true, withFileTypes: true });
   const paths = names.filter((file) => file.isFile() && file.name.endsWith(".ts"));
   return new Map(
     paths.map((file) => {
@@ -23,12 +23,18 @@ function faultsOf(files: Readonly<Record<string, string>>, rules: Rules = {}): r
 const empty = "export {};\n";
 
 test("the sources keep to the house", () => {
-  const sources = readSources();
+  const sources = readSources("src");
   expect([...sources.keys()]).toContain("src/errors/index.ts");
   const manifest = readManifest();
   const declared = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies ?? {})];
   const packages = [...declared, ...vendoredPackages];
   expect(violations(sources, { entries: entryFiles(manifest, sourceCondition), packages, lazyModules })).toEqual([]);
+});
+
+test.each(["bench", "chaos", "scripts", "test"])("there are no import circles in %s/", (folder) => {
+  const files = readSources(folder);
+  expect(files.size).toBeGreaterThan(10);
+  expect(fileCycles(files)).toEqual([]);
 });
 
 describe("the order of the rooms", () => {

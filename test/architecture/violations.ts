@@ -26,10 +26,28 @@ interface Edge {
  * Pure: `files` maps paths from the root of the repository ("src/state/json.ts") to source text.
  */
 export function violations(files: ReadonlyMap<string, string>, rules: Rules = {}): readonly string[] {
+  const { edges, faults } = importEdges(files);
+  return [
+    ...[...files].flatMap(([path, source]) => sizeFaults(path, source)),
+    ...faults,
+    ...edges.filter((edge) => edge.isFile).flatMap((edge) => houseFaults(edge, rules.entries ?? [])),
+    ...packageFaults(edges, rules),
+    ...lazyFaults(edges, rules.lazyModules ?? []),
+    ...cycleFaults("file", edges, (path) => path),
+    ...cycleFaults("folder", edges, folderOf),
+  ];
+}
+
+/** The import circles of these files, for folders that keep no other rule of the house. */
+export function fileCycles(files: ReadonlyMap<string, string>): readonly string[] {
+  return cycleFaults("file", importEdges(files).edges, (path) => path);
+}
+
+/** What imports what; imports that cannot be followed are faults. */
+function importEdges(files: ReadonlyMap<string, string>): { edges: readonly Edge[]; faults: readonly string[] } {
   const faults: string[] = [];
   const edges: Edge[] = [];
   for (const [path, source] of files) {
-    faults.push(...sizeFaults(path, source));
     const imports = importsOf(path, source);
     if (typeof imports === "string") {
       faults.push(imports);
@@ -49,14 +67,7 @@ export function violations(files: ReadonlyMap<string, string>, rules: Rules = {}
       }
     }
   }
-  return [
-    ...faults,
-    ...edges.filter((edge) => edge.isFile).flatMap((edge) => houseFaults(edge, rules.entries ?? [])),
-    ...packageFaults(edges, rules),
-    ...lazyFaults(edges, rules.lazyModules ?? []),
-    ...cycleFaults("file", edges, (path) => path),
-    ...cycleFaults("folder", edges, folderOf),
-  ];
+  return { edges, faults };
 }
 
 /** The room of a file, "" for the files that lie in src itself. */

@@ -16,6 +16,7 @@ import { type Scenario, scenarios } from "../../bench/scenario.ts";
 import { medianInterval } from "../../bench/statistics.ts";
 import { studies } from "../../bench/studies/index.ts";
 import { againstThemselves, type Pair, type Plan, type Side } from "../../bench/study.ts";
+import { first, inFull, rows } from "../support/full.ts";
 
 let server: ModelProcess;
 
@@ -236,31 +237,38 @@ describe("the command", () => {
     for (const { name } of studies) expect(stderr).toContain(name);
   });
 
-  test("says what it cannot measure here, and goes on", async () => {
-    const { code, stdout, stderr } = await finish(["--quick", "--only", "redis-traffic", "--json"], undefined, {
-      // A machine that has neither a redis-server nor a way to fetch one.
-      PATH: "",
-      TMPDIR: mkdtempSync(join(tmpdir(), "troupe-bench-test-")),
+  inFull(() => {
+    test("says what it cannot measure here, and goes on", async () => {
+      const { code, stdout, stderr } = await finish(["--quick", "--only", "redis-traffic", "--json"], undefined, {
+        // A machine that has neither a redis-server nor a way to fetch one.
+        PATH: "",
+        TMPDIR: mkdtempSync(join(tmpdir(), "troupe-bench-test-")),
+      });
+      expect({ code, stdout: JSON.parse(stdout) }).toEqual({ code: 0, stdout: { scenarios: [] } });
+      expect(stderr).toContain("redis-traffic: skipped: there is no redis-server");
     });
-    expect({ code, stdout: JSON.parse(stdout) }).toEqual({ code: 0, stdout: { scenarios: [] } });
-    expect(stderr).toContain("redis-traffic: skipped: there is no redis-server");
+
+    test("ends with one line of JSON", async () => {
+      const { code, stdout } = await finish(["--self", "--quick", "--only", "calls-8", "--json"]);
+      expect(code).toBe(0);
+      const { scenarios: rows } = JSON.parse(stdout);
+      expect(rows).toEqual([
+        expect.objectContaining({ name: "calls-8", stores: "none", unit: "ms/turn", better: "lower" }),
+      ]);
+      expect(rows[0].ratio).toBeCloseTo(rows[0].ours / rows[0].bare, 2);
+    });
   });
 
-  test("ends with one line of JSON", async () => {
-    const { code, stdout } = await finish(["--self", "--quick", "--only", "calls-8", "--json"]);
-    expect(code).toBe(0);
-    const { scenarios: rows } = JSON.parse(stdout);
-    expect(rows).toEqual([
-      expect.objectContaining({ name: "calls-8", stores: "none", unit: "ms/turn", better: "lower" }),
-    ]);
-    expect(rows[0].ratio).toBeCloseTo(rows[0].ours / rows[0].bare, 2);
-  });
-
-  test.each([
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-    ["SIGKILL", null],
-  ] as const)("leaves at once on %s, and the model server with it", async (signal, code) => {
+  test.each(
+    rows(
+      [
+        ["SIGINT", 130],
+        ["SIGTERM", 143],
+        ["SIGKILL", null],
+      ] as const,
+      first,
+    ),
+  )("leaves at once on %s, and the model server with it", async (signal, code) => {
     expect(await finish(["--self"], signal)).toMatchObject({
       code,
       stdout: "",

@@ -13,6 +13,7 @@ import { idleSides } from "../../bench/studies/idle.ts";
 import { lateTurn } from "../../bench/studies/late-turn.ts";
 import { limitsPairs } from "../../bench/studies/limits-on.ts";
 import type { Side } from "../../bench/study.ts";
+import { inFull } from "../support/full.ts";
 import { redisProgram } from "../support/redis-server.ts";
 
 let server: ModelProcess;
@@ -52,45 +53,49 @@ describe("at a size that takes no time", () => {
     expect(await worked(sides)).toHaveLength(7);
   });
 
-  test("a turn with all limits ends as one with none", async () => {
-    expect(await worked(sidesOf(limitsPairs(1)))).toHaveLength(8);
-  });
+  inFull(() => {
+    test("a turn with all limits ends as one with none", async () => {
+      expect(await worked(sidesOf(limitsPairs(1)))).toHaveLength(8);
+    });
 
-  test("an agent that has taken turns takes more", async () => {
-    const study = lateTurn({ turn: 3, agents: { full: 2, quick: 1 }, turnsPerSample: 2, withFullHistory: true });
-    expect(await worked(sidesOf(await study.pairs(true)))).toEqual([
-      "turn 1, memory, window",
-      "turn 3, memory, window",
-      "turn 1, sqlite, window",
-      "turn 3, sqlite, window",
-      "turn 3, bare",
-      "turn 3, memory",
-      "turn 3, sqlite",
-    ]);
-  });
+    test("an agent that has taken turns takes more", async () => {
+      const study = lateTurn({ turn: 3, agents: { full: 2, quick: 1 }, turnsPerSample: 2, withFullHistory: true });
+      expect(await worked(sidesOf(await study.pairs(true)))).toEqual([
+        "turn 1, memory, window",
+        "turn 3, memory, window",
+        "turn 1, sqlite, window",
+        "turn 3, sqlite, window",
+        "turn 3, bare",
+        "turn 3, memory",
+        "turn 3, sqlite",
+      ]);
+    });
 
-  test("loops on SQLite do the same work, by hand and ours", async () => {
-    const sides = (["process", "full"] as const).flatMap((durability) =>
-      [bareOnSqlite(durability), contenderOn("sqlite", { durability })].map((one) => sideOf(loopOfThree(), one, 2)),
-    );
-    expect(await worked(sides)).toHaveLength(4);
-  });
+    test("loops on SQLite do the same work, by hand and ours", async () => {
+      const sides = (["process", "full"] as const).flatMap((durability) =>
+        [bareOnSqlite(durability), contenderOn("sqlite", { durability })].map((one) => sideOf(loopOfThree(), one, 2)),
+      );
+      expect(await worked(sides)).toHaveLength(4);
+    });
 
-  test("conversations at rest are measured in a process of their own, once for all figures of a round", async () => {
-    const { heap, rss } = idleSides("bare", 2000);
-    const samples = await interleave([heap, rss], { plan: { warmUps: 0, rounds: 1 }, server });
-    const [first, second] = [samples.get(heap)?.[0], samples.get(rss)?.[0]];
-    expect(first?.value).toBeGreaterThan(0);
-    expect(first?.value).toBeLessThan(10);
-    // The same process was asked: its processor time is the same to the last digit.
-    expect(second?.processorMs).toBe(first?.processorMs);
+    test("conversations at rest are measured in a process of their own, once for all figures of a round", async () => {
+      const { heap, rss } = idleSides("bare", 2000);
+      const samples = await interleave([heap, rss], { plan: { warmUps: 0, rounds: 1 }, server });
+      const [first, second] = [samples.get(heap)?.[0], samples.get(rss)?.[0]];
+      expect(first?.value).toBeGreaterThan(0);
+      expect(first?.value).toBeLessThan(10);
+      // The same process was asked: its processor time is the same to the last digit.
+      expect(second?.processorMs).toBe(first?.processorMs);
+    });
   });
 });
 
 describe.skipIf(!redisProgram)("on Redis, at a size that takes no time", () => {
-  test("turns, commits and accounts are the same work as elsewhere", async () => {
-    const commits = [true, false].map((isReserving) => commitSide("redis", { times: 3, isReserving }));
-    expect(await worked([sideOf(loopOfThree(), contenderOn("redis"), 2), ...commits])).toHaveLength(3);
+  inFull(() => {
+    test("turns, commits and accounts are the same work as elsewhere", async () => {
+      const commits = [true, false].map((isReserving) => commitSide("redis", { times: 3, isReserving }));
+      expect(await worked([sideOf(loopOfThree(), contenderOn("redis"), 2), ...commits])).toHaveLength(3);
+    });
   });
 
   test("a later turn sends as many commands as the first, and the figures of a round are of one turn", async () => {

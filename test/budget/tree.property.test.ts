@@ -11,6 +11,7 @@ import {
   type Settlement,
   settle,
 } from "../../src/budget/index.ts";
+import { amount } from "../support/full.ts";
 
 /** F14: reservations and settlements over random trees, in random order, against a plain sum. */
 
@@ -179,7 +180,7 @@ test("used + reserved never exceeds a limit, on any account, at any moment", () 
     fc.property(tree, fc.array(move, { maxLength: 40 }), (accounts, moves) => {
       expect(run(accounts, moves).faults).toEqual([]);
     }),
-    { numRuns: 1000, seed: 1 },
+    { numRuns: amount(1000, 170), seed: 1 },
   );
 });
 
@@ -195,6 +196,6 @@ test("at rest nothing is reserved, and the parts whose amount nobody knows are p
         expect(unconfirmed.tokens).toBeLessThanOrEqual(used.tokens);
       }
     }),
-    { numRuns: 9000, seed: 1 },
+    { numRuns: amount(9000, 1_500), seed: 1 },
   );
 });

@@ -12,6 +12,7 @@ import {
   viewOf,
 } from "../../src/context/index.ts";
 import type { Message, ModelResponse } from "../../src/state/index.ts";
+import { amount } from "../support/full.ts";
 import { brokenConversation, type Conversation, wholeConversation } from "./arbitrary-histories.ts";
 import { idsOf, input, round, summary, turn, wholeTurn } from "./messages.ts";
 
@@ -91,7 +92,7 @@ describe("conversations as the runtime writes them", () => {
           hidden = gone;
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 
@@ -105,7 +106,7 @@ describe("conversations as the runtime writes them", () => {
           expect(view.slice(-newest.length)).toEqual(newest);
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 
@@ -123,7 +124,7 @@ describe("conversations as the runtime writes them", () => {
           expect(isCutOpen && foreign.some((message) => message !== task)).toBe(false);
         }
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 
@@ -153,7 +154,7 @@ describe("conversations as the runtime writes them", () => {
           }
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 });
@@ -170,7 +171,7 @@ test("in broken histories too it ends, and what is shown can be made legal witho
         for (const id of absentResults(store.view())) expect(absentBefore).toContain(id);
       }
     }),
-    { numRuns: 1_000 },
+    { numRuns: amount(1_000, 170) },
   );
 });
 

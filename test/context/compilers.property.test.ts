@@ -13,6 +13,7 @@ import {
   withoutTraces,
 } from "../../src/context/index.ts";
 import type { HookPatch, Message } from "../../src/state/index.ts";
+import { amount } from "../support/full.ts";
 import { brokenConversation, type Conversation, wholeConversation } from "./arbitrary-histories.ts";
 import { idsOf } from "./messages.ts";
 
@@ -47,7 +48,7 @@ describe("whatever the history", () => {
         const window = windowHistory(size);
         expect(idsOf(window.compile({ ...input, turnStart }))).toEqual(idsOf(window.compile(input)));
       }),
-      { numRuns: 5_000 },
+      { numRuns: amount(5_000, 830) },
     );
   });
 
@@ -59,7 +60,7 @@ describe("whatever the history", () => {
         const results = compiled.filter((message) => message.role === "tool" && !message.isError);
         expect(contentsOf(input.history)).toEqual(expect.arrayContaining(contentsOf(results)));
       }),
-      { numRuns: 2_000 },
+      { numRuns: amount(2_000, 330) },
     );
   });
 
@@ -85,7 +86,7 @@ describe("whatever the history", () => {
           for (const { id } of messages) expect(removedMessageIds).not.toContain(id);
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 });
@@ -101,7 +102,7 @@ describe("for conversations as the runtime writes them", () => {
         const own = input.history.filter(({ id }) => id.startsWith(`${input.turnId}:`));
         expect(compiled.slice(compiled.length - own.length)).toEqual(own);
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 
@@ -119,7 +120,7 @@ describe("for conversations as the runtime writes them", () => {
         const results = compiled.flatMap((message) => (message.role === "tool" ? message.callId : []));
         for (const callId of input.loadedCallIds) expect(results.filter((id) => id === callId)).toHaveLength(1);
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 
@@ -135,7 +136,7 @@ describe("for conversations as the runtime writes them", () => {
         const next = history.slice(0, history.length - compiled.length).findLastIndex(({ role }) => role !== "tool");
         expect(next < 0 || history.length - next > size).toBe(true);
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 
@@ -157,7 +158,7 @@ describe("for conversations as the runtime writes them", () => {
         const said = input.history.filter(({ role, content }) => role !== "tool" && content !== "");
         expect(shown).toEqual(expect.arrayContaining(idsOf(said)));
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 });

@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isLegal, legalMessages } from "../../src/context/index.ts";
 import type { Message } from "../../src/state/index.ts";
+import { amount } from "../support/full.ts";
 import { brokenConversation, wholeConversation } from "./arbitrary-histories.ts";
 import { answer, hookMessage, idsOf, input, round, turn, wholeTurn } from "./messages.ts";
 
@@ -62,7 +63,7 @@ describe("legalMessages", () => {
         expect(legalMessages(legal)).toBe(legal);
         expect(withoutResults(legal)).toEqual(withoutResults(history));
       }),
-      { numRuns: 2_000 },
+      { numRuns: amount(2_000, 330) },
     );
   });
 
@@ -83,7 +84,7 @@ describe("legalMessages", () => {
           history.filter(({ origin }) => origin !== "hook:notes"),
         );
       }),
-      { numRuns: 500 },
+      { numRuns: amount(500, 83) },
     );
   });
 

@@ -5,6 +5,7 @@ import { type NumberedLine, passagesOf } from "../../src/demo/passages.ts";
 import { filesIn, findingsIn, readTextIn } from "../../src/demo/reading.ts";
 import { stemOf } from "../../src/model/index.ts";
 import { countRequestTokens, countTokens, promptBytes } from "../../src/model/offline-model.ts";
+import { amount } from "../support/full.ts";
 
 function numbered(text: string): NumberedLine[] {
   return text.split("\n").map((line, index) => ({ line: index + 1, text: line }));
@@ -173,7 +174,7 @@ describe("passages", () => {
           expect(bare(lines[passage.line - 1] ?? "")).toContain(bare(first));
         }
       }),
-      { numRuns: 300 },
+      { numRuns: amount(300, 50) },
     );
   });
 

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { TroupeEvent } from "../../src/state/index.ts";
+import { inFull, rows } from "../support/full.ts";
 import { allotment, answer, eventsIn, question, runCli, startCli, workFolder } from "./cli-process.ts";
 
 let folder: ReturnType<typeof workFolder>;
@@ -28,12 +29,14 @@ describe("troupe ask", () => {
     expect(existsSync(join(folder.path, ".troupe", "ask.db"))).toBe(true);
   });
 
-  test("--quiet prints the answer alone", async () => {
-    const { stdout, code } = await runCli(folder.path, [...ask, "--quiet"]);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(answer);
-    expect(stdout).not.toContain("AGENT");
-    expect(stdout).not.toContain("begins");
+  inFull(() => {
+    test("--quiet prints the answer alone", async () => {
+      const { stdout, code } = await runCli(folder.path, [...ask, "--quiet"]);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(answer);
+      expect(stdout).not.toContain("AGENT");
+      expect(stdout).not.toContain("begins");
+    });
   });
 
   test("--json prints events and nothing else; each parses", async () => {
@@ -48,19 +51,21 @@ describe("troupe ask", () => {
     expect(new Set(cursors).size).toBe(cursors.length);
   });
 
-  test("--max-readers bounds how many files are read", async () => {
-    const { stdout } = await runCli(folder.path, [...ask, "--json", "--max-readers", "1"]);
-    expect(eventsIn(stdout).filter((event) => event.type === "subagent.spawned")).toHaveLength(1);
-  });
+  inFull(() => {
+    test("--max-readers bounds how many files are read", async () => {
+      const { stdout } = await runCli(folder.path, [...ask, "--json", "--max-readers", "1"]);
+      expect(eventsIn(stdout).filter((event) => event.type === "subagent.spawned")).toHaveLength(1);
+    });
 
-  test("each question is a job of its own, and --resume of a finished one prints its answer again", async () => {
-    await runCli(folder.path, ask);
-    const other = await runCli(folder.path, ["ask", "--files", "notes", "--question", "How much is the yearly fee?"]);
-    const again = await runCli(folder.path, ["ask", "--resume", "--quiet"]);
-    expect(again.stdout).toContain("The yearly fee is 85 euros. (fees.md:3)");
-    expect(other.stdout).toContain(again.stdout.trim());
-    const { stdout } = await runCli(folder.path, ["list", "--json"]);
-    expect(stdout.trim().split("\n")).toHaveLength(2);
+    test("each question is a job of its own, and --resume of a finished one prints its answer again", async () => {
+      await runCli(folder.path, ask);
+      const other = await runCli(folder.path, ["ask", "--files", "notes", "--question", "How much is the yearly fee?"]);
+      const again = await runCli(folder.path, ["ask", "--resume", "--quiet"]);
+      expect(again.stdout).toContain("The yearly fee is 85 euros. (fees.md:3)");
+      expect(other.stdout).toContain(again.stdout.trim());
+      const { stdout } = await runCli(folder.path, ["list", "--json"]);
+      expect(stdout.trim().split("\n")).toHaveLength(2);
+    });
   });
 
   test("--inspect serves the live agents as long as they work, on an address that stderr tells", async () => {
@@ -75,12 +80,14 @@ describe("troupe ask", () => {
     await expect(fetch(url)).rejects.toThrow("fetch failed");
   });
 
-  test("a reader that has seen enough is no failure", async () => {
-    const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "50" });
-    await process.line(() => true);
-    process.closeOutput();
-    const { stderr, code } = await process.ended;
-    expect({ stderr: stderr.replace(/^No OPENAI_API_KEY.*\n/, ""), code }).toEqual({ stderr: "", code: 0 });
+  inFull(() => {
+    test("a reader that has seen enough is no failure", async () => {
+      const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "50" });
+      await process.line(() => true);
+      process.closeOutput();
+      const { stderr, code } = await process.ended;
+      expect({ stderr: stderr.replace(/^No OPENAI_API_KEY.*\n/, ""), code }).toEqual({ stderr: "", code: 0 });
+    });
   });
 });
 
@@ -116,7 +123,8 @@ describe("a process that is killed", () => {
     other.remove();
   });
 
-  test.each(["model.effect:1", "model.effect:4", "tool.effect:2", "commit.after:9", "commit.before:12"])(
+  const points = ["model.effect:1", "model.effect:4", "tool.effect:2", "commit.after:9", "commit.before:12"];
+  test.each(rows(points, ["tool.effect:2"]))(
     "at %s is carried on by --resume, without flags and without doing anything twice",
     async (fault) => {
       const killed = await runCli(folder.path, ask, { TROUPE_FAULT: fault });
@@ -152,16 +160,18 @@ describe("Ctrl-C", () => {
     expect(answerIn(eventsIn(resumed.stdout))).toMatch(answer);
   });
 
-  test("twice leaves at once, still resumable", async () => {
-    const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "5" });
-    await process.line((line) => line.includes('"type":"text.delta"'));
-    // Words come every 200 ms and more: as long as they do, nobody has left.
-    process.onOutput(() => process.signal("SIGINT"));
-    const { code, stderr } = await process.ended;
-    expect(code, stderr).toBe(130);
-    expect(stderr).toMatch(/Left at once; go on with: node .*main\.ts ask --resume\n$/);
-    const resumed = await runCli(folder.path, ["resume", "--quiet"]);
-    expect(resumed.code, resumed.stderr).toBe(0);
-    expect(resumed.stdout).toMatch(answer);
+  inFull(() => {
+    test("twice leaves at once, still resumable", async () => {
+      const process = startCli(folder.path, [...ask, "--json"], { TROUPE_OFFLINE_SPEED: "5" });
+      await process.line((line) => line.includes('"type":"text.delta"'));
+      // Words come every 200 ms and more: as long as they do, nobody has left.
+      process.onOutput(() => process.signal("SIGINT"));
+      const { code, stderr } = await process.ended;
+      expect(code, stderr).toBe(130);
+      expect(stderr).toMatch(/Left at once; go on with: node .*main\.ts ask --resume\n$/);
+      const resumed = await runCli(folder.path, ["resume", "--quiet"]);
+      expect(resumed.code, resumed.stderr).toBe(0);
+      expect(resumed.stdout).toMatch(answer);
+    });
   });
 });

@@ -1,5 +1,6 @@
 // Limits on the command line: named when they stop a turn, a way on, and who may spend what.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { first, inFull, rows } from "../support/full.ts";
 import { allotment, answer, question, runCli, workFolder } from "./cli-process.ts";
 
 /** Asks for the tool until it has three results; every call costs 15 tokens. */
@@ -39,19 +40,21 @@ afterAll(() => folder.remove());
 const cli = (...words: string[]) => runCli(folder.path, words);
 
 describe("a budget on the command line", () => {
-  test("stops the turn, names the limit, and says how to go on; a new budget does", async () => {
-    const stopped = await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-1", "--max-steps", "2");
-    expect(stopped.code).toBe(3);
-    expect(stopped.stdout).toContain("Stopped: steps_limit, walker, this turn: 2 of 2 steps.");
-    expect(stopped.stdout).toMatch(/Go on from here with a new budget: .* resume walk-1 --max-steps 2\n/);
-    const again = await cli("resume", "walk-1");
-    expect(again.code).toBe(3);
-    expect(again.stdout).toContain("resume walk-1 --max-steps 2\n");
-    const gone = await cli("resume", "walk-1", "--max-steps", "2", "--quiet");
-    expect(gone).toMatchObject({ code: 0, stdout: "there after 3 steps\n" });
-    const completed = await cli("resume", "walk-1", "--max-steps", "2");
-    expect(completed.code).toBe(2);
-    expect(completed.stderr).toContain("the last turn of walk-1 is completed, there is nothing to go on with");
+  inFull(() => {
+    test("stops the turn, names the limit, and says how to go on; a new budget does", async () => {
+      const stopped = await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-1", "--max-steps", "2");
+      expect(stopped.code).toBe(3);
+      expect(stopped.stdout).toContain("Stopped: steps_limit, walker, this turn: 2 of 2 steps.");
+      expect(stopped.stdout).toMatch(/Go on from here with a new budget: .* resume walk-1 --max-steps 2\n/);
+      const again = await cli("resume", "walk-1");
+      expect(again.code).toBe(3);
+      expect(again.stdout).toContain("resume walk-1 --max-steps 2\n");
+      const gone = await cli("resume", "walk-1", "--max-steps", "2", "--quiet");
+      expect(gone).toMatchObject({ code: 0, stdout: "there after 3 steps\n" });
+      const completed = await cli("resume", "walk-1", "--max-steps", "2");
+      expect(completed.code).toBe(2);
+      expect(completed.stderr).toContain("the last turn of walk-1 is completed, there is nothing to go on with");
+    });
   });
 
   test("warns at four fifths of a limit, once", async () => {
@@ -61,90 +64,103 @@ describe("a budget on the command line", () => {
     ]);
   });
 
-  test.each([
-    [["--max-steps", "0"], "It takes a whole number of at least 1, in digits."],
-    [["--max-tokens", "many"], "It takes a whole number of at least 1, in digits."],
-    [["--max-cost", "-1"], "It takes a number above 0, in digits: 30, or 0.25."],
-    [["--max-seconds", "1e3"], "It takes a number above 0, in digits: 30, or 0.25."],
-    [["--deadline", "tomorrow"], "It takes a time: 2026-11-21T18:00, or 90s, 15m, 2h from now."],
-    [["--deadline", "2020-01-01T00:00Z"], "That is 2020-01-01T00:00:00.000Z, which has passed."],
-  ])("%j is wrong usage", async (words, message) => {
+  test.each(
+    rows(
+      [
+        [["--max-steps", "0"], "It takes a whole number of at least 1, in digits."],
+        [["--max-tokens", "many"], "It takes a whole number of at least 1, in digits."],
+        [["--max-cost", "-1"], "It takes a number above 0, in digits: 30, or 0.25."],
+        [["--max-seconds", "1e3"], "It takes a number above 0, in digits: 30, or 0.25."],
+        [["--deadline", "tomorrow"], "It takes a time: 2026-11-21T18:00, or 90s, 15m, 2h from now."],
+        [["--deadline", "2020-01-01T00:00Z"], "That is 2020-01-01T00:00:00.000Z, which has passed."],
+      ],
+      first,
+    ),
+  )("%j is wrong usage", async (words, message) => {
     const { code, stderr } = await cli("run", "walker.mjs", "Walk", ...words);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
     expect(stderr.trim().split("\n")).toHaveLength(1);
   });
 
-  test("is for one agent", async () => {
-    const { code, stderr } = await cli("resume", "--max-steps", "2");
-    expect(code).toBe(2);
-    expect(stderr).toContain("a budget is for one turn: name the agent that it is for");
-  });
-});
-
-describe("the limits of a question", () => {
-  const ask = ["ask", "--files", "notes", "--question", question, "--store", "asked.db"];
-
-  test("are those of `run`: they stop it, and --resume goes on with new ones", async () => {
-    const stopped = await cli(...ask, "--max-steps", "1");
-    expect(stopped.code, stopped.stderr).toBe(3);
-    expect(stopped.stdout).toMatch(/^Stopped: steps_limit, lead, this turn: 1 of 1 steps\.$/m);
-    expect(stopped.stdout).toMatch(/resume ask-\w+ --max-steps 1 --store asked\.db\n/);
-    const resumed = await cli("ask", "--resume", "--max-steps", "9", "--quiet", "--store", "asked.db");
-    expect(resumed.code, resumed.stderr).toBe(0);
-    expect(resumed.stdout).toMatch(answer);
-    const again = await cli("ask", "--resume", "--max-steps", "9", "--store", "asked.db");
-    expect(again.code).toBe(2);
-    expect(again.stderr).toMatch(/the last turn of ask-\w+ is completed, there is nothing to go on with/);
-  });
-});
-
-describe("costs", () => {
-  test("are told by the public prices though no limit on cost binds, now and later", async () => {
-    const store = ["--store", "priced.db"];
-    const run = await cli("run", "walker.mjs", "Walk", "--agent", "priced", "--quiet", ...store);
-    expect(run.stdout).toBe("there after 3 steps\n");
-    // Four calls of 10 and 5 tokens, at 0.25 and 2 dollars a million, each in whole millionths.
-    expect((await cli("show", "--budget", ...store)).stdout).toMatch(/ gpt-5-mini +4 +40 +0 +20 +0 +\$0\.000052$/m);
-  });
-});
-
-describe("show --budget", () => {
-  test("shows the accounts of the agent that is named, or of the newest; as JSON too", async () => {
-    const store = ["--store", "shown.db"];
-    await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-3", "--max-tokens", "500", ...store);
-    const shown = await cli("show", "--budget", ...store);
-    expect(shown.stdout.split("\n")).toEqual([
-      "ACCOUNT                LIMIT   USED  RESERVED  UNCONFIRMED   OF",
-      "walker walk-3, turn 1  steps      4         -            -   10",
-      "                       tokens    60         -            -  500",
-      "",
-      "AGENT, ITS OWN CALLS  MODEL   CALLS  INPUT  CACHED  OUTPUT  REASONING  COST  NOTE",
-      "walker walk-3         walker      4     40       0      20          0     ?",
-      "",
-    ]);
-    const { stdout } = await cli("show", "walk", "--budget", "--json", ...store);
-    expect(JSON.parse(stdout)).toMatchObject({
-      agentId: "walk-3",
-      accounts: [
-        {
-          id: "turn:walk-3#1",
-          name: "walker",
-          parentId: null,
-          limits: [
-            { limit: "maxSteps", used: 4, max: 10 },
-            { limit: "maxTokens", used: 60, reserved: 0, unconfirmed: 0, max: 500 },
-          ],
-          models: { walker: { calls: 4, inputTokens: 40, outputTokens: 20 } },
-        },
-      ],
-      agents: [{ agentId: "walk-3", own: { walker: { calls: 4 } }, tree: { walker: { calls: 4 } } }],
+  inFull(() => {
+    test("is for one agent", async () => {
+      const { code, stderr } = await cli("resume", "--max-steps", "2");
+      expect(code).toBe(2);
+      expect(stderr).toContain("a budget is for one turn: name the agent that it is for");
     });
   });
+});
 
-  test("fits the width it is given", async () => {
-    const shown = await runCli(folder.path, ["show", "--budget", "--store", "shown.db"], { COLUMNS: "30" });
-    expect(Math.max(...shown.stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(30);
-    expect(shown.stdout).toContain("  tokens 60/500");
+inFull(() => {
+  describe("the limits of a question", () => {
+    const ask = ["ask", "--files", "notes", "--question", question, "--store", "asked.db"];
+
+    test("are those of `run`: they stop it, and --resume goes on with new ones", async () => {
+      const stopped = await cli(...ask, "--max-steps", "1");
+      expect(stopped.code, stopped.stderr).toBe(3);
+      expect(stopped.stdout).toMatch(/^Stopped: steps_limit, lead, this turn: 1 of 1 steps\.$/m);
+      expect(stopped.stdout).toMatch(/resume ask-\w+ --max-steps 1 --store asked\.db\n/);
+      const resumed = await cli("ask", "--resume", "--max-steps", "9", "--quiet", "--store", "asked.db");
+      expect(resumed.code, resumed.stderr).toBe(0);
+      expect(resumed.stdout).toMatch(answer);
+      const again = await cli("ask", "--resume", "--max-steps", "9", "--store", "asked.db");
+      expect(again.code).toBe(2);
+      expect(again.stderr).toMatch(/the last turn of ask-\w+ is completed, there is nothing to go on with/);
+    });
+  });
+});
+
+inFull(() => {
+  describe("costs", () => {
+    test("are told by the public prices though no limit on cost binds, now and later", async () => {
+      const store = ["--store", "priced.db"];
+      const run = await cli("run", "walker.mjs", "Walk", "--agent", "priced", "--quiet", ...store);
+      expect(run.stdout).toBe("there after 3 steps\n");
+      // Four calls of 10 and 5 tokens, at 0.25 and 2 dollars a million, each in whole millionths.
+      expect((await cli("show", "--budget", ...store)).stdout).toMatch(/ gpt-5-mini +4 +40 +0 +20 +0 +\$0\.000052$/m);
+    });
+  });
+});
+
+inFull(() => {
+  describe("show --budget", () => {
+    test("shows the accounts of the agent that is named, or of the newest; as JSON too", async () => {
+      const store = ["--store", "shown.db"];
+      await cli("run", "walker.mjs", "Walk", "--agent-id", "walk-3", "--max-tokens", "500", ...store);
+      const shown = await cli("show", "--budget", ...store);
+      expect(shown.stdout.split("\n")).toEqual([
+        "ACCOUNT                LIMIT   USED  RESERVED  UNCONFIRMED   OF",
+        "walker walk-3, turn 1  steps      4         -            -   10",
+        "                       tokens    60         -            -  500",
+        "",
+        "AGENT, ITS OWN CALLS  MODEL   CALLS  INPUT  CACHED  OUTPUT  REASONING  COST  NOTE",
+        "walker walk-3         walker      4     40       0      20          0     ?",
+        "",
+      ]);
+      const { stdout } = await cli("show", "walk", "--budget", "--json", ...store);
+      expect(JSON.parse(stdout)).toMatchObject({
+        agentId: "walk-3",
+        accounts: [
+          {
+            id: "turn:walk-3#1",
+            name: "walker",
+            parentId: null,
+            limits: [
+              { limit: "maxSteps", used: 4, max: 10 },
+              { limit: "maxTokens", used: 60, reserved: 0, unconfirmed: 0, max: 500 },
+            ],
+            models: { walker: { calls: 4, inputTokens: 40, outputTokens: 20 } },
+          },
+        ],
+        agents: [{ agentId: "walk-3", own: { walker: { calls: 4 } }, tree: { walker: { calls: 4 } } }],
+      });
+    });
+
+    test("fits the width it is given", async () => {
+      const shown = await runCli(folder.path, ["show", "--budget", "--store", "shown.db"], { COLUMNS: "30" });
+      expect(Math.max(...shown.stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(30);
+      expect(shown.stdout).toContain("  tokens 60/500");
+    });
   });
 });

@@ -1,5 +1,6 @@
 // A conversation over a pipe: each line a message, a command, or the reply to what was asked.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { first, inFull, rows } from "../support/full.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
 import { runCli, runCliWith, startCli, workFolder } from "./cli-process.ts";
 
@@ -37,47 +38,59 @@ describe("troupe chat", () => {
     expect(paidIn(folder.path)).toEqual(["Ann 5"]);
   });
 
-  test("carries a conversation on by its id, and shows in short what was said", async () => {
-    await talk("Hello");
-    const { stdout } = await talk("Again", "/tree", "/budget");
-    expect(stdout).toMatch(/^you: Hello\nagent: message 1\n> Again\nmessage 2\n/m);
-    expect(stdout).toMatch(/^chief till +- +2 +2 +0 /m);
-    expect(stdout).toMatch(/^chief till, turn 2 /m);
-    expect((await runCli(folder.path, ["list"])).stdout).toMatch(/till +chief +finished +2 +0 .*\(chat\)/);
-  });
+  inFull(() => {
+    test("carries a conversation on by its id, and shows in short what was said", async () => {
+      await talk("Hello");
+      const { stdout } = await talk("Again", "/tree", "/budget");
+      expect(stdout).toMatch(/^you: Hello\nagent: message 1\n> Again\nmessage 2\n/m);
+      expect(stdout).toMatch(/^chief till +- +2 +2 +0 /m);
+      expect(stdout).toMatch(/^chief till, turn 2 /m);
+      expect((await runCli(folder.path, ["list"])).stdout).toMatch(/till +chief +finished +2 +0 .*\(chat\)/);
+    });
 
-  test("leaves nothing behind when nothing was said", async () => {
-    const { code, stdout } = await talk("/help", "/tree", "/pause", "/resume", "/abort", "/nope", "", "/exit", "Hello");
-    expect(code).toBe(0);
-    expect(stdout).toContain("/budget ");
-    expect(stdout).toContain("There is no command /nope");
-    expect(stdout).not.toContain("message 1");
-    expect((await runCli(folder.path, ["list"])).stdout).toBe("There are no agents in ./.troupe/ask.db.\n");
-  });
+    test("leaves nothing behind when nothing was said", async () => {
+      const { code, stdout } = await talk(
+        "/help",
+        "/tree",
+        "/pause",
+        "/resume",
+        "/abort",
+        "/nope",
+        "",
+        "/exit",
+        "Hello",
+      );
+      expect(code).toBe(0);
+      expect(stdout).toContain("/budget ");
+      expect(stdout).toContain("There is no command /nope");
+      expect(stdout).not.toContain("message 1");
+      expect((await runCli(folder.path, ["list"])).stdout).toBe("There are no agents in ./.troupe/ask.db.\n");
+    });
 
-  test("that ends while something is asked leaves with 4; the next one asks again", async () => {
-    const first = await talk("pay Ann 5");
-    expect(first.code).toBe(4);
-    expect(first.stdout).toMatch(/main\.ts approve till#1:1:0:1\n/);
-    const later = await talk("l", "Hello", "/requests", "e", '{"to":"Cy","amount":1}');
-    expect(later.code).toBe(0);
-    expect(later.stdout).toContain("1 request left open. /requests asks again, /abort ends the turn.\n");
-    expect(later.stdout).toContain("Not sent: the last turn is still open");
-    expect(paidIn(folder.path)).toEqual(["Cy 1"]);
-  });
+    test("that ends while something is asked leaves with 4; the next one asks again", async () => {
+      const first = await talk("pay Ann 5");
+      expect(first.code).toBe(4);
+      expect(first.stdout).toMatch(/main\.ts approve till#1:1:0:1\n/);
+      const later = await talk("l", "Hello", "/requests", "e", '{"to":"Cy","amount":1}');
+      expect(later.code).toBe(0);
+      expect(later.stdout).toContain("1 request left open. /requests asks again, /abort ends the turn.\n");
+      expect(later.stdout).toContain("Not sent: the last turn is still open");
+      expect(paidIn(folder.path)).toEqual(["Cy 1"]);
+    });
 
-  test("/pause holds the turn over the end of the process, /resume goes on, /abort ends it", async () => {
-    const paused = await talk("pay Ann 5", "/pause", "l", "/exit");
-    expect(paused.code).toBe(130);
-    const resumed = await talk("/resume", "y", "pay Bo 6", "/abort", "Hello");
-    expect(resumed.stdout).toContain("paid 5 to Ann\n");
-    expect(resumed.stdout).toContain("aborted in the chat by");
-    expect(resumed.stdout).toContain("> Hello\nmessage 3\n");
-    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
-  });
+    test("/pause holds the turn over the end of the process, /resume goes on, /abort ends it", async () => {
+      const paused = await talk("pay Ann 5", "/pause", "l", "/exit");
+      expect(paused.code).toBe(130);
+      const resumed = await talk("/resume", "y", "pay Bo 6", "/abort", "Hello");
+      expect(resumed.stdout).toContain("paid 5 to Ann\n");
+      expect(resumed.stdout).toContain("aborted in the chat by");
+      expect(resumed.stdout).toContain("> Hello\nmessage 3\n");
+      expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+    });
 
-  test("the exit code of a pipe is that of its last turn", async () => {
-    expect((await talk("pay Ann 5", "/abort")).code).toBe(130);
+    test("the exit code of a pipe is that of its last turn", async () => {
+      expect((await talk("pay Ann 5", "/abort")).code).toBe(130);
+    });
   });
 
   test("Ctrl-C aborts the open turn, and a message makes the next one the first again; twice leaves", async () => {
@@ -97,11 +110,16 @@ describe("troupe chat", () => {
     expect(stderr).toMatch(/Left at once; carry on with: .*chat till\.mjs --agent-id till\n$/);
   });
 
-  test.each([
-    [["chat", "none.mjs"], "there is no file none.mjs"],
-    [["chat", "till.mjs", "--agent", "other"], 'till.mjs exports no agent "other"'],
-    [["chat"], "missing required argument 'file'"],
-  ])("%j is wrong usage", async (words, message) => {
+  test.each(
+    rows(
+      [
+        [["chat", "none.mjs"], "there is no file none.mjs"],
+        [["chat", "till.mjs", "--agent", "other"], 'till.mjs exports no agent "other"'],
+        [["chat"], "missing required argument 'file'"],
+      ],
+      first,
+    ),
+  )("%j is wrong usage", async (words, message) => {
     const { code, stderr } = await runCli(folder.path, words);
     expect(code).toBe(2);
     expect(stderr).toContain(message);

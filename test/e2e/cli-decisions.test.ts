@@ -1,6 +1,7 @@
 // The kinds of decision, from the command line.
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AgentRequest } from "../../src/state/index.ts";
+import { first, inFull, rows } from "../support/full.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
 import { runCli, workFolder } from "./cli-process.ts";
 
@@ -30,22 +31,24 @@ describe("other decisions", () => {
     expect(paidIn(folder.path)).toEqual([]);
   });
 
-  test("--edit: arguments that do not fit decide nothing, others take the place of the model's", async () => {
-    await cli(...run);
-    for (const [edit, message] of [
-      ['{"to":5}', "must have required property 'amount'"],
-      ["{to:1}", "It takes a JSON object"],
-      ["[1]", "It takes a JSON object"],
-    ] as const) {
-      const { code, stderr } = await cli("approve", "--edit", edit);
-      expect(code, edit).toBe(2);
-      expect(stderr).toContain(message);
-      expect(stderr.trim().split("\n")).toHaveLength(1);
-    }
-    expect(await openRequests()).toHaveLength(1);
-    const { stdout } = await cli("approve", "--edit", '{"to":"Bo","amount":7}');
-    expect(stdout).toContain("approved with other arguments");
-    expect(paidIn(folder.path)).toEqual(["Bo 7"]);
+  inFull(() => {
+    test("--edit: arguments that do not fit decide nothing, others take the place of the model's", async () => {
+      await cli(...run);
+      for (const [edit, message] of [
+        ['{"to":5}', "must have required property 'amount'"],
+        ["{to:1}", "It takes a JSON object"],
+        ["[1]", "It takes a JSON object"],
+      ] as const) {
+        const { code, stderr } = await cli("approve", "--edit", edit);
+        expect(code, edit).toBe(2);
+        expect(stderr).toContain(message);
+        expect(stderr.trim().split("\n")).toHaveLength(1);
+      }
+      expect(await openRequests()).toHaveLength(1);
+      const { stdout } = await cli("approve", "--edit", '{"to":"Bo","amount":7}');
+      expect(stdout).toContain("approved with other arguments");
+      expect(paidIn(folder.path)).toEqual(["Bo 7"]);
+    });
   });
 
   test("answer: a question, and a call that its caller carries out; each goes on as far as it can", async () => {
@@ -64,46 +67,50 @@ describe("other decisions", () => {
     expect(last.stderr).toContain("Takes till#1:1:2:1, the only one that is open");
   });
 
-  test("a subagent's request names its path; the job goes on with the others still open", async () => {
-    const asked = await cli("run", "till.mjs", "clerk pay Ann 5, ask Which day?", "--agent-id", "till");
-    expect(asked.code).toBe(4);
-    expect((await cli("requests")).stdout).toMatch(/chief till › clerk ~[0-9a-f]{6} +pay/);
-    const approved = await cli("approve", "till~");
-    expect(approved.code, approved.stderr).toBe(4);
-    expect(approved.stdout).toMatch(/clerk ~[0-9a-f]{6}: done after 2 steps/);
-    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
-    expect((await cli("answer", "Friday", "--quiet")).stdout).toBe("paid 5 to Ann; Friday\n");
-  });
+  inFull(() => {
+    test("a subagent's request names its path; the job goes on with the others still open", async () => {
+      const asked = await cli("run", "till.mjs", "clerk pay Ann 5, ask Which day?", "--agent-id", "till");
+      expect(asked.code).toBe(4);
+      expect((await cli("requests")).stdout).toMatch(/chief till › clerk ~[0-9a-f]{6} +pay/);
+      const approved = await cli("approve", "till~");
+      expect(approved.code, approved.stderr).toBe(4);
+      expect(approved.stdout).toMatch(/clerk ~[0-9a-f]{6}: done after 2 steps/);
+      expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+      expect((await cli("answer", "Friday", "--quiet")).stdout).toBe("paid 5 to Ann; Friday\n");
+    });
 
-  test("resume carries on all that wait, one after the other", async () => {
-    await cli(...run);
-    await cli("run", "till.mjs", "pay Bo 6", "--agent-id", "other");
-    const resumed = await cli("resume");
-    expect(resumed.code, resumed.stderr).toBe(4);
-    expect(resumed.stdout).toContain("asks for approval of pay (till#1:1:0:1)");
-    expect(resumed.stdout).toContain("asks for approval of pay (other#1:1:0:1)");
+    test("resume carries on all that wait, one after the other", async () => {
+      await cli(...run);
+      await cli("run", "till.mjs", "pay Bo 6", "--agent-id", "other");
+      const resumed = await cli("resume");
+      expect(resumed.code, resumed.stderr).toBe(4);
+      expect(resumed.stdout).toContain("asks for approval of pay (till#1:1:0:1)");
+      expect(resumed.stdout).toContain("asks for approval of pay (other#1:1:0:1)");
+    });
   });
 });
 
 describe("nothing to decide", () => {
-  test("is said plainly", async () => {
-    await cli("run", "till.mjs", "Hello", "--agent-id", "till");
-    expect(await cli("requests")).toMatchObject({
-      code: 0,
-      stdout: "Nothing in ./.troupe/ask.db waits for anybody.\n",
+  inFull(() => {
+    test("is said plainly", async () => {
+      await cli("run", "till.mjs", "Hello", "--agent-id", "till");
+      expect(await cli("requests")).toMatchObject({
+        code: 0,
+        stdout: "Nothing in ./.troupe/ask.db waits for anybody.\n",
+      });
+      expect((await cli("requests", "--all")).stdout).toBe("Nothing was ever asked in ./.troupe/ask.db.\n");
+      expect(await cli("requests", "--json")).toMatchObject({ code: 0, stdout: "" });
+      for (const words of [["approve"], ["reject", "x"], ["answer", "x", "y"]]) {
+        const { code, stderr } = await cli(...words);
+        expect(code).toBe(2);
+        expect(stderr).toMatch(/^troupe: not_found: .*`requests` shows those.*\n$/);
+      }
+      const { code, stderr } = await cli("answer", "three", "words", "here");
+      expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("put the answer in quotes") });
     });
-    expect((await cli("requests", "--all")).stdout).toBe("Nothing was ever asked in ./.troupe/ask.db.\n");
-    expect(await cli("requests", "--json")).toMatchObject({ code: 0, stdout: "" });
-    for (const words of [["approve"], ["reject", "x"], ["answer", "x", "y"]]) {
-      const { code, stderr } = await cli(...words);
-      expect(code).toBe(2);
-      expect(stderr).toMatch(/^troupe: not_found: .*`requests` shows those.*\n$/);
-    }
-    const { code, stderr } = await cli("answer", "three", "words", "here");
-    expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining("put the answer in quotes") });
   });
 
-  test.each([["requests"], ["approve"], ["reject", "x"], ["answer", "x"]])(
+  test.each(rows([["requests"], ["approve"], ["reject", "x"], ["answer", "x"]], first))(
     "%s says that there is no store, and makes no file",
     async (...words) => {
       const { code, stderr } = await cli(...words, "--store", "none/jobs.db");

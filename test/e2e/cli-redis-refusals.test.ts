@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { troupe } from "../cli/support/in-process.ts";
+import { every, inFull, rows } from "../support/full.ts";
 import { freePort, RedisServer, redisProgram } from "../support/redis-server.ts";
 import { askingAgents } from "./asking-agents.ts";
 import { runCli, workFolder } from "./cli-process.ts";
@@ -39,31 +40,33 @@ const working = [
   ["ask", "--question", "why?"],
 ];
 
-describe("a Redis that is not there", () => {
-  test("is named in one line, within its time, by commands that look and those that work", async () => {
-    const url = `redis://app:hunter2@127.0.0.1:${await freePort()}`;
-    const ended = await Promise.all(
-      [...looking.slice(0, 2), ...working.slice(0, 2)].map((words) => cli([...words, "--redis", url])),
-    );
-    for (const { code, stdout, stderr } of ended) {
-      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-      expect(stderr).toMatch(
-        /^troupe: store_unavailable: redis:\/\/app@127\.0\.0\.1:\d+: Redis does not answer .*\(nothing listens there: start Redis, or give another address\)\n$/,
+inFull(() => {
+  describe("a Redis that is not there", () => {
+    test("is named in one line, within its time, by commands that look and those that work", async () => {
+      const url = `redis://app:hunter2@127.0.0.1:${await freePort()}`;
+      const ended = await Promise.all(
+        [...looking.slice(0, 2), ...working.slice(0, 2)].map((words) => cli([...words, "--redis", url])),
       );
-    }
-  });
+      for (const { code, stdout, stderr } of ended) {
+        expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+        expect(stderr).toMatch(
+          /^troupe: store_unavailable: redis:\/\/app@127\.0\.0\.1:\d+: Redis does not answer .*\(nothing listens there: start Redis, or give another address\)\n$/,
+        );
+      }
+    });
 
-  test("needs ioredis, and says how to install it", async () => {
-    const environment = { NODE_OPTIONS: `--import=${join(folder.path, "no-ioredis.mjs")}` };
-    expect(await cli(["list", "--redis", "redis://127.0.0.1:1"], environment)).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: 'troupe: unsupported: Redis stores need the package "ioredis": npm install ioredis\n',
+    test("needs ioredis, and says how to install it", async () => {
+      const environment = { NODE_OPTIONS: `--import=${join(folder.path, "no-ioredis.mjs")}` };
+      expect(await cli(["list", "--redis", "redis://127.0.0.1:1"], environment)).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: 'troupe: unsupported: Redis stores need the package "ioredis": npm install ioredis\n',
+      });
     });
   });
 });
 
-test.each([...looking, ...working])("%s %s takes a file or Redis, not both", async (...words) => {
+test.each(rows([...looking, ...working], every(2)))("%s %s takes a file or Redis, not both", async (...words) => {
   expect(await troupe([...words, "--store", "jobs.db", "--redis", "redis://app:hunter2@127.0.0.1:1"])).toEqual({
     code: 2,
     out: [],
@@ -72,15 +75,17 @@ test.each([...looking, ...working])("%s %s takes a file or Redis, not both", asy
 });
 
 describe.skipIf(!redisProgram)("a Redis that is there", () => {
-  test("and throws data away is refused", async () => {
-    const server = await RedisServer.start({ settings: ["--maxmemory-policy", "allkeys-lru"] });
-    try {
-      const { code, stdout, stderr } = await cli(["list", "--redis", server.url]);
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-      expect(stderr).toMatch(/^troupe: invalid_input: Redis throws data away .*; set maxmemory-policy noeviction\n$/);
-    } finally {
-      await server.stop();
-    }
+  inFull(() => {
+    test("and throws data away is refused", async () => {
+      const server = await RedisServer.start({ settings: ["--maxmemory-policy", "allkeys-lru"] });
+      try {
+        const { code, stdout, stderr } = await cli(["list", "--redis", server.url]);
+        expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+        expect(stderr).toMatch(/^troupe: invalid_input: Redis throws data away .*; set maxmemory-policy noeviction\n$/);
+      } finally {
+        await server.stop();
+      }
+    });
   });
 
   test("and keeps no log is warned of once, beside the answer", async () => {
@@ -94,34 +99,36 @@ describe.skipIf(!redisProgram)("a Redis that is there", () => {
     }
   });
 
-  test("and wants a password is told it by the address or the variable; nobody else is", async () => {
-    const server = await RedisServer.start({ password: "hunter2" });
-    try {
-      const address = `127.0.0.1:${server.port}`;
-      const [secret, plain] = [`redis://:hunter2@${address}`, `redis://${address}`];
-      const run = await cli(["run", "till.mjs", "pay Ann 5", "--agent-id", "till", "--redis", secret]);
-      expect(run.code, run.stderr).toBe(4);
-      expect(run.stdout).toContain(`approve till#1:1:0:1 --redis ${plain}\n`);
-      expect(run.stdout).toContain("(The password is left out of these commands: ");
-      const refused = await cli(["approve", "till#1:1:0:1", "--redis", plain]);
-      expect(refused).toMatchObject({ code: 1, stdout: "" });
-      expect(refused.stderr).toMatch(/NOAUTH.*\(give the password in the address, best in TROUPE_REDIS\)\n$/);
-      const requests = await cli(["requests"], { TROUPE_REDIS: secret });
-      expect(requests.stdout).toMatch(/^till#1:1:0:1 /m);
-      expect(requests.stdout).toMatch(/^Decide with node \S+ approve ID, or/m);
-      expect(requests.stdout).toContain(`(These commands find ${plain} by TROUPE_REDIS, which holds its password.)`);
-      const approved = await cli(["approve"], { TROUPE_REDIS: secret });
-      expect(approved.code, approved.stderr).toBe(0);
-      const file = await cli(["list", "--store", "none.db"], { TROUPE_REDIS: secret });
-      expect(file.stderr).toContain("there is no store at none.db");
-      const wrong = await cli(["show", "till"], { TROUPE_REDIS: secret.replace("hunter2", "hunter23") });
-      expect(wrong.stderr).toContain("the user or the password is wrong");
-      const said = [run, refused, requests, approved, file, wrong]
-        .map(({ stdout, stderr }) => stdout + stderr)
-        .join("");
-      expect(said).not.toContain("hunter2");
-    } finally {
-      await server.stop();
-    }
+  inFull(() => {
+    test("and wants a password is told it by the address or the variable; nobody else is", async () => {
+      const server = await RedisServer.start({ password: "hunter2" });
+      try {
+        const address = `127.0.0.1:${server.port}`;
+        const [secret, plain] = [`redis://:hunter2@${address}`, `redis://${address}`];
+        const run = await cli(["run", "till.mjs", "pay Ann 5", "--agent-id", "till", "--redis", secret]);
+        expect(run.code, run.stderr).toBe(4);
+        expect(run.stdout).toContain(`approve till#1:1:0:1 --redis ${plain}\n`);
+        expect(run.stdout).toContain("(The password is left out of these commands: ");
+        const refused = await cli(["approve", "till#1:1:0:1", "--redis", plain]);
+        expect(refused).toMatchObject({ code: 1, stdout: "" });
+        expect(refused.stderr).toMatch(/NOAUTH.*\(give the password in the address, best in TROUPE_REDIS\)\n$/);
+        const requests = await cli(["requests"], { TROUPE_REDIS: secret });
+        expect(requests.stdout).toMatch(/^till#1:1:0:1 /m);
+        expect(requests.stdout).toMatch(/^Decide with node \S+ approve ID, or/m);
+        expect(requests.stdout).toContain(`(These commands find ${plain} by TROUPE_REDIS, which holds its password.)`);
+        const approved = await cli(["approve"], { TROUPE_REDIS: secret });
+        expect(approved.code, approved.stderr).toBe(0);
+        const file = await cli(["list", "--store", "none.db"], { TROUPE_REDIS: secret });
+        expect(file.stderr).toContain("there is no store at none.db");
+        const wrong = await cli(["show", "till"], { TROUPE_REDIS: secret.replace("hunter2", "hunter23") });
+        expect(wrong.stderr).toContain("the user or the password is wrong");
+        const said = [run, refused, requests, approved, file, wrong]
+          .map(({ stdout, stderr }) => stdout + stderr)
+          .join("");
+        expect(said).not.toContain("hunter2");
+      } finally {
+        await server.stop();
+      }
+    });
   });
 });

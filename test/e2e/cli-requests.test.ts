@@ -3,6 +3,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AgentRequest } from "../../src/state/index.ts";
+import { inFull } from "../support/full.ts";
 import { askingAgents, paidIn } from "./asking-agents.ts";
 import { runCli, startCli, workFolder } from "./cli-process.ts";
 
@@ -57,108 +58,114 @@ describe("a job that waits for an approval", () => {
     );
   });
 
-  test.each([["--json"], ["--quiet"]])("with %s tells what it waits for on the other stream", async (option) => {
-    const { code, stdout, stderr } = await cli(...run, option);
-    expect(code).toBe(4);
-    expect(stderr).toContain(`asks for approval of pay (${payment})`);
-    expect(stdout).not.toContain("asks for approval");
-    expect((await cli("resume", "till", option)).code).toBe(4);
-  });
-
-  test.each(["request.opened:1", "commit.after:2", "commit.after:3"])(
-    "and is killed at %s asks again when it is resumed, and pays once",
-    async (fault) => {
-      const killed = await runCli(folder.path, run, { TROUPE_FAULT: fault });
-      expect(killed.code).toBe("SIGKILL");
-      expect((await cli("resume", "--quiet")).code).toBe(4);
-      expect(await openRequests()).toHaveLength(1);
-      expect((await cli("approve", "--quiet")).stdout).toBe("paid 5 to Ann\n");
-      expect(paidIn(folder.path)).toEqual(["Ann 5"]);
-    },
-  );
-
-  test("whoever approves and is killed before the tool runs has decided all the same", async () => {
-    await cli(...run);
-    const killed = await runCli(folder.path, ["approve"], { TROUPE_FAULT: "tool.intent:1" });
-    expect(killed.code).toBe("SIGKILL");
-    expect(await openRequests()).toEqual([]);
-    const resumed = await cli("resume", "--quiet");
-    expect(resumed.code, resumed.stderr).toBe(0);
-    expect(paidIn(folder.path).length).toBeLessThanOrEqual(1);
-  });
-});
-
-describe("a process that is killed while it waits", () => {
-  test("is not needed any more: the request is approved elsewhere, and the job ends there", async () => {
-    const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
-    chat.type("pay Ann 5");
-    await chat.line((line) => line.includes("asks for approval of pay"));
-    chat.signal("SIGKILL");
-    expect((await chat.ended).code).toBe("SIGKILL");
-    const approved = await cli("approve");
-    expect(approved.code, approved.stderr).toBe(0);
-    expect(approved.stdout).toContain("paid 5 to Ann");
-    expect((await cli("resume", "till", "--quiet")).stdout).toBe("paid 5 to Ann\n");
-    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
-  });
-
-  test("is told of the decision as long as it lives, and carries on itself", async () => {
-    const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
-    chat.type("pay Ann 5");
-    await chat.line((line) => line.includes("asks for approval of pay"));
-    const approved = await cli("approve", "--by", "anna");
-    expect(approved).toMatchObject({ code: 0 });
-    expect(approved.stdout).toContain(`Process ${chat.pid} runs it and carries on.\n`);
-    await chat.line((line) => line === "paid 5 to Ann");
-    chat.endInput();
-    const { code, stdout } = await chat.ended;
-    expect(code).toBe(0);
-    expect(stdout).toContain("pay was approved by anna");
-    expect(paidIn(folder.path)).toEqual(["Ann 5"]);
-  });
-});
-
-describe("a request is decided once", () => {
-  test("of two who approve at the same time one wins, and the other is told who", async () => {
-    await cli(...run);
-    const both = await Promise.all(["anna", "bo"].map((by) => cli("approve", payment, "--no-run", "--by", by)));
-    expect(new Set(both.map(({ code }) => code))).toEqual(new Set([0, 2]));
-    const winner = both[0]?.code === 0 ? "anna" : "bo";
-    const loser = both.find(({ code }) => code === 2);
-    expect(loser?.stderr).toBe(`troupe: request_conflict: request "${payment}" was approved by ${winner}\n`);
-    expect((await cli("requests", "--all")).stdout).toContain(`approved by ${winner}`);
-    const late = await cli("reject", payment, "--no-run");
-    expect(late).toMatchObject({
-      code: 2,
-      stdout: "",
-      stderr: `troupe: request_conflict: request "${payment}" was approved by ${winner}\n`,
+  inFull(() => {
+    test.each([["--json"], ["--quiet"]])("with %s tells what it waits for on the other stream", async (option) => {
+      const { code, stdout, stderr } = await cli(...run, option);
+      expect(code).toBe(4);
+      expect(stderr).toContain(`asks for approval of pay (${payment})`);
+      expect(stdout).not.toContain("asks for approval");
+      expect((await cli("resume", "till", option)).code).toBe(4);
     });
-    expect(paidIn(folder.path)).toEqual([]);
-    expect((await cli("resume", "--quiet")).stdout).toBe("paid 5 to Ann\n");
-  });
 
-  test("--no-run records it without the agent file; without it, that file is asked for first", async () => {
-    await cli(...run);
-    rmSync(join(folder.path, "till.mjs"));
-    const refused = await cli("approve");
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toMatch(/^troupe: invalid_input: there is no file .*till\.mjs/);
-    expect(await openRequests()).toHaveLength(1);
-    const recorded = await cli("approve", "--no-run");
-    expect(recorded.code, recorded.stderr).toBe(0);
-    expect(recorded.stdout).toMatch(/Recorded; nobody runs it now\. Carry it on with: .*main\.ts resume till\n$/);
-    expect(await openRequests()).toEqual([]);
-  });
+    test.each(["request.opened:1", "commit.after:2", "commit.after:3"])(
+      "and is killed at %s asks again when it is resumed, and pays once",
+      async (fault) => {
+        const killed = await runCli(folder.path, run, { TROUPE_FAULT: fault });
+        expect(killed.code).toBe("SIGKILL");
+        expect((await cli("resume", "--quiet")).code).toBe(4);
+        expect(await openRequests()).toHaveLength(1);
+        expect((await cli("approve", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+        expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+      },
+    );
 
-  test("a paused agent stays paused", async () => {
-    await cli(...run);
-    const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
-    await chat.line((line) => line.includes("asks for approval of pay"));
-    chat.type("/pause", "l", "/exit");
-    expect((await chat.ended).code).toBe(130);
-    const approved = await cli("approve");
-    expect(approved.stdout).toMatch(/Recorded\. till is paused; carry it on with: .*resume till\n$/);
-    expect(paidIn(folder.path)).toEqual([]);
-    expect((await cli("resume", "till", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+    test("whoever approves and is killed before the tool runs has decided all the same", async () => {
+      await cli(...run);
+      const killed = await runCli(folder.path, ["approve"], { TROUPE_FAULT: "tool.intent:1" });
+      expect(killed.code).toBe("SIGKILL");
+      expect(await openRequests()).toEqual([]);
+      const resumed = await cli("resume", "--quiet");
+      expect(resumed.code, resumed.stderr).toBe(0);
+      expect(paidIn(folder.path).length).toBeLessThanOrEqual(1);
+    });
+  });
+});
+
+inFull(() => {
+  describe("a process that is killed while it waits", () => {
+    test("is not needed any more: the request is approved elsewhere, and the job ends there", async () => {
+      const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
+      chat.type("pay Ann 5");
+      await chat.line((line) => line.includes("asks for approval of pay"));
+      chat.signal("SIGKILL");
+      expect((await chat.ended).code).toBe("SIGKILL");
+      const approved = await cli("approve");
+      expect(approved.code, approved.stderr).toBe(0);
+      expect(approved.stdout).toContain("paid 5 to Ann");
+      expect((await cli("resume", "till", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+      expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+    });
+
+    test("is told of the decision as long as it lives, and carries on itself", async () => {
+      const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
+      chat.type("pay Ann 5");
+      await chat.line((line) => line.includes("asks for approval of pay"));
+      const approved = await cli("approve", "--by", "anna");
+      expect(approved).toMatchObject({ code: 0 });
+      expect(approved.stdout).toContain(`Process ${chat.pid} runs it and carries on.\n`);
+      await chat.line((line) => line === "paid 5 to Ann");
+      chat.endInput();
+      const { code, stdout } = await chat.ended;
+      expect(code).toBe(0);
+      expect(stdout).toContain("pay was approved by anna");
+      expect(paidIn(folder.path)).toEqual(["Ann 5"]);
+    });
+  });
+});
+
+inFull(() => {
+  describe("a request is decided once", () => {
+    test("of two who approve at the same time one wins, and the other is told who", async () => {
+      await cli(...run);
+      const both = await Promise.all(["anna", "bo"].map((by) => cli("approve", payment, "--no-run", "--by", by)));
+      expect(new Set(both.map(({ code }) => code))).toEqual(new Set([0, 2]));
+      const winner = both[0]?.code === 0 ? "anna" : "bo";
+      const loser = both.find(({ code }) => code === 2);
+      expect(loser?.stderr).toBe(`troupe: request_conflict: request "${payment}" was approved by ${winner}\n`);
+      expect((await cli("requests", "--all")).stdout).toContain(`approved by ${winner}`);
+      const late = await cli("reject", payment, "--no-run");
+      expect(late).toMatchObject({
+        code: 2,
+        stdout: "",
+        stderr: `troupe: request_conflict: request "${payment}" was approved by ${winner}\n`,
+      });
+      expect(paidIn(folder.path)).toEqual([]);
+      expect((await cli("resume", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+    });
+
+    test("--no-run records it without the agent file; without it, that file is asked for first", async () => {
+      await cli(...run);
+      rmSync(join(folder.path, "till.mjs"));
+      const refused = await cli("approve");
+      expect(refused.code).toBe(2);
+      expect(refused.stderr).toMatch(/^troupe: invalid_input: there is no file .*till\.mjs/);
+      expect(await openRequests()).toHaveLength(1);
+      const recorded = await cli("approve", "--no-run");
+      expect(recorded.code, recorded.stderr).toBe(0);
+      expect(recorded.stdout).toMatch(/Recorded; nobody runs it now\. Carry it on with: .*main\.ts resume till\n$/);
+      expect(await openRequests()).toEqual([]);
+    });
+
+    test("a paused agent stays paused", async () => {
+      await cli(...run);
+      const chat = startCli(folder.path, ["chat", "till.mjs", "--agent-id", "till"], {}, true);
+      await chat.line((line) => line.includes("asks for approval of pay"));
+      chat.type("/pause", "l", "/exit");
+      expect((await chat.ended).code).toBe(130);
+      const approved = await cli("approve");
+      expect(approved.stdout).toMatch(/Recorded\. till is paused; carry it on with: .*resume till\n$/);
+      expect(paidIn(folder.path)).toEqual([]);
+      expect((await cli("resume", "till", "--quiet")).stdout).toBe("paid 5 to Ann\n");
+    });
   });
 });

@@ -1,5 +1,6 @@
 // Agents of a file of one's own, and what is said of wrong command lines.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { every, first, rows } from "../support/full.ts";
 import { runCli, workFolder } from "./cli-process.ts";
 
 /** Answers with the number of messages it was given, so that a conversation can be seen to go on. */
@@ -70,13 +71,18 @@ describe("troupe run", () => {
     expect(stderr).toContain("the wire is cut");
   });
 
-  test.each([
-    [["run", "none.mjs", "x"], "there is no file none.mjs"],
-    [["run", "empty.mjs", "x"], "empty.mjs exports no agent"],
-    [["run", "broken.mjs", "x"], "broken.mjs cannot be loaded: "],
-    [["run", "agent.mjs", "x", "--agent", "other"], 'agent.mjs exports no agent "other"; it has "counter"'],
-    [["run", "agent.mjs", "x", "--agent-id", "a/b"], 'agentId "a/b"'],
-  ])("%j is wrong usage", async (words, message) => {
+  test.each(
+    rows(
+      [
+        [["run", "none.mjs", "x"], "there is no file none.mjs"],
+        [["run", "empty.mjs", "x"], "empty.mjs exports no agent"],
+        [["run", "broken.mjs", "x"], "broken.mjs cannot be loaded: "],
+        [["run", "agent.mjs", "x", "--agent", "other"], 'agent.mjs exports no agent "other"; it has "counter"'],
+        [["run", "agent.mjs", "x", "--agent-id", "a/b"], 'agentId "a/b"'],
+      ],
+      first,
+    ),
+  )("%j is wrong usage", async (words, message) => {
     const { code, stderr } = await runCli(folder.path, words);
     expect(code).toBe(2);
     expect(stderr).toContain(message);
@@ -85,18 +91,23 @@ describe("troupe run", () => {
 });
 
 describe("wrong command lines", () => {
-  test.each([
-    [["lst"], "unknown command 'lst' (Did you mean list?)"],
-    [["ask", "--qestion", "x"], "unknown option '--qestion' (Did you mean --question?)"],
-    [["ask", "extra"], "too many arguments for 'ask'"],
-    [["ask", "--json", "--quiet"], "cannot be used with"],
-    [["ask", "--max-readers", "0"], "It takes a whole number from 1 to 50."],
-    [["ask", "--question", " "], "It must not be empty."],
-    [["ask", "--files", "none"], "--files none: there is no such folder"],
-    [["ask", "--model", "gpt-5-mini"], "set OPENAI_API_KEY"],
-    [["ask", "--resume", "--question", "x"], "--resume carries a question on as it was asked"],
-    [["show"], "missing required argument 'agentId'"],
-  ])("%j: one line and exit code 2", async (words, message) => {
+  test.each(
+    rows(
+      [
+        [["lst"], "unknown command 'lst' (Did you mean list?)"],
+        [["ask", "--qestion", "x"], "unknown option '--qestion' (Did you mean --question?)"],
+        [["ask", "extra"], "too many arguments for 'ask'"],
+        [["ask", "--json", "--quiet"], "cannot be used with"],
+        [["ask", "--max-readers", "0"], "It takes a whole number from 1 to 50."],
+        [["ask", "--question", " "], "It must not be empty."],
+        [["ask", "--files", "none"], "--files none: there is no such folder"],
+        [["ask", "--model", "gpt-5-mini"], "set OPENAI_API_KEY"],
+        [["ask", "--resume", "--question", "x"], "--resume carries a question on as it was asked"],
+        [["show"], "missing required argument 'agentId'"],
+      ],
+      every(5),
+    ),
+  )("%j: one line and exit code 2", async (words, message) => {
     const { code, stdout, stderr } = await runCli(folder.path, words);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(message);
@@ -111,20 +122,25 @@ describe("wrong command lines", () => {
 });
 
 describe("--help", () => {
-  test.each([
-    [],
-    ["ask"],
-    ["run"],
-    ["chat"],
-    ["requests"],
-    ["approve"],
-    ["reject"],
-    ["answer"],
-    ["list"],
-    ["show"],
-    ["resume"],
-    ["abort"],
-  ])("troupe %s", async (...words) => {
+  test.each(
+    rows(
+      [
+        [],
+        ["ask"],
+        ["run"],
+        ["chat"],
+        ["requests"],
+        ["approve"],
+        ["reject"],
+        ["answer"],
+        ["list"],
+        ["show"],
+        ["resume"],
+        ["abort"],
+      ],
+      every(6),
+    ),
+  )("troupe %s", async (...words) => {
     const { code, stdout, stderr } = await runCli(folder.path, [...words, "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toMatch(/^Usage: troupe/);

@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { first, inFull, rows } from "../support/full.ts";
 import { allotment, eventOf, question, runCli, startCli, workFolder } from "./cli-process.ts";
 
 let folder: ReturnType<typeof workFolder>;
@@ -40,35 +41,37 @@ describe("while a job runs in another process", () => {
   });
 });
 
-describe("a job that nobody runs", () => {
-  test("can be aborted; whoever resumes it hears of it", async () => {
-    await runCli(folder.path, ask, { TROUPE_FAULT: "model.effect:4" });
-    const aborted = await runCli(folder.path, ["abort", "ask-"]);
-    expect(aborted.stdout).toContain("Nobody runs it now");
-    const resumed = await runCli(folder.path, ["resume", "ask-", "--quiet"]);
-    expect(resumed.code).toBe(130);
-    expect(resumed.stderr).toContain("user_requested");
-  });
+inFull(() => {
+  describe("a job that nobody runs", () => {
+    test("can be aborted; whoever resumes it hears of it", async () => {
+      await runCli(folder.path, ask, { TROUPE_FAULT: "model.effect:4" });
+      const aborted = await runCli(folder.path, ["abort", "ask-"]);
+      expect(aborted.stdout).toContain("Nobody runs it now");
+      const resumed = await runCli(folder.path, ["resume", "ask-", "--quiet"]);
+      expect(resumed.code).toBe(130);
+      expect(resumed.stderr).toContain("user_requested");
+    });
 
-  test("resume without an id says when nothing is unfinished", async () => {
-    await runCli(folder.path, ask);
-    const { code, stderr, stdout } = await runCli(folder.path, ["resume"]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
-    expect(stderr).toContain("Nothing in ./.troupe/ask.db is unfinished.");
-  });
+    test("resume without an id says when nothing is unfinished", async () => {
+      await runCli(folder.path, ask);
+      const { code, stderr, stdout } = await runCli(folder.path, ["resume"]);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+      expect(stderr).toContain("Nothing in ./.troupe/ask.db is unfinished.");
+    });
 
-  test("a subagent is found by the start of its id, and shown with its own history", async () => {
-    const { stdout } = await runCli(folder.path, ask);
-    const spawned = stdout.split("\n").find((line) => line.includes('"type":"subagent.spawned"')) ?? "";
-    const { childId } = JSON.parse(spawned) as { childId: string };
-    const shown = await runCli(folder.path, ["show", childId.slice(0, -8)]);
-    expect(shown.stdout).toMatch(new RegExp(`^${childId}: reader, `));
-    expect(shown.stdout).toMatch(/^ {2}File: \w+\.md$/m);
+    test("a subagent is found by the start of its id, and shown with its own history", async () => {
+      const { stdout } = await runCli(folder.path, ask);
+      const spawned = stdout.split("\n").find((line) => line.includes('"type":"subagent.spawned"')) ?? "";
+      const { childId } = JSON.parse(spawned) as { childId: string };
+      const shown = await runCli(folder.path, ["show", childId.slice(0, -8)]);
+      expect(shown.stdout).toMatch(new RegExp(`^${childId}: reader, `));
+      expect(shown.stdout).toMatch(/^ {2}File: \w+\.md$/m);
+    });
   });
 });
 
 describe("a store that is not there", () => {
-  test.each([["list"], ["show", "x"], ["abort", "x"], ["resume"], ["resume", "x"], ["ask", "--resume"]])(
+  test.each(rows([["list"], ["show", "x"], ["abort", "x"], ["resume"], ["resume", "x"], ["ask", "--resume"]], first))(
     "%s %s says so and makes no file",
     async (...words) => {
       const { code, stdout, stderr } = await runCli(folder.path, [...words, "--store", "none/jobs.db"]);

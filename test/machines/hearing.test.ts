@@ -21,6 +21,7 @@ import {
   startTurn,
 } from "../../src/state/index.ts";
 import { arbitraryOf } from "../state/arbitrary-of.ts";
+import { amount } from "../support/full.ts";
 import { at, callIdAt, turnStarted } from "./bodies.ts";
 
 const kinds = entrySchema.options.map((schema) => {
@@ -51,7 +52,7 @@ describe.each(kinds)("$type", ({ entries }) => {
       expect(agent).toBe(newAgentContext);
       expect(heardByTurn).toBe(turn);
     });
-    expect(fc.check(isPassedOver, { numRuns: 20 })).toMatchObject({ failed: false });
+    expect(fc.check(isPassedOver, { numRuns: amount(20, 5) })).toMatchObject({ failed: false });
   });
 
   test("enters the fold of every machine that gets it, wherever that stands", () => {
@@ -64,7 +65,7 @@ describe.each(kinds)("$type", ({ entries }) => {
         const [declared] = initialTransition(toolCallMachine, { call });
         expect(transition(toolCallMachine, declared, entry)[0].context).toEqual(foldCall(call, entry));
       }),
-      { numRuns: 20 },
+      { numRuns: amount(20, 5) },
     );
   });
 });

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { MachineFold } from "../../src/runtime/index.ts";
 import { type Checkpoint, checkpointSchema, type Entry } from "../../src/state/index.ts";
+import { every, rows } from "../support/full.ts";
 import { entriesOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { LiveViews } from "./live-view.ts";
@@ -54,6 +55,8 @@ function lastEnd(journal: readonly Entry[]): number | undefined {
   return journal.findLast(({ type }) => type === "turn.ended")?.seq;
 }
 
+const few = rows(scenarios, every(4));
+
 /** A checkpoint as `turn.ended` leaves it in the record. */
 function checkpointAfter(fold: MachineFold, entry: Entry): Checkpoint {
   const { value, context } = fold.agent;
@@ -64,7 +67,7 @@ function checkpointAfter(fold: MachineFold, entry: Entry): Checkpoint {
 describeRuntimes(
   "recovery from any point of a journal (F32)",
   (stage) => {
-    test.each(scenarios)("$name: from zero", async ({ run }) => {
+    test.each(few)("$name: from zero", async ({ run }) => {
       const runtime = await run(stage(), {});
       for (const { agentId } of await runtime.list()) {
         const never = new RecordedTree();
@@ -89,7 +92,7 @@ describeRuntimes(
       }
     });
 
-    test.each(scenarios)("$name: from each checkpoint as from zero", async ({ run }) => {
+    test.each(few)("$name: from each checkpoint as from zero", async ({ run }) => {
       const runtime = await run(stage(), {});
       for (const { agentId, checkpoint } of await runtime.list()) {
         const zero = new MachineFold(null);

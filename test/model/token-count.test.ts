@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { byteBound, countPromptTokens, countTokens, imageTokenBound, promptByteBound } from "../../src/model/index.ts";
 import type { AssistantMessage, ModelRequest, ToolMessage } from "../../src/state/index.ts";
+import { amount } from "../support/full.ts";
 import { userMessage } from "../support/model-calls.ts";
 
 describe("countTokens", () => {
@@ -16,7 +17,7 @@ describe("countTokens", () => {
       fc.asyncProperty(fc.string({ unit: "binary", maxLength: 3_000, size: "max" }), async (text) => {
         expect(await countTokens(text)).toBeLessThanOrEqual(byteBound(text));
       }),
-      { numRuns: 60, seed: 5 },
+      { numRuns: amount(60, 10), seed: 5 },
     );
   });
 
@@ -152,7 +153,7 @@ describe("countPromptTokens", () => {
         const request: ModelRequest = { messages, tools };
         expect(await countPromptTokens(request)).toBeLessThanOrEqual(promptByteBound(request));
       }),
-      { numRuns: 200, seed: 3 },
+      { numRuns: amount(200, 33), seed: 3 },
     );
   });
 });

@@ -10,6 +10,7 @@ import type { BullmqQueuesOptions } from "../../src/queues/bullmq.ts";
 import type { Queues } from "../../src/queues/index.ts";
 import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
 import { ownQueuePrefix, queuesOn, SHORT } from "../support/bullmq-queues.ts";
+import { inFull } from "../support/full.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
 const program = fileURLToPath(new URL("dying-worker.ts", import.meta.url));
@@ -54,14 +55,16 @@ class DyingWorker {
   }
 }
 
-test.skipIf(!redisProgram).each(["there", "away"])("a worker that leaves while Redis is %s ends", async (where) => {
-  const server = await RedisServer.start({ isLogged: false });
-  const worker = new DyingWorker({ ...SHORT, url: server.url, timeoutMs: 1_000 }, "hang");
-  expect(await worker.says()).toBe("ready");
-  if (where === "away") await server.kill();
-  expect(await worker.leave()).toBe(0);
-  expect(await worker.lastWords()).toEqual(["left"]);
-  await server.stop();
+inFull(() => {
+  test.skipIf(!redisProgram).each(["there", "away"])("a worker that leaves while Redis is %s ends", async (where) => {
+    const server = await RedisServer.start({ isLogged: false });
+    const worker = new DyingWorker({ ...SHORT, url: server.url, timeoutMs: 1_000 }, "hang");
+    expect(await worker.says()).toBe("ready");
+    if (where === "away") await server.kill();
+    expect(await worker.leave()).toBe(0);
+    expect(await worker.lastWords()).toEqual(["left"]);
+    await server.stop();
+  });
 });
 
 describe.skipIf(!redisProgram)("a worker that dies", () => {
@@ -149,76 +152,78 @@ describe.skipIf(!redisProgram)("a worker that dies", () => {
     }
   });
 
-  test.each(["tool", "wake"] as const)("by a %s job is followed by one more, and not by a third", async (kind) => {
-    if (kind === "tool") await queues.add("web", toolJob({ callId: "desk-7" }));
-    else await queues.wake(agent);
-    for (let death = 1; death <= 2; death += 1) {
-      // The job may begin before the worker knows that it is ready.
-      const words = await dyingWorker("kill").lastWords();
-      expect(words.filter((line) => line !== "ready")).toEqual(["begun desk-7"]);
-    }
-    const from = performance.now();
-    const recorder = new Recorder();
-    await queues.work(recorder.options(async () => "done"));
-    await recorder.until(({ dead }) => dead.length === 1);
-    expect(performance.now() - from).toBeLessThan(5_000);
-    const cause = { code: "worker_died", deaths: 2, message: expect.stringContaining(": 2 times") };
-    expect(recorder.dead).toMatchObject([{ job: { kind, ...agent }, cause }]);
-    const queue = kind === "tool" ? "web" : "wake";
-    await countsOf(queues, queue, ({ dead, active, waiting }) => dead === 1 && active + waiting === 0);
-    expect(await queues.deadLetters(queue)).toMatchObject([{ queue, job: { kind, ...agent }, cause }]);
-    expect(recorder.begun).toEqual([]);
-    // The agent is not barred for it.
-    await queues.wake(agent);
-    await recorder.until(({ ended }) => ended.length === 1);
-    expect(recorder.begun[0]?.run.deaths).toBe(0);
-  });
-
-  test("with a job that may not be repeated: its agent hears of it within 5 seconds, and it is not run again", async () => {
-    const worker = await hangingWorker();
-    await queues.add("web", toolJob({ isRepeatable: false }));
-    expect(await worker.says()).toBe("begun desk-7#1:1:0");
-    const recorder = new Recorder();
-    await queues.work(recorder.options(async () => "done"));
-    await worker.end();
-    const from = performance.now();
-    await recorder.until(({ dead }) => dead.length === 1);
-    expect(performance.now() - from).toBeLessThan(5_000);
-    expect(recorder.dead[0]?.cause).toMatchObject({
-      code: "worker_died",
-      deaths: 1,
-      message: expect.stringContaining("once, and the job may not be repeated"),
+  inFull(() => {
+    test.each(["tool", "wake"] as const)("by a %s job is followed by one more, and not by a third", async (kind) => {
+      if (kind === "tool") await queues.add("web", toolJob({ callId: "desk-7" }));
+      else await queues.wake(agent);
+      for (let death = 1; death <= 2; death += 1) {
+        // The job may begin before the worker knows that it is ready.
+        const words = await dyingWorker("kill").lastWords();
+        expect(words.filter((line) => line !== "ready")).toEqual(["begun desk-7"]);
+      }
+      const from = performance.now();
+      const recorder = new Recorder();
+      await queues.work(recorder.options(async () => "done"));
+      await recorder.until(({ dead }) => dead.length === 1);
+      expect(performance.now() - from).toBeLessThan(5_000);
+      const cause = { code: "worker_died", deaths: 2, message: expect.stringContaining(": 2 times") };
+      expect(recorder.dead).toMatchObject([{ job: { kind, ...agent }, cause }]);
+      const queue = kind === "tool" ? "web" : "wake";
+      await countsOf(queues, queue, ({ dead, active, waiting }) => dead === 1 && active + waiting === 0);
+      expect(await queues.deadLetters(queue)).toMatchObject([{ queue, job: { kind, ...agent }, cause }]);
+      expect(recorder.begun).toEqual([]);
+      // The agent is not barred for it.
+      await queues.wake(agent);
+      await recorder.until(({ ended }) => ended.length === 1);
+      expect(recorder.begun[0]?.run.deaths).toBe(0);
     });
-    await countsOf(queues, "web", ({ dead, active }) => dead === 1 && active === 0);
-    expect(recorder.begun).toEqual([]);
-  });
 
-  test("is not counted any more when it is believed dead; others are", async () => {
-    const [first, second] = [await hangingWorker(), await hangingWorker()];
-    expect(await queues.workers("web")).toBe(2);
-    await first.end();
-    await workersToBe(1);
-    // Longer than one that is not heard of would be believed in.
-    await queues.add("later", toolJob(), { delayMs: 2 * SHORT.lockMs });
-    const recorder = new Recorder();
-    await queues.work(recorder.options(async () => "done", ["later"]));
-    await recorder.until(({ ended }) => ended.length === 1);
-    expect(await queues.workers("web")).toBe(1);
-    await second.end();
-    await workersToBe(0);
-    expect(await queues.workers()).toBe(1);
-  });
+    test("with a job that may not be repeated: its agent hears of it within 5 seconds, and it is not run again", async () => {
+      const worker = await hangingWorker();
+      await queues.add("web", toolJob({ isRepeatable: false }));
+      expect(await worker.says()).toBe("begun desk-7#1:1:0");
+      const recorder = new Recorder();
+      await queues.work(recorder.options(async () => "done"));
+      await worker.end();
+      const from = performance.now();
+      await recorder.until(({ dead }) => dead.length === 1);
+      expect(performance.now() - from).toBeLessThan(5_000);
+      expect(recorder.dead[0]?.cause).toMatchObject({
+        code: "worker_died",
+        deaths: 1,
+        message: expect.stringContaining("once, and the job may not be repeated"),
+      });
+      await countsOf(queues, "web", ({ dead, active }) => dead === 1 && active === 0);
+      expect(recorder.begun).toEqual([]);
+    });
 
-  test("does not take a cancellation with it", async () => {
-    const worker = await hangingWorker();
-    await queues.add("web", toolJob());
-    expect(await worker.says()).toBe("begun desk-7#1:1:0");
-    await worker.end();
-    expect(await queues.cancel("web", toolJob(), "no more")).toBe("asked");
-    const recorder = new Recorder();
-    await queues.work(recorder.options(async () => "done"));
-    await countsOf(queues, "web", ({ active, waiting, dead }) => active + waiting + dead === 0);
-    expect(recorder.begun).toEqual([]);
+    test("is not counted any more when it is believed dead; others are", async () => {
+      const [first, second] = [await hangingWorker(), await hangingWorker()];
+      expect(await queues.workers("web")).toBe(2);
+      await first.end();
+      await workersToBe(1);
+      // Longer than one that is not heard of would be believed in.
+      await queues.add("later", toolJob(), { delayMs: 2 * SHORT.lockMs });
+      const recorder = new Recorder();
+      await queues.work(recorder.options(async () => "done", ["later"]));
+      await recorder.until(({ ended }) => ended.length === 1);
+      expect(await queues.workers("web")).toBe(1);
+      await second.end();
+      await workersToBe(0);
+      expect(await queues.workers()).toBe(1);
+    });
+
+    test("does not take a cancellation with it", async () => {
+      const worker = await hangingWorker();
+      await queues.add("web", toolJob());
+      expect(await worker.says()).toBe("begun desk-7#1:1:0");
+      await worker.end();
+      expect(await queues.cancel("web", toolJob(), "no more")).toBe("asked");
+      const recorder = new Recorder();
+      await queues.work(recorder.options(async () => "done"));
+      await countsOf(queues, "web", ({ active, waiting, dead }) => active + waiting + dead === 0);
+      expect(recorder.begun).toEqual([]);
+    });
   });
 
   test.each(["runs on", "ends at once"])(

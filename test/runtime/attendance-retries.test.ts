@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { createDeferred } from "../../src/base/index.ts";
 import { StoreUnavailableError } from "../../src/errors/index.ts";
 import { createRuntime, defineAgent, memoryStores, type Stores, subagent } from "../../src/index.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
@@ -34,5 +35,36 @@ it("a child that could not be taken up while the stores did not answer is taken 
   const turn = agent.executeTurn("Go.");
   expect(await elapse(clock, turn.result, 20_000)).toMatchObject({ status: "completed", text: "the end" });
   expect(refused()).toBe(4);
+  await runtime.shutdown();
+});
+
+it("something else that comes for a child while the stores do not answer fails no turn", async () => {
+  const clock = createFakeClock();
+  const stores = memoryStores();
+  const reached = createDeferred();
+  const aborted = createDeferred();
+  let refused = 0;
+  const acquire: Stores["acquire"] = async (key, ...rest) => {
+    if (!key.agentId.includes("~") || refused === 2) return await stores.acquire(key, ...rest);
+    refused += 1;
+    reached.resolve();
+    await aborted.promise;
+    throw new StoreUnavailableError("full");
+  };
+  const helper = defineAgent({ name: "helper", model: scriptedModel("helped") });
+  const lead = defineAgent({
+    name: "lead",
+    model: scriptedModel([calling({ name: "helper", arguments: { input: "Help." } })]),
+    tools: [subagent(helper)],
+  });
+  const runtime = await createRuntime({ agents: [lead], stores: { ...stores, acquire }, clock });
+  const agent = await runtime.agent("lead", { agentId: "a" });
+  await agent.start();
+  const turn = agent.executeTurn("Go.");
+  await reached.promise;
+  await turn.abort("enough");
+  aborted.resolve();
+  expect(await elapse(clock, turn.result, 20_000)).toMatchObject({ status: "stopped" });
+  expect(refused).toBe(2);
   await runtime.shutdown();
 });

@@ -9,6 +9,7 @@ import {
   type TroupeEvent,
 } from "../../src/index.ts";
 import { type ScriptedAnswer, scriptedModel } from "../../src/testing/index.ts";
+import { amount } from "../support/full.ts";
 import { loopTurns, toolTextsOf } from "../support/journal-probes.ts";
 import { asks, leadScript } from "../support/leads.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
@@ -44,7 +45,9 @@ function waitsIn(runtime: Runtime): TroupeEvent[] {
 }
 
 describeRuntimes("side by side under one limit", (stage) => {
-  it("200 children with bounds of 4,096 tokens under 200,000: over 40 at once, and each waits in line only once", {
+  const children = amount(200, 60);
+
+  it(`${children} children with bounds of 4,096 tokens under 200,000: over 40 at once, and each waits in line only once`, {
     timeout: 60_000,
   }, async () => {
     const gate = createGate<{ text: string; usage: typeof small }>();
@@ -60,7 +63,7 @@ describeRuntimes("side by side under one limit", (stage) => {
       }
     });
     const child = defineAgent({ name: "child", model, price });
-    const calls = Array.from({ length: 200 }, (_, index) => asks("child", `part ${index}`));
+    const calls = Array.from({ length: children }, (_, index) => asks("child", `part ${index}`));
     const { runtime, agent } = await startTree(stage(), {
       child,
       lead: { budget: { maxTokens: 200_000, maxSteps: 3 }, maxOutputTokens: 300 },

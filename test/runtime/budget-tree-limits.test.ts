@@ -10,6 +10,7 @@ import {
   subagent,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { amount } from "../support/full.ts";
 import { calling } from "../support/turn-probes.ts";
 
 /** What agents of a tree call in each of their steps, again and again: a tool so often, and agents below them. */
@@ -82,7 +83,7 @@ it("maxTreeSteps: a tree whose models always call something makes exactly so man
       const ran = await run(root, { maxTreeSteps: max });
       expect(ran).toMatchObject({ modelCalls: max, treeSteps: max, stopReason: "steps_limit" });
     }),
-    { seed: 23, numRuns: 60 },
+    { seed: 23, numRuns: amount(60, 10) },
   );
 });
 
@@ -92,6 +93,6 @@ it("maxTreeToolCalls: a tree whose models always call something makes exactly so
       const ran = await run(root, { maxTreeToolCalls: max });
       expect(ran).toMatchObject({ toolCalls: max, treeToolCalls: max, stopReason: "steps_limit" });
     }),
-    { seed: 29, numRuns: 60 },
+    { seed: 29, numRuns: amount(60, 10) },
   );
 });

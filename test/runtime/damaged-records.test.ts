@@ -3,25 +3,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
-import { createRuntime, defineAgent, defineTool, type Runtime, subagent, type Turn } from "../../src/index.ts";
+import { createRuntime, defineAgent, type Runtime, subagent, type Turn } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { calling } from "../support/turn-probes.ts";
+import { expectOtherWorks, openTwoClerks, payingClerk } from "../support/two-clerks.ts";
 
-const pay = defineTool({
-  name: "pay",
-  description: "Pays.",
-  parameters: z.object({}),
-  needsApproval: true,
-  execute: () => "paid",
-});
-const script = scriptedModel(({ messages }) => {
-  const last = messages.at(-1);
-  if (last?.role === "tool") return "done";
-  return last?.content === "pay" ? calling("pay") : "noted";
-});
-const clerk = defineAgent({ name: "clerk", model: script, tools: [pay] });
+const clerk = payingClerk();
 const lead = () => {
   const asking = { toolCalls: [{ name: "clerk", arguments: { input: "pay" } }] };
   const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? "over" : asking));
@@ -77,13 +64,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     folder = mkdtempSync(join(tmpdir(), "troupe-damaged-"));
     file = join(folder, "a.db");
     runtime = await createRuntime({ agents: [lead(), clerk], stores: sqliteStores(file) });
-    for (const agentId of ["a-1", "b-1"]) {
-      const agent = await runtime.agent("clerk", { agentId, budget: { maxSteps: 50 } });
-      await agent.start();
-      if (agentId === "a-1") turn = agent.executeTurn("pay");
-    }
-    const rest = await turn.settled;
-    requestId = ("requests" in rest && rest.requests[0]?.requestId) || "";
+    ({ turn, requestId } = await openTwoClerks(runtime));
     damaged = 0;
   });
   afterEach(async () => {
@@ -107,9 +88,7 @@ describe("a damaged row in a file, of one agent of two", () => {
     expect(damaged).toBeGreaterThan(0);
   };
   const otherWorks = async (): Promise<void> => {
-    const other = await runtime.find("b-1");
-    await other.start();
-    expect(await other.executeTurn("hello").result).toMatchObject({ status: "completed", text: "noted" });
+    await expectOtherWorks(runtime);
     expect(damagedColumns()).toBe(damaged);
   };
 

@@ -1,27 +1,9 @@
 import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
-import { createRuntime, defineAgent, defineTool, type Runtime } from "../../src/index.ts";
-import { scriptedModel } from "../../src/testing/index.ts";
+import { createRuntime, type Runtime } from "../../src/index.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
-import { calling } from "../support/turn-probes.ts";
-
-const clerk = () => {
-  const pay = defineTool({
-    name: "pay",
-    description: "Pays.",
-    parameters: z.object({}),
-    needsApproval: true,
-    execute: () => "paid",
-  });
-  const model = scriptedModel(({ messages }) => {
-    const last = messages.at(-1);
-    if (last?.role === "tool") return "done";
-    return last?.content === "pay" ? calling("pay") : "noted";
-  });
-  return defineAgent({ name: "clerk", model, tools: [pay] });
-};
+import { expectOtherWorks, openTwoClerks, payingClerk } from "../support/two-clerks.ts";
 
 /** Fields of the tree's rows, and what an error names. */
 const rows: readonly (readonly [field: string, named: RegExp])[] = [
@@ -50,14 +32,10 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
   beforeEach(async () => {
     warned.mockReset().mockReturnValue();
     prefix = ownPrefix();
-    const first = await createRuntime({ agents: [clerk()], stores: storesOn(server, { prefix }) });
-    const agent = await first.agent("clerk", { agentId: "a-1", budget: { maxSteps: 50 } });
-    await agent.start();
-    const rest = await agent.executeTurn("pay").settled;
-    requestId = ("requests" in rest && rest.requests[0]?.requestId) || "";
-    await (await first.agent("clerk", { agentId: "b-1" })).start();
+    const first = await createRuntime({ agents: [payingClerk()], stores: storesOn(server, { prefix }) });
+    ({ requestId } = await openTwoClerks(first));
     await first.shutdown();
-    runtime = await createRuntime({ agents: [clerk()], stores: storesOn(server, { prefix }) });
+    runtime = await createRuntime({ agents: [payingClerk()], stores: storesOn(server, { prefix }) });
   });
   afterEach(() => runtime.shutdown({ timeoutMs: 1_000 }));
 
@@ -85,9 +63,7 @@ describe.skipIf(!redisProgram)("a damaged row in Redis, of one agent of two", ()
     const broken = (text ?? "").replace(/\|[^]*/, "|{}");
     await client.hset(key, name, broken);
     expect(await refusal()).toMatchObject({ code: "corrupt_record", message: expect.stringMatching(named) });
-    const other = await runtime.find("b-1");
-    await other.start();
-    expect(await other.executeTurn("hello").result).toMatchObject({ status: "completed", text: "noted" });
+    await expectOtherWorks(runtime);
     expect(await client.hget(key, name)).toBe(broken);
   });
 });

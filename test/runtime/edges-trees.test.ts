@@ -4,8 +4,9 @@ import { scriptedModel } from "../../src/testing/index.ts";
 import { arrivals } from "../support/edge-arrivals.ts";
 import { casesOf, faultsOf } from "../support/edge-cases.ts";
 import { type Edge, edgeAgent } from "../support/edge-places.ts";
+import { combinedRows, rows } from "../support/full.ts";
 import { asks, leadScript } from "../support/leads.ts";
-import { describeRuntimes, variantsOf } from "../support/runtimes.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
 
 /** The code is that of a subagent; what comes, comes to the agent above it. */
 function leadOf(edge: Edge): AgentDefinition {
@@ -18,9 +19,9 @@ describeRuntimes(
   "a turn with somebody else's code below it",
   (stage) => {
     const cases = casesOf(["nothing", "throws"], Object.keys(arrivals));
-    it.each(cases)("$place $deed, $arrival", async (one) => {
+    it.each(combinedRows(cases))("$place $deed, $arrival", async (one) => {
       expect((await faultsOf(stage(), leadOf, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
-  variantsOf(["memory, restored"], ["memory", "memory, restored"]),
+  rows(["memory", "memory, restored"], ["memory, restored"]),
 );

@@ -2,16 +2,17 @@ import { expect, it } from "vitest";
 import { arrivals } from "../support/edge-arrivals.ts";
 import { casesOf, faultsOf } from "../support/edge-cases.ts";
 import { deeds, edgeAgent } from "../support/edge-places.ts";
-import { describeRuntimes, variantsOf } from "../support/runtimes.ts";
+import { combinedRows, rows } from "../support/full.ts";
+import { describeRuntimes } from "../support/runtimes.ts";
 
 describeRuntimes(
   "a turn with somebody else's code in it",
   (stage) => {
-    it.each(casesOf(deeds, Object.keys(arrivals)))("$place $deed, $arrival", async (one) => {
+    it.each(combinedRows(casesOf(deeds, Object.keys(arrivals))))("$place $deed, $arrival", async (one) => {
       expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
-  variantsOf(["memory"], ["memory", "memory, restored"]),
+  rows(["memory", "memory, restored"], ["memory"]),
 );
 
 // What is stored is the same in a file; the processes that come after one another are others.
@@ -19,9 +20,9 @@ describeRuntimes(
   "a turn with somebody else's code in it",
   (stage) => {
     const restarts = Object.keys(arrivals).filter((name) => /kill|shutdown/.test(name));
-    it.each(casesOf(["nothing"], restarts))("$place $deed, $arrival", async (one) => {
+    it.each(combinedRows(casesOf(["nothing"], restarts)))("$place $deed, $arrival", async (one) => {
       expect((await faultsOf(stage(), edgeAgent, one)).filter((fault) => fault !== undefined)).toEqual([]);
     });
   },
-  variantsOf(["sqlite, restored"], ["sqlite", "sqlite, restored"]),
+  rows(["sqlite", "sqlite, restored"], ["sqlite, restored"]),
 );

@@ -4,11 +4,12 @@ import { z } from "zod";
 import { defineAgent, defineTool, type ModelRequest, textOf } from "../../src/index.ts";
 import { isLegal } from "../../src/context/index.ts";
 import { type ScriptedToolCall, scriptedModel } from "../../src/testing/index.ts";
+import { randomCases } from "../support/full.ts";
 import { orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes, type VariantName } from "../support/runtimes.ts";
 
 /** Calls with hostile arguments in all; 10,000 is the full count of F24. */
-const allCalls = Number(process.env["TROUPE_CASES"] ?? 2_000);
+const allCalls = randomCases(2_000, 240);
 const callsOfPart = 500;
 
 interface Hostile {

@@ -13,6 +13,7 @@ import {
   textOf,
 } from "../../src/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
+import { amount } from "../support/full.ts";
 import { entriesOfType, orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes, type VariantName } from "../support/runtimes.ts";
 
@@ -128,9 +129,9 @@ function grantsOf(members: readonly Member[]): Set<string> {
 }
 
 const shares: readonly (readonly [VariantName, number])[] = [
-  ["memory", 150],
-  ["memory, restored", 25],
-  ["sqlite", 25],
+  ["memory", amount(150, 12)],
+  ["memory, restored", amount(25, 6)],
+  ["sqlite", amount(25, 6)],
 ];
 
 for (const [variant, numRuns] of shares) {

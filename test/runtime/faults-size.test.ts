@@ -5,12 +5,13 @@ import { z } from "zod";
 import { AgentBusyError, defineAgent, defineTool, textOf } from "../../src/index.ts";
 import { isLegal } from "../../src/context/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { amount } from "../support/full.ts";
 import { entriesOfType, orderFault, toolTextsOf } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
 const megabyte = 1_000_000;
-const hugeSize = 100 * megabyte;
+const hugeSize = amount(100, 30) * megabyte;
 const nothing = z.object({});
 
 function deep(levels: number): unknown {
@@ -32,7 +33,7 @@ function heldBytes(): number {
 describeRuntimes(
   "huge outputs of tools",
   (stage) => {
-    it("S12: 100 MB are stored as an artifact; the model gets an excerpt, and memory does not grow by them", async () => {
+    it(`S12: ${hugeSize / megabyte} MB are stored as an artifact; the model gets an excerpt, and memory does not grow by them`, async () => {
       const huge = defineTool({
         name: "huge",
         description: "Gives a great deal.",
@@ -50,14 +51,16 @@ describeRuntimes(
       for (let round = 0; round < rounds; round += 1) {
         expect((await agent.executeTurn("go").result).status).toBe("completed");
       }
-      // Three outputs of 100 MB: not even one of them is held.
+      // Three of these outputs: not even one of them is held.
       expect(heldBytes() - before).toBeLessThan(hugeSize / 2);
       const excerpt = textOf(model.calls.at(-1)?.messages.at(-1)?.content ?? "");
       expect(excerpt.length).toBeLessThanOrEqual(32_000);
       expect(excerpt).toMatch(/^beginx+/);
       expect(excerpt).toMatch(/x+end$/);
       expect(excerpt).toMatch(
-        /of 100000000 characters were cut here; read_artifact shows them\. The whole text is stored as artifact artifact/,
+        new RegExp(
+          `of ${hugeSize} characters were cut here; read_artifact shows them\\. The whole text is stored as artifact artifact`,
+        ),
       );
       const artifacts = await agent.getArtifacts();
       expect(artifacts.map(({ size }) => size)).toEqual([hugeSize, hugeSize, hugeSize, hugeSize]);
@@ -76,7 +79,7 @@ describeRuntimes("deep and odd outputs of tools", (stage) => {
     { title: "JSON of 100,000 levels", output: () => deep(100_000), told: /nested too deeply or too large/ },
     { title: "one that refers to itself", output: () => globalThis, told: /cannot be shown/ },
     { title: "an array of 20 million values", output: () => Array(20_000_000), told: /more than 10000000 values/ },
-    { title: "100 MB of bytes", output: () => new Uint8Array(hugeSize), told: /binary data/ },
+    { title: `${hugeSize / megabyte} MB of bytes`, output: () => new Uint8Array(hugeSize), told: /binary data/ },
   ])("S12: $title: the model is told that it cannot be shown, and the turn goes on", async ({ output, told }) => {
     const odd = defineTool({
       name: "odd",
@@ -98,7 +101,7 @@ describeRuntimes("deep and odd outputs of tools", (stage) => {
 describeRuntimes(
   "a flood of turns",
   (stage) => {
-    const calls = 1_000;
+    const calls = amount(1_000, 100);
 
     async function busy() {
       const gate = createGate<string>();

@@ -17,10 +17,11 @@ import {
 } from "../../src/index.ts";
 import type { Entry } from "../../src/state/index.ts";
 import { type ScriptedReply, scriptedModel } from "../../src/testing/index.ts";
+import { amount } from "../support/full.ts";
 import { entriesOf, orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
-const conversations = 60;
+const conversations = amount(60, 15);
 
 const tooLong = new ModelError("this model's maximum context length is 8 tokens", {
   retryable: false,

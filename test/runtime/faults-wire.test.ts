@@ -3,13 +3,14 @@ import { afterEach, expect, it } from "vitest";
 import { z } from "zod";
 import { defineAgent, defineTool, openaiModel } from "../../src/index.ts";
 import type { EntryOf } from "../../src/state/index.ts";
+import { amount } from "../support/full.ts";
 import { entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
 import type { FakeClock } from "../../src/testing/index.ts";
 import { type ModelServer, type ServerReply, startModelServer } from "../support/model-server.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
 /** Sequences of failures in all; 1,000 is the full count of F26. */
-const sequences = Number(process.env["TROUPE_SEQUENCES"] ?? 150);
+const sequences = Number(process.env["TROUPE_SEQUENCES"] ?? amount(150, 30));
 const sequencesOfPart = 50;
 const maxModelAttempts = 4;
 /** Of real time: a server that says nothing is a matter of the socket, not of our clock. */

@@ -2,6 +2,7 @@ import { type Arbitrary, array, assert, asyncProperty, integer, record } from "f
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, test } from "vitest";
 import { createRuntime } from "../../src/index.ts";
+import { amount, randomCases } from "../support/full.ts";
 import { elapse } from "../support/journal-probes.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
@@ -13,16 +14,13 @@ const anyCuts: Arbitrary<Cut[]> = array(
   { minLength: 1, maxLength: 12 },
 );
 
-/** Cases are few where each takes long; `TROUPE_CASES` gives more. */
-const casesOf = (usual: number): number => Number(process.env["TROUPE_CASES"] ?? usual);
-
 describeRuntimes(
   "a client that is cut off at random",
   (stage) => {
     it("F28: has every durable event once and the text of the journal in the end, here and in another process", async () => {
       const team = streamingTeam();
       let shown = 0;
-      const cases = stage().variant === "memory" ? casesOf(12) : casesOf(3);
+      const cases = stage().variant === "memory" ? randomCases(12, 4) : randomCases(3, 1);
       let turns = 0;
       const owner = await stage().open({ agents: [team] });
       const elsewhere = await stage().open({ agents: [team] });
@@ -58,7 +56,7 @@ test.skipIf(!redisProgram)(
     await agent.start();
     const client = server.client();
     let isOver = false;
-    const turns = process.env["TROUPE_FULL"] === "1" ? 100 : 30;
+    const turns = amount(100, 10);
     const cuts = Array.from({ length: turns * 2 }, (_, index) => ({
       after: 1 + ((index * 7) % 20),
       pause: (index * 5) % 23,

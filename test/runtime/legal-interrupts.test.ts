@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { sweep } from "../support/full.ts";
 import { RandomPlay } from "../support/random-play.ts";
 import type { Action, Deed, Place, PlannedCall, ToolName, TurnPlan } from "../support/random-turns.ts";
 import { emptyTally } from "../support/random-world.ts";
@@ -61,13 +62,13 @@ describeRuntimes(
       "generate.intent",
       "request.opened",
     ] satisfies Place[])(
-      "H10, F22, F23: at every hit of %s leaves each call one result",
+      `H10, F22, F23: at ${sweep.told} of %s leaves each call one result`,
       async (place) => {
         const look = stage().look();
         let played = 0;
         for (const [kind, base] of Object.entries({ plan, reviewed })) {
           for (const action of ["abort", "supersede", "pause", "pauseNow", "kill"] satisfies Action[]) {
-            for (let hit = 1; ; hit += 1) {
+            for (let hit = 1; hit <= sweep.most; hit += 1) {
               const tally = emptyTally();
               const agentId = `${kind}-${action}-${hit}`;
               const struck = { ...base, strikes: [{ place, hit, action }] };

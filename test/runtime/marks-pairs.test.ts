@@ -1,8 +1,12 @@
 import { expect, it } from "vitest";
+import { combinedRows } from "../support/full.ts";
 import { commands, openMarkScene, situations, stuckIn } from "../support/mark-scenes.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 
 const cases = Object.keys(situations).map((situation) => ({ situation }));
+
+const singles = combinedRows(cases.flatMap((one) => Object.keys(commands).map((command) => ({ ...one, command }))));
+const pairs = combinedRows(cases.flatMap((one) => Object.keys(commands).map((first) => ({ ...one, first }))));
 
 /** Plays the commands one after the other; gives what of the agent is stuck afterwards. */
 async function faultsAfter(stage: Stage, situation: string, given: readonly string[]) {
@@ -15,28 +19,22 @@ async function faultsAfter(stage: Stage, situation: string, given: readonly stri
 }
 
 describeRuntimes("every command in every situation", (stage) => {
-  it.each(cases.flatMap((one) => Object.keys(commands).map((command) => ({ ...one, command }))))(
-    "$situation: $command",
-    async ({ situation, command }) => {
-      expect(await faultsAfter(stage(), situation, [command])).toEqual([]);
-    },
-  );
+  it.each(singles)("$situation: $command", async ({ situation, command }) => {
+    expect(await faultsAfter(stage(), situation, [command])).toEqual([]);
+  });
 });
 
 describeRuntimes(
   "two commands in every situation",
   (stage) => {
-    it.each(cases.flatMap((one) => Object.keys(commands).map((first) => ({ ...one, first }))))(
-      "$situation: $first, and another one",
-      async ({ situation, first }) => {
-        const stuck: Record<string, string[]> = {};
-        for (const second of Object.keys(commands)) {
-          const faults = await faultsAfter(stage(), situation, [first, second]);
-          if (faults.length > 0) stuck[second] = faults;
-        }
-        expect(stuck).toEqual({});
-      },
-    );
+    it.each(pairs)("$situation: $first, and another one", async ({ situation, first }) => {
+      const stuck: Record<string, string[]> = {};
+      for (const second of Object.keys(commands)) {
+        const faults = await faultsAfter(stage(), situation, [first, second]);
+        if (faults.length > 0) stuck[second] = faults;
+      }
+      expect(stuck).toEqual({});
+    });
   },
   ["memory"],
 );

@@ -4,6 +4,7 @@ import { createId } from "../../src/base/index.ts";
 import { defineAgent, type Runtime } from "../../src/index.ts";
 import { codeSeams } from "../support/code-seams.ts";
 import { anything, foreignValues } from "../support/foreign-values.ts";
+import { every, randomCases, rows } from "../support/full.ts";
 import { modelSeams } from "../support/model-seams.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 import { toolSeams } from "../support/tool-seams.ts";
@@ -11,16 +12,16 @@ import { childDefinition, Foreign, playTurn, type Seam } from "../support/seam-p
 
 const seams = [...modelSeams, ...codeSeams, ...toolSeams];
 const named = Object.values(foreignValues);
-const isFull = process.env["TROUPE_FULL"] === "1";
 /** Random pairs of a seam and a value; `TROUPE_CASES` gives more. */
-const cases = Number(process.env["TROUPE_CASES"] ?? 40);
+const cases = randomCases(40, 10);
 
-/** So many of the named values, others for each seam, so that all of them come by; `TROUPE_FULL=1` takes all for each. */
-function valuesFor(seam: Seam, count: number): readonly (() => unknown)[] {
-  const start = seams.indexOf(seam) * count;
-  return isFull
-    ? named
-    : Array.from({ length: count }, (_, index) => named[(start + index) % named.length] ?? (() => null));
+/** All of the named values; in the quick run two of them, others for each seam, so that all of them come by. */
+function valuesFor(seam: Seam): readonly (() => unknown)[] {
+  const start = seams.indexOf(seam) * 2;
+  return rows(
+    named,
+    (_value, index) => (index - start) % named.length === 0 || (index - start - 1) % named.length === 0,
+  );
 }
 
 /** What another process finds after a value has come in. */
@@ -77,13 +78,13 @@ function isAmount(value: unknown): boolean {
 }
 
 /** All of them are played on SQLite; on the other stores a part is, since what comes in does not ask where it goes. */
-const elsewhere = seams.filter((_seam, index) => isFull || index % 4 === 0);
+const elsewhere = rows(seams, every(8));
 
 describeRuntimes(
   "whatever a port gives",
   (stage) => {
     it.each(seams)("$name: leaves a store that reads", async (seam) => {
-      const values = valuesFor(seam, 3);
+      const values = valuesFor(seam);
       expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
     });
   },
@@ -94,7 +95,7 @@ describeRuntimes(
   "what some ports give",
   (stage) => {
     it.each(elsewhere)("$name: leaves a store that reads", async (seam) => {
-      const values = valuesFor(seam, 3);
+      const values = valuesFor(seam);
       expect(await whatIsLeft(stage(), seam, values)).toEqual(values.map(() => asItShouldBe));
     });
   },

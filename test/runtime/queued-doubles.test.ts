@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { createRuntime, defineAgent, defineTool, type EffectClass } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { amount } from "../support/full.ts";
 import { orderFault } from "../support/journal-probes.ts";
 import { UnrulyQueues } from "../support/unruly-queues.ts";
 import { calling } from "../support/turn-probes.ts";
@@ -30,7 +31,7 @@ it.each(["once", "keyed"] as const)(
       asyncProperty(array(moveArbitrary, { maxLength: 12 }), async (moves) => {
         await playOnce(effect, moves);
       }),
-      { numRuns: 40 },
+      { numRuns: amount(40, 7) },
     );
   },
 );

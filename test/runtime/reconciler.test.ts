@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Reconciler, type ReconcilerOptions } from "../../src/runtime/work/reconciler.ts";
+import { Reconciler, type ReconcilerOptions } from "../../src/runtime/work/wakes.ts";
 import { createFakeClock } from "../../src/testing/index.ts";
 import { TENANT } from "../contracts/names.ts";
 

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
 import { defineAgent, defineTool, subagent, type TurnResult } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { sweep } from "../support/full.ts";
 import { entriesOf, entriesOfType, loopTurns, orderFault } from "../support/journal-probes.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 import { type AskedCall, calling, createGate } from "../support/turn-probes.ts";
@@ -101,10 +102,10 @@ describeRuntimes("a crash between commits", (stage) => {
     "child.intent",
     "child.result",
     "turn.result",
-  ])("F1, F2: at every hit of %s leaves one turn, ended once, with a legal history", async (point) => {
+  ])(`F1, F2: at ${sweep.told} of %s leaves one turn, ended once, with a legal history`, async (point) => {
     const onlooker = stage().look();
     let hits = 0;
-    for (let hit = 1; ; hit += 1) {
+    for (let hit = 1; hit <= sweep.most; hit += 1) {
       const ledger: Ledger = { modelCalls: 0, toolRuns: 0 };
       if (!(await survive(stage(), point, hit, ledger))) break;
       hits = hit;

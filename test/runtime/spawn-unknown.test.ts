@@ -51,6 +51,30 @@ describeRuntimes(
       expect(await runtime.list()).toHaveLength(1);
     });
 
+    it.each([true, false])(
+      "a refusal is known to have done nothing where it was the tool's first act: %s",
+      async (isFirst) => {
+        const delegate = defineTool({
+          name: "delegate",
+          description: "Has a worker do it.",
+          parameters: z.object({}),
+          execute: async (_args, run) => {
+            // What came before may have been a payment.
+            if (!isFirst) await Promise.resolve();
+            return run.await(await run.spawn(worker(), "do it", { key: "one" }));
+          },
+        });
+        const { model } = options(worker());
+        const runtime = await stage().open({ agents: [defineAgent({ name: "lead", model, tools: [delegate] })] });
+        const agent = await runtime.agent("lead", { agentId: "l" });
+        await agent.start();
+        const { text } = await agent.executeTurn("go").result;
+        expect(text).toContain('run.spawn(): the definition "worker" was not given to this runtime');
+        expect(text.includes("Nothing was done.")).toBe(isFirst);
+        expect(text.includes("is not known")).toBe(!isFirst);
+      },
+    );
+
     it("another one of a known name is refused, and so is what is none", async () => {
       const runtime = await stage().open({ agents: [defineAgent({ name: "lead", ...options(worker()) }), worker()] });
       const agent = await runtime.agent("lead", { agentId: "l" });

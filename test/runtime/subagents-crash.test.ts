@@ -4,9 +4,10 @@ import { armFaultPoints, createDeferred } from "../../src/base/index.ts";
 import { type AgentDefinition, defineAgent, defineTool, type Message, subagent, textOf } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { reportsIn, startedIds } from "../support/background.ts";
+import { combinedRows, rows, sweep } from "../support/full.ts";
 import { entriesOf, loopTurns, orderFault } from "../support/journal-probes.ts";
 import { asks } from "../support/leads.ts";
-import { describeRuntimes, type Stage, variantNames, variantsOf } from "../support/runtimes.ts";
+import { describeRuntimes, type Stage, variantNames } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 
 /** A killed process does nothing any more; here its code would go on, so that it must be kept from the world. */
@@ -138,14 +139,16 @@ describeRuntimes(
       "turn.result",
     ];
     it.each(
-      points.flatMap((point) =>
-        plans.filter(({ waits }) => waits || !point.startsWith("wait.")).map((plan) => ({ point, plan })),
+      combinedRows(
+        points.flatMap((point) =>
+          plans.filter(({ waits }) => waits || !point.startsWith("wait.")).map((plan) => ({ point, plan })),
+        ),
       ),
     )(
-      "at every hit of $point ($plan): told once, at most one turn for it, and all is at rest",
+      `at ${sweep.told} of $point ($plan): told once, at most one turn for it, and all is at rest`,
       async ({ point, plan }) => {
         let hits = 0;
-        for (let hit = 1; ; hit += 1) {
+        for (let hit = 1; hit <= sweep.most; hit += 1) {
           const agentId = await survive(stage(), point, hit, plan);
           if (agentId === undefined) break;
           hits = hit;
@@ -214,5 +217,5 @@ describeRuntimes(
       expect(await recovered.turn("desk#2").result).toMatchObject({ status: "completed", text: "told 1" });
     });
   },
-  variantsOf(["memory", "sqlite, restored"], variantNames),
+  rows(variantNames, ["memory", "sqlite, restored"]),
 );

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { createRuntime, defineAgent, memoryStores } from "../../src/index.ts";
 import type { DeadCause } from "../../src/queues/index.ts";
-import { onDeadWake, type WakePlace } from "../../src/runtime/work/wake-work.ts";
+import { onDeadWake, type WakePlace } from "../../src/runtime/work/wakes.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { createGate } from "../support/turn-probes.ts";
 

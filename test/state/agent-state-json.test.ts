@@ -21,6 +21,7 @@ import {
   withAddedMessages,
 } from "../../src/state/index.ts";
 import { modelRequested, modelResponded, toolSettled, turnEnded, turnId } from "../machines/bodies.ts";
+import { amount } from "../support/full.ts";
 import { answer, now, stateAfter, user } from "./agent-values.ts";
 import { arbitraryOf } from "./arbitrary-of.ts";
 
@@ -88,7 +89,7 @@ describe.each(objects)("$name goes through JSON and back (row S10)", ({ schema, 
         expect(schema.parse(read)).toEqual(value);
         expect(toJSON(read, known)).toEqual(stored);
       }),
-      { numRuns: 60 },
+      { numRuns: amount(60, 10) },
     );
   });
 
@@ -100,7 +101,7 @@ describe.each(objects)("$name goes through JSON and back (row S10)", ({ schema, 
         expect(() => fromJSON(JSON.parse(poisoned))).toThrow(InvalidInputError);
         expect(({} as { isAdmin?: unknown }).isAdmin).toBeUndefined();
       }),
-      { numRuns: 30 },
+      { numRuns: amount(30, 5) },
     );
   });
 

@@ -33,6 +33,7 @@ import {
 } from "../machines/hook-bodies.ts";
 import { requestDecided, requestOpened, turnWaiting } from "../machines/request-bodies.ts";
 import { scenarios } from "../machines/scenarios.ts";
+import { amount } from "../support/full.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { arbitraryOf } from "./arbitrary-of.ts";
 
@@ -76,7 +77,7 @@ describe("the public events of an entry", () => {
           expect(event).toMatchObject({ at: entry.at, agentId: "desk", agentName: "desk" });
         }
       }),
-      { numRuns: 40 },
+      { numRuns: amount(40, 7) },
     );
   });
 

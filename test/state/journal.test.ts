@@ -11,6 +11,7 @@ import {
   upcasters,
 } from "../../src/state/index.ts";
 import { journalOf, modelRequested, modelResponded, turnEnded, turnStarted } from "../machines/bodies.ts";
+import { amount } from "../support/full.ts";
 import { arbitraryOf } from "./arbitrary-of.ts";
 
 const journal = journalOf([turnStarted(), modelRequested(), modelResponded(), turnEnded()]);
@@ -33,7 +34,7 @@ test("entries are read as they were written, whatever they are", () => {
       const read = readEntries(JOURNAL_VERSION, JSON.parse(JSON.stringify(entries)), "here");
       expect(read).toEqual(entries);
     }),
-    { numRuns: 100 },
+    { numRuns: amount(100, 17) },
   );
 });
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import * as budget from "../../src/budget/index.ts";
 import * as state from "../../src/state/index.ts";
+import { amount } from "../support/full.ts";
 import { arbitraryOf } from "./arbitrary-of.ts";
 
 function schemasOf(folder: Readonly<Record<string, unknown>>): { name: string; schema: z.ZodType }[] {
@@ -18,7 +19,7 @@ function faultOf(schema: z.ZodType): string | undefined {
     expect(read).toEqual(value);
     expect(schema.parse(read)).toEqual(read);
   });
-  return fc.defaultReportMessage(fc.check(isKept, { numRuns: 40 }));
+  return fc.defaultReportMessage(fc.check(isKept, { numRuns: amount(40, 7) }));
 }
 
 describe("every schema goes through JSON and back", () => {
@@ -71,7 +72,7 @@ describe("what is stored of requests to people", () => {
         expect(Object.keys(read.decision ?? {})).not.toContain("credentials");
         expect({ ...read, decision: null }).toEqual({ ...(request as object), decision: null });
       }),
-      { numRuns: 60 },
+      { numRuns: amount(60, 10) },
     );
   });
 

@@ -29,45 +29,45 @@ const quiet: MarkSituation = {
 
 describe("the rule of marks", () => {
   it.each([
-    ["an idle one", quiet, "pause", { isPaused: true, isEnded: false, told: ["pause"] }],
+    ["an idle one", quiet, "pause", { isPaused: true, isEnded: false, items: ["pause"] }],
     [
       "one that is paused",
       { ...quiet, isPaused: true },
       "resume",
-      { isPaused: false, isEnded: false, told: ["resume"] },
+      { isPaused: false, isEnded: false, items: ["resume"] },
     ],
     [
       "one that is paused, and held from above too",
       { ...quiet, isPaused: true, heldAbove: { before: true, after: true } },
       "resume",
-      { isPaused: false, isEnded: false, told: [] },
+      { isPaused: false, isEnded: false, items: [] },
     ],
-    ["one at work", { ...quiet, hasOpenTurn: true }, "end", { isPaused: false, isEnded: true, told: ["abort"] }],
+    ["one at work", { ...quiet, hasOpenTurn: true }, "end", { isPaused: false, isEnded: true, items: ["abort"] }],
     [
       "a paused one with a turn",
       { ...quiet, hasOpenTurn: true, isPaused: true },
       "end",
-      { isPaused: false, isEnded: true, told: ["abort", "resume"] },
+      { isPaused: false, isEnded: true, items: ["abort", "resume"] },
     ],
-    ["a paused one without a turn", { ...quiet, isPaused: true }, "end", { isPaused: true, isEnded: false, told: [] }],
-    ["one that has ended", quiet, "endBelow", { isPaused: false, isEnded: false, told: [] }],
+    ["a paused one without a turn", { ...quiet, isPaused: true }, "end", { isPaused: true, isEnded: false, items: [] }],
+    ["one that has ended", quiet, "endBelow", { isPaused: false, isEnded: false, items: [] }],
     [
       "one that a pause above held, which is gone",
       { ...quiet, heldAbove: { before: true, after: false } },
       "none",
-      { isPaused: false, isEnded: false, told: ["resume"] },
+      { isPaused: false, isEnded: false, items: ["resume"] },
     ],
     [
       "one that was paused itself as well",
       { ...quiet, isPaused: true, heldAbove: { before: true, after: false } },
       "none",
-      { isPaused: true, isEnded: false, told: [] },
+      { isPaused: true, isEnded: false, items: [] },
     ],
     [
       "one that is shut down with a turn",
       { ...quiet, isAsleep: true, hasOpenTurn: true, isPaused: true },
       "end",
-      { isPaused: false, isEnded: true, told: ["abort"] },
+      { isPaused: false, isEnded: true, items: ["abort"] },
     ],
   ] as const)("%s: %o, %s", (_name, at, ask, effect) => {
     expect(markEffect(at, ask)).toEqual(effect);
@@ -76,13 +76,17 @@ describe("the rule of marks", () => {
   it("in every situation: who was held and is held no longer is told so, and nobody else is", () => {
     for (const { at, effect, ask } of table) {
       const isFreed = (at.isPaused || at.heldAbove.before) && !effect.isPaused && !at.heldAbove.after;
-      expect({ at, ask, isTold: effect.told.includes("resume") }).toEqual({ at, ask, isTold: isFreed && !at.isAsleep });
+      expect({ at, ask, isTold: effect.items.includes("resume") }).toEqual({
+        at,
+        ask,
+        isTold: isFreed && !at.isAsleep,
+      });
     }
   });
 
   it("in every situation: only an open turn is ended, and then no pause of its agent keeps it from its end", () => {
     for (const { at, effect, ask } of table) {
-      expect({ at, ask, ended: effect.isEnded }).toEqual({ at, ask, ended: effect.told.includes("abort") });
+      expect({ at, ask, ended: effect.isEnded }).toEqual({ at, ask, ended: effect.items.includes("abort") });
     }
     const wrong = table.filter(({ at, effect }) => effect.isEnded && (!at.hasOpenTurn || effect.isPaused));
     expect(wrong).toEqual([]);

@@ -2,6 +2,7 @@ import { assert, constantFrom, oneof, property, string, tuple } from "fast-check
 import { expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import { agentParts, fields, pairOf, RedisKeys, treeParts } from "../../src/stores/redis/redis-keys.ts";
+import { amount } from "../support/full.ts";
 
 /** Parts that run into each other where keys are glued together. */
 const risky = constantFrom(
@@ -60,7 +61,7 @@ test("no two agents share a key, whatever is in their ids and tenants (row S7)",
       expect(new Set(names).size).toBe(names.length);
       expect(names.filter((name) => others.has(name))).toHaveLength(isSame ? names.length : 0);
     }),
-    { numRuns: 10_000, seed },
+    { numRuns: amount(10_000, 1_670), seed },
   );
 });
 
@@ -79,7 +80,7 @@ test("all keys of a tree lie in one slot, and other trees' may lie in others (ro
       expect(keys.ofTag(tree.tag).rows).toBe(tree.rows);
       expect(keys.ofTag(tree.tag).tenant).toBe(tenant);
     }),
-    { numRuns: 10_000, seed },
+    { numRuns: amount(10_000, 1_670), seed },
   );
 });
 
@@ -89,7 +90,7 @@ test("ids that belong to an agent are told apart from those of another one", () 
       const isSame = agentId === otherId && one === other;
       expect(pairOf(agentId, one) === pairOf(otherId, other)).toBe(isSame);
     }),
-    { numRuns: 10_000, seed },
+    { numRuns: amount(10_000, 1_670), seed },
   );
 });
 

@@ -7,6 +7,7 @@ import { note } from "../contracts/entry-fixtures.ts";
 import { NOW, TENANT, TURN } from "../contracts/names.ts";
 import { approved, opening, rejected, requestOf } from "../contracts/request-fixtures.ts";
 import { keyOf, openAgent } from "../contracts/stores-fixtures.ts";
+import { amount } from "../support/full.ts";
 import { temporaryFile } from "./temporary-file.ts";
 
 /** One who decides: through which of the two clients, how, at what time, and how long after the one before. */
@@ -73,8 +74,8 @@ test("two clients of one file decide one request: exactly one wins, and all othe
       await owner.commit({ entries: [note("took it")], acknowledged: items.map((item) => item.key) });
     },
   );
-  await assert(scenario, { numRuns: 200, seed: 20 });
-  expect(contested).toBeGreaterThan(100);
+  await assert(scenario, { numRuns: amount(200, 33), seed: 20 });
+  expect(contested).toBeGreaterThan(amount(100, 15));
   locker.close();
   await close();
 });

@@ -6,6 +6,7 @@ import { createDeferred, type Deferred } from "../../src/base/index.ts";
 import { createRuntime, memoryStores, type Runtime, type RuntimeOptions, type Stores } from "../../src/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, type FakeClock } from "../../src/testing/index.ts";
+import { rows } from "./full.ts";
 import { RedisServer, redisProgram } from "./redis-server.ts";
 import { ownPrefix, storesOn } from "./redis-stores.ts";
 import { noted } from "./under-way.ts";
@@ -14,11 +15,8 @@ export const variantNames = ["memory", "sqlite", "memory, restored", "sqlite, re
 export type VariantName = (typeof variantNames)[number];
 export type RuntimeVariant = VariantName | "redis";
 
-/** `TROUPE_FULL=1` runs long tables over more of the variants; without it they take those that differ most. */
-const isFull = process.env["TROUPE_FULL"] === "1";
-export function variantsOf(usual: readonly VariantName[], full: readonly VariantName[]): readonly VariantName[] {
-  return isFull ? full : usual;
-}
+/** In the quick run each adapter once, one of them with every agent restored after every commit. */
+const usualVariants = rows(variantNames, ["memory", "sqlite, restored"]);
 
 /** Suites that always run on Redis too: what several processes and restarts have to do with the stores. */
 const onRedisToo: ReadonlySet<string> = new Set([
@@ -83,13 +81,13 @@ export interface Stage {
 }
 
 /**
- * Runs a suite over the stores, and over each with every agent discarded and restored after every commit (F34). One over
- * SQLite alone looks into its file, and runs on nothing else.
+ * Runs a suite over the stores; in the full run over each twice, once with every agent discarded and restored after every commit
+ * (F34). One over SQLite alone looks into its file, and runs on nothing else.
  */
 export function describeRuntimes(
   title: string,
   suite: (stage: () => Stage) => void,
-  only: readonly RuntimeVariant[] = variantNames,
+  only: readonly RuntimeVariant[] = usualVariants,
 ): void {
   const chosen = onRedisToo.has(title) ? ([...only, "redis"] as const) : only;
   const isOfFile = only.every((name) => name.startsWith("sqlite"));

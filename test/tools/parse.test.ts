@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool, type RunContext, type ToolParameters } from "../../src/tools/index.ts";
+import { amount } from "../support/full.ts";
 
 function tool(parameters: ToolParameters, maxArgumentBytes?: number) {
   return defineTool({ name: "order", description: "Orders.", parameters, maxArgumentBytes, execute: () => "done" });
@@ -105,7 +106,7 @@ describe.each([
         const item = parsed.ok ? (parsed.value as { item: unknown }).item : parsed.message;
         expect(typeof item).toBe("string");
       }),
-      { numRuns: 1_000 },
+      { numRuns: amount(1_000, 170) },
     );
   });
 });

@@ -21,18 +21,18 @@ export interface TimerPlace {
   keyOf(agentId: string): AgentKey;
 }
 
-/** What its agent itself has to hear. */
+/** Timers that go to the agent itself. */
 type AgentAlarm = Exclude<Timer, { kind: "request" | "claim" | "job" }>;
 type LimitTimer = Extract<Timer, { kind: "limit" }>;
 type WaitTimer = Extract<Timer, { kind: "wait" }>;
 
 /**
- * What a timer that is due calls for: a request expires, a limit on time has run out or is near, room was kept in vain. Gives
- * timers that were set by it.
+ * Does what a timer that is due was set for: a request expires, a limit on time has run out or is near, room was kept in vain.
+ * Gives timers that were set by that.
  */
 export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readonly Timer[]> {
   if (timer.tenant !== place.tenant) return [];
-  // A client takes nobody up, and whether working time is over is not known before those who are lost were.
+  // A client activates no agents, and whether working time is over is known only after lost agents were activated.
   if (timer.kind === "limit" && place.part.role === "client") return [];
   if (timer.kind === "claim" || isWarning(timer, place)) return await hear(place, timer);
   if (timer.kind === "job") return await addAgain(place, timer);
@@ -41,16 +41,16 @@ export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readon
   return [];
 }
 
-/** What needs no owner of the agent: the stores answer it, and tell whom to wake. */
+/** For timers that need no owner of the agent: the stores act on them, and say which agents to wake. */
 async function hear(place: TimerPlace, timer: AccountTimer): Promise<readonly Timer[]> {
   const { stores, clock, live } = place;
-  if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return [];
+  if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(place, timer))) return [];
   const { posted, timers } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
   live.notify(posted);
   return timers;
 }
 
-/** A queued call has not ended: its job may be lost, and one that is there already stays as it is. */
+/** A queued call has not ended, and its job may be lost. Adding a job that is there already changes nothing. */
 async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer): Promise<readonly Timer[]> {
   const { tenant, agentId } = timer;
   const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
@@ -69,12 +69,12 @@ function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
 async function fireInAgent(place: TimerPlace, timer: AgentAlarm): Promise<void> {
   const key = place.keyOf(timer.agentId);
   const live = place.live.get(key);
-  // A client runs nobody; taking up what is not known here, and giving it back, would keep every process busy.
+  // A client runs no agents; to activate what is not known here, and give it back, would keep every process busy.
   if (!live && (place.part.role === "client" || !(await isKnown(place, key)))) return;
   try {
     await place.live.passivation.during(key, () => fireInLive(place, timer, key));
   } catch (error) {
-    // Its owner, or a runtime that knows its definition, sees to it.
+    // Its owner, or a runtime that knows its definition, does this.
     if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError) return;
     throw error;
   }
@@ -84,17 +84,17 @@ async function fireInLive(place: TimerPlace, timer: AgentAlarm, key: AgentKey): 
   const live = place.live.get(key);
   const activation = live ?? (await place.live.activateUnlessShutDown(key));
   if (!activation) return;
-  if (timer.kind === "limit" && isOfWork(timer) && (await takeUpLost(place, timer))) return;
-  // Taking agents up leaves out the time in which nobody worked, and so may have put the alarm off.
+  if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(place, timer))) return;
+  // Activating agents leaves out the time in which none of them worked, and so may have put the timer off.
   if (!live && !(await isStillDue(place, timer))) return;
   place.live.notify(await takeTimer(place.stores, activation, timer));
 }
 
 /**
- * Before working time is said to be over: those who count as working below, in other processes, may be dead since long.
- * Who takes one of them up has the time since then left out. True when the timer is not due any more.
+ * Before working time is said to be over: agents that count as working below, in other processes, may be dead since long.
+ * Activating them leaves out the time since then. True when the timer is not due any more.
  */
-async function takeUpLost(place: TimerPlace, timer: LimitTimer): Promise<boolean> {
+async function activateLost(place: TimerPlace, timer: LimitTimer): Promise<boolean> {
   const accounts = await place.stores.accounts(place.tenant, rootOf(timer.agentId));
   const parents = new Map(accounts.map(({ id, parentId }) => [id, parentId]));
   const isBelow = (id: string | null): boolean => {

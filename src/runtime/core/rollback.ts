@@ -7,7 +7,7 @@ import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 
 const PAGE = 500;
 
-/** What seeing to trees that were set back needs of the process. */
+/** The part of the process that handles rolled back trees. */
 export interface RollbackPlace {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
@@ -27,8 +27,8 @@ export interface RollbackPlace {
 }
 
 /**
- * Goes on from what is stored where stores have lost what they had acknowledged: what lives here of the tree knows more than
- * is true now, and what is stored as this process' may be what it has long given back.
+ * When the stores were rolled back, goes on from what is stored: agents in memory know more of the tree than is true now, and
+ * leases that are stored as this process' may be ones that it has given back.
  */
 export function watchRolledBackTrees(place: RollbackPlace): void {
   const stop = place.stores.onRolledBack((found) => {

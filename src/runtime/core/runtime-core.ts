@@ -33,7 +33,7 @@ import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
 import { TurnWatch } from "../follow/turn-watch.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import { WaitingHold } from "../follow/waiting-hold.ts";
-import { WorkDesk } from "../work/work-desk.ts";
+import { Worker } from "../work/worker.ts";
 
 /**
  * What the handles of one process share.
@@ -52,7 +52,7 @@ export class RuntimeCore implements TurnSource {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly part: Part;
   readonly queues: Queues;
-  readonly work: WorkDesk;
+  readonly work: Worker;
   readonly waiting: WaitingHold;
   readonly outage: Outage;
   readonly damage: DamageWatch;
@@ -142,7 +142,7 @@ export class RuntimeCore implements TurnSource {
       // Whoever waits for the pause waits no longer: it was taken back.
       onResumed: ({ key }) => this.#pauses.resolve(key.agentId),
     });
-    this.work = new WorkDesk(this);
+    this.work = new Worker(this);
     const { work, live, queues } = this;
     const place = { clock, work, live, queues, stores };
     this.#leave = new RuntimeLeave({ ...place, stop: () => this.#stop(), tell: (error) => this.#tell(error) });

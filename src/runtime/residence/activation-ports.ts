@@ -9,8 +9,6 @@ import type { AgentKey, EntryOf, Timer } from "../../state/index.ts";
 import type { Committed, ProcessIdentity } from "../../stores/index.ts";
 import { createSlotsByTool } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { World } from "../agent/calls-in-flight.ts";
-import type { Committer } from "../agent/committer.ts";
 import type { Surroundings } from "../agent/live-view.ts";
 import type { AuthBook } from "../agent/turn-auth.ts";
 import type { Part } from "../doors/roles.ts";
@@ -19,7 +17,7 @@ import type { LiveDesk } from "../follow/live-desk.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { ChildResults } from "./inbox.ts";
 
-/** What the live agents of a process are given, and whom they tell. */
+/** The process as `LiveAgents` uses it. */
 export interface LiveAgentsOptions {
   readonly stores: UnsavedTrees;
   readonly part: Part;
@@ -51,53 +49,44 @@ export interface LiveAgentsOptions {
   onFailed(agentId: string, cause: unknown): void;
 }
 
+type OwnersPorts = "committer" | "world" | "notify" | "onCommitted" | "onLost" | "onEffectOver";
+
 /** The owner of the activations, as they see it. */
-interface Owner {
-  readonly committer: Committer;
-  readonly world: World;
+interface Owner extends Pick<Surroundings<Activation>, OwnersPorts> {
   readonly children: ChildResults;
   readonly succession: Succession;
-  notify(agentIds: readonly string[]): void;
   activate(key: AgentKey): Promise<Activation>;
-  onCommitted(activation: Activation, outcome: Committed): void;
-  onLost(activation: Activation): void;
-  onEffectOver(activation: Activation): void;
 }
 
 /** The ports through which activations reach their process. */
 export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surroundings<Activation> {
-  const { clock, prices, stores, part, random, auth, liveDesk } = options;
-  const { committer, world, children, succession } = owner;
+  const { clock, prices, stores, part, random, auth, liveDesk, definitions } = options;
+  const { children, succession, activate, ...ports } = owner;
   return {
+    ...ports,
     clock,
     prices,
     stores,
-    definitions: options.definitions,
+    definitions,
     queues: part.queues,
     processId: options.process.processId,
-    notify: (agentIds) => owner.notify(agentIds),
-    committer,
     random,
     inspect: options.onInspect && inspection(options.onInspect),
-    world,
     slots: createSlotsByTool(),
     auth: (turnId) => auth.of(turnId),
     redactorOf: (turnId) => auth.redactorOf(turnId),
     resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
-    onCommitted: (activation, outcome) => owner.onCommitted(activation, outcome),
     viewersOf: (identity) => liveDesk.viewersOf(identity),
     childResult: async ({ turnEntries }, childId) => {
       const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);
       if (ended?.type === "child.ended") return { status: ended.outcome, text: ended.text };
       return await children.wait(childId);
     },
-    onLost: (activation) => owner.onLost(activation),
     onRefused: (activation, error) => options.onRefused(activation, error),
     onFailed: (agentId, cause) => options.onFailed(agentId, cause),
-    onEffectOver: (activation) => owner.onEffectOver(activation),
     successor: async (activation): Promise<Host> => {
       succession.assertGoesOn(activation);
-      return await owner.activate(activation.key).catch(lostToOthers);
+      return await activate(activation.key).catch(lostToOthers);
     },
   };
 }

@@ -18,7 +18,7 @@ export interface HandoverOptions {
 
 interface LeaveOptions {
   readonly as?: ReleaseOptions["as"];
-  /** What it did last could not be stored in time. */
+  /** Its last steps could not be stored in time. */
   readonly isLate?: boolean;
   /** Its turn stays open, and nobody but `start()` brings it back to this process. */
   readonly isShutDown?: boolean;
@@ -155,7 +155,7 @@ export class Handover {
     try {
       await this.#options.stores.release(key, epoch, { as, steady: clock.elapsed() });
       if (isLate && !writer.isSettled)
-        note("what it did last could not be stored; whoever takes it up does that again");
+        note("what it did last could not be stored; the process that takes it up next does that again");
       else this.#leftBehind.delete(agentId);
     } catch (error) {
       note(`it could not be given back (${String(error)}); others take it up when this process' lease has ended`);

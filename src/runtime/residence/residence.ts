@@ -20,7 +20,7 @@ export interface Stay<Live> {
   readonly keptUntil: number;
 }
 
-/** What others in this process want of the agent, wherever it is. */
+/** Claims that others in this process have on the agent, wherever it is. */
 interface Claims {
   /** A handle has activated it: it is not passivated. */
   readonly isHeld: boolean;

@@ -1,12 +1,17 @@
 import {
+  type AttemptEnd,
+  type CallResult,
+  errorResult,
   endOfError,
   endOfOutput,
-  errorResult,
   executeTool,
   isOnce,
   reconcileCall,
   unknownResult,
 } from "../../actors/index.ts";
+import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../../queues/index.ts";
+import { type CallEnd, type QueuedCall, callEndedKey, queuedCallKey } from "../../state/index.ts";
+import { type LeftByRun, queuedAttempt } from "./queued-run.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import {
   abortable,
@@ -17,18 +22,14 @@ import {
   untilReached,
 } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
-import type { DeadCause, Job, JobOutcome, JobRun, Queues, ToolJob } from "../../queues/index.ts";
-import { type CallEnd, callEndedKey, queuedCallKey } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
 import type { AuthBook } from "../agent/turn-auth.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
 import type { LiveDesk } from "../follow/live-desk.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
-import { type LeftByRun, queuedAttempt } from "./queued-run.ts";
-import { callEndOf, endOfGone, endOfResult, wordsOf } from "./tool-job-ends.ts";
 
-/** What the run of a queued tool needs of the process it runs in. */
+/** The process that runs queued tools. */
 export interface ToolJobPlace {
   readonly stores: Stores;
   readonly queues: Queues;
@@ -56,7 +57,7 @@ const atWork = new WeakMap<ToolJobPlace, Set<string>>();
  * 1. Before the body there is a claim in the store: of a call that may not be repeated the body is begun once, by one process.
  * 2. What came of it is posted before the job is done; the first post of an attempt counts.
  * 3. A job that is there twice, too late, or again after its end changes nothing.
- * 4. What this process does not know is left to others: the job is tried again, there or here.
+ * 4. A definition or tool that this process does not know is left to others: the job is tried again, there or here.
  */
 export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun): Promise<JobOutcome> {
   const waiting = await waitingCall(place, job);
@@ -76,7 +77,7 @@ export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun)
   if (claimed.type === "over" || claimed.type === "refused") return "done";
   const name = `${waiting.key.agentId}/${queuedCallKey(job)}`;
   const own = ownWork(place);
-  // Whoever has begun it posts its end; but what this process has forgotten of its own nobody posts.
+  // The process that has begun it posts its end; but nobody posts what this process has begun and forgotten.
   if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId)))
     return "done";
   own.add(name);
@@ -123,7 +124,7 @@ async function leaveToOthers(
   throw new StoreUnavailableError(`a worker of the queue "${queue}" does not know ${what}, for call ${queued.callId}`);
 }
 
-/** As the process that has the turn knows it, or as the program resolves it here. */
+/** As this process knows it from the turn, or as the program resolves it here. */
 async function authOf({ auth }: ToolJobPlace, { key, turn }: KnownCall, tool: Tool<never>): Promise<Auth | undefined> {
   const { turnId, actorId } = turn;
   const here = auth.of(turnId);
@@ -143,7 +144,7 @@ interface RunOfTool {
   readonly auth: Auth | undefined;
   readonly signal: AbortSignal;
   readonly trace?: TraceHeaders | undefined;
-  /** Why whoever had begun it did not end it, where it may not be repeated; null: it is to be run. */
+  /** Why the process that had begun it did not end it, where it may not be repeated; null: it is to be run. */
   readonly lost: string | null;
 }
 
@@ -218,5 +219,57 @@ async function reconciled(place: ToolJobPlace, known: KnownCall, tool: Tool<neve
   } finally {
     cancel();
     timed.dispose();
+  }
+}
+
+/** The end of an attempt, with what the code has left to be written by the owner. */
+function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
+  if (end.type === "retrying") return end;
+  const { spawns, artifacts } = left;
+  if (end.type === "awaiting") {
+    const { childId, prefix } = end.child;
+    return { type: "ordered", spawns, awaits: childId, artifacts, ...(prefix === undefined ? {} : { prefix }) };
+  }
+  const [spawn] = spawns;
+  if (spawn && end.result.outcome === "success" && !end.stop) {
+    const text = `Error: the queued tool "${name}" asked for the subagent "${spawn.key}" and did not return run.await(child), so that it was not started. What the tool did itself may have taken effect.`;
+    return endOfResult(errorResult(text, "not_awaited"), left);
+  }
+  const settled = endOfResult(end.result, left);
+  return end.stop ? { ...settled, stop: end.stop } : settled;
+}
+
+function endOfResult({ outcome, text, error, artifact }: CallResult, left?: LeftByRun) {
+  const artifacts = [...(left?.artifacts ?? []), ...(artifact ? [artifact] : [])];
+  return {
+    type: "settled" as const,
+    outcome,
+    text,
+    error: error ?? null,
+    ...(artifacts.length > 0 ? { artifacts } : {}),
+    ...(artifact ? { artifactId: artifact.artifactId } : {}),
+  };
+}
+
+/** The agent goes on without a tool that is gone. */
+function endOfGone(queued: QueuedCall, name: string | undefined): CallEnd {
+  const text = `The tool ${name === undefined ? "of this call" : `"${name}"`} is not available any more.`;
+  const isOpen = queued.claimedBy !== null && !queued.isRepeatable;
+  return endOfResult(errorResult(text, "tool_unavailable", isOpen ? "outcome_unknown" : "error"));
+}
+
+/** Why a job was given up, for the model. */
+function wordsOf({ code, message, deaths }: DeadCause): string {
+  switch (code) {
+    case "worker_died":
+      return deaths > 1
+        ? `${deaths} workers died, or were not heard of for too long, while they ran it`
+        : "its worker died, or was not heard of for too long, while it ran it";
+    case "timed_out":
+      return "its job did not end in time";
+    case "stopped":
+      return "its worker was stopped while it ran it";
+    default:
+      return message.replace(/\.$/, "");
   }
 }

@@ -90,9 +90,13 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
   }
 
   /** By agent id. */
-  restless(tenant: string, isLiving: (processId: string) => boolean, after: string | undefined): AgentKey[] {
+  unattendedCandidates(
+    tenant: string,
+    isLiving: (processId: string) => boolean,
+    after: string | undefined,
+  ): AgentKey[] {
     const found: AgentKey[] = [];
-    for (const [agentId, { head }] of this.rows.tenants.get(tenant)?.restless ?? []) {
+    for (const [agentId, { head }] of this.rows.tenants.get(tenant)?.candidates ?? []) {
       if (after !== undefined && agentId <= after) continue;
       if (head.holder === null || !isLiving(head.holder)) found.push({ tenant, agentId });
     }
@@ -147,7 +151,7 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     }
     const agentIds = agents.map(({ record }) => record.agentId);
     this.undo.removeAll(rows.agents, agentIds);
-    this.undo.removeAll(rows.restless, agentIds);
+    this.undo.removeAll(rows.candidates, agentIds);
     this.undo.removeAll(rows.treesOfAccounts, tree.accounts.keys());
     this.undo.set(rows.trees, rootAgentId, emptyTree(tree.lastCursor));
   }

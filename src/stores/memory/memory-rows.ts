@@ -6,13 +6,13 @@ import { freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
 import type { UndoLog } from "../rules/undo-log.ts";
 
 /** An item and its place in the order of arrival. */
-export interface InboxRow {
+interface InboxRow {
   readonly ordinal: number;
   readonly item: InboxItem;
 }
 
 /** A message and the cursor of the row it came with. */
-export interface PlacedMessage {
+interface PlacedMessage {
   readonly cursor: number;
   readonly message: Message;
 }
@@ -36,7 +36,7 @@ export interface AgentRows {
   readonly children: AgentRows[];
 }
 
-/** What the agents of one tree share. */
+/** The rows that all agents of one tree share. */
 export interface TreeRows {
   /** In the order of their cursors. */
   readonly journal: JournalRow[];
@@ -44,14 +44,14 @@ export interface TreeRows {
   lastCursor: number;
   readonly accounts: Map<string, Account>;
   /** The waiters of each account at the top. */
-  readonly lines: Map<string, readonly Waiter[]>;
+  readonly queues: Map<string, readonly Waiter[]>;
 }
 
 /** Each tenant has its own maps, so that keys cannot collide. */
 export interface TenantRows {
   readonly agents: Map<string, AgentRows>;
   /** Agents that have an inbox item or open work. */
-  readonly restless: Map<string, AgentRows>;
+  readonly candidates: Map<string, AgentRows>;
   readonly trees: Map<string, TreeRows>;
   /** The tree that holds each account. */
   readonly treesOfAccounts: Map<string, TreeRows>;
@@ -71,7 +71,7 @@ export function emptyRows(): MemoryRows {
 export function emptyTenant(): TenantRows {
   return {
     agents: new Map(),
-    restless: new Map(),
+    candidates: new Map(),
     trees: new Map(),
     treesOfAccounts: new Map(),
     projections: new Map(),
@@ -79,7 +79,7 @@ export function emptyTenant(): TenantRows {
 }
 
 export function emptyTree(lastCursor = 0): TreeRows {
-  return { journal: [], lastCursor, accounts: new Map(), lines: new Map() };
+  return { journal: [], lastCursor, accounts: new Map(), queues: new Map() };
 }
 
 export function emptyAgent(record: AgentRecord, tree: TreeRows): AgentRows {
@@ -122,16 +122,16 @@ export function removeItems(undo: UndoLog, { inbox }: AgentRows, itemKeys: reado
 }
 
 /** Updates the candidates after the agent's inbox or head has changed. */
-export function noteCandidate(undo: UndoLog, { restless }: TenantRows, rows: AgentRows): void {
+export function noteCandidate(undo: UndoLog, { candidates }: TenantRows, rows: AgentRows): void {
   const { agentId } = rows.record;
-  const isRestless = rows.inbox.size > 0 || rows.head.work === "open";
-  if (isRestless === restless.has(agentId)) return;
-  if (isRestless) {
-    undo.set(restless, agentId, rows);
+  const isCandidate = rows.inbox.size > 0 || rows.head.work === "open";
+  if (isCandidate === candidates.has(agentId)) return;
+  if (isCandidate) {
+    undo.set(candidates, agentId, rows);
     return;
   }
-  undo.note(() => restless.set(agentId, rows));
-  restless.delete(agentId);
+  undo.note(() => candidates.set(agentId, rows));
+  candidates.delete(agentId);
 }
 
 /** The timers of all agents, and the time of the next one. */

@@ -110,11 +110,11 @@ export class MemoryTables implements Tables {
   }
 
   waiters(tenant: string, { id }: Account): readonly Waiter[] {
-    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.lines.get(id) ?? [];
+    return this.rows.tenants.get(tenant)?.treesOfAccounts.get(id)?.queues.get(id) ?? [];
   }
 
-  putWaiters(tenant: string, rootAgentId: string, { account, line }: WaiterChanges): void {
-    this.undo.set(this.#tree(tenant, rootAgentId).lines, account.id, line);
+  putWaiters(tenant: string, rootAgentId: string, { account, waiters }: WaiterChanges): void {
+    this.undo.set(this.#tree(tenant, rootAgentId).queues, account.id, waiters);
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {

@@ -23,7 +23,7 @@ export class AboutTree {
  * The session of a tree for work that writes, a session for work that only reads, or none yet while the work's tree is
  * being found.
  */
-export type Session = TreeSession | ReadSession | "finding out";
+type Session = TreeSession | ReadSession | "finding its tree";
 
 /** The rows of agents, heads, accounts and processes, as a piece of work sees them. */
 export class RedisAgents {
@@ -61,7 +61,7 @@ export class RedisAgents {
     if (parentAgentId !== null) {
       session.change(this.#children(tree, parentAgentId), (ids) => [...ids, agentId]);
     }
-    const tell = (list: IndexName, ...of: readonly string[]): void =>
+    const addTo = (list: IndexName, ...of: readonly string[]): void =>
       session.writeIndex({
         kind: "name",
         keys: this.keys.index(list, tree.partition, ...of),
@@ -69,15 +69,15 @@ export class RedisAgents {
         score: 0,
       });
     const { sessionId, ownerId } = record;
-    tell("agents", tenant);
+    addTo("agents", tenant);
     if (parentAgentId === null) {
-      tell("roots", tenant);
+      addTo("roots", tenant);
       // All lists are read in ascending order, so the newest agents get the lowest scores.
       const keys = this.keys.index("newest", tree.partition, tenant);
       session.writeIndex({ kind: "at", keys, member: agentId, score: -record.createdAt });
     }
-    if (sessionId !== null) tell("session", tenant, sessionId);
-    if (ownerId !== null) tell("owner", tenant, ownerId);
+    if (sessionId !== null) addTo("session", tenant, sessionId);
+    if (ownerId !== null) addTo("owner", tenant, ownerId);
   }
 
   childrenOf({ tenant, agentId }: AgentKey): AgentRecord[] {
@@ -126,17 +126,17 @@ export class RedisAgents {
       const stored = this.ask("waiters", () => this.reader.hash(tree.waiters));
       return waitersIn([...stored].flat(), id, tree.waiters);
     }
-    return this.writing(tree).members(this.#line(tree, id));
+    return this.writing(tree).members(this.#queue(tree, id));
   }
 
-  putWaiters(tenant: string, rootAgentId: string, { account: { id }, line, put, removed }: WaiterChanges): void {
+  putWaiters(tenant: string, rootAgentId: string, { account: { id }, waiters, put, removed }: WaiterChanges): void {
     const session = this.writing(this.keys.treeOf(tenant, rootAgentId));
     const { tree } = session;
     for (const key of removed) session.do("take", { key: tree.waiters }, pairOf(id, key));
     for (const waiter of put) {
       session.do("put", { key: tree.waiters }, pairOf(id, waiter.ask.key), JSON.stringify(waiter));
     }
-    session.replace(this.#line(tree, id), line);
+    session.replace(this.#queue(tree, id), waiters);
   }
 
   process(processId: string): ProcessRow | undefined {
@@ -227,9 +227,9 @@ export class RedisAgents {
     return this.#list(tree, fields.accounts, tree.accounts);
   }
 
-  #line(tree: TreeKeys, accountId: string): Collection<readonly Waiter[]> {
-    const load = () => this.reader.lineMembers(tree, accountId);
-    return { field: fields.line(accountId), key: tree.waiters, empty: [], load };
+  #queue(tree: TreeKeys, accountId: string): Collection<readonly Waiter[]> {
+    const load = () => this.reader.queueMembers(tree, accountId);
+    return { field: fields.queue(accountId), key: tree.waiters, empty: [], load };
   }
 
   #list(tree: TreeKeys, field: string, key: string): Collection<readonly string[]> {
@@ -246,14 +246,14 @@ export class RedisAgents {
   }
 
   #sessionOf(tree: TreeKeys): TreeSession | ReadSession {
-    if (this.#session === "finding out") throw new AboutTree(tree);
+    if (this.#session === "finding its tree") throw new AboutTree(tree);
     if (this.#session) return this.#session;
     throw new InvariantError("the tables were used outside of any work");
   }
 }
 
 /** The reads of a tree that work can do, whether or not it also writes. */
-export interface RowsOfTree {
+interface RowsOfTree {
   get<T>(kind: RowKind<T>): T | undefined;
   /** In the order of `kinds`, without those that do not exist. */
   all<T>(kinds: readonly RowKind<T>[]): T[];

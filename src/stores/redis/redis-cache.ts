@@ -2,12 +2,12 @@ import { isHead, type TreeKeys } from "./redis-keys.ts";
 import { absentRow, type SeenRow, seenRow } from "./redis-rows.ts";
 
 /** The members of a collection, and their version. */
-export interface SeenMembers {
+interface SeenMembers {
   readonly version: string;
   readonly value: unknown;
 }
 
-/** What was read of a tree to load a collection; may include other collections and rows. */
+/** The result of loading a collection; may include other collections and rows of the tree. */
 export interface LoadedMembers {
   readonly members: ReadonlyMap<string, SeenMembers>;
   readonly rows?: ReadonlyMap<string, string>;
@@ -22,7 +22,7 @@ export interface KnownTrees {
 }
 
 /**
- * What this process has seen of one tree.
+ * A cache of one tree as this process has last seen it.
  * Owns: rows and collections with their versions. Does not own: whether they are current, which each transaction
  * validates.
  *

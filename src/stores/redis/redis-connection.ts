@@ -14,6 +14,42 @@ import {
 } from "../../redis/index.ts";
 import type { Script } from "./redis-scripts.ts";
 
+/** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
+export interface RedisStoresOptions extends RedisPlaceOptions {
+  /** Prefix of all keys; any text without braces, `"troupe:"` by default. */
+  readonly prefix?: string | undefined;
+  /** How long a command may take, including retries, in milliseconds; 5,000 by default. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Seconds after which a tree expires, counted from its last change, while none of its agents has an owner and no turn
+   * is open. Default: never.
+   */
+  readonly ttl?: number | undefined;
+}
+
+export interface CheckedOptions {
+  readonly place: RedisPlace;
+  readonly prefix: string;
+  readonly timeoutMs: number;
+  readonly ttl: number | undefined;
+}
+
+const DEFAULT_PREFIX = "troupe:";
+const DEFAULT_TIMEOUT_MS = 5000;
+
+const redisDoor: Door<RedisStoresOptions> = {
+  rules: { ...redisPlaceRules, prefix: textRule, timeoutMs: wholeNumberRule(1), ttl: wholeNumberRule(1) },
+  instead: { redis: "client", connection: "client", nodes: "cluster: { nodes }", ttlMs: "ttl" },
+};
+
+/** Throws `InvalidInputError` for invalid options; messages never show what a URL holds. */
+export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
+  const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisDoor);
+  const { prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS, ttl } = options;
+  const place = checkedPlace("redisStores", options);
+  return { place, prefix, timeoutMs, ttl };
+}
+
 /** The stores' connection to Redis. Owns: how scripts are sent. Does not own: what they mean. */
 export class RedisConnection extends RedisLink {
   constructor({ place, timeoutMs }: CheckedOptions) {
@@ -40,40 +76,10 @@ export async function evaluate(
   }
 }
 
-/** Where Redis is, one of `url`, `client` and `cluster`, and how data is kept there. */
-export interface RedisStoresOptions extends RedisPlaceOptions {
-  /** Prefix of all keys; any text without braces, `"troupe:"` by default. */
-  readonly prefix?: string | undefined;
-  /** How long a command may take, including retries, in milliseconds; 5,000 by default. */
-  readonly timeoutMs?: number | undefined;
-  /**
-   * Seconds after which a tree expires, counted from its last change, while none of its agents has an owner and no turn
-   * is open. Default: never.
-   */
-  readonly ttl?: number | undefined;
-}
-
-export interface CheckedOptions {
-  readonly place: RedisPlace;
-  readonly prefix: string;
-  readonly timeoutMs: number;
-  readonly ttl: number | undefined;
-}
-
-export const DEFAULT_PREFIX = "troupe:";
-const DEFAULT_TIMEOUT_MS = 5000;
-
-const redisDoor: Door<RedisStoresOptions> = {
-  rules: { ...redisPlaceRules, prefix: textRule, timeoutMs: wholeNumberRule(1), ttl: wholeNumberRule(1) },
-  instead: { redis: "client", connection: "client", nodes: "cluster: { nodes }", ttlMs: "ttl" },
-};
-
-/** Throws `InvalidInputError` for invalid options; messages never show what a URL holds. */
-export function checkedOptions(given: RedisStoresOptions): CheckedOptions {
-  const options = optionsOf<RedisStoresOptions>(given, "redisStores()", redisDoor);
-  const { prefix = DEFAULT_PREFIX, timeoutMs = DEFAULT_TIMEOUT_MS, ttl } = options;
-  const place = checkedPlace("redisStores", options);
-  return { place, prefix, timeoutMs, ttl };
+/** A reply of Redis as a list of texts. Throws `CorruptRecordError` if it is no list. */
+export function textsOf(answer: unknown): string[] {
+  if (!Array.isArray(answer)) throw new CorruptRecordError("Redis gave no list where there should be one");
+  return answer.map((one: unknown) => (typeof one === "string" || typeof one === "number" ? String(one) : ""));
 }
 
 /** The warnings that this process has given already, however many stores are opened. */
@@ -83,7 +89,7 @@ const warned = new Set<string>();
  * Checks once whether the servers are fit to be the source of truth. Throws as `checkServers` does; warns if
  * acknowledged writes may be lost, or if that cannot be checked.
  */
-export async function checkDurability(client: RedisClient): Promise<void> {
+async function checkDurability(client: RedisClient): Promise<void> {
   const servers = await checkServers(client, { user: "the stores", atStake: "journals and budgets" });
   for (const server of servers) {
     const markStale = await doubtOf(server);
@@ -117,10 +123,4 @@ function warn(message: string): void {
   if (warned.has(message)) return;
   warned.add(message);
   process.emitWarning(message, { code: "TROUPE_REDIS_DURABILITY" });
-}
-
-/** A reply of Redis as a list of texts. Throws `CorruptRecordError` if it is no list. */
-export function textsOf(answer: unknown): string[] {
-  if (!Array.isArray(answer)) throw new CorruptRecordError("Redis gave no list where there should be one");
-  return answer.map((one: unknown) => (typeof one === "string" || typeof one === "number" ? String(one) : ""));
 }

@@ -21,7 +21,7 @@ import { RedisUnattended } from "./redis-unattended.ts";
 import { readTreeActivity } from "./redis-whole-tree.ts";
 
 /** Later than any time. */
-export const NEVER = Number.MAX_SAFE_INTEGER;
+const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
  * Trees in Redis that several processes share.
@@ -44,7 +44,7 @@ export class RedisDatabase implements Database {
   readonly live: RedisLive;
   readonly #expiry: RedisExpiry | undefined;
   readonly #unattended: RedisUnattended;
-  readonly #queues = new TreeQueues((line) => this.#rollbacks.watch(line));
+  readonly #queues = new TreeQueues((queue) => this.#rollbacks.watch(queue));
   readonly #reading = new Set<Promise<unknown>>();
   #isClosed = false;
 
@@ -69,7 +69,7 @@ export class RedisDatabase implements Database {
     this.#subscriber = new RedisSubscriber(this.#connection);
     this.#rollbacks = new RedisRollbacks(this.#connection, this.#keys);
     this.#foreignWrites = new RedisForeignWrites(this.#subscriber, this.#keys, owner, {
-      onHeard: () => this.lookForRollbacks(),
+      onSubscribed: () => this.lookForRollbacks(),
       onTree: (tag) => this.#queues.markStale(tag),
     });
     this.live = new RedisLive(this.#connection, this.#subscriber, this.#keys);
@@ -172,7 +172,7 @@ export class RedisDatabase implements Database {
   /** Finds the tree that a piece of work is about: the first one that it asks for. */
   #treeOf(work: () => unknown): TreeKeys {
     try {
-      this.#tables.over("finding out", work);
+      this.#tables.over("finding its tree", work);
     } catch (error) {
       if (error instanceof AboutTree) return error.tree;
       throw error;
@@ -184,7 +184,7 @@ export class RedisDatabase implements Database {
   async #correctTimers(tree: TreeKeys): Promise<void> {
     const { indexes } = this.#context;
     const keys = this.#keys.index("timers", tree.partition);
-    const told = await indexes.lastWritten(keys, tree.tag);
+    const lastWritten = await indexes.lastWritten(keys, tree.tag);
     const score = await this.#write(tree, (session) => {
       session.alone();
       const first = session.firstDue(() => this.#reader.lowestScore(tree.due));
@@ -195,7 +195,7 @@ export class RedisDatabase implements Database {
       return first;
     });
     if (score === undefined) await indexes.forget(keys, tree.tag);
-    else await indexes.correct(keys, tree.tag, told, score === "" ? undefined : Number(score));
+    else await indexes.correct(keys, tree.tag, lastWritten, score === "" ? undefined : Number(score));
   }
 
   #write<T>(tree: TreeKeys, work: (session: TreeSession) => T): Promise<T> {

@@ -45,9 +45,9 @@ function named(agentIds: readonly string[]): readonly string[] | null {
 }
 
 /** Callbacks that run at once, before listeners are called. */
-export interface Hearing {
+interface ForeignWriteHooks {
   /** The channel is subscribed, for the first time or again. */
-  readonly onHeard: () => void;
+  readonly onSubscribed: () => void;
   /** Another process has written to the tree. */
   readonly onTree: (tag: string) => void;
 }
@@ -57,28 +57,28 @@ export class RedisForeignWrites {
   readonly #subscriber: RedisSubscriber;
   readonly #keys: RedisKeys;
   readonly #owner: string;
-  readonly #hears: Hearing;
+  readonly #hooks: ForeignWriteHooks;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
-  /** What was heard since listeners were last called. */
-  #heard: ForeignWrite[] | "any" = [];
-  #isHearing = false;
+  /** The writes since listeners were last called. */
+  #writes: ForeignWrite[] | "any" = [];
+  #isSubscribed = false;
   /** Listeners are not called before this time of `performance.now()`. */
   #quietUntil = Number.NEGATIVE_INFINITY;
   #pending: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(subscriber: RedisSubscriber, keys: RedisKeys, owner: string, hears: Hearing) {
+  constructor(subscriber: RedisSubscriber, keys: RedisKeys, owner: string, hooks: ForeignWriteHooks) {
     this.#subscriber = subscriber;
     this.#keys = keys;
     this.#owner = owner;
-    this.#hears = hears;
+    this.#hooks = hooks;
   }
 
   listen(listener: (writes: ForeignWrites) => void): () => void {
     // A wrapper, so that the same listener can be added twice.
     const entry = (writes: ForeignWrites): void => listener(writes);
     this.#listeners.add(entry);
-    this.#hear();
+    this.#subscribe();
     return () => {
       this.#listeners.delete(entry);
     };
@@ -91,17 +91,17 @@ export class RedisForeignWrites {
   }
 
   /** Subscribes with the first listener, until the stores are closed. */
-  #hear(): void {
-    if (this.#isHearing) return;
-    this.#isHearing = true;
-    this.#subscriber.hear(this.#keys.channel(), {
+  #subscribe(): void {
+    if (this.#isSubscribed) return;
+    this.#isSubscribed = true;
+    this.#subscriber.subscribe(this.#keys.channel(), {
       onMessage: (message) => {
-        if (!message.startsWith(`${this.#owner} `)) this.#tell(this.#writeOf(message));
+        if (!message.startsWith(`${this.#owner} `)) this.#notify(this.#writeOf(message));
       },
       // Writes before the subscription, or during an interruption, are not known.
-      onHeard: () => {
-        this.#tell("any");
-        if (!this.#isClosed) this.#hears.onHeard();
+      onSubscribed: () => {
+        this.#notify("any");
+        if (!this.#isClosed) this.#hooks.onSubscribed();
       },
     });
   }
@@ -109,25 +109,25 @@ export class RedisForeignWrites {
   #writeOf(message: string): ForeignWrite | "any" {
     try {
       const [tag, timerAt, posted, records] = noticeSchema.parse(JSON.parse(message.slice(message.indexOf(" "))));
-      this.#hears.onTree(tag);
+      this.#hooks.onTree(tag);
       return { ...this.#keys.namesIn(tag), timerAt, posted, records };
     } catch {
       return "any";
     }
   }
 
-  #tell(write: ForeignWrite | "any"): void {
+  #notify(write: ForeignWrite | "any"): void {
     if (this.#isClosed) return;
-    if (write === "any") this.#heard = "any";
-    else if (this.#heard !== "any") this.#heard.push(write);
+    if (write === "any") this.#writes = "any";
+    else if (this.#writes !== "any") this.#writes.push(write);
     if (this.#pending) return;
     const wait = Math.max(0, this.#quietUntil - performance.now());
     this.#pending = setTimeout(() => {
       this.#pending = undefined;
       const start = performance.now();
-      const heard = this.#heard;
-      this.#heard = [];
-      for (const listener of this.#listeners) listener(heard);
+      const writes = this.#writes;
+      this.#writes = [];
+      for (const listener of this.#listeners) listener(writes);
       const took = performance.now() - start;
       this.#quietUntil = start + Math.min(LONGEST_QUIET_MS, Math.max(QUIET_MS, took * REST_PARTS));
     }, wait);

@@ -66,10 +66,17 @@ export class RedisIndexes {
   }
 }
 
+/** How many agents of a tree a process holds, and whether the index of holders lists it. */
+interface HolderRow {
+  readonly agents: number;
+  readonly isTold: boolean;
+}
+
+const holderRowSchema = z.object({ agents: z.int().nonnegative(), isTold: z.boolean() });
+
 /**
- * What the indexes of trees with unattended agents are told.
- * Owns: the rows of a tree that say which indexes list it. Does not own: who is unattended, which is looked up in the
- * tree.
+ * The rows of a tree that say whether the indexes of posts and holders list it, so that its unattended agents are found.
+ * Who is unattended is looked up in the tree.
  *
  * Invariants
  * 1. Before an item is posted in a tree, or an agent is left with open work, the index of posts lists the tree.
@@ -77,20 +84,11 @@ export class RedisIndexes {
  *    for it.
  * 3. Each index is written once, until a reader has removed the entry.
  */
-
-/** How many agents of a tree a process holds, and whether the index of holders lists it. */
-export interface HolderRow {
-  readonly agents: number;
-  readonly isTold: boolean;
-}
-
-const holderRowSchema = z.object({ agents: z.int().nonnegative(), isTold: z.boolean() });
-
 export const watchKinds = {
   /** Exists while the index of posts lists the tree. */
   posts: {
     field: fields.posts,
-    what: "whether the list of posts knows",
+    what: "whether the index of posts lists the tree",
     parse: (text, where) => parsed(z.literal(true), text, where),
   } satisfies RowKind<boolean>,
   holder: (processId: string): RowKind<HolderRow> => ({
@@ -100,7 +98,7 @@ export const watchKinds = {
   }),
 } as const;
 
-/** What determines which indexes list a tree. */
+/** The properties of a tree that determine which indexes list it. */
 type Place = Pick<TreeKeys, "tenant" | "partition">;
 
 export function postsIndex(keys: RedisKeys, tree: Place): IndexKeys {

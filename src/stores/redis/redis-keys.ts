@@ -4,7 +4,7 @@ import { wellFormed } from "../rules/stored-json.ts";
 
 /** The parts of an agent that have a key of their own. */
 export const agentParts = ["inbox", "artifacts", "contents", "messages", "order", "index"] as const;
-export type AgentPart = (typeof agentParts)[number];
+type AgentPart = (typeof agentParts)[number];
 
 /** The keys that are deleted with a tree; versions, cursors and the cursors of projections stay. */
 export const treeParts = [
@@ -187,7 +187,7 @@ export const fields = {
   /** Versions of collections. */
   children: (agentId: string): string => `k:${wellFormed(agentId, "agent id")}`,
   artifacts: (agentId: string): string => `f:${wellFormed(agentId, "agent id")}`,
-  line: (accountId: string): string => `w:${wellFormed(accountId, "account id")}`,
+  queue: (accountId: string): string => `w:${wellFormed(accountId, "account id")}`,
   accounts: "n:accounts",
   processes: "n:processes",
   /** No timer of the tree is due before this time, which the index of timers has. */

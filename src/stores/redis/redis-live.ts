@@ -11,7 +11,7 @@ const MOST_UNDERWAY = 16;
 /** How many trees are remembered before silent followers are forgotten. */
 const TREES_KEPT = 1_000;
 
-interface Heard {
+interface RemoteFollower {
   /** Counts as a follower until this time of `performance.now()`. */
   readonly until: number;
   readonly round: number;
@@ -38,11 +38,11 @@ export class RedisLive implements LiveChannel {
   readonly #keys: RedisKeys;
   readonly #followed = new Map<string, Followed>();
   /** Followers by tree and process. */
-  readonly #heard = new Map<string, Map<string, Heard>>();
+  readonly #elsewhere = new Map<string, Map<string, RemoteFollower>>();
   /** How often the common channel was subscribed: earlier questions may have been missed. */
   #round = 0;
   readonly #owners = new Set<{ readonly processId: string; readonly listener: AskListener }>();
-  #stopHearing: (() => void) | undefined;
+  #unsubscribe: (() => void) | undefined;
   #staying: NodeJS.Timeout | undefined;
   #underway = 0;
 
@@ -54,7 +54,7 @@ export class RedisLive implements LiveChannel {
 
   isFollowed({ tenant, rootAgentId, processId }: LivePlace): boolean {
     const now = performance.now();
-    const processes = this.#heard.get(this.#keys.treeOf(tenant, rootAgentId).tag) ?? [];
+    const processes = this.#elsewhere.get(this.#keys.treeOf(tenant, rootAgentId).tag) ?? [];
     return [...processes].some(([id, { until }]) => id !== processId && until > now);
   }
 
@@ -66,9 +66,9 @@ export class RedisLive implements LiveChannel {
     const tree = this.#keys.treeOf(tenant, rootAgentId);
     const follower = { processId, listener };
     const known = this.#followed.get(tree.tag);
-    const followed = known ?? this.#hear(tree);
+    const followed = known ?? this.#subscribe(tree);
     followed.followers.add(follower);
-    const ask = (): void => this.#say(`${processId} ask ${tree.tag}`);
+    const ask = (): void => this.#announce(`${processId} ask ${tree.tag}`);
     if (known) ask();
     const end = (): void => {
       followed.followers.delete(follower);
@@ -83,19 +83,19 @@ export class RedisLive implements LiveChannel {
   onAsked(processId: string, listener: AskListener): () => void {
     const owner = { processId, listener };
     this.#owners.add(owner);
-    this.#stopHearing ??= this.#subscriber.hear(this.#keys.liveChannel(), {
+    this.#unsubscribe ??= this.#subscriber.subscribe(this.#keys.liveChannel(), {
       onMessage: (text) => this.#noteFollower(text),
       // Earlier followers are known from their next announcement, which this asks for.
-      onHeard: () => {
+      onSubscribed: () => {
         this.#round += 1;
-        this.#say(`${processId} who`);
+        this.#announce(`${processId} who`);
       },
     });
     return () => {
       this.#owners.delete(owner);
       if (this.#owners.size > 0) return;
-      this.#stopHearing?.();
-      this.#stopHearing = undefined;
+      this.#unsubscribe?.();
+      this.#unsubscribe = undefined;
     };
   }
 
@@ -105,17 +105,17 @@ export class RedisLive implements LiveChannel {
     this.#owners.clear();
   }
 
-  #hear(tree: TreeKeys): Followed {
+  #subscribe(tree: TreeKeys): Followed {
     const followers: Followed["followers"] = new Set();
-    const end = this.#subscriber.hear(this.#keys.liveChannel(tree), {
+    const end = this.#subscriber.subscribe(this.#keys.liveChannel(tree), {
       onMessage: (text) => {
         const sender = text.slice(0, text.indexOf(" "));
         for (const { processId, listener } of followers) {
           if (processId !== sender) listener(text.slice(sender.length + 1));
         }
       },
-      onHeard: () => {
-        for (const processId of processesOf(followers)) this.#say(`${processId} ask ${tree.tag}`);
+      onSubscribed: () => {
+        for (const processId of processesOf(followers)) this.#announce(`${processId} ask ${tree.tag}`);
       },
     });
     const followed = { tree, followers, end };
@@ -134,36 +134,36 @@ export class RedisLive implements LiveChannel {
         trees.set(processId, [...(trees.get(processId) ?? []), tree.tag]);
       }
     }
-    for (const [processId, tags] of trees) this.#say(`${processId} stay ${tags.join(" ")}`);
+    for (const [processId, tags] of trees) this.#announce(`${processId} stay ${tags.join(" ")}`);
   }
 
   #noteFollower(text: string): void {
-    const [processId = "", said, ...tags] = text.split(" ");
-    if (said === "who") this.#stay();
+    const [processId = "", word, ...tags] = text.split(" ");
+    if (word === "who") this.#stay();
     for (const tag of tags) {
-      const processes = this.#heard.get(tag) ?? new Map<string, Heard>();
+      const processes = this.#elsewhere.get(tag) ?? new Map<string, RemoteFollower>();
       const isNew = processes.get(processId)?.round !== this.#round;
       processes.set(processId, { until: performance.now() + 3 * STAY_MS, round: this.#round });
-      this.#heard.set(tag, processes);
-      if (isNew || said === "ask") this.#tellOwners(processId, tag);
+      this.#elsewhere.set(tag, processes);
+      if (isNew || word === "ask") this.#notifyOwners(processId, tag);
     }
-    if (this.#heard.size > TREES_KEPT) this.#forgetSilent();
+    if (this.#elsewhere.size > TREES_KEPT) this.#forgetSilent();
   }
 
   #forgetSilent(): void {
     const now = performance.now();
-    for (const [tag, processes] of this.#heard) {
+    for (const [tag, processes] of this.#elsewhere) {
       for (const [processId, { until }] of processes) if (until <= now) processes.delete(processId);
-      if (processes.size === 0) this.#heard.delete(tag);
+      if (processes.size === 0) this.#elsewhere.delete(tag);
     }
   }
 
-  #tellOwners(asking: string, tag: string): void {
+  #notifyOwners(asking: string, tag: string): void {
     const { tenant, rootAgentId } = this.#keys.namesIn(tag);
     for (const { processId, listener } of this.#owners) if (processId !== asking) listener(tenant, rootAgentId);
   }
 
-  #say(text: string): void {
+  #announce(text: string): void {
     this.#publish(this.#keys.liveChannel(), text);
   }
 

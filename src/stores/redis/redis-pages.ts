@@ -3,14 +3,28 @@ import { pagesScript } from "./redis-read-scripts.ts";
 
 /** How many members of one list are read at once. */
 const PAGE = 200;
+const PIECE = 200;
 
 /** The order in which sorted lists are read. */
-export interface Order {
+interface Order {
   readonly by: "name" | "score";
   /** Only scores up to this one. */
   readonly until?: number;
   /** About how many members are wanted from all lists together. */
   readonly wanted: number;
+}
+
+/** A member of a sorted list. */
+export interface Member {
+  readonly member: string;
+  readonly score: number;
+}
+
+/** Sorted lists that are read page by page; an empty page is the end of a list. */
+interface MemberLists {
+  /** The first page of each list after a member. */
+  first(after: Member | undefined): Promise<readonly (readonly Member[])[]>;
+  next(index: number, after: Member): Promise<readonly Member[]>;
 }
 
 /**
@@ -84,19 +98,6 @@ async function readPages(
   });
 }
 
-/** A member of a sorted list. */
-export interface Member {
-  readonly member: string;
-  readonly score: number;
-}
-
-/** Sorted lists that are read page by page; an empty page is the end of a list. */
-export interface MemberLists {
-  /** The first page of each list after a member. */
-  first(after: Member | undefined): Promise<readonly (readonly Member[])[]>;
-  next(index: number, after: Member): Promise<readonly Member[]>;
-}
-
 interface Head {
   readonly index: number;
   page: readonly Member[];
@@ -123,7 +124,7 @@ export async function* merged(lists: MemberLists, after: Member | undefined): As
 }
 
 /** In the order of Redis: by score, then by the bytes of the member. */
-export function compareMembers(one: Member, other: Member): number {
+function compareMembers(one: Member, other: Member): number {
   return one.score - other.score || Buffer.compare(Buffer.from(one.member), Buffer.from(other.member));
 }
 
@@ -148,5 +149,3 @@ export async function collected<T>(
   if (piece.length > 0) await take();
   return found.slice(0, limit);
 }
-
-const PIECE = 200;

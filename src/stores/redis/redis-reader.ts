@@ -117,8 +117,8 @@ export class RedisReader {
   }
 
   /** The waiters of one account, and the version of their queue. */
-  async lineMembers({ rows, waiters }: TreeKeys, accountId: string): Promise<LoadedMembers> {
-    return this.#collection(rows, waiters, fields.line(accountId), "HGETALL", (texts) =>
+  async queueMembers({ rows, waiters }: TreeKeys, accountId: string): Promise<LoadedMembers> {
+    return this.#collection(rows, waiters, fields.queue(accountId), "HGETALL", (texts) =>
       waitersIn(texts, accountId, waiters),
     );
   }

@@ -5,7 +5,7 @@ import type { RedisKeys, TreeKeys } from "./redis-keys.ts";
 import { olderRowsScript } from "./redis-read-scripts.ts";
 
 /** A tree of which this process has seen something. */
-export interface KnownTree {
+interface KnownTree {
   readonly tree: TreeKeys;
   readonly cache: TreeCache;
 }
@@ -28,7 +28,7 @@ export class RedisRollbacks {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
   readonly #listeners = new Set<(found: RolledBackTree) => void>();
-  #untold: RolledBackTree[] = [];
+  #unreported: RolledBackTree[] = [];
 
   constructor(connection: RedisConnection, keys: RedisKeys) {
     this.#connection = connection;
@@ -47,8 +47,8 @@ export class RedisRollbacks {
     // Processes register again by themselves.
     if (!tree.tag.includes("/")) return;
     cache.onRolledBack = (had, found) => {
-      if (found > 0) this.#tell(tree, had, found);
-      else void this.#tellOfGone(tree, had);
+      if (found > 0) this.#report(tree, had, found);
+      else void this.#reportGone(tree, had);
     };
   }
 
@@ -77,25 +77,25 @@ export class RedisRollbacks {
   }
 
   /** If some process lets trees expire, a tree that is gone may have expired. */
-  async #tellOfGone(tree: TreeKeys, had: number): Promise<void> {
+  async #reportGone(tree: TreeKeys, had: number): Promise<void> {
     const asked = this.#connection.run((client) => client.exists(this.#keys.expires()));
-    if ((await asked.catch(() => 0)) === 0) this.#tell(tree, had, 0);
+    if ((await asked.catch(() => 0)) === 0) this.#report(tree, had, 0);
   }
 
-  #tell(tree: TreeKeys, had: number, found: number): void {
-    const rollBack = {
+  #report(tree: TreeKeys, had: number, found: number): void {
+    const rolledBack = {
       ...this.#keys.namesIn(tree.tag),
       hadAt: timeOf(had),
       foundAt: found === 0 ? null : timeOf(found),
     };
-    if (this.#untold.push(rollBack) === 1) setImmediate(() => this.#warn());
-    for (const listener of this.#listeners) listener(rollBack);
+    if (this.#unreported.push(rolledBack) === 1) setImmediate(() => this.#warn());
+    for (const listener of this.#listeners) listener(rolledBack);
   }
 
   /** One warning for everything that is found at a time. */
   #warn(): void {
-    const trees = this.#untold;
-    this.#untold = [];
+    const trees = this.#unreported;
+    this.#unreported = [];
     const names = trees.slice(0, NAMED).map(wordsOf);
     const others = trees.length > NAMED ? `, and ${trees.length - NAMED} more` : "";
     process.emitWarning(

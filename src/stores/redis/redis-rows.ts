@@ -16,9 +16,8 @@ import {
   type Timer,
   timerSchema,
 } from "../../state/index.ts";
-import { jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
+import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
-import { CorruptTimers } from "../rules/timers.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";
 
@@ -185,7 +184,7 @@ export function waitersIn(texts: readonly string[], accountId: string, key: stri
   const start = pairOf(accountId, "");
   const found: Waiter[] = [];
   for (let at = 0; at < texts.length; at += 2) {
-    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the line (${key})`));
+    if (texts[at]?.startsWith(start)) found.push(parsed(waiterSchema, texts[at + 1] ?? "", `the waiters (${key})`));
   }
   return found.sort((a, b) => a.place - b.place);
 }

@@ -1,7 +1,20 @@
 import { createHash } from "node:crypto";
 
+/** A Lua script, which Redis runs atomically. */
+export interface Script {
+  readonly name: string;
+  readonly text: string;
+  readonly sha: string;
+}
+
+/** The text is sent to a server once, and afterwards called by its hash. */
+export function script(name: string, text: string): Script {
+  return { name, text, sha: createHash("sha1").update(text).digest("hex") };
+}
+
 /** How long a transaction may rely on the index entries that it has written, in milliseconds. */
 export const INDEX_WRITE_LASTS_MS = 60_000;
+
 /** How many rows one command reads or writes, because the stack of a script is limited. */
 const ROWS_AT_ONCE = 1_000;
 /** How long the outcome of a transaction is kept in case it is sent again, in milliseconds. */
@@ -206,15 +219,3 @@ export const unlockScript = script(
   "unlock",
   `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`,
 );
-
-/** A Lua script, which Redis runs atomically. */
-export interface Script {
-  readonly name: string;
-  readonly text: string;
-  readonly sha: string;
-}
-
-/** The text is sent to a server once, and afterwards called by its hash. */
-export function script(name: string, text: string): Script {
-  return { name, text, sha: createHash("sha1").update(text).digest("hex") };
-}

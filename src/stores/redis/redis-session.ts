@@ -7,7 +7,7 @@ import type { RedisReader } from "./redis-reader.ts";
 import { absentRow, type RowKind, type SeenRow, valueOf } from "./redis-rows.ts";
 import type { WholeTree } from "./redis-whole-tree.ts";
 
-export interface Check {
+interface Check {
   readonly kind: "row" | "in" | "size" | "first" | "tree";
   readonly key: string;
   readonly name: string;
@@ -15,7 +15,7 @@ export interface Check {
 }
 
 /** An operation of the script `apply`; keys are marked to tell them from texts. */
-export type Operation = readonly [name: string, ...args: readonly (string | { readonly key: string })[]];
+type Operation = readonly [name: string, ...args: readonly (string | { readonly key: string })[]];
 
 /** A set of members in a key of its own, with a version of its own. */
 export interface Collection<T> {
@@ -25,7 +25,7 @@ export interface Collection<T> {
   readonly load: () => Promise<LoadedMembers>;
 }
 
-export interface Written {
+interface Written {
   /** Undefined for a row that is removed. */
   readonly text: string | undefined;
   readonly value: unknown;
@@ -42,7 +42,7 @@ export interface IndexWrite {
 }
 
 /**
- * What a group of works, one after the other, has read of one tree and wants to change in it.
+ * The reads and changes of a group of works, one after the other, on one tree.
  * Owns: what is to be validated and written. Does not own: the cache, which it only reads.
  *
  * Invariants
@@ -79,10 +79,6 @@ export class TreeSession {
   /** The newest version of the tree that this process has seen. */
   get newest(): number {
     return this.#cache.newest;
-  }
-
-  get isRemoved(): boolean {
-    return this.#isRemoved;
   }
 
   get whole(): WholeTree | undefined {

@@ -6,10 +6,10 @@ const RETRY_MS = 500;
 /** How often to subscribe again to all channels, because a cluster client does not report lost subscriptions. */
 const RENEW_MS = 5_000;
 
-export interface ChannelListener {
+interface ChannelListener {
   onMessage(text: string): void;
   /** The channel is subscribed, for the first time or after an interruption. */
-  onHeard(): void;
+  onSubscribed(): void;
 }
 
 /**
@@ -27,7 +27,7 @@ export class RedisSubscriber {
     this.#connection = connection;
   }
 
-  hear(channel: string, listener: ChannelListener): () => void {
+  subscribe(channel: string, listener: ChannelListener): () => void {
     this.#channels.set(channel, listener);
     void this.#subscribe([channel]);
     return () => {
@@ -53,7 +53,7 @@ export class RedisSubscriber {
         const client = await this.#client;
         await readiness(client);
         await client.subscribe(...channels);
-        for (const channel of channels) this.#channels.get(channel)?.onHeard();
+        for (const channel of channels) this.#channels.get(channel)?.onSubscribed();
         return;
       } catch {
         await delay(RETRY_MS, undefined, { ref: false });

@@ -137,7 +137,7 @@ export class RedisTables extends RedisAgents implements Tables {
     const before = this.request(request, requestId);
     session.put(rowKinds.request(agentId, requestId), request);
     const member = requestMember(request);
-    const tell = (list: "requests" | "open", kind: "at" | "look"): void =>
+    const index = (list: "requests" | "open", kind: "at" | "look"): void =>
       session.writeIndex({
         kind,
         keys: this.keys.index(list, tree.partition, tenant),
@@ -146,11 +146,11 @@ export class RedisTables extends RedisAgents implements Tables {
       });
     if (!before) {
       session.do("place", { key: tree.requests }, member, String(openedAt));
-      tell("requests", "at");
+      index("requests", "at");
     }
     const isOpen = status === "open";
     if (isOpen === (before?.status === "open")) return;
-    tell("open", isOpen ? "at" : "look");
+    index("open", isOpen ? "at" : "look");
     if (isOpen) session.do("place", { key: tree.open }, member, String(openedAt));
     else session.do("unplace", { key: tree.open }, member);
     const row = this.headRow(request);

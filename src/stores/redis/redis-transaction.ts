@@ -5,7 +5,7 @@ import { isHead } from "./redis-keys.ts";
 import { absentRow, seenRow } from "./redis-rows.ts";
 import { Missing, NotTogether, type TreeSession } from "./redis-session.ts";
 
-export interface Envelope {
+interface Envelope {
   readonly id: string;
   readonly owner: string;
   readonly indexedAt: string;
@@ -14,7 +14,7 @@ export interface Envelope {
 }
 
 /** The keys and arguments of the script; the flag for a repeated transaction goes between `before` and `after`. */
-export interface EncodedTransaction {
+interface EncodedTransaction {
   readonly keys: readonly string[];
   readonly before: readonly string[];
   readonly after: readonly string[];
@@ -51,7 +51,7 @@ export type Applied =
   | { readonly type: "changed"; readonly facts: readonly ChangedFact[] }
   | { readonly type: "locked" | "late" };
 
-export interface ChangedFact {
+interface ChangedFact {
   readonly kind: string;
   readonly key: string;
   readonly name: string;

@@ -51,7 +51,7 @@ const pauses = { baseMs: 2, capMs: 40 };
  * 2. A group that conflicts with another process runs again with the new rows; after some attempts it locks the tree.
  * 3. After a failure that leaves open whether the step was taken, the cache is cleared.
  */
-export class TreeQueue {
+class TreeQueue {
   readonly tree: TreeKeys;
   readonly cache = new TreeCache();
   /** Whether another process has written since the last transaction was validated here. */
@@ -145,10 +145,10 @@ export class TreeQueue {
 
   async #apply(session: TreeSession): Promise<Applied> {
     const { connection, indexes, owner, channel } = this.#context;
-    const told = await indexes.write(session.indexWrites);
+    const written = await indexes.write(session.indexWrites);
     const notice = noticeOf(session);
     const message = notice && `${owner} ${notice}`;
-    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: told.at, channel, message });
+    const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message });
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, before, after } = transaction;
     const answer = await connection.run(async (client, repeat) => {
@@ -160,7 +160,7 @@ export class TreeQueue {
     this.isStale = false;
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
-      this.#correct(session, told);
+      this.#correct(session, written);
       if (notice) this.#context.onChanged(session);
     }
     return applied;
@@ -237,10 +237,10 @@ const WORKS_BETWEEN_LOOKS = 256;
 /** The queues of a process, by tree. Owns: which trees are cached. Does not own: the transactions. */
 export class TreeQueues implements KnownTrees {
   readonly #queues = new Map<string, TreeQueue>();
-  readonly #onNew: (line: TreeQueue) => void;
+  readonly #onNew: (queue: TreeQueue) => void;
   #works = 0;
 
-  constructor(onNew: (line: TreeQueue) => void) {
+  constructor(onNew: (queue: TreeQueue) => void) {
     this.#onNew = onNew;
   }
 
@@ -249,12 +249,12 @@ export class TreeQueues implements KnownTrees {
     this.#works += 1;
     if (this.#works % WORKS_BETWEEN_LOOKS === 0) this.#forgetSome();
     const known = this.#queues.get(tree.tag);
-    const line = known ?? new TreeQueue(tree, context);
-    if (!known) this.#onNew(line);
+    const queue = known ?? new TreeQueue(tree, context);
+    if (!known) this.#onNew(queue);
     // Keeps the map in the order of last use.
     this.#queues.delete(tree.tag);
-    this.#queues.set(tree.tag, line);
-    return line;
+    this.#queues.set(tree.tag, queue);
+    return queue;
   }
 
   /** If the row is older than the cached one, the next transaction needs one more attempt. */
@@ -267,8 +267,8 @@ export class TreeQueues implements KnownTrees {
   }
 
   markStale(tag: string): void {
-    const line = this.#queues.get(tag);
-    if (line) line.isStale = true;
+    const queue = this.#queues.get(tag);
+    if (queue) queue.isStale = true;
   }
 
   all(): readonly TreeQueue[] {
@@ -276,16 +276,16 @@ export class TreeQueues implements KnownTrees {
   }
 
   async idle(): Promise<void> {
-    await Promise.all(this.all().map((line) => line.idle()));
+    await Promise.all(this.all().map((queue) => queue.idle()));
   }
 
   #forgetSome(): void {
     let size = 0;
-    for (const line of this.all()) size += line.cache.size;
-    for (const [tag, line] of this.#queues) {
+    for (const queue of this.all()) size += queue.cache.size;
+    for (const [tag, queue] of this.#queues) {
       if (size <= CACHED_ROWS) return;
-      if (!line.isIdle) continue;
-      size -= line.cache.size;
+      if (!queue.isIdle) continue;
+      size -= queue.cache.size;
       this.#queues.delete(tag);
     }
   }

@@ -16,8 +16,14 @@ import type { TreeSession } from "./redis-session.ts";
 const AT_ONCE = 16;
 /** How many trees each call looks at whether or not an index lists them. */
 const SWEPT = 16;
+/** How many members are read at once. */
+const PAGE = 1000;
+/** How many inboxes are read at once. */
+const INBOXES = 500;
+const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
 
 type Write = <T>(tree: TreeKeys, work: (session: TreeSession) => T) => Promise<T>;
+
 interface UnattendedParts {
   readonly keys: RedisKeys;
   readonly reader: RedisReader;
@@ -43,7 +49,7 @@ export class RedisUnattended {
   readonly #reader: RedisReader;
   readonly #indexes: RedisIndexes;
   readonly #lists: RedisLists;
-  readonly #lost: CandidateTrees;
+  readonly #candidateTrees: CandidateTrees;
   readonly #write: Write;
   /** The last root that was looked at, by tenant. */
   readonly #swept = new Map<string, string>();
@@ -59,7 +65,7 @@ export class RedisUnattended {
     this.#reader = reader;
     this.#indexes = indexes;
     this.#lists = lists;
-    this.#lost = new CandidateTrees(connection, keys);
+    this.#candidateTrees = new CandidateTrees(connection, keys);
     this.#write = write;
   }
 
@@ -75,11 +81,11 @@ export class RedisUnattended {
     const isLiving = livingFor({ process: (id) => known.get(id) }, query, steady);
     if (after === undefined) await this.#sweep(tenant, isLiving);
     const from = after === undefined ? undefined : this.#keys.treeOf(tenant, after);
-    const named = await this.#lost.named(tenant, [processId, ...ids.filter(isLiving)], from);
+    const candidates = await this.#candidateTrees.list(tenant, [processId, ...ids.filter(isLiving)], from);
     const found: AgentKey[] = [];
-    for (let at = 0; at < named.length && found.length < limit; at += AT_ONCE) {
-      const some = named.slice(at, at + AT_ONCE);
-      const settled = await Promise.all(some.map((one) => this.#settled(one, isLiving)));
+    for (let at = 0; at < candidates.length && found.length < limit; at += AT_ONCE) {
+      const some = candidates.slice(at, at + AT_ONCE);
+      const settled = await Promise.all(some.map((one) => this.#unattendedOf(one, isLiving)));
       for (const [index, agentIds] of settled.entries()) {
         const isStart = after !== undefined && some[index]?.tree.tag === from?.tag;
         const next = agentIds.toSorted().filter((agentId) => !isStart || agentId > after);
@@ -90,22 +96,22 @@ export class RedisUnattended {
   }
 
   /** The unattended agents of a tree; removes it from the indexes if there are none. */
-  async #settled(named: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
-    return await this.#passingOver(async () => {
-      const found = await this.#look(named.tree, isLiving);
-      return found.length > 0 ? found : await this.#forgotten(named, isLiving);
+  async #unattendedOf(candidate: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
+    return await this.#skipCorrupt(async () => {
+      const found = await this.#look(candidate.tree, isLiving);
+      return found.length > 0 ? found : await this.#remove(candidate, isLiving);
     });
   }
 
-  async #forgotten({ tree, isPosted, deadHolders }: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
+  async #remove({ tree, isPosted, deadHolders }: CandidateTree, isLiving: IsLiving): Promise<readonly string[]> {
     const posts = { index: postsIndex(this.#keys, tree), member: tree.tag };
     const holders = deadHolders.map((id) => ({
       index: holdersIndex(this.#keys, tree),
       member: holderMember(id, tree.tag),
     }));
-    const told: { readonly index: IndexKeys; readonly member: string; readonly stamp: string }[] = [];
+    const entries: { readonly index: IndexKeys; readonly member: string; readonly stamp: string }[] = [];
     for (const one of [...(isPosted ? [posts] : []), ...holders]) {
-      told.push({ ...one, stamp: await this.#indexes.lastWritten(one.index, one.member) });
+      entries.push({ ...one, stamp: await this.#indexes.lastWritten(one.index, one.member) });
     }
     await this.#write(tree, (session) => {
       if (isPosted && session.get(watchKinds.posts)) session.remove(watchKinds.posts);
@@ -116,7 +122,7 @@ export class RedisUnattended {
     });
     const found = await this.#look(tree, isLiving);
     if (found.length > 0) return found;
-    for (const { index, member, stamp } of told) await this.#indexes.correct(index, member, stamp);
+    for (const { index, member, stamp } of entries) await this.#indexes.correct(index, member, stamp);
     return [];
   }
 
@@ -129,20 +135,20 @@ export class RedisUnattended {
     const look = async (rootAgentId: string): Promise<readonly string[]> => {
       const tree = this.#keys.treeOf(tenant, rootAgentId);
       const found = await this.#look(tree, isLiving);
-      if (found.length > 0) await this.#tellAnew(tree);
+      if (found.length > 0) await this.#writeAgain(tree);
       return found;
     };
-    await Promise.all(ids.map((id) => this.#passingOver(() => look(id))));
+    await Promise.all(ids.map((id) => this.#skipCorrupt(() => look(id))));
   }
 
-  async #tellAnew(tree: TreeKeys): Promise<void> {
+  async #writeAgain(tree: TreeKeys): Promise<void> {
     await this.#write(tree, (session) => {
       session.remove(watchKinds.posts);
       watchPosts(session, this.#keys);
     });
   }
 
-  async #passingOver(look: () => Promise<readonly string[]>): Promise<readonly string[]> {
+  async #skipCorrupt(look: () => Promise<readonly string[]>): Promise<readonly string[]> {
     try {
       return await look();
     } catch (error) {
@@ -156,13 +162,8 @@ export class RedisUnattended {
   }
 }
 
-/** How many members are read at once. */
-const PAGE = 1000;
-
-const partitions = Array.from({ length: PARTITIONS }, (_, index) => index);
-
 /** A tree that the indexes list. */
-export interface CandidateTree {
+interface CandidateTree {
   readonly tree: TreeKeys;
   readonly isPosted: boolean;
   /** Dead processes that may hold agents of it. */
@@ -170,7 +171,7 @@ export interface CandidateTree {
 }
 
 /** The trees that may have unattended agents, as the indexes list them. */
-export class CandidateTrees {
+class CandidateTrees {
   readonly #connection: RedisConnection;
   readonly #keys: RedisKeys;
 
@@ -180,7 +181,7 @@ export class CandidateTrees {
   }
 
   /** In the order of partition and tag, starting with a tree; the trees of `livingIds` do not matter. */
-  async named(tenant: string, livingIds: readonly string[], from: TreeKeys | undefined): Promise<CandidateTree[]> {
+  async list(tenant: string, livingIds: readonly string[], from: TreeKeys | undefined): Promise<CandidateTree[]> {
     const found = await Promise.all(
       partitions.map(async (partition) => {
         if (from && partition < from.partition) return [];
@@ -198,7 +199,7 @@ export class CandidateTrees {
   ): Promise<CandidateTree[]> {
     const [posted, lost] = await Promise.all([
       this.#posted(postsIndex(this.#keys, place), start),
-      this.#lost(holdersIndex(this.#keys, place), livingIds),
+      this.#candidateTrees(holdersIndex(this.#keys, place), livingIds),
     ]);
     const tags = [...new Set([...posted, ...lost.keys()])].filter((tag) => tag >= start).sort();
     return tags.map((tag) => ({
@@ -219,7 +220,7 @@ export class CandidateTrees {
   }
 
   /** The dead processes that hold agents, by tree. */
-  async #lost({ list }: IndexKeys, livingIds: readonly string[]): Promise<Map<string, string[]>> {
+  async #candidateTrees({ list }: IndexKeys, livingIds: readonly string[]): Promise<Map<string, string[]>> {
     const living = livingIds.map((id) => holderMember(id, "").trimEnd());
     const found = new Map<string, string[]>();
     for (let from = "-"; ; ) {
@@ -235,11 +236,8 @@ export class CandidateTrees {
   }
 }
 
-/** How many inboxes are read at once. */
-const INBOXES = 500;
-
 /** The unattended agents of a tree, in the order in which they were created. */
-export async function unattendedOfTree(
+async function unattendedOfTree(
   connection: RedisConnection,
   reader: RedisReader,
   tree: TreeKeys,
@@ -253,14 +251,14 @@ export async function unattendedOfTree(
     if (head.holder === null || !isLiving(head.holder)) heads.set(id, head);
   }
   const inboxes = await inboxesOf(connection, tree, [...heads.keys()]);
-  const restless = [...heads].filter(([id, { work }]) => work === "open" || inboxes.has(id));
+  const candidates = [...heads].filter(([id, { work }]) => work === "open" || inboxes.has(id));
   const records = await withAncestors(
     reader,
     tree,
-    restless.map(([id]) => id),
+    candidates.map(([id]) => id),
   );
   const tables = { agent: ({ agentId }: AgentKey) => records.get(agentId) };
-  return restless.flatMap(([id, head]) => {
+  return candidates.flatMap(([id, head]) => {
     const record = records.get(id);
     return record && isUnattended(tables, { record, head, inbox: inboxes.get(id) ?? [] }) ? [id] : [];
   });

@@ -17,7 +17,7 @@ import {
 } from "./redis-rows.ts";
 
 /** The part of an agent that is not in the rows. */
-export interface WholeAgent {
+interface WholeAgent {
   readonly inbox: readonly InboxItem[];
   readonly artifacts: readonly Artifact[];
   readonly messages: readonly StoredMessage[];

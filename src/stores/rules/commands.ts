@@ -7,11 +7,11 @@ import {
   newRecord,
   turnIdOf,
 } from "../../state/index.ts";
+import { changeTimers } from "./ledger.ts";
 import { abort } from "./marks.ts";
 import type { OpenTurnOutcome } from "./outcomes.ts";
 import type { TurnCommand } from "./ports.ts";
 import type { Tables } from "./tables.ts";
-import { changeTimers } from "./timers.ts";
 
 /** Commands change only the command fields of a record, post to inboxes, and are answered at once (design, Inbox). */
 

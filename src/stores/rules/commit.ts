@@ -49,7 +49,7 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   if (batch.cleared === "all") tables.clearArtifacts(batch.key);
   const entries = withVersions(judgeAll(tables, batch, record, ledger, posted), saveArtifacts(tables, batch));
 
-  endWaits(batch, record, ledger);
+  leaveQueues(batch, record, ledger);
 
   tables.removeFromInbox(batch.key, batch.acknowledged);
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
@@ -90,8 +90,36 @@ function deliver(tables: Tables, batch: Batch, { agentId, item }: Post): readonl
   const outcome = abort(tables, to, { turnId, by, reason, stopReason }, item.at);
   if (outcome.type === "notFound") return [];
   // An agent that got this abort before may have lost its owner since, so it is notified again.
-  const isToBeSeenTo = at?.openTurnId !== null && !isAsleep;
-  return isToBeSeenTo ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
+  const isToNotify = at?.openTurnId !== null && !isAsleep;
+  return isToNotify ? [...new Set([agentId, ...outcome.posted])] : outcome.posted;
+}
+
+/**
+ * Opens a turn that nobody asked for, unless a turn is open or queued, which will see the child's end anyway. True if
+ * the agent's inbox got an item.
+ */
+function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
+  const record = tables.agent(key);
+  if (!record || record.openTurnId !== null) return false;
+  const number = record.nextTurnNumber;
+  const turnId = turnIdOf(key.agentId, number);
+  const { childId, actorId } = order;
+  // The turn spends from what is left of the turn that started the child: it brings no budget of its own.
+  const parentAccountId = tables.account(key.tenant, agentAccountId(childId))?.parentId;
+  const item: InboxItem = {
+    kind: "turn",
+    key: `turn:${turnId}`,
+    at: now,
+    turnId,
+    number,
+    input: null,
+    actorId,
+    limits: null,
+    wokenBy: childId,
+    ...(parentAccountId ? { parentAccountId } : {}),
+  };
+  tables.putAgent({ ...record, openTurnId: turnId, nextTurnNumber: number + 1 });
+  return tables.addToInbox(key, item);
 }
 
 function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | undefined): AgentRecord {
@@ -112,6 +140,47 @@ function checkOrder({ id, key, entries, messages, expectedSeq }: Batch): void {
     const right = expectedSeq + 1 + index;
     if (seq === right) continue;
     throw new InvariantError(`batch ${id} of agent ${key.agentId}: entry ${index} has seq ${seq}, not ${right}`);
+  }
+}
+
+/** Stores a batch's artifacts; versions count from 1 for each name. Returns the versions by artifact id. */
+function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> {
+  const versions = new Map<string, number>();
+  for (const artifact of batch.artifacts) {
+    const version = versionOf(tables, batch.key, artifact.artifactId, artifact.name);
+    tables.putArtifact(batch.key, { ...artifact, version });
+    versions.set(artifact.artifactId, version);
+  }
+  return versions;
+}
+
+/** Saving an artifact again does not make a new version. */
+function versionOf(tables: Tables, key: AgentKey, artifactId: string, name: string): number {
+  const saved = tables.artifactMeta(key, artifactId);
+  return saved?.name === name ? saved.version : tables.newestVersion(key, name) + 1;
+}
+
+/** Fills the versions into the entries about saved artifacts. */
+function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number>): readonly Entry[] {
+  if (versions.size === 0) return entries;
+  return entries.map((entry) => {
+    const version = entry.type === "artifact.saved" ? versions.get(entry.artifactId) : undefined;
+    return version === undefined ? entry : { ...entry, version };
+  });
+}
+
+/**
+ * Removes asks that will not be repeated from the reservation queues, so that nobody waits behind them and no room is
+ * kept for them: their turn has ended, their agent is shut down or held, or the code that asked is gone.
+ */
+function leaveQueues({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
+  const { agentId } = key;
+  const over = closedTurnId ?? (owned?.status === "shutdown" ? record.openTurnId : null);
+  if (over !== null) ledger.leave(turnAccountId(over), ({ ask }) => ask.agentId === agentId);
+  for (const entry of entries) {
+    if (entry.type !== "tool.settled") continue;
+    const ofCall = `${entry.turnId}:${entry.callId}:`;
+    ledger.leave(turnAccountId(entry.turnId), ({ ask }) => ask.key.startsWith(ofCall));
   }
 }
 
@@ -157,6 +226,11 @@ function judge(intent: Intent, ledger: Ledger, agentId: string): Judgement {
   return ledger.countToolCall(intent.accountId, agentId);
 }
 
+/** When a turn asks for its next model call, none of its hooks and tools is still waiting for a `generate()` call. */
+function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
+  ledger.leave(accountId, ({ ask }) => ask.agentId === agentId && ask.key !== key);
+}
+
 function unpriced(model: string, accountId: string): string {
   return `the price of model "${model}" is not known, and account ${accountId} limits the cost: give every agent that spends on it a price, for instance price: { inputPerMillion: 0.25, outputPerMillion: 2 }`;
 }
@@ -168,6 +242,14 @@ function refusal(
   const callId = "callId" in intent && intent.callId !== undefined ? { callId: intent.callId } : {};
   const { seq, at, epoch, turnId, step } = intent;
   return { type: "intent.refused", seq, at, epoch, turnId, step, ...callId, intent: intent.type, ...why };
+}
+
+/** Whose account it is as seen by the spending agent, so that a limit can be named for people. */
+function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
+  const agentId = agentOfAccount(accountId);
+  if (agentId === spender.agentId) return { name: spender.definition.name, kinship: "own" };
+  const name = tables.agent({ tenant: spender.tenant, agentId })?.definition.name ?? agentId;
+  return { name, kinship: agentId === spender.parentAgentId ? "parent" : "ancestor" };
 }
 
 function orderOf(batch: Batch, seq: number): SpawnOrder {
@@ -190,86 +272,4 @@ function spawn(tables: Tables, order: SpawnOrder, ledger: Ledger, posted: Set<st
   tables.putAgent({ ...record, openTurnId: order.turn.turnId, nextTurnNumber: order.turn.number + 1 });
   tables.addToInbox(key, order.turn);
   posted.add(key.agentId);
-}
-
-/**
- * Removes asks that will not be repeated from the reservation queues, so that nobody waits behind them and no room is
- * kept for them: their turn has ended, their agent is shut down or held, or the code that asked is gone.
- */
-function endWaits({ key, entries, owned, closedTurnId }: Batch, record: AgentRecord, ledger: Ledger): void {
-  const { agentId } = key;
-  const over = closedTurnId ?? (owned?.status === "shutdown" ? record.openTurnId : null);
-  if (over !== null) ledger.leave(turnAccountId(over), ({ ask }) => ask.agentId === agentId);
-  for (const entry of entries) {
-    if (entry.type !== "tool.settled") continue;
-    const ofCall = `${entry.turnId}:${entry.callId}:`;
-    ledger.leave(turnAccountId(entry.turnId), ({ ask }) => ask.key.startsWith(ofCall));
-  }
-}
-
-/** When a turn asks for its next model call, none of its hooks and tools is still waiting for a `generate()` call. */
-function forgetSideCalls({ accountId, agentId, key }: ReservationAsk, ledger: Ledger): void {
-  ledger.leave(accountId, ({ ask }) => ask.agentId === agentId && ask.key !== key);
-}
-
-/**
- * Opens a turn that nobody asked for, unless a turn is open or queued, which will see the child's end anyway. True if
- * the agent's inbox got an item.
- */
-function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boolean {
-  const record = tables.agent(key);
-  if (!record || record.openTurnId !== null) return false;
-  const number = record.nextTurnNumber;
-  const turnId = turnIdOf(key.agentId, number);
-  const { childId, actorId } = order;
-  // The turn spends from what is left of the turn that started the child: it brings no budget of its own.
-  const parentAccountId = tables.account(key.tenant, agentAccountId(childId))?.parentId;
-  const item: InboxItem = {
-    kind: "turn",
-    key: `turn:${turnId}`,
-    at: now,
-    turnId,
-    number,
-    input: null,
-    actorId,
-    limits: null,
-    wokenBy: childId,
-    ...(parentAccountId ? { parentAccountId } : {}),
-  };
-  tables.putAgent({ ...record, openTurnId: turnId, nextTurnNumber: number + 1 });
-  return tables.addToInbox(key, item);
-}
-
-/** Stores a batch's artifacts; versions count from 1 for each name. Returns the versions by artifact id. */
-function saveArtifacts(tables: Tables, batch: Batch): ReadonlyMap<string, number> {
-  const versions = new Map<string, number>();
-  for (const artifact of batch.artifacts) {
-    const version = versionOf(tables, batch.key, artifact.artifactId, artifact.name);
-    tables.putArtifact(batch.key, { ...artifact, version });
-    versions.set(artifact.artifactId, version);
-  }
-  return versions;
-}
-
-/** Saving an artifact again does not make a new version. */
-function versionOf(tables: Tables, key: AgentKey, artifactId: string, name: string): number {
-  const saved = tables.artifactMeta(key, artifactId);
-  return saved?.name === name ? saved.version : tables.newestVersion(key, name) + 1;
-}
-
-/** Fills the versions into the entries about saved artifacts. */
-function withVersions(entries: readonly Entry[], versions: ReadonlyMap<string, number>): readonly Entry[] {
-  if (versions.size === 0) return entries;
-  return entries.map((entry) => {
-    const version = entry.type === "artifact.saved" ? versions.get(entry.artifactId) : undefined;
-    return version === undefined ? entry : { ...entry, version };
-  });
-}
-
-/** Whose account it is as seen by the spending agent, so that a limit can be named for people. */
-function holderOfAccount(tables: Tables, spender: AgentRecord, accountId: string): AccountHolder {
-  const agentId = agentOfAccount(accountId);
-  if (agentId === spender.agentId) return { name: spender.definition.name, kinship: "own" };
-  const name = tables.agent({ tenant: spender.tenant, agentId })?.definition.name ?? agentId;
-  return { name, kinship: agentId === spender.parentAgentId ? "parent" : "ancestor" };
 }

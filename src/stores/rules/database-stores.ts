@@ -17,7 +17,8 @@ import { waitersOf } from "./reservation-queues.ts";
 import type { Database, StoreTables } from "./tables.ts";
 import { exportTree, importTree } from "./tree-transfer.ts";
 
-export const DEFAULT_LIST_LIMIT = 100;
+const DEFAULT_LIST_LIMIT = 100;
+const ALL = Number.MAX_SAFE_INTEGER;
 
 /** Implements the whole port on top of a database: all stores share these rules. */
 export function databaseStores(kind: string, database: Database): Stores {
@@ -140,16 +141,8 @@ function listRequests(tables: StoreTables, filter: RequestFilter): AgentRequest[
   );
 }
 
-/** Checks a number of rows or a cursor. */
-function countOf(name: string, value: number): number {
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
-}
-
-const ALL = Number.MAX_SAFE_INTEGER;
-
 /** Must run within one read. Slow reads come last, so that a tree without open requests costs little. */
-export function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeActivity | undefined {
+function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeActivity | undefined {
   const openRequests = tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL);
   if (openRequests.length === 0) return undefined;
   const agents = tables.listAgents({ tenant, rootAgentId }, ALL);
@@ -160,4 +153,10 @@ export function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId:
     accounts: tables.accounts(tenant, rootAgentId),
     inboxes: new Map(atWork.map((agent) => [agent.agentId, tables.inbox(agent)])),
   };
+}
+
+/** Checks a number of rows or a cursor. */
+function countOf(name: string, value: number): number {
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new InvalidInputError(`${name} is ${value}; it takes a whole number of at least 0`);
 }

@@ -1,13 +1,13 @@
 import { type Account, passOverAbsence, turnAccountId } from "../../budget/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord, InboxItem } from "../../state/index.ts";
+import { changeTimers } from "./ledger.ts";
 import { isHeld } from "./marks.ts";
 import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
 import { identityOf, isRunning } from "./processes.ts";
 import type { UnattendedQuery } from "./queries.ts";
 import type { CandidateTables, Head, ProcessRow, StoreTables, Tables, Work } from "./tables.ts";
-import { changeTimers } from "./timers.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -39,6 +39,46 @@ export function acquire(tables: StoreTables, key: AgentKey, rules: LeaseRules, s
   // A parked agent is at work again only with its new owner's first commit; until then its time counts as before.
   tables.putHead(key, { ...head, epoch, holder: rules.processId, sign: steady });
   return { type: "acquired", epoch, seq: head.seq, at: head.at, record };
+}
+
+/**
+ * Gives the lease back. Refused while the inbox is not empty, so that no item is left unseen, unless the owner is
+ * leaving.
+ */
+export function release(
+  tables: StoreTables,
+  key: AgentKey,
+  epoch: number,
+  { as = "rest", steady }: ReleaseOptions = {},
+): boolean {
+  const head = tables.head(key);
+  if (head.epoch !== epoch || head.holder === null) return false;
+  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasActionableItem(tables, key))) return false;
+  const work = as === "parked" && head.work === "open" ? "parked" : head.work;
+  tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
+  return true;
+}
+
+export function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {
+  const { holder, epoch } = tables.head(key);
+  const row = holder === null ? undefined : tables.process(holder);
+  return row && { process: identityOf(row), epoch };
+}
+
+export function isAlive(
+  tables: Pick<Tables, "process">,
+  holder: ProcessRow,
+  rules: LeaseRules,
+  steady: number,
+): boolean {
+  if (steady - holder.heartbeatAt > rules.leaseMs) return false;
+  const own = tables.process(rules.processId);
+  return own?.bootId !== holder.bootId || rules.isRunning(holder);
+}
+
+/** The work that is left after a commit of this record. */
+export function workOf({ openTurnId, status }: AgentRecord): Work {
+  return openTurnId !== null && status !== "shutdown" ? "open" : "none";
 }
 
 /**
@@ -92,42 +132,8 @@ function lastSignOf(tables: Tables, key: AgentKey, rules: LeaseRules, steady: nu
   return isAlive(tables, row, rules, steady) ? steady : Math.min(Math.max(sign, row.heartbeatAt), steady);
 }
 
-export function isAlive(
-  tables: Pick<Tables, "process">,
-  holder: ProcessRow,
-  rules: LeaseRules,
-  steady: number,
-): boolean {
-  if (steady - holder.heartbeatAt > rules.leaseMs) return false;
-  const own = tables.process(rules.processId);
-  return own?.bootId !== holder.bootId || rules.isRunning(holder);
-}
-
-/**
- * Gives the lease back. Refused while the inbox is not empty, so that no item is left unseen, unless the owner is
- * leaving.
- */
-export function release(
-  tables: StoreTables,
-  key: AgentKey,
-  epoch: number,
-  { as = "rest", steady }: ReleaseOptions = {},
-): boolean {
-  const head = tables.head(key);
-  if (head.epoch !== epoch || head.holder === null) return false;
-  if (as !== "leaving" && tables.inboxSize(key) > 0 && (as === "rest" || hasActionableItem(tables, key))) return false;
-  const work = as === "parked" && head.work === "open" ? "parked" : head.work;
-  tables.putHead(key, { ...head, holder: null, sign: steady ?? head.sign, work });
-  return true;
-}
-
-/** The work that is left after a commit of this record. */
-export function workOf({ openTurnId, status }: AgentRecord): Work {
-  return openTurnId !== null && status !== "shutdown" ? "open" : "none";
-}
-
 /** Whether the inbox holds an item that an owner could take in now. */
-export function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
+function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
   const record = tables.agent(key);
   return record !== undefined && isAnyActionable(tables, record, tables.inbox(key));
 }
@@ -136,11 +142,7 @@ export function hasActionableItem(tables: StoreTables, key: AgentKey): boolean {
  * The same for an inbox that was read already. Not actionable are: queued turns behind the open one and their aborts, a
  * turn that may not begin because of a pause and its abort, and everything that came before a root agent was started.
  */
-export function isAnyActionable(
-  tables: Pick<Tables, "agent">,
-  record: AgentRecord,
-  inbox: readonly InboxItem[],
-): boolean {
+function isAnyActionable(tables: Pick<Tables, "agent">, record: AgentRecord, inbox: readonly InboxItem[]): boolean {
   const { status, parentAgentId, openTurnId, queuedTurnIds } = record;
   if (status === "shutdown" || (status === "created" && parentAgentId === null)) return false;
   const isBegun = !inbox.some((item) => item.kind === "turn" && item.turnId === openTurnId);
@@ -153,7 +155,7 @@ export function isAnyActionable(
 }
 
 /** An agent that may be unattended. */
-export interface CandidateAgent {
+interface CandidateAgent {
   readonly record: AgentRecord;
   readonly head: Head;
   readonly inbox: readonly InboxItem[];
@@ -176,15 +178,15 @@ export function unattendedIn(
   const isLiving = livingFor(tables, query, steady);
   const found: AgentKey[] = [];
   if (limit === 0) return found;
-  for (const key of tables.restless(tenant, isLiving, after, limit)) {
-    if (isUnattendedAt(tables, key, isLiving)) found.push(key);
+  for (const key of tables.unattendedCandidates(tenant, isLiving, after, limit)) {
+    if (isCandidateUnattended(tables, key, isLiving)) found.push(key);
     if (found.length === limit) break;
   }
   return found;
 }
 
 /** False if something of the agent is corrupt, so that it hides no other agent. */
-function isUnattendedAt(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
+function isCandidateUnattended(tables: StoreTables, key: AgentKey, isLiving: (processId: string) => boolean): boolean {
   try {
     const head = tables.head(key);
     const record = tables.agent(key);
@@ -210,10 +212,4 @@ export function livingFor(
     known.set(id, isLiving);
     return isLiving;
   };
-}
-
-export function holderOf(tables: Tables, key: AgentKey): { process: ProcessIdentity; epoch: number } | undefined {
-  const { holder, epoch } = tables.head(key);
-  const row = holder === null ? undefined : tables.process(holder);
-  return row && { process: identityOf(row), epoch };
 }

@@ -4,6 +4,7 @@ import {
   type BudgetWarning,
   countActivity,
   countToolCall,
+  type LimitAlarm,
   type MetLimit,
   moveToBackground,
   type NewAccount,
@@ -13,6 +14,7 @@ import {
   type ReservationAsk,
   reserveQueued,
   settle,
+  type TimeLimit,
   type Waiter,
   wakeNext,
   withoutWaiters,
@@ -24,23 +26,27 @@ import type { AccountTimer, FiredTimer } from "./outcomes.ts";
 import type { Moment } from "./queries.ts";
 import { ReservationQueues } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
-import { changeTimers, limitTimerId, setLimitTimer } from "./timers.ts";
 
-/** What changes the accounts: a batch or a command of an agent of their tree. */
-export interface LedgerCause {
+/** The batch or command that changes the accounts, of an agent of their tree. */
+interface LedgerCause {
   /** One cause wakes an agent at most once. */
   readonly id: string;
   readonly key: AgentKey;
   readonly rootAgentId: string;
 }
 
-/** What a flush has written. */
-export interface Flushed {
+/** The result of a flush. */
+interface Flushed {
   /** Agents that were woken because there is room. */
   readonly posted: readonly string[];
   readonly timers: readonly Timer[];
   readonly accounts: readonly Account[];
 }
+
+/** Whether the accounts allow an intent; the reservation is null if the intent reserves nothing. */
+export type Judgement =
+  | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
+  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
 
 /**
  * The accounts as one batch or command sees them.
@@ -118,9 +124,9 @@ export class Ledger {
   leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
     if (!this.#find(accountId)) return;
     const top = topOf(this.#chain(accountId));
-    const line = this.#queues.of(top);
-    const rest = withoutWaiters(line, isGone);
-    if (rest === line) return;
+    const queue = this.#queues.of(top);
+    const rest = withoutWaiters(queue, isGone);
+    if (rest === queue) return;
     this.#queues.change(top, rest);
     this.#freed.add(top.id);
   }
@@ -129,7 +135,7 @@ export class Ledger {
   endClaims(accountId: string): void {
     const top = this.#find(accountId);
     if (!top) return;
-    this.#queues.ring(top);
+    this.#queues.timerFired(top);
     this.#freed.add(accountId);
   }
 
@@ -193,22 +199,22 @@ export class Ledger {
 
   #wake(topId: string): readonly string[] {
     const top = this.#find(topId);
-    const line = top ? this.#queues.of(top) : [];
-    if (!top || line.length === 0) return [];
+    const queue = top ? this.#queues.of(top) : [];
+    if (!top || queue.length === 0) return [];
     const { queue: rest, agentIds } = this.#disbanded.has(topId)
-      ? { queue: [], agentIds: [...new Set(line.map(({ ask }) => ask.agentId))] }
-      : this.#wakeNext(topId, line);
-    if (rest !== line) this.#queues.change(top, rest);
+      ? { queue: [], agentIds: [...new Set(queue.map(({ ask }) => ask.agentId))] }
+      : this.#wakeNext(topId, queue);
+    if (rest !== queue) this.#queues.change(top, rest);
     const { id, key } = this.#cause;
     const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${id}`, at: this.#moment.now };
     for (const agentId of agentIds) this.#tables.addToInbox({ tenant: key.tenant, agentId }, item);
     return agentIds;
   }
 
-  #wakeNext(topId: string, line: readonly Waiter[]) {
+  #wakeNext(topId: string, queue: readonly Waiter[]) {
     const find = (id: string): Account | undefined => this.#find(id);
     const changed = [...this.#changed].flatMap((id) => this.#find(id) ?? []);
-    return wakeNext(line, { topId, find, changed }, this.#moment.steady, this.#moment.now);
+    return wakeNext(queue, { topId, find, changed }, this.#moment.steady, this.#moment.now);
   }
 
   #find(id: string): Account | undefined {
@@ -251,11 +257,6 @@ function topOf(chain: readonly Account[]): Account {
   throw new InvariantError("a chain of accounts is empty");
 }
 
-/** Whether the accounts allow an intent; the reservation is null if the intent reserves nothing. */
-export type Judgement =
-  | { readonly granted: true; readonly reservation: Reservation | null; readonly last?: MetLimit }
-  | ({ readonly granted: false; readonly reason: "budget" | "mustWait" | "unpriced" } & MetLimit);
-
 const nothing: FiredTimer = Object.freeze({ posted: [], timers: [] });
 
 /**
@@ -293,4 +294,53 @@ export function fireAccountTimer(tables: Tables, timer: AccountTimer, moment: Mo
   }
   const { timers } = ledger.flush();
   return { posted: [...posted], timers };
+}
+
+const timeLimits = ["deadlineAt", "maxActiveMs"] as const satisfies readonly TimeLimit[];
+
+/**
+ * Sets the timers that a change of an account requires and returns them. Each limit on time has one timer: first for
+ * its warning, then for the limit. A deadline's runs from the opening of the account on, that of active time while
+ * somebody works.
+ */
+export function changeTimers(tables: Tables, tenant: string, before: Account | undefined, account: Account): Timer[] {
+  if (before && hasSameAlarms(before, account)) return [];
+  const timers: Timer[] = [];
+  for (const limit of timeLimits) {
+    if (account.limits[limit] === undefined) continue;
+    const alarm = alarmOf(account, limit);
+    const known = before && alarmOf(before, limit);
+    if (alarm?.dueAt === known?.dueAt && alarm?.limitAt === known?.limitAt) continue;
+    if (alarm) timers.push(setLimitTimer(tables, tenant, account, limit, alarm));
+    else tables.clearTimer({ tenant, agentId: account.agentId }, limitTimerId(limit, account.id));
+  }
+  return timers;
+}
+
+/** Whether nothing has changed that determines when a timer is due, as with most changes of an account. */
+function hasSameAlarms(before: Account, account: Account): boolean {
+  return (
+    before.activeSince === account.activeSince &&
+    before.used.activeMs === account.used.activeMs &&
+    before.warned === account.warned &&
+    before.limits === account.limits
+  );
+}
+
+export function setLimitTimer(
+  tables: Tables,
+  tenant: string,
+  { id: accountId, agentId }: Account,
+  limit: TimeLimit,
+  { dueAt, limitAt }: LimitAlarm,
+): Timer {
+  const id = limitTimerId(limit, accountId);
+  const isWarning = dueAt < limitAt ? { limitAt } : {};
+  const timer: Timer = { kind: "limit", tenant, agentId, id, dueAt, accountId, limit, ...isWarning };
+  tables.setTimer(timer);
+  return timer;
+}
+
+export function limitTimerId(limit: TimeLimit, accountId: string): string {
+  return `${limit}:${accountId}`;
 }

@@ -7,7 +7,7 @@ import type { AbortCommand } from "./ports.ts";
 import type { Moment } from "./queries.ts";
 import type { Tables } from "./tables.ts";
 
-export interface EffectiveMark {
+interface EffectiveMark {
   readonly reason: "paused" | "aborted";
   /** The agent that carries the mark. */
   readonly agentId: string;
@@ -62,18 +62,18 @@ export interface MarkSituation {
 }
 
 /**
- * What a command means for one agent. `pause` and `resume`: for the agent it names. `hold`: for agents below a paused
+ * The meaning of a command for one agent. `pause` and `resume`: for the agent it names. `hold`: for agents below a paused
  * one. `end`: for the agent whose turn it names. `endBelow`: for agents that work for that turn. `none`: for agents
  * below that only may be held no longer.
  */
 export type MarkAsk = "pause" | "hold" | "resume" | "end" | "endBelow" | "none";
 
-export interface MarkEffect {
+interface MarkEffect {
   readonly isPaused: boolean;
   /** Its open turn gets an abort mark. */
   readonly isEnded: boolean;
   /** The inbox items it gets, in this order. */
-  readonly told: readonly ("pause" | "abort" | "resume")[];
+  readonly items: readonly ("pause" | "abort" | "resume")[];
 }
 
 /**
@@ -88,12 +88,12 @@ export function markEffect(at: MarkSituation, ask: MarkAsk): MarkEffect {
   const isPaused = ask === "pause" || (at.isPaused && ask !== "resume" && !isEnded);
   const wasHeld = at.isPaused || at.heldAbove.before;
   const isFreed = wasHeld && !(isPaused || at.heldAbove.after);
-  const isTold = !at.isAsleep;
-  const told: MarkEffect["told"][number][] = [];
-  if (isTold && (ask === "pause" || ask === "hold")) told.push("pause");
-  if (isEnded) told.push("abort");
-  if (isTold && isFreed) told.push("resume");
-  return { isPaused, isEnded, told };
+  const isAwake = !at.isAsleep;
+  const items: MarkEffect["items"][number][] = [];
+  if (isAwake && (ask === "pause" || ask === "hold")) items.push("pause");
+  if (isEnded) items.push("abort");
+  if (isAwake && isFreed) items.push("resume");
+  return { isPaused, isEnded, items };
 }
 
 function situationOf(
@@ -107,6 +107,121 @@ function situationOf(
     isPaused: pause !== null,
     heldAbove,
   };
+}
+
+interface PauseCommand {
+  readonly by: string;
+  /** Whether model calls in flight are to be dropped. */
+  readonly isHurried?: boolean | undefined;
+  /** Default: `now`. */
+  readonly steady?: number | undefined;
+}
+
+export function pause(
+  tables: Tables,
+  key: AgentKey,
+  { by, isHurried = false, steady }: PauseCommand,
+  now: number,
+): MarkOutcome {
+  const record = tables.agent(key);
+  if (!record) return { type: "notFound" };
+  if (record.pause && !isHurried) return { type: "unchanged", posted: [] };
+  const { posted } = markTree(tables, record, (at) => (at === record ? "pause" : "hold"), { by, now, isHurried });
+  const held = posted.flatMap((agentId) => tables.agent({ tenant: key.tenant, agentId }) ?? []);
+  return {
+    type: "marked",
+    posted: [...posted, ...leaveQueues(tables, held, switchKey("pause", key.agentId), { now, steady: steady ?? now })],
+  };
+}
+
+export function resume(tables: Tables, key: AgentKey, by: string, now: number): MarkOutcome {
+  const record = tables.agent(key);
+  if (!record) return { type: "notFound" };
+  if (!record.pause) return { type: "unchanged", posted: [] };
+  const { posted } = markTree(tables, record, (at) => (at === record ? "resume" : null), { by, now });
+  return { type: "marked", posted };
+}
+
+/** `isSuperseded`: a new message replaces the turn. */
+interface MarkedAbort extends AbortCommand {
+  readonly isSuperseded?: boolean | undefined;
+}
+
+/** With a turn id: aborts that turn and the work below it. Without: whatever is open on the agent and below it. */
+export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: number): MarkOutcome {
+  const { turnId, by, accountId } = command;
+  if (accountId !== undefined) return abortUnderAccount(tables, key, { ...command, accountId }, now);
+  const record = tables.agent(key);
+  if (!record) return { type: "notFound" };
+  const source = `abort:${key.agentId}`;
+  if (turnId !== null && record.queuedTurnIds.includes(turnId)) {
+    // The item waits in the inbox behind its turn, and ends the turn before its first step.
+    const { reason, stopReason } = command;
+    const item: InboxItem = { kind: "abort", key: `${source}:${turnId}`, at: now, turnId, by, reason, stopReason };
+    return tables.addToInbox(key, item) ? { type: "marked", posted: [key.agentId] } : { type: "unchanged", posted: [] };
+  }
+  const isOpen = turnId === null || record.openTurnId === turnId;
+  const isEnding = record.openTurnId !== null && record.abort?.turnId === record.openTurnId;
+  if (!isOpen || (turnId !== null && isEnding)) return { type: "unchanged", posted: [] };
+  const ask = (at: AgentRecord, isBound: boolean): MarkAsk | null => {
+    if (at === record) return "end";
+    return isBound || turnId === null ? "endBelow" : null;
+  };
+  const { posted, isMarked } = markTree(tables, record, ask, { by, now, abort: { ...command, source } });
+  return { type: isMarked || posted.length > 0 ? "marked" : "unchanged", posted };
+}
+
+/**
+ * Aborts all turns below the agent that spend under one of its accounts, because its limit on time has run out. Agents
+ * that work for the agent's own open turn are left to that turn, which ends them with itself.
+ */
+function abortUnderAccount(
+  tables: Tables,
+  key: AgentKey,
+  command: AbortCommand & { readonly accountId: string },
+  now: number,
+): MarkOutcome {
+  const holder = tables.agent(key);
+  if (!holder) return { type: "notFound" };
+  const { accountId, by } = command;
+  const ask = (at: AgentRecord, isBound: boolean): MarkAsk | null => {
+    if (at === holder) return "none";
+    if (isBound) return null;
+    return at.openTurnId !== null && spendsUnder(tables, at, at.openTurnId, accountId) ? "end" : "none";
+  };
+  const { posted } = markTree(tables, holder, ask, { by, now, abort: { ...command, source: `abort:${accountId}` } });
+  return { type: posted.length > 0 ? "marked" : "unchanged", posted };
+}
+
+function spendsUnder(tables: Tables, spender: AgentRecord, turnId: string, accountId: string): boolean {
+  const { tenant } = spender;
+  // A turn that has not begun has no account yet.
+  const first = tables.account(tenant, turnAccountId(turnId))?.id ?? spender.accountId;
+  for (let id = first; id !== null; id = tables.account(tenant, id)?.parentId ?? null)
+    if (id === accountId) return true;
+  return false;
+}
+
+/**
+ * Takes held agents of one tree out of the reservation queues; they ask again when they go on, behind those who came
+ * meanwhile.
+ * Returns the agents that may ask now.
+ */
+function leaveQueues(
+  tables: Tables,
+  records: readonly AgentRecord[],
+  cause: string,
+  moment: Moment,
+): readonly string[] {
+  const [first] = records;
+  if (!first) return [];
+  const { tenant, agentId, rootAgentId } = first;
+  const ledger = new Ledger(tables, { id: cause, key: { tenant, agentId }, rootAgentId }, moment);
+  const held = new Set(records.map((record) => record.agentId));
+  for (const { openTurnId } of records) {
+    if (openTurnId !== null) ledger.leave(turnAccountId(openTurnId), ({ ask }) => held.has(ask.agentId));
+  }
+  return ledger.flush().posted;
 }
 
 /** Who gave the command, and why. */
@@ -169,10 +284,10 @@ function markedRecord(at: AgentRecord, { isPaused, isEnded }: MarkEffect, { by, 
 
 function itemsOf(
   { agentId, openTurnId }: AgentRecord,
-  { told }: MarkEffect,
+  { items }: MarkEffect,
   { by, now, isHurried = false, isFirst, abort: words }: MarkWords & { readonly isFirst: boolean },
 ): InboxItem[] {
-  return told.flatMap((kind): InboxItem[] => {
+  return items.flatMap((kind): InboxItem[] => {
     if (kind === "pause") {
       return [{ kind, key: switchKey(kind, agentId), at: now, by, ...(isHurried ? { now: true } : {}) }];
     }
@@ -192,114 +307,4 @@ function itemsOf(
  */
 function switchKey(kind: "pause" | "resume", agentId: string): string {
   return `${kind}:${agentId}:${randomUUID()}`;
-}
-
-/**
- * Aborts all turns below the agent that spend under one of its accounts, because its limit on time has run out. Agents
- * that work for the agent's own open turn are left to that turn, which ends them with itself.
- */
-function abortUnderAccount(
-  tables: Tables,
-  key: AgentKey,
-  command: AbortCommand & { readonly accountId: string },
-  now: number,
-): MarkOutcome {
-  const holder = tables.agent(key);
-  if (!holder) return { type: "notFound" };
-  const { accountId, by } = command;
-  const ask = (at: AgentRecord, isBound: boolean): MarkAsk | null => {
-    if (at === holder) return "none";
-    if (isBound) return null;
-    return at.openTurnId !== null && spendsUnder(tables, at, at.openTurnId, accountId) ? "end" : "none";
-  };
-  const { posted } = markTree(tables, holder, ask, { by, now, abort: { ...command, source: `abort:${accountId}` } });
-  return { type: posted.length > 0 ? "marked" : "unchanged", posted };
-}
-
-function spendsUnder(tables: Tables, spender: AgentRecord, turnId: string, accountId: string): boolean {
-  const { tenant } = spender;
-  // A turn that has not begun has no account yet.
-  const first = tables.account(tenant, turnAccountId(turnId))?.id ?? spender.accountId;
-  for (let id = first; id !== null; id = tables.account(tenant, id)?.parentId ?? null)
-    if (id === accountId) return true;
-  return false;
-}
-
-export interface PauseCommand {
-  readonly by: string;
-  /** Whether model calls in flight are to be dropped. */
-  readonly isHurried?: boolean | undefined;
-  /** Default: `now`. */
-  readonly steady?: number | undefined;
-}
-
-export function pause(
-  tables: Tables,
-  key: AgentKey,
-  { by, isHurried = false, steady }: PauseCommand,
-  now: number,
-): MarkOutcome {
-  const record = tables.agent(key);
-  if (!record) return { type: "notFound" };
-  if (record.pause && !isHurried) return { type: "unchanged", posted: [] };
-  const { posted } = markTree(tables, record, (at) => (at === record ? "pause" : "hold"), { by, now, isHurried });
-  const held = posted.flatMap((agentId) => tables.agent({ tenant: key.tenant, agentId }) ?? []);
-  return {
-    type: "marked",
-    posted: [...posted, ...endWaitsOf(tables, held, switchKey("pause", key.agentId), { now, steady: steady ?? now })],
-  };
-}
-
-export function resume(tables: Tables, key: AgentKey, by: string, now: number): MarkOutcome {
-  const record = tables.agent(key);
-  if (!record) return { type: "notFound" };
-  if (!record.pause) return { type: "unchanged", posted: [] };
-  const { posted } = markTree(tables, record, (at) => (at === record ? "resume" : null), { by, now });
-  return { type: "marked", posted };
-}
-
-/** `isSuperseded`: a new message replaces the turn. */
-export interface MarkedAbort extends AbortCommand {
-  readonly isSuperseded?: boolean | undefined;
-}
-
-/** With a turn id: aborts that turn and the work below it. Without: whatever is open on the agent and below it. */
-export function abort(tables: Tables, key: AgentKey, command: MarkedAbort, now: number): MarkOutcome {
-  const { turnId, by, accountId } = command;
-  if (accountId !== undefined) return abortUnderAccount(tables, key, { ...command, accountId }, now);
-  const record = tables.agent(key);
-  if (!record) return { type: "notFound" };
-  const source = `abort:${key.agentId}`;
-  if (turnId !== null && record.queuedTurnIds.includes(turnId)) {
-    // The item waits in the inbox behind its turn, and ends the turn before its first step.
-    const { reason, stopReason } = command;
-    const item: InboxItem = { kind: "abort", key: `${source}:${turnId}`, at: now, turnId, by, reason, stopReason };
-    return tables.addToInbox(key, item) ? { type: "marked", posted: [key.agentId] } : { type: "unchanged", posted: [] };
-  }
-  const isOpen = turnId === null || record.openTurnId === turnId;
-  const isEnding = record.openTurnId !== null && record.abort?.turnId === record.openTurnId;
-  if (!isOpen || (turnId !== null && isEnding)) return { type: "unchanged", posted: [] };
-  const ask = (at: AgentRecord, isBound: boolean): MarkAsk | null => {
-    if (at === record) return "end";
-    return isBound || turnId === null ? "endBelow" : null;
-  };
-  const { posted, isMarked } = markTree(tables, record, ask, { by, now, abort: { ...command, source } });
-  return { type: isMarked || posted.length > 0 ? "marked" : "unchanged", posted };
-}
-
-/**
- * Takes held agents of one tree out of the reservation queues; they ask again when they go on, behind those who came
- * meanwhile.
- * Returns the agents that may ask now.
- */
-function endWaitsOf(tables: Tables, records: readonly AgentRecord[], cause: string, moment: Moment): readonly string[] {
-  const [first] = records;
-  if (!first) return [];
-  const { tenant, agentId, rootAgentId } = first;
-  const ledger = new Ledger(tables, { id: cause, key: { tenant, agentId }, rootAgentId }, moment);
-  const held = new Set(records.map((record) => record.agentId));
-  for (const { openTurnId } of records) {
-    if (openTurnId !== null) ledger.leave(turnAccountId(openTurnId), ({ ask }) => held.has(ask.agentId));
-  }
-  return ledger.flush().posted;
 }

@@ -34,62 +34,6 @@ import type {
 } from "./outcomes.ts";
 import type { AgentFilter, MessageQuery, RequestFilter, UnattendedQuery } from "./queries.ts";
 
-export interface TurnCommand {
-  readonly input: Content | null;
-  readonly actorId: string | null;
-  readonly limits: Limits | null;
-  /**
-   * What to do while another turn is open. `refuse`: nothing. `queue`: queue the turn behind it and behind those that
-   * are queued already. `supersede`: the same, and abort the open turn with all work below it.
-   */
-  readonly ifBusy: "refuse" | "queue" | "supersede";
-  /** The span that asks for the turn. */
-  readonly trace?: TraceHeaders | undefined;
-  /** Messages of the conversation that are the input of a turn without content. Absent: none. */
-  readonly inputMessageIds?: readonly string[] | undefined;
-  /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
-  readonly isFirst?: boolean | undefined;
-}
-
-export interface AbortCommand {
-  readonly turnId: string | null;
-  /**
-   * Aborts only what spends under this account and does not belong to the agent's open turn: background children and
-   * what they have started. Absent: `turnId` decides.
-   */
-  readonly accountId?: string | undefined;
-  readonly by: string;
-  readonly reason: string;
-  readonly stopReason: StopReason;
-}
-
-export interface PauseOptions {
-  /** Also drop the model calls in flight, which are repeated after the pause. Default: they finish first. */
-  readonly now?: boolean | undefined;
-}
-
-/** The stores' form of the options. */
-export interface PauseMark extends PauseOptions {
-  /** The stores' monotonic time; default: `now`. */
-  readonly steady?: number | undefined;
-}
-
-export interface DecideOptions {
-  /** Hash of the arguments that the decider was shown; a request about other arguments is not decided (row S15). */
-  readonly argumentsHash?: string | undefined;
-}
-
-export interface ReleaseOptions {
-  /**
-   * Why the lease is given back. `rest`, the default: there is nothing to do. `parked`: the open turn waits for others;
-   * its working time keeps counting, and nobody takes the agent up until it gets an item. `leaving`: the owner leaves,
-   * whatever is left to do; an agent with an open turn becomes unattended.
-   */
-  readonly as?: "rest" | "parked" | "leaving" | undefined;
-  /** Until when it was worked on; default: its last commit. */
-  readonly steady?: number | undefined;
-}
-
 /**
  * The source of truth. One object per deployment; every adapter passes the same contract suite.
  *
@@ -249,7 +193,63 @@ export interface Stores {
   close(): Promise<void>;
 }
 
-/** What other processes wrote to one tree. */
+export interface TurnCommand {
+  readonly input: Content | null;
+  readonly actorId: string | null;
+  readonly limits: Limits | null;
+  /**
+   * The behaviour while another turn is open. `refuse`: nothing. `queue`: queue the turn behind it and behind those that
+   * are queued already. `supersede`: the same, and abort the open turn with all work below it.
+   */
+  readonly ifBusy: "refuse" | "queue" | "supersede";
+  /** The span that asks for the turn. */
+  readonly trace?: TraceHeaders | undefined;
+  /** Messages of the conversation that are the input of a turn without content. Absent: none. */
+  readonly inputMessageIds?: readonly string[] | undefined;
+  /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
+  readonly isFirst?: boolean | undefined;
+}
+
+export interface AbortCommand {
+  readonly turnId: string | null;
+  /**
+   * Aborts only what spends under this account and does not belong to the agent's open turn: background children and
+   * what they have started. Absent: `turnId` decides.
+   */
+  readonly accountId?: string | undefined;
+  readonly by: string;
+  readonly reason: string;
+  readonly stopReason: StopReason;
+}
+
+export interface PauseOptions {
+  /** Also drop the model calls in flight, which are repeated after the pause. Default: they finish first. */
+  readonly now?: boolean | undefined;
+}
+
+/** The stores' form of the options. */
+export interface PauseMark extends PauseOptions {
+  /** The stores' monotonic time; default: `now`. */
+  readonly steady?: number | undefined;
+}
+
+export interface DecideOptions {
+  /** Hash of the arguments that the decider was shown; a request about other arguments is not decided (row S15). */
+  readonly argumentsHash?: string | undefined;
+}
+
+export interface ReleaseOptions {
+  /**
+   * Why the lease is given back. `rest`, the default: there is nothing to do. `parked`: the open turn waits for others;
+   * its working time keeps counting, and nobody takes the agent up until it gets an item. `leaving`: the owner leaves,
+   * whatever is left to do; an agent with an open turn becomes unattended.
+   */
+  readonly as?: "rest" | "parked" | "leaving" | undefined;
+  /** Until when it was worked on; default: its last commit. */
+  readonly steady?: number | undefined;
+}
+
+/** A write of another process to one tree. */
 export interface ForeignWrite {
   readonly tenant: string;
   readonly rootAgentId: string;

@@ -8,8 +8,60 @@ export function currentProcess(processId: string): ProcessIdentity {
   return { processId, pid: process.pid, bootId: currentBootId() };
 }
 
+/**
+ * How long a process is remembered after its last heartbeat. Of agents held by a forgotten process only the last commit
+ * is known, and a process that was suspended for so long must register again.
+ */
+const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
+
+export function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
+  const isOfThisBoot = identity.bootId === currentBootId();
+  const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
+  const known = tables.processes();
+  const clockOffset = clockOffsetFor(known, identity, now, elapsed);
+  const steady = elapsed + clockOffset;
+  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
+  for (const { processId, heartbeatAt } of known) {
+    const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
+    if (isForgotten) tables.removeProcess(processId);
+  }
+  return clockOffset;
+}
+
+export function heartbeat(tables: Tables, processId: string, steady: number): boolean {
+  const row = tables.process(processId);
+  if (row) tables.putProcess({ ...row, heartbeatAt: steady });
+  return row !== undefined;
+}
+
+export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
+  return { processId, pid, bootId };
+}
+
+/**
+ * The offset that turns a new process' `elapsed()` into steady time. Processes of one boot share their offset, so that
+ * they always agree, even if the clock was set between their starts. The first process of a boot starts with the clock
+ * as it is set, but never before a time that was stored already: steady time does not go back over a restart.
+ */
+export function clockOffsetFor(
+  known: readonly ProcessRow[],
+  { bootId }: ProcessIdentity,
+  now: number,
+  elapsed: number,
+): number {
+  const latest = known.reduce((last, { heartbeatAt }) => Math.max(last, heartbeatAt), 0);
+  const ofBoot = known.filter((row) => kernelOf(row.bootId) === kernelOf(bootId));
+  const shared = ofBoot.find(({ clockOffset }) => isSameClock(ofBoot, clockOffset, elapsed))?.clockOffset;
+  return shared ?? Math.max(now, latest) - elapsed;
+}
+
+/** If a process of this boot gave its heartbeat in the future, it uses another clock, such as an injected one. */
+function isSameClock(rows: readonly ProcessRow[], clockOffset: number, elapsed: number): boolean {
+  return rows.every((row) => row.clockOffset !== clockOffset || row.heartbeatAt <= elapsed + clockOffset);
+}
+
 /** The boot id without the namespace: everything on one boot shares one monotonic clock. */
-export function kernelOf(id: string): string {
+function kernelOf(id: string): string {
   return id.split("/", 1)[0] ?? id;
 }
 
@@ -20,7 +72,7 @@ let bootId: string | undefined;
  * within the same boot id. If the system gives no boot id, it is made of host name and boot time; two processes that
  * round it differently wait for each other's heartbeat to expire, which is slower but safe.
  */
-export function currentBootId(): string {
+function currentBootId(): string {
   bootId ??= readBootId();
   return bootId;
 }
@@ -71,56 +123,4 @@ function textOrNothing(read: () => string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/**
- * The offset that turns a new process' `elapsed()` into steady time. Processes of one boot share their offset, so that
- * they always agree, even if the clock was set between their starts. The first process of a boot starts with the clock
- * as it is set, but never before a time that was stored already: steady time does not go back over a restart.
- */
-export function clockOffsetFor(
-  known: readonly ProcessRow[],
-  { bootId }: ProcessIdentity,
-  now: number,
-  elapsed: number,
-): number {
-  const latest = known.reduce((last, { heartbeatAt }) => Math.max(last, heartbeatAt), 0);
-  const ofBoot = known.filter((row) => kernelOf(row.bootId) === kernelOf(bootId));
-  const shared = ofBoot.find(({ clockOffset }) => isSameClock(ofBoot, clockOffset, elapsed))?.clockOffset;
-  return shared ?? Math.max(now, latest) - elapsed;
-}
-
-/** If a process of this boot gave its heartbeat in the future, it uses another clock, such as an injected one. */
-function isSameClock(rows: readonly ProcessRow[], clockOffset: number, elapsed: number): boolean {
-  return rows.every((row) => row.clockOffset !== clockOffset || row.heartbeatAt <= elapsed + clockOffset);
-}
-
-/**
- * How long a process is remembered after its last heartbeat. Of agents held by a forgotten process only the last commit
- * is known, and a process that was suspended for so long must register again.
- */
-const PROCESS_KEPT_MS = 24 * 60 * 60 * 1000;
-
-export function registerProcess(tables: Tables, identity: ProcessIdentity, now: number, elapsed: number): number {
-  const isOfThisBoot = identity.bootId === currentBootId();
-  const startTime = isOfThisBoot ? startTimeOf(identity.pid) : null;
-  const known = tables.processes();
-  const clockOffset = clockOffsetFor(known, identity, now, elapsed);
-  const steady = elapsed + clockOffset;
-  tables.putProcess({ ...identityOf(identity), startTime, heartbeatAt: steady, clockOffset });
-  for (const { processId, heartbeatAt } of known) {
-    const isForgotten = processId !== identity.processId && heartbeatAt < steady - PROCESS_KEPT_MS;
-    if (isForgotten) tables.removeProcess(processId);
-  }
-  return clockOffset;
-}
-
-export function heartbeat(tables: Tables, processId: string, steady: number): boolean {
-  const row = tables.process(processId);
-  if (row) tables.putProcess({ ...row, heartbeatAt: steady });
-  return row !== undefined;
-}
-
-export function identityOf({ processId, pid, bootId }: ProcessIdentity): ProcessIdentity {
-  return { processId, pid, bootId };
 }

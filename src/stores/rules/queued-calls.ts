@@ -19,7 +19,7 @@ import type { Tables } from "./tables.ts";
 /** How long after a call was queued, and again and again until it has ended, its job is added anew; in milliseconds. */
 export const JOB_LOOK_MS = 30_000;
 
-/** What a batch changes in its agent's queued calls, and the timers that it sets. */
+/** The changes of a batch to its agent's queued calls, and the timers that it sets. */
 export interface QueueChange {
   /** Undefined if none is left. */
   readonly queued: QueuedCalls | undefined;

@@ -12,12 +12,8 @@ import type { DecideOutcome } from "./outcomes.ts";
 import type { DecideOptions } from "./ports.ts";
 import type { Tables } from "./tables.ts";
 
-export function requestTimerId(requestId: string): string {
-  return `request:${requestId}`;
-}
-
 /** How many of the agent's requests are open after a batch, and the timers that were set for them. */
-export interface RequestChanges {
+interface RequestChanges {
   readonly open: number;
   readonly timers: readonly Timer[];
 }
@@ -65,7 +61,7 @@ function checkOpening({ id, key }: Batch, { tenant, agentId, requestId, status, 
   );
 }
 
-export interface DecideCommand extends AgentKey, DecideOptions {
+interface DecideCommand extends AgentKey, DecideOptions {
   readonly requestId: string;
   readonly decision: Decision;
 }
@@ -112,4 +108,8 @@ function settled(
     decision,
   };
   return { request, posted: tables.addToInbox(key, item) ? [agentId] : [] };
+}
+
+function requestTimerId(requestId: string): string {
+  return `request:${requestId}`;
 }

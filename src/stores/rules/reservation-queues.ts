@@ -21,7 +21,7 @@ export class ReservationQueues {
   readonly #before = new Map<string, readonly Waiter[]>();
   readonly #now = new Map<string, readonly Waiter[]>();
   /** Accounts whose timer has fired. */
-  readonly #rung = new Set<string>();
+  readonly #fired = new Set<string>();
 
   constructor(tables: Tables, tenant: string) {
     this.#tables = tables;
@@ -32,65 +32,65 @@ export class ReservationQueues {
     const known = this.#now.get(top.id);
     if (known) return known;
     if (!top.line?.waiting) return nobody;
-    const line = this.#tables.waiters(this.#tenant, top);
-    this.#before.set(top.id, line);
-    this.#now.set(top.id, line);
-    return line;
+    const queue = this.#tables.waiters(this.#tenant, top);
+    this.#before.set(top.id, queue);
+    this.#now.set(top.id, queue);
+    return queue;
   }
 
-  change(top: Account, line: readonly Waiter[]): void {
+  change(top: Account, queue: readonly Waiter[]): void {
     if (!this.#before.has(top.id)) this.#before.set(top.id, this.of(top));
-    this.#now.set(top.id, line);
+    this.#now.set(top.id, queue);
   }
 
   /** The timer has fired, and is set again if somebody has still to ask. */
-  ring(top: Account): void {
+  timerFired(top: Account): void {
     this.change(top, this.of(top));
-    this.#rung.add(top.id);
+    this.#fired.add(top.id);
   }
 
   /** Ids of the accounts whose queue must be written. */
   get changed(): string[] {
-    return [...this.#now.keys()].filter((id) => this.#rung.has(id) || this.#now.get(id) !== this.#before.get(id));
+    return [...this.#now.keys()].filter((id) => this.#fired.has(id) || this.#now.get(id) !== this.#before.get(id));
   }
 
   /** Writes the changes of a queue; returns the account with its new revision, and the timer that was set. */
   write(top: Account, rootAgentId: string): { readonly account: Account; readonly timers: readonly Timer[] } {
     const before = this.#before.get(top.id) ?? nobody;
-    const line = this.of(top);
-    const { alarmAt, timers } = this.#setAlarm(top, line, top.line?.alarmAt ?? null);
-    const account = { ...top, line: { waiting: line.length, revision: randomUUID(), alarmAt } };
-    this.#tables.putWaiters(this.#tenant, rootAgentId, { account, line, ...differenceOf(before, line) });
+    const queue = this.of(top);
+    const { alarmAt, timers } = this.#setTimer(top, queue, top.line?.alarmAt ?? null);
+    const account = { ...top, line: { waiting: queue.length, revision: randomUUID(), alarmAt } };
+    this.#tables.putWaiters(this.#tenant, rootAgentId, { account, waiters: queue, ...differenceOf(before, queue) });
     return { account, timers };
   }
 
   /** A timer that is set stays until it fires or the queue is empty; when it fires, the next one is set. */
-  #setAlarm(
+  #setTimer(
     { id: accountId, agentId }: Account,
-    line: readonly Waiter[],
+    queue: readonly Waiter[],
     known: number | null,
   ): { readonly alarmAt: number | null; readonly timers: readonly Timer[] } {
     const tenant = this.#tenant;
     const id = claimTimerId(accountId);
-    const set = this.#rung.has(accountId) ? null : known;
-    const dueAt = claimsEndAt(line);
-    if (dueAt !== undefined && (set === null || dueAt < set)) {
+    const pendingAt = this.#fired.has(accountId) ? null : known;
+    const dueAt = claimsEndAt(queue);
+    if (dueAt !== undefined && (pendingAt === null || dueAt < pendingAt)) {
       const timer: Timer = { kind: "claim", tenant, agentId, id, dueAt, accountId };
       this.#tables.setTimer(timer);
       return { alarmAt: dueAt, timers: [timer] };
     }
-    if (line.length > 0 && set !== null) return { alarmAt: set, timers: [] };
+    if (queue.length > 0 && pendingAt !== null) return { alarmAt: pendingAt, timers: [] };
     if (known !== null) this.#tables.clearTimer({ tenant, agentId }, id);
     return { alarmAt: null, timers: [] };
   }
 }
 
 /** Both lists are in the order of their places; a waiter that has changed keeps its place. */
-function differenceOf(before: readonly Waiter[], line: readonly Waiter[]): Pick<WaiterChanges, "put" | "removed"> {
+function differenceOf(before: readonly Waiter[], queue: readonly Waiter[]): Pick<WaiterChanges, "put" | "removed"> {
   const put: Waiter[] = [];
   const removed: string[] = [];
   let at = 0;
-  for (const waiter of line) {
+  for (const waiter of queue) {
     let known = before[at];
     for (; known && known.place < waiter.place; known = before[at]) {
       removed.push(known.ask.key);
@@ -106,7 +106,7 @@ function differenceOf(before: readonly Waiter[], line: readonly Waiter[]): Pick<
   return { put, removed: [...removed, ...before.slice(at).map(({ ask }) => ask.key)] };
 }
 
-export function claimTimerId(accountId: string): string {
+function claimTimerId(accountId: string): string {
   return `claim:${accountId}`;
 }
 

@@ -61,3 +61,23 @@ export function storedOutcome({ cursor, warnings, posted, timers }: Committed): 
   const isPlain = hasRow && warnings.length === 0 && posted.length === 0 && timers.length === 0;
   return isPlain ? undefined : { hasRow, warnings: [...warnings], posted: [...posted], timers: [...timers] };
 }
+
+/** A corrupt timer never fires, and does not keep others from firing: it is reported once and left as it is. */
+export class CorruptTimers {
+  readonly #reported = new Set<string>();
+
+  /** Undefined for a corrupt timer. */
+  skipCorrupt<T>(read: () => T): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof CorruptRecordError)) throw error;
+      const { message } = error;
+      if (!this.#reported.has(message)) {
+        this.#reported.add(message);
+        process.emitWarning(`${message}; it never fires`, { code: "TROUPE_CORRUPT_RECORD" });
+      }
+      return undefined;
+    }
+  }
+}

@@ -18,7 +18,7 @@ import type { AgentFilter, AgentPlace, Moment, RequestFilter, UnattendedQuery } 
 export type ArtifactMeta = Omit<Artifact, "content">;
 
 /**
- * What the last commit left to do. `open`: a turn, which needs an owner. `parked`: a turn that was given back while it
+ * The work that the last commit left. `open`: a turn, which needs an owner. `parked`: a turn that was given back while it
  * waited for others. `none`: nothing.
  */
 export type Work = "none" | "open" | "parked";
@@ -39,11 +39,22 @@ export interface Head {
   readonly work: Work;
 }
 
+export const freshHead: Head = Object.freeze({
+  epoch: 0,
+  holder: null,
+  seq: 0,
+  at: 0,
+  sign: 0,
+  batchId: null,
+  openRequests: 0,
+  work: "none",
+});
+
 /** A change of a reservation queue: all waiters as they are now, and the difference that is to be written. */
 export interface WaiterChanges {
   /** The account at the top of the tree, with the queue's new revision. */
   readonly account: Account;
-  readonly line: readonly Waiter[];
+  readonly waiters: readonly Waiter[];
   readonly put: readonly Waiter[];
   /** Keys of the asks. */
   readonly removed: readonly string[];
@@ -54,7 +65,7 @@ export interface ProcessRow extends ProcessIdentity {
   readonly startTime: string | null;
   /** In steady time. */
   readonly heartbeatAt: number;
-  /** What turns its clock's `elapsed()` into steady time. */
+  /** The difference between steady time and its clock's `elapsed()`. */
   readonly clockOffset: number;
 }
 
@@ -107,17 +118,6 @@ export interface Tables {
   removeProcess(processId: string): void;
 }
 
-export const freshHead: Head = Object.freeze({
-  epoch: 0,
-  holder: null,
-  seq: 0,
-  at: 0,
-  sign: 0,
-  batchId: null,
-  openRequests: 0,
-  work: "none",
-});
-
 /** All tables of a store, including the reads outside of commits; all results are immutable values. */
 export interface StoreTables extends Tables {
   /** In the order of the filter; `place` is its parsed `after` in the order `newest`. */
@@ -160,7 +160,7 @@ export interface CandidateTables extends StoreTables {
    * Agents that have an inbox item or `open` work, and no living owner. Each store has its own order; starts after the
    * agent `after`. `limit` is about how many are wanted.
    */
-  restless(
+  unattendedCandidates(
     tenant: string,
     isLiving: (processId: string) => boolean,
     after: string | undefined,

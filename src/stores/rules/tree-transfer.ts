@@ -95,8 +95,8 @@ function putAgent(tables: StoreTables, agent: StoredAgent): void {
 
 function putAccount(tables: StoreTables, { tenant, rootAgentId, lines }: StoredTree, account: Account): void {
   tables.putAccount(tenant, rootAgentId, account);
-  const line = (Object.hasOwn(lines, account.id) ? lines[account.id] : undefined) ?? [];
-  if (account.line) tables.putWaiters(tenant, rootAgentId, { account, line, put: line, removed: [] });
+  const waiters = (Object.hasOwn(lines, account.id) ? lines[account.id] : undefined) ?? [];
+  if (account.line) tables.putWaiters(tenant, rootAgentId, { account, waiters, put: waiters, removed: [] });
 }
 
 /** If another process owns the agent here, the epoch is raised so that it cannot go on. */

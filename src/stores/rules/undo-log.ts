@@ -1,5 +1,5 @@
 /** Takes back one change. */
-export type Undo = () => void;
+type Undo = () => void;
 
 /**
  * Makes changes of plain objects and maps atomic.

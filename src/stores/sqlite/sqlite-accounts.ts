@@ -21,7 +21,7 @@ interface AccountSlot {
   texts: AccountTexts;
   value: Account;
   /** The account's waiters at one revision of the queue. */
-  line?: { readonly revision: string | undefined; readonly waiters: readonly Waiter[] };
+  queue?: { readonly revision: string | undefined; readonly waiters: readonly Waiter[] };
 }
 
 const CAPACITY = 8000;
@@ -48,7 +48,7 @@ export class SqliteAccounts {
       | "ofTree"
       | "remove"
       | "removeFigures"
-      | "line"
+      | "queue"
       | "putWaiter"
       | "removeWaiter"
       | "removeWaiters",
@@ -80,7 +80,7 @@ export class SqliteAccounts {
       ),
       removeFigures: connection.prepare("DELETE FROM standings WHERE place BETWEEN ? AND ?"),
       removeWaiters: connection.prepare("DELETE FROM waiters WHERE account BETWEEN ? AND ?"),
-      line: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
+      queue: connection.prepare("SELECT waiter FROM waiters WHERE account = ? ORDER BY place"),
       putWaiter: connection.prepare(
         `INSERT INTO waiters (account, ask_key, place, waiter) VALUES (?, ?, ?, ?)
          ON CONFLICT (account, ask_key) DO UPDATE SET place = excluded.place, waiter = excluded.waiter`,
@@ -122,16 +122,16 @@ export class SqliteAccounts {
     const slot = this.#slot(tenant, account.id);
     if (!slot) return [];
     const revision = account.line?.revision;
-    if (slot.line && slot.line.revision === revision) return slot.line.waiters;
-    const where = `the line on account ${account.id}`;
-    const rows = this.#statements.line.all(slot.place);
+    if (slot.queue && slot.queue.revision === revision) return slot.queue.waiters;
+    const where = `the waiters of account ${account.id}`;
+    const rows = this.#statements.queue.all(slot.place);
     const waiters = rows.map((row) => parsed(waiterSchema, textOf(row, "waiter", where), where));
     // Outside of a transaction the account may have been read at another moment.
-    if (this.#connection.isInTransaction) slot.line = { revision, waiters };
+    if (this.#connection.isInTransaction) slot.queue = { revision, waiters };
     return waiters;
   }
 
-  putWaiters(tenant: string, tree: () => number, { account, line, put, removed }: WaiterChanges): void {
+  putWaiters(tenant: string, tree: () => number, { account, waiters, put, removed }: WaiterChanges): void {
     let slot = this.#slot(tenant, account.id);
     if (!slot) {
       this.put(tenant, tree, account);
@@ -143,7 +143,7 @@ export class SqliteAccounts {
       const key = wellFormed(waiter.ask.key, "key of an ask");
       this.#statements.putWaiter.run(slot.place, key, waiter.place, JSON.stringify(waiter));
     }
-    slot.line = { revision: account.line?.revision, waiters: line };
+    slot.queue = { revision: account.line?.revision, waiters };
   }
 
   ofTree(tree: number): Account[] {
@@ -194,7 +194,7 @@ function textsIn(row: Row, accountId: string): AccountTexts {
  * An account as two texts: the terms, which hardly ever change, and the figures, which are short because every commit
  * writes them.
  */
-export interface AccountTexts {
+interface AccountTexts {
   readonly terms: string;
   readonly figures: string;
 }
@@ -220,7 +220,7 @@ const figuresSchema = z.tuple([
 type Figures = DeepReadonly<z.infer<typeof figuresSchema>>;
 
 /** The terms that the account was opened with; they change only when the account is moved. */
-export function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
+function termsText({ agentId, turnId, parentId, limits, openedAt }: Account): string {
   return JSON.stringify({ agentId, turnId, parentId, limits, openedAt });
 }
 
@@ -228,7 +228,7 @@ export function termsText({ agentId, turnId, parentId, limits, openedAt }: Accou
  * Whether two states of one account certainly have the same terms. No operation changes the limits, so they stay the
  * same object.
  */
-export function hasSameTerms(one: Account, other: Account): boolean {
+function hasSameTerms(one: Account, other: Account): boolean {
   return (
     one.limits === other.limits &&
     one.parentId === other.parentId &&
@@ -239,7 +239,7 @@ export function hasSameTerms(one: Account, other: Account): boolean {
 }
 
 /** Everything that is not in the terms; figures are written without names, in a fixed order. */
-export function figuresText({ used, reserved, unconfirmed, models, ...account }: Account): string {
+function figuresText({ used, reserved, unconfirmed, models, ...account }: Account): string {
   const uses = Object.fromEntries(Object.entries(models).map(([name, use]) => [name, useFigures(use)]));
   const figures: Figures = [
     amountFigures(used),
@@ -256,7 +256,7 @@ export function figuresText({ used, reserved, unconfirmed, models, ...account }:
 }
 
 /** Throws `CorruptRecordError` if the texts are not those of an account. */
-export function accountIn(id: string, { terms, figures }: AccountTexts): Account {
+function accountIn(id: string, { terms, figures }: AccountTexts): Account {
   const where = `account ${id}`;
   const [used, reserved, unconfirmed, uses, ...rest] = parsed(figuresSchema, figures, where);
   const [isActive, activeCount, activeSince, warned, line] = rest;

@@ -166,7 +166,7 @@ function recordIn(text: string, tenant: string, agentId: string): AgentRecord {
 }
 
 /** The short rows that every commit rewrites. */
-export class SqliteHeads {
+class SqliteHeads {
   readonly #connection: SqliteConnection;
   readonly #statements: Readonly<
     Record<"read" | "readOutcome" | "insert" | "update" | "hold" | "place" | "move", StatementSync>

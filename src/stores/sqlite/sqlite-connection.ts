@@ -10,7 +10,7 @@ const OPENING_TIMEOUT_MS = 5000;
 const CHECKPOINT_PAGES = 4000;
 const CACHE_KIBIBYTES = 16_384;
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly durability?: "process" | "full" | undefined;
   readonly maxBytes?: number | undefined;
 }

@@ -12,7 +12,7 @@ import { SqliteTables } from "./sqlite-tables.ts";
 
 export interface SqliteOptions {
   /**
-   * What an acknowledged write survives. `process` (the default): any end of the process, however sudden. `full`: also
+   * How safe an acknowledged write is. `process` (the default): it survives any end of the process, however sudden. `full`: also
    * a crash of the machine; each commit waits for the disk.
    */
   readonly durability?: "process" | "full" | undefined;
@@ -47,7 +47,7 @@ export class SqliteDatabase implements Database {
   readonly #foreignWrites: SqliteForeignWrites;
   readonly #busyLimitMs: number;
   /** The last queued write; undefined if none is queued. */
-  #line: Promise<void> | undefined;
+  #lastWrite: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(path: string, options: SqliteOptions) {
@@ -65,12 +65,12 @@ export class SqliteDatabase implements Database {
 
   write<T>(work: () => T): Promise<T> {
     const attempt = (): T => this.#connection.transaction(work);
-    if (this.#line) return this.#standInLine(attempt);
+    if (this.#lastWrite) return this.#enqueue(attempt);
     try {
       this.#checkOpen();
       return Promise.resolve(attempt());
     } catch (error) {
-      return isBusy(error) ? this.#standInLine(attempt) : Promise.reject(translated(error, this.#path));
+      return isBusy(error) ? this.#enqueue(attempt) : Promise.reject(translated(error, this.#path));
     }
   }
 
@@ -96,7 +96,7 @@ export class SqliteDatabase implements Database {
 
   async close(): Promise<void> {
     this.#foreignWrites.stop();
-    await this.#line;
+    await this.#lastWrite;
     if (this.#isClosed) return;
     this.#isClosed = true;
     try {
@@ -106,16 +106,16 @@ export class SqliteDatabase implements Database {
     }
   }
 
-  async #standInLine<T>(attempt: () => T): Promise<T> {
+  async #enqueue<T>(attempt: () => T): Promise<T> {
     const start = performance.now();
-    const before = this.#line;
+    const before = this.#lastWrite;
     const turn = Promise.withResolvers<void>();
-    this.#line = turn.promise;
+    this.#lastWrite = turn.promise;
     await before;
     try {
       return await this.#untilFree(attempt, start);
     } finally {
-      if (this.#line === turn.promise) this.#line = undefined;
+      if (this.#lastWrite === turn.promise) this.#lastWrite = undefined;
       turn.resolve();
     }
   }
@@ -146,13 +146,13 @@ export class SqliteDatabase implements Database {
 }
 
 /** A database in the memory of this process. */
-export const IN_MEMORY = ":memory:";
+const IN_MEMORY = ":memory:";
 
 /**
  * Makes sure that a database can be opened at the path. A new file is readable by its owner only, and so are the files
  * that SQLite puts beside it. Throws `InvalidInputError` if no file can be opened there.
  */
-export function prepareFile(path: string): void {
+function prepareFile(path: string): void {
   if (path === IN_MEMORY) return;
   if (typeof path !== "string") {
     throw new InvalidInputError(
@@ -194,7 +194,7 @@ const POLL_MS = 60;
  * Calls listeners when another connection has written; what it wrote is not known. Polls only while there are
  * listeners, and does not keep the process alive.
  */
-export class SqliteForeignWrites {
+class SqliteForeignWrites {
   readonly #version: () => unknown;
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
   #timer: NodeJS.Timeout | undefined;

@@ -1,8 +1,8 @@
 import type { StatementSync } from "node:sqlite";
 import { type AgentKey, type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../../state/index.ts";
 import { isDue, type Moment } from "../rules/queries.ts";
+import { CorruptTimers } from "../rules/stored-json.ts";
 import type { ProcessRow } from "../rules/tables.ts";
-import { CorruptTimers } from "../rules/timers.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { type AgentSlot, integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-rows.ts";
 

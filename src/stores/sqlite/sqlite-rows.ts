@@ -29,7 +29,7 @@ function corruptColumn(column: string, right: string, where: string): CorruptRec
 }
 
 /** A value with the text it was read from or written as. */
-export interface Cached<T> {
+interface Cached<T> {
   /** The generation in which it was last known to match the file. */
   generation: number;
   text: string;
@@ -76,7 +76,7 @@ export interface KeptHead {
 }
 
 /**
- * What is cached of an agent between transactions. An agent that was removed and created again may have another key.
+ * The cached state of an agent between transactions. An agent that was removed and created again may have another key.
  */
 export interface AgentSlot {
   readonly id: number;

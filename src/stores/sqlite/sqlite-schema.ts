@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 
 /** The current layout; stored in `PRAGMA user_version`. */
-export const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 1;
 
 /**
  * A commit touches few pages, because each page costs as much as several statements. Integer keys stand for (tenant,

@@ -85,7 +85,7 @@ function descriptionOf(row: Row, slot: AgentSlot): ArtifactMeta {
 }
 
 /** The integer keys of a filter's agent and tree; null for those that do not exist. */
-export interface RequestPlace {
+interface RequestPlace {
   readonly agent?: number | null | undefined;
   readonly tree?: number | null | undefined;
 }

@@ -258,7 +258,7 @@ export class SqliteTables implements CandidateTables {
   }
 
   /** In the order in which they were created. */
-  restless(
+  unattendedCandidates(
     tenant: string,
     isLiving: (processId: string) => boolean,
     after: string | undefined,

@@ -10,6 +10,7 @@ import {
   reactInputSchema,
   reactStateSchema,
 } from "../../../src/state/react/index.ts";
+import { amount } from "../../support/full.ts";
 import { completed, expanded, finishes, goesOn, reloaded, result, started, user } from "./run-inputs.ts";
 
 const messageId = constantFrom("a", "b", "c", "d", "e", "f");
@@ -79,7 +80,7 @@ const inputsArbitrary: Arbitrary<ReactInput[]> = array(plan, { maxLength: 40 }).
 });
 
 function holds(check: (inputs: ReactInput[]) => void): void {
-  assert(property(inputsArbitrary, check), { numRuns: 500 });
+  assert(property(inputsArbitrary, check), { numRuns: amount(500, 83) });
 }
 
 function withTimes(inputs: readonly ReactInput[], times: readonly number[]): ReactInput[] {
@@ -134,7 +135,7 @@ describe("the ReAct core, for any inputs", () => {
         const other = statesOf(withTimes(inputs, times));
         expect(other.map(effectsAt)).toEqual(statesOf(inputs).map(effectsAt));
       }),
-      { numRuns: 500 },
+      { numRuns: amount(500, 83) },
     );
   });
 

@@ -1,27 +1,25 @@
-import { type Clock } from "../../base/index.ts";
+import type { Clock } from "../../base/index.ts";
 import { type AgentKey, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { DrainReport } from "../doors/drain-options.ts";
-import { Reconciler } from "./reconciler.ts";
+import { Reconciler, hasMore, onDeadWake, runWake, type WakePlace } from "./wakes.ts";
 import type { Part } from "../doors/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
-import { hasMore, onDeadWake, runWake, type WakePlace } from "./wake-work.ts";
 
 /** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
-/** What work needs of the process it is done in. */
-export interface WorkPlace extends ToolJobPlace {
+
+interface WorkerPlace extends ToolJobPlace, WakePlace {
   readonly part: Part;
-  readonly damage: WakePlace["damage"];
 }
 
 /**
- * The part of a process in the work of its deployment.
- * Owns: what it does with jobs, its looks for agents that nobody attends to, how it leaves. Does not own: the agents.
+ * The part of a process in the work of its deployment: it runs jobs, looks for unattended agents, and hands its own over when
+ * it leaves. Does not own: the agents.
  */
-export class WorkDesk {
-  readonly #place: WorkPlace;
+export class Worker {
+  readonly #place: WorkerPlace;
   readonly #part: Part;
   readonly #clock: Clock;
   readonly #reconciler: Reconciler | undefined;
@@ -30,7 +28,7 @@ export class WorkDesk {
   #turnsEnded = 0;
   #rolledBack = 0;
 
-  constructor(place: WorkPlace) {
+  constructor(place: WorkerPlace) {
     const { part, clock, stores, tenant, processId, leaseMs } = place;
     this.#place = place;
     this.#part = part;
@@ -44,15 +42,15 @@ export class WorkDesk {
       processId,
       leaseMs,
       isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
-      // Where work is not handed over a wake is nobody's business.
+      // Queues within a process hold no wakes of others.
       areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
       attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.rescue(key.agentId)),
     });
   }
 
   /**
-   * Whether an agent that is left behind is for this process to see to. Where work is not handed over, only those of trees
-   * that it works on: a process that runs one job does not begin another's, which somebody may have left on purpose.
+   * Whether an unattended agent is for this process to activate. With queues within a process, only agents of trees that it
+   * works on: a process that runs one job does not begin another's, which somebody may have left on purpose.
    */
   #concerns(key: AgentKey): boolean {
     const { live, part } = this.#place;
@@ -71,7 +69,7 @@ export class WorkDesk {
     this.#turnsEnded += 1;
   }
 
-  /** Begins nothing where there is nothing to do. */
+  /** Takes jobs, unless this process has no part in them. */
   async start(): Promise<void> {
     const { role, queues, isDistributed, agents, toolQueues } = this.#part;
     this.#reconciler?.start();
@@ -85,14 +83,14 @@ export class WorkDesk {
     });
   }
 
-  /** Looks no more for what others have left behind. */
+  /** Ends the looks for unattended agents. */
   stop(): void {
     this.#reconciler?.close();
   }
 
   /**
-   * Begins nothing new, lets turns come to rest between two steps, and gives their agents to others; what is still under way
-   * shortly before the time is over is cut off. Resolves within the time.
+   * Begins nothing new, and hands each agent over between two steps; what is still under way shortly before the time is over
+   * is cut off. Resolves within the time.
    */
   async drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> {
     const { live } = this.#place;
@@ -109,7 +107,7 @@ export class WorkDesk {
         return { left: 0 };
       });
       const left = new Set(live.all());
-      await Promise.race([this.#handOn(left, cut.signal), late]);
+      await Promise.race([this.#handOver(left, cut.signal), late]);
       return { left: (await jobs).left + left.size };
     } finally {
       cancel();
@@ -117,14 +115,14 @@ export class WorkDesk {
     }
   }
 
-  /** Takes those out that have left as they should: neither cut off nor kept from it. */
-  async #handOn(left: Set<Activation>, cut: AbortSignal): Promise<void> {
+  /** Removes from `left` the agents that were handed over without being cut off. */
+  async #handOver(left: Set<Activation>, cut: AbortSignal): Promise<void> {
     const { live, stores } = this.#place;
     const outcomes = await Promise.allSettled(
       [...left].map(async (activation) => {
         const { key } = activation;
         const wasCut = await live.leaveAtSafePoint(activation, cut);
-        // Whoever has posted to it lately has left it to this process.
+        // Those who have posted to it lately have left it to this process.
         if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
         if (!wasCut) left.delete(activation);
       }),

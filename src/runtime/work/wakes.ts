@@ -1,0 +1,228 @@
+import { type Clock, createDeferred } from "../../base/index.ts";
+import { type AgentKey, keyText } from "../../state/index.ts";
+import type { Stores } from "../../stores/index.ts";
+import {
+  AlreadyOwnedError,
+  type CorruptRecordError,
+  LeaseLostError,
+  NotFoundError,
+  StoreUnavailableError,
+} from "../../errors/index.ts";
+import type { DeadCause, JobOutcome, JobRun, WakeJob } from "../../queues/index.ts";
+import type { Activation } from "../agent/activation.ts";
+import type { Rest } from "../residence/residence.ts";
+import type { ToolJobPlace } from "./tool-jobs.ts";
+
+/** How often one job activates an agent again that was given up here for a fault. */
+const MOST_LOSSES = 3;
+/** How many unattended agents are asked of the stores at a time. */
+const PAGE = 100;
+/** The pauses between two attempts at an agent that is found again and again double up to this, in milliseconds. */
+const LONGEST_PAUSE_MS = 10 * 60_000;
+
+export interface WakePlace
+  extends Pick<ToolJobPlace, "stores" | "tenant" | "processId" | "clock" | "definitions" | "live" | "notify"> {
+  readonly damage: {
+    found(agentId: string, error: unknown): void;
+    of(agentId: string): CorruptRecordError | undefined;
+  };
+}
+
+/**
+ * Activates an agent for which something came, and keeps its job until it has nothing to do or only waits.
+ *
+ * Invariants
+ * 1. Another living process that has the agent hears of the post itself: this one leaves the agent to it.
+ * 2. An agent that this process cannot run is left to another worker: the job is tried again.
+ * 3. A worker that leaves hands the agent over between two steps. An agent that has nothing to do is not woken for that.
+ * 4. An agent of which a stored record cannot be read is given back as it is: it goes on when the record was mended.
+ */
+export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, run: JobRun): Promise<JobOutcome> {
+  if (tenant !== place.tenant) {
+    throw new StoreUnavailableError(`agent "${agentId}" is of tenant "${tenant}"; this worker is of "${place.tenant}"`);
+  }
+  const key = { tenant, agentId };
+  for (let losses = 0; ; losses += 1) {
+    if (place.live.isClosing || place.live.isLeaving || run.leaving.aborted) return "again";
+    const activation = await activated(place, key);
+    if (!activation) return "done";
+    if (place.live.passivation.isPinned(key)) return "done";
+    const rest = await untilRest(place, activation, run);
+    if (rest === "left") return (await hasMore(place.stores, key).catch(() => true)) ? "again" : "done";
+    if (rest === "waits") return "done";
+    const holder = await place.stores.holder(key);
+    if (holder?.process.processId !== place.processId) return "done";
+    // No other process has it, and it is not here: it was given up for a fault.
+    const damage = place.damage.of(agentId);
+    if (damage) {
+      await place.stores.release(key, holder.epoch, { as: "leaving", steady: place.clock.elapsed() });
+      throw damage;
+    }
+    if (losses >= MOST_LOSSES) {
+      throw new LeaseLostError(`agent "${agentId}" could not be carried on: it was given up ${losses + 1} times`);
+    }
+  }
+}
+
+/** Whether an agent that was given back has an open turn, or something lies in its inbox. */
+export async function hasMore(stores: Pick<Stores, "readAgent" | "inbox">, key: AgentKey): Promise<boolean> {
+  const record = await stores.readAgent(key);
+  return record !== undefined && (record.openTurnId !== null || (await stores.inbox(key)).length > 0);
+}
+
+/** The agent's activation here; undefined where another process has the agent, or none can have it. */
+async function activated({ stores, live, damage }: WakePlace, key: AgentKey): Promise<Activation | undefined> {
+  const present = await live.present(key);
+  if (present) {
+    await live.drainInbox(present);
+    return present;
+  }
+  try {
+    return await live.activateUnlessShutDown(key);
+  } catch (error) {
+    damage.found(key.agentId, error);
+    if (error instanceof AlreadyOwnedError) return undefined;
+    // An agent that does not exist needs no worker; one whose definition is not known here needs another one.
+    if (error instanceof NotFoundError && !(await stores.readAgent(key))) return undefined;
+    if (!(error instanceof NotFoundError || error instanceof LeaseLostError)) throw error;
+    throw new StoreUnavailableError(error.message, { cause: error });
+  }
+}
+
+async function untilRest({ live }: WakePlace, activation: Activation, run: JobRun): Promise<Rest | "left"> {
+  const { leaving, signal } = run;
+  const left = createDeferred<"left">();
+  const onLeaving = (): void => {
+    live.leaveAtSafePoint(activation, signal).then(
+      () => left.resolve("left"),
+      (error: unknown) => left.reject(error),
+    );
+  };
+  leaving.addEventListener("abort", onLeaving, { once: true });
+  if (leaving.aborted) onLeaving();
+  try {
+    const rest = await Promise.race([live.passivation.rest(activation), left.promise]);
+    return leaving.aborted ? await left.promise : rest;
+  } finally {
+    leaving.removeEventListener("abort", onLeaving);
+  }
+}
+
+/**
+ * Stops the turn of an agent that ended its workers too often, or could not be carried on; nothing of it is tried again. An
+ * agent whose definition is not known here keeps its turn: a worker that knows the definition may yet be started.
+ */
+export async function onDeadWake(place: WakePlace, job: WakeJob, cause: DeadCause): Promise<void> {
+  const { stores, clock, tenant, definitions } = place;
+  const { agentId } = job;
+  // A damaged record is left as it is.
+  if (place.damage.of(agentId)) return;
+  if (job.tenant !== tenant || (cause.code !== "worker_died" && cause.code !== "failed")) return;
+  const key = { tenant, agentId };
+  const record = await stores.readAgent(key);
+  if (!record || record.openTurnId === null) return;
+  if (cause.code === "failed" && !definitions.has(record.definition.name)) return;
+  const reason = `the turn was given up: ${cause.message}`;
+  const command = { turnId: record.openTurnId, by: "runtime", reason, stopReason: "error" } as const;
+  const outcome = await stores.abort(key, command, clock.now());
+  if (outcome.type !== "notFound") place.notify(outcome.posted);
+}
+
+export interface ReconcilerOptions {
+  readonly stores: Pick<Stores, "unattended">;
+  readonly tenant: string;
+  /** Its `elapsed()` is the stores' steady time. */
+  readonly clock: Clock;
+  readonly processId: string;
+  readonly leaseMs: number;
+  /** Whether the agent is here, or is not for this process to activate. */
+  readonly isAttended: (key: AgentKey) => boolean;
+  /** For each agent, whether its wake is in the queue or runs. */
+  readonly areAwaited: (keys: readonly AgentKey[]) => Promise<readonly boolean[]>;
+  /** Has the agent activated, here or elsewhere. */
+  readonly attend: (key: AgentKey) => Promise<unknown>;
+}
+
+interface Found {
+  readonly times: number;
+  readonly notBefore: number;
+}
+
+/**
+ * Looks for agents that some process has to activate and none does: their process died, or the one that posted to them did
+ * before it told anybody.
+ *
+ * Invariants
+ * 1. It looks twice in the time of a lease: an agent that was left behind is found at the latest half a lease after it can be
+ *    activated.
+ * 2. An agent that no process can activate does not keep any busy: it is tried again after pauses that double.
+ * 3. An agent whose wake is in the queue, however long, or runs is not left behind: another wake would change nothing.
+ */
+export class Reconciler {
+  readonly #options: ReconcilerOptions;
+  readonly #found = new Map<string, Found>();
+  #cancel: (() => void) | undefined;
+  #isClosed = false;
+  #count = 0;
+
+  constructor(options: ReconcilerOptions) {
+    this.#options = options;
+  }
+
+  /** How often an unattended agent was found. */
+  get count(): number {
+    return this.#count;
+  }
+
+  start(): void {
+    const { clock, leaseMs } = this.#options;
+    if (this.#isClosed) return;
+    this.#cancel = clock.setDelay(Math.ceil(leaseMs / 2), () => {
+      this.look()
+        .catch((error: unknown) => {
+          if (!this.#isClosed) process.emitWarning(`agents left behind could not be looked for: ${String(error)}`);
+        })
+        .finally(() => this.start());
+    });
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel?.();
+  }
+
+  /** Looks at all of them once. */
+  async look(): Promise<void> {
+    const { stores, tenant, clock, processId, leaseMs, isAttended } = this.#options;
+    const seen = new Set<string>();
+    for (let after: string | undefined; ; ) {
+      const query = { processId, leaseMs, limit: PAGE, after };
+      const page = await stores.unattended(tenant, query, clock.elapsed());
+      const lonely = page.filter((key) => !isAttended(key));
+      for (const key of lonely) seen.add(keyText(key));
+      const left = await this.#leftBehind(lonely);
+      await Promise.all(left.map((key) => this.#attend(key)));
+      after = page.at(-1)?.agentId;
+      if (page.length < PAGE || after === undefined || this.#isClosed) break;
+    }
+    for (const text of this.#found.keys()) if (!seen.has(text)) this.#found.delete(text);
+  }
+
+  async #leftBehind(lonely: readonly AgentKey[]): Promise<readonly AgentKey[]> {
+    if (lonely.length === 0) return lonely;
+    const awaited = await this.#options.areAwaited(lonely);
+    return lonely.filter((_key, at) => awaited[at] !== true);
+  }
+
+  async #attend(key: AgentKey): Promise<void> {
+    const { clock, leaseMs, attend } = this.#options;
+    const text = keyText(key);
+    const { times, notBefore } = this.#found.get(text) ?? { times: 0, notBefore: Number.NEGATIVE_INFINITY };
+    if (this.#isClosed || clock.elapsed() < notBefore) return;
+    // When it is found for the second time it may just not have been activated yet.
+    const pause = times === 0 ? 0 : Math.min(leaseMs * 2 ** (times - 1), LONGEST_PAUSE_MS);
+    this.#found.set(text, { times: times + 1, notBefore: clock.elapsed() + pause });
+    this.#count += 1;
+    await attend(key);
+  }
+}
