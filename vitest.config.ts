@@ -48,7 +48,13 @@ class LongestFirst extends BaseSequencer {
  */
 const sharing = [
   "test/{actors,base,budget,context,demo,hooks,machines,model,state,support,telemetry,testing,tools}/**/*.test.ts",
+  "test/agents/*.test.ts",
+  "test/architecture/{annotations,door,imports,lock-file,machine-walk,machines}.test.ts",
+  "test/chaos/{*checks,played,recovery}.test.ts",
   "test/cli/{ask,chat,inline,job,requests,view}/**/*.test.ts",
+  "test/cli/worker/{definitions,metrics-text,queue-plan}.test.ts",
+  "test/queues/{envelope,local,local-random}.test.ts",
+  "test/stores/{mark-rules,memory,steady-time}.test.ts",
   "test/runtime/{abort,agent,clear,follow,hooks,lifecycle,models,overview,pause,requests,subagents,timers,tools,turn}*.test.ts",
 ];
 

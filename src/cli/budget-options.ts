@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Budget, LimitName } from "../budget/index.ts";
 
-/** Limits of one turn, as they are given on the command line. */
+/** The options that limit one turn. */
 export type BudgetOptions = Pick<
   Budget,
   "maxSteps" | "maxTokens" | "maxCost" | "maxSeconds" | "maxToolCalls" | "maxTreeSteps" | "maxTreeToolCalls"
@@ -14,7 +14,7 @@ interface LimitFlag {
   readonly value: string;
   readonly help: string;
   readonly parse: (text: string) => number | Date;
-  /** The stored amount as a person types it; absent: it is a moment, which would have passed. */
+  /** The stored amount in the form of the option. Absent for a moment, which has passed. */
   readonly typed?: (max: number) => string;
 }
 
@@ -86,13 +86,13 @@ export function addBudgetOptions(command: Command): Command {
   return command;
 }
 
-/** The budget that was given; undefined where none was. */
+/** The given limits; undefined if there are none. */
 export function budgetOf(options: BudgetOptions): Budget | undefined {
   const given = limitFlags.flatMap(({ field }) => (options[field] === undefined ? [] : [[field, options[field]]]));
   return given.length === 0 ? undefined : (Object.fromEntries(given) as Budget);
 }
 
-/** The words that give one limit anew, as large as it was: `--max-tokens 50000`. */
+/** The option that gives the same limit again: `--max-tokens 50000`. */
 export function limitWords(limit: LimitName, max: number | undefined): readonly string[] {
   const known = limitFlags.find((one) => one.limit === limit);
   if (known === undefined) return [];
@@ -121,7 +121,7 @@ function comingMoment(text: string): Date {
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000 };
 
-/** A moment as it is typed: an ISO date with a time (local where no zone stands), or a span from now; undefined for others. */
+/** Reads an ISO date with a time (local without a zone), or a span from now such as `15m`; undefined for anything else. */
 export function dateOf(text: string, now: number): Date | undefined {
   const span = /^(\d{1,6})([smh])$/.exec(text);
   if (span) return new Date(now + Number(span[1]) * (units[span[2] ?? ""] ?? 0));

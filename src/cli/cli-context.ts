@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What commands see of the process they run in. */
+/** The part of the process that commands use. */
 export interface CliContext {
   readonly environment: Environment;
   readonly directory: string;
@@ -13,20 +13,20 @@ export interface CliContext {
   readonly stdout: NodeJS.WriteStream;
   /** A line of the answer. */
   readonly out: (line: string) => void;
-  /** A line beside the answer, on the other stream. */
+  /** A line that does not belong to the answer, on standard error. */
   readonly note: (line: string) => void;
 }
 
 export function processContext(): CliContext {
   const { env, stdout, stderr } = process;
   const directory = process.cwd();
-  // The file that lies beside this one in `src/cli` and in `dist/cli`.
+  // The same folder holds both files, in `src/cli` and in `dist/cli`.
   const main = fileURLToPath(new URL(`./main${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
   return {
     environment: env,
     directory,
     invocation: { main, directory, script: env["npm_lifecycle_event"] || undefined },
-    // Opened only when somebody reads it: looking at it may keep a process alive.
+    // A getter, because opening standard input may keep the process alive.
     get stdin() {
       return process.stdin;
     },
@@ -63,7 +63,7 @@ function quoted(word: string): string {
   return /^[\w@%+=:,./~#-]+$/.test(word) && !/^[~#]/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Who types: the name of the operating system's user, kept with what they decide. */
+/** The name of the operating system's user, which is stored with a decision. */
 export function userName(): string {
   try {
     return userInfo().username;

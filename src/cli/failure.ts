@@ -3,7 +3,7 @@ import type { StopReason } from "../state/index.ts";
 import { oneLine } from "./view/terminal-text.ts";
 
 interface Failure {
-  /** One line, without a line break at its end; the stack too where that was asked for. */
+  /** One line without a line break; with TROUPE_DEBUG=1 the stack follows. */
   readonly text: string;
   readonly exitCode: ExitCode;
 }
@@ -13,7 +13,7 @@ const hints: Readonly<Record<string, string>> = {
   corrupt_record: "nothing was changed; restore a copy, or give another store",
 };
 
-/** By what the store has answered; a file tells none of these. */
+/** By the error code of Redis or of the connection. */
 const waysToRedis: Readonly<Record<string, string>> = {
   NOAUTH: "give the password in the address, best in TROUPE_REDIS",
   WRONGPASS: "give the right password in the address, best in TROUPE_REDIS",
@@ -21,10 +21,10 @@ const waysToRedis: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no such host: give another address",
 };
 
-/** The caller asked for something that cannot be: the command line is what has to change. */
+/** Errors that a different command line avoids. */
 const usageCodes: readonly string[] = ["invalid_input", "not_found", "request_conflict"];
 
-/** What a person is told of an error: its code, what was wrong, and what to do where that is known. */
+/** The message for an error: its code, what is wrong and, if known, what to do. */
 export function failureOf(error: unknown, environment: Readonly<Record<string, string | undefined>>): Failure {
   const isDebugged = environment["TROUPE_DEBUG"] === "1";
   const stack = isDebugged && error instanceof Error && error.stack !== undefined ? `\n${error.stack}` : "";
@@ -44,7 +44,7 @@ function wayOn({ details }: StoreUnavailableError): string | undefined {
   const { path, code } = details;
   if (typeof path === "string") return "another process holds the file; try again in a moment";
   if (typeof code !== "string") return "try again in a moment";
-  // Of a certificate the error itself says what to do.
+  // An error about a certificate says itself what to do.
   if (/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined;
   return waysToRedis[code] ?? "try again in a moment; what was committed is kept";
 }
@@ -54,13 +54,13 @@ function exitCodeOfError(error: unknown): ExitCode {
   return usageCodes.includes(error.code) ? exitCodes.usage : exitCodes.failure;
 }
 
-/** What the process tells its caller. `waiting`: the turn is open and waits for somebody's decision or answer. */
+/** `waiting`: the turn is open and waits for a decision or an answer. */
 export const exitCodes = { success: 0, failure: 1, usage: 2, budget: 3, waiting: 4, interrupted: 130 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 const limitReasons: readonly StopReason[] = ["steps_limit", "token_limit", "cost_limit", "time_limit"];
 
-/** A turn's end as an exit code: a limit that stopped it is told apart from a failure, and an abort from both. */
+/** The exit code for the end of a turn: a limit, a failure and an abort have different ones. */
 export function exitCodeOf(end: {
   readonly status: "completed" | "stopped" | "failed";
   readonly stopReason: StopReason;
@@ -72,19 +72,19 @@ export function exitCodeOf(end: {
   return end.stopReason === "stop_requested" ? exitCodes.success : exitCodes.failure;
 }
 
-/** What the command needs of a process to tell its warnings. */
+/** The part of a process that `tellWarnings` uses. */
 export interface WarningSource {
   listeners(event: "warning"): readonly ((warning: Error) => void)[];
   removeAllListeners(event: "warning"): unknown;
   on(event: "warning", listener: (warning: Error) => void): unknown;
 }
 
-/** For so long the same warning is not told again; milliseconds. */
+/** The same warning is not repeated within this time, in milliseconds. */
 const silenceMs = 60_000;
 
 /**
- * Tells warnings as one line each, and not over and over: a store that is away is met by all who work. Those that Node or a
- * package gives a kind or a code of their own are left to Node and its options. `now` in milliseconds, of any origin.
+ * Prints each warning as one line, and does not repeat it too often: while a store is away every agent warns of it. Warnings
+ * with a name or a code of Node or of a package are left to Node. `now` is a monotonic clock in milliseconds.
  */
 export function tellWarnings(source: WarningSource, note: (line: string) => void, now: () => number): void {
   const others = source.listeners("warning");

@@ -1,7 +1,7 @@
-/** What stands below the options in each `--help`. */
+/** The texts below the options in each `--help`. */
 
 const exitCodes =
-  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a budget, 4 waits for somebody, 130 interrupted.";
+  "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a budget, 4 waits for a decision, 130 interrupted.";
 
 export const program = `
 Examples:
@@ -15,8 +15,8 @@ Examples:
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
 
 ${exitCodes}
-Every command takes --store PATH, or --redis URL; TROUPE_REDIS is an address of Redis for all of them.
-TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 takes the colours away.
+Every command takes --store PATH or --redis URL; TROUPE_REDIS sets the address of Redis for all of them.
+TROUPE_DEBUG=1 shows the stack of an error, NO_COLOR=1 turns colours off.
 `;
 
 export const ask = `
@@ -27,8 +27,8 @@ Examples:
   $ npx troupe ask --question "What changed?" --files ./notes --max-cost 0.10
   $ npx troupe ask --resume
 
-Ctrl-C pauses at a safe point, a second Ctrl-C leaves at once; --resume carries on after either, and after a crash.
-Nothing that was answered is asked or paid for again.
+Ctrl-C pauses at a safe point, a second Ctrl-C leaves at once. --resume carries on after either, and after a crash;
+answers that arrived are not asked or paid for again.
 
 Environment:
   OPENAI_API_KEY        key of the model server; without one the rule-based offline engine answers
@@ -46,8 +46,8 @@ Examples:
   $ npx troupe run ./team.ts "Compare both" --agent lead --json
   $ npx troupe run ./team.ts "Compare both" --max-cost 0.50 --deadline 15m
 
-The file exports a definition made by defineAgent, as default or as "agent", or several as "agents"; and as "mayDecide"
-who may decide their requests, where not everybody may.
+The file exports a definition made by defineAgent as default or as "agent", or several as "agents". If not everybody may
+decide their requests, it also exports the rule as "mayDecide".
 
 ${exitCodes}
 `;
@@ -58,9 +58,9 @@ Examples:
   $ npx troupe chat ./my-agent.ts --agent-id desk-7
   $ printf 'Pay Ann.\\ny\\n' | npx troupe chat ./my-agent.ts
 
-A line is a message, /help shows the commands. What the agent asks is asked here: approvals take y, n <why>, e <json>
-or l for later. Ctrl-C aborts the open turn, twice leaves; Ctrl-D leaves. From a pipe each line is a message, or the
-reply to what was asked before it; the exit code is that of the last turn.
+A line is a message; /help shows the commands. Requests of the agent appear here: approvals take y, n <why>, e <json> or
+l for later. Ctrl-C aborts the open turn, a second one leaves; Ctrl-D leaves. From a pipe each line is a message, or the
+reply to the request before it; the exit code is that of the last turn.
 
 ${exitCodes}
 `;
@@ -71,16 +71,16 @@ Examples:
   $ npx troupe worker --agents ./team.ts --queues browser=2@30/m,mail --concurrency 20 --metrics-port 9464
   $ npx troupe worker --ask --files ./docs --model offline
 
-Any number of workers may share a Redis, with the same agent file. What one leaves or loses is carried on by the others;
-a client that is started with the same --redis and --prefix hands its turns over to them. SIGTERM or Ctrl-C: nothing new
-is begun, model calls in flight are waited for, turns stop at the next safe point, and others carry them on; exit code 0
-within --drain-seconds. A second signal leaves at once, and nothing that was committed is lost.
+Any number of workers with the same agent file may share a Redis. When one leaves or dies, the others carry its work on. A
+client with the same --redis and --prefix hands its turns to them. On SIGTERM or Ctrl-C a worker takes no new work, waits
+for model calls in flight, stops turns at the next safe point for others to carry on, and exits with code 0 within
+--drain-seconds. A second signal leaves at once; committed work is not lost.
 
 Environment:
   TROUPE_REDIS          address of Redis, where --redis is not given
-  TROUPE_QUEUE_SECRETS  ID:SECRET, several with commas between them: jobs are signed with the first and believed with any;
+  TROUPE_QUEUE_SECRETS  ID:SECRET, several with commas between them: the first signs jobs, any of them verifies;
                         all workers and clients need the same (default: jobs are not signed)
-  OPENAI_API_KEY and whatever else the agent file reads
+  OPENAI_API_KEY and others that the agent file reads
 `;
 
 export const queues = `
@@ -88,8 +88,8 @@ Examples:
   $ npx troupe queues
   $ npx troupe queues --redis redis://127.0.0.1:6379 --json
 
-Dead letters are work that was given up: it failed for good, took too long, or its worker died of it too often. The agent
-was told. With TROUPE_QUEUE_SECRETS jobs that were not signed by these keys are shown without what they were about.
+Dead letters are jobs that were given up: they failed finally, took too long, or killed their worker too often. The agent
+got the failure as the result. With TROUPE_QUEUE_SECRETS, jobs without a valid signature are shown without their content.
 `;
 
 export const requests = `
@@ -99,15 +99,15 @@ Examples:
   $ npx troupe requests --all --store ./jobs.db
   $ npx troupe requests --redis redis://127.0.0.1:6379 --limit 200
 
-A page at a time; below it stands the command that shows the next one. With --json it comes on the other stream, and each
-line has its own place as "cursor", to be given with --after.
+Shows a page at a time, and below it the command for the next one. With --json that command goes to standard error, and
+each line has a "cursor" that --after takes.
 `;
 
 const decided = `
-Where a living process runs the agent, that one carries on. Otherwise this one does, from the file that it was started
-with or from --agents; --no-run only records the decision. A request is decided once: whoever comes later gets exit code
-2 and is told who decided. Where its program has a rule on who may decide (mayDecide), the agent file has to export it: it
-is asked, and without it nothing is decided.
+If a live process runs the agent, that process carries on. Otherwise this one does, with the file that the agent was
+started with or with --agents; --no-run only records the decision. A request is decided once: a later decision gets exit
+code 2 and the name of who decided. If the program has a rule on who may decide (mayDecide), the agent file must export
+it; without it nothing is decided.
 
 ${exitCodes}
 `;
@@ -138,8 +138,8 @@ Examples:
   $ npx troupe list --store ./jobs.db --json
   $ npx troupe list --limit 200
 
-A page at a time; below it stands the command that shows the next one. With --json it comes on the other stream, and each
-line has its own place as "cursor", to be given with --after.
+Shows a page at a time, and below it the command for the next one. With --json that command goes to standard error, and
+each line has a "cursor" that --after takes.
 `;
 
 export const show = `
@@ -157,8 +157,8 @@ Examples:
   $ npx troupe resume run-mibodu --max-tokens 50000
   $ npx troupe resume desk-7 --store ./jobs.db --agents ./my-agent.ts
 
-An agent whose turn was stopped by a limit goes on from there with a new budget; the limits of an open turn stay as they are.
-Questions and agents started with "run" are found by themselves; for others name the file with --agents.
+An agent whose turn was stopped by a limit continues with a new budget; the limits of an open turn do not change.
+For agents that ask, run or chat started no file is needed; for others name the file with --agents.
 
 ${exitCodes}
 `;
@@ -168,5 +168,5 @@ Examples:
   $ npx troupe abort ask-mibodu
   $ npx troupe abort ask-mibodu --reason "wrong folder"
 
-The store keeps the wish: a process that runs the agent hears of it within moments, otherwise whoever resumes it does.
+The abort is stored: a process that runs the agent sees it within moments, else the next one that resumes it.
 `;

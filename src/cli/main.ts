@@ -2,7 +2,7 @@
 import { failureOf, tellWarnings } from "./failure.ts";
 import { runProgram } from "./program.ts";
 
-// A reader that has seen enough, `head` for one, is no failure. What was done is kept.
+// When a reader such as `head` closes the pipe, that is no failure.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
@@ -24,5 +24,5 @@ tellWarnings(
 process.on("uncaughtException", fail);
 process.on("unhandledRejection", fail);
 
-// Not process.exit: what was written to a pipe may still be on its way.
+// Not process.exit, which would drop output that a pipe has not taken yet.
 process.exitCode = await runProgram(process.argv.slice(2));

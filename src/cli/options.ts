@@ -1,34 +1,32 @@
 import { InvalidArgumentError, type Command, Option } from "commander";
 import { type JsonObject, jsonObjectSchema } from "../state/index.ts";
 
-/** Where jobs are kept when nobody says otherwise, below the working directory. */
+/** The default store, below the working directory. */
 export const defaultStorePath = "./.troupe/ask.db";
 
 export const inspectHelp = "serve the state charts of the live agents on this machine";
 
-/** How many a page of a list has where nobody says otherwise, and at most. */
+/** Default and maximum length of a page of a list. */
 export const pageSize = { usual: 50, most: 1_000 } as const;
 
-/** Which store a command is about: a file, or Redis. */
+/** The options that name the store: a file, or Redis. */
 export function addStoreOptions(command: Command): Command {
   const store = new Option("--store <path>", `SQLite file in which jobs are kept (default: ${defaultStorePath})`);
   return addRedisOptions(command.addOption(store.argParser(nonEmpty)), "in which jobs are kept, in place of a file");
 }
 
-/** Where processes meet. */
+/** The options that name a Redis. */
 export function addRedisOptions(command: Command, what: string): Command {
   return command
     .addOption(new Option("--redis <url>", `Redis ${what} (default: TROUPE_REDIS)`).argParser(nonEmpty))
-    .addOption(
-      new Option("--prefix <name>", "what all keys in Redis begin with (default: troupe:)").argParser(nonEmpty),
-    );
+    .addOption(new Option("--prefix <name>", "prefix of all keys in Redis (default: troupe:)").argParser(nonEmpty));
 }
 
-/** Where a page of a list begins, and how long it is. */
+/** The options for the begin and the length of a page. */
 export function addPageOptions(command: Command, what: string): Command {
   return command
-    .option("--limit <number>", `at most so many ${what} (default: ${pageSize.usual})`, wholeNumber(1, pageSize.most))
-    .option("--after <cursor>", "continue after this place, which the page before has named", nonEmpty);
+    .option("--limit <number>", `most ${what} on a page (default: ${pageSize.usual})`, wholeNumber(1, pageSize.most))
+    .option("--after <cursor>", "continue after this cursor, which the page before shows", nonEmpty);
 }
 
 export function jsonOption(): Option {
@@ -40,7 +38,7 @@ export function quietOption(): Option {
 }
 
 export function agentsOption(
-  what: string = "agent file that exports the definition, where the store does not name one",
+  what: string = "agent file that exports the definition, if the store does not name it",
 ): Option {
   return new Option("--agents <file>", what).argParser(nonEmpty);
 }
@@ -48,7 +46,7 @@ export function agentsOption(
 export function onOption(): Option {
   return new Option(
     "--on <place>",
-    "who runs the turns: workers, or here, this process (default: workers of that Redis where there are some, else here)",
+    "where turns run: on workers, or here in this process (default: on workers of that Redis if there are some, else here)",
   ).choices(["workers", "here"]);
 }
 

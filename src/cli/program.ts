@@ -26,7 +26,7 @@ import {
 import { addRequestCommands } from "./request-commands.ts";
 import { addWorkerCommands } from "./worker-commands.ts";
 
-/** Runs a command line (without `node` and the file) and gives the exit code; says on stderr what went wrong. */
+/** Runs a command line (without `node` and the file) and returns the exit code. Errors go to standard error. */
 export async function runProgram(words: readonly string[], context: CliContext = processContext()): Promise<ExitCode> {
   let exitCode: ExitCode = exitCodes.success;
   const program = programFor(context, (code) => {
@@ -36,7 +36,7 @@ export async function runProgram(words: readonly string[], context: CliContext =
     await program.parseAsync([...words], { from: "user" });
     return exitCode;
   } catch (error) {
-    // Commander has said by itself what is wrong with the command line, or shown the help that was asked for.
+    // Commander has already printed the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.success : exitCodes.usage;
     const failure = failureOf(error, context.environment);
     context.note(failure.text);
@@ -68,11 +68,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
       "model of the server, or offline (default: gpt-5-mini with OPENAI_API_KEY, else offline)",
       nonEmpty,
     )
-    .option(
-      "--max-readers <number>",
-      "how many files may be read, each by a reader of its own (default: 6)",
-      wholeNumber(1, 50),
-    );
+    .option("--max-readers <number>", "most files to read, each by its own reader (default: 6)", wholeNumber(1, 50));
   addStoreOptions(addBudgetOptions(ask))
     .addOption(jsonOption())
     .addOption(quietOption())
@@ -104,7 +100,7 @@ function programFor(context: CliContext, done: (exitCode: ExitCode) => void): Co
   addRequestCommands(program, context, done);
   addWorkerCommands(program, context, done);
   addStoreCommands(program, context, done);
-  // Sub-commands take over what the program was told only when they are told too.
+  // Commander copies the settings of the program to its commands only on request.
   for (const command of program.commands)
     command.copyInheritedSettings(program).helpOption("-h, --help", "show this help");
   return program;
@@ -126,7 +122,7 @@ function addChatCommand(program: Command, context: CliContext, done: (exitCode: 
     });
 }
 
-/** Commander's message on one line, as every other error has it. */
+/** Commander's message in the form of all other errors: one line. */
 function usageLine(text: string): string {
   const line = text
     .trim()
@@ -151,7 +147,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   addStoreOptions(show)
     .option("--json", "print all of it as one line of JSON")
     .option("--full", "cut nothing")
-    .option("--budget", "only who may spend what: each account with its limits, what is used, reserved, unconfirmed")
+    .option("--budget", "only the accounts: each limit with the used, reserved and unconfirmed amounts")
     .addHelpText("after", helpTexts.show)
     .action(async (agentId: string | undefined, options: ShowOptions) => {
       const { showCommand } = await import("./commands/show.ts");
@@ -160,7 +156,7 @@ function addStoreCommands(program: Command, context: CliContext, done: (exitCode
   const resume = program
     .command("resume")
     .description(
-      "Carry on an agent, or all that are unfinished and that nobody runs; one that a limit stopped, with a new budget.",
+      "Carry on an agent, or all unfinished ones that no process runs; with a new budget also one that a limit stopped.",
     )
     .argument("[agentId]", "its id, or the start of it (default: all)")
     .addOption(agentsOption());

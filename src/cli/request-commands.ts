@@ -21,15 +21,15 @@ import {
 type Done = (exitCode: ExitCode) => void;
 
 const requestHelp = "its id, or the start of it (default: the only one that is open)";
-const reasonHelp = "why; kept with the decision, and with `reject` the model is told";
+const reasonHelp = "why; stored with the decision, and with `reject` given to the model";
 
 /** `requests`, and the commands that decide them. */
 export function addRequestCommands(program: Command, context: CliContext, done: Done): void {
   const requests = program
     .command("requests")
-    .description("List what waits for somebody's decision or answer, oldest first.");
+    .description("List the requests that wait for a decision or an answer, oldest first.");
   addStoreOptions(addPageOptions(requests, "requests"))
-    .option("--all", "those that were decided too, with who did and how")
+    .option("--all", "include decided ones, with who decided and how")
     .option("--json", "print every request, with its arguments, as a line of JSON")
     .addHelpText("after", helpTexts.requests)
     .action(async (options: RequestsOptions) => {
@@ -45,22 +45,22 @@ export function addRequestCommands(program: Command, context: CliContext, done: 
       const verdict = edit === undefined ? "approved" : "edited";
       await decide(context, { requestId, verdict, details: () => ({ reason, arguments: edit }) }, options, done);
     });
-  deciding(program, "reject", helpTexts.reject, "Refuse what waits: the call does not run, and the model is told.")
+  deciding(
+    program,
+    "reject",
+    helpTexts.reject,
+    "Reject a request: the call does not run, and the model gets the reason.",
+  )
     .argument("[requestId]", requestHelp)
     .option("--reason <text>", reasonHelp, nonEmpty)
     .action(async (requestId: string | undefined, options: RejectOptions) => {
       const { reason } = options;
       await decide(context, { requestId, verdict: "rejected", details: () => ({ reason }) }, options, done);
     });
-  deciding(
-    program,
-    "answer",
-    helpTexts.answer,
-    "Answer a question, or give the result of a call that its caller carries out.",
-  )
+  deciding(program, "answer", helpTexts.answer, "Answer a question, or give the result of a client tool.")
     .usage("[options] [requestId] <text|json>")
     .argument("<words...>", "the answer, in quotes; before it the id or its start, where several are open")
-    .option("--error", "it did not work, and the text says why")
+    .option("--error", "the call failed; the text says why")
     .action(async (words: string[], options: AnswerOptions, command: Command) => {
       const [text = "", first] = words.toReversed();
       if (words.length > 2) command.error("error: too many words for 'answer'; put the answer in quotes");
@@ -83,13 +83,13 @@ interface AnswerOptions extends DecideOptions {
   readonly error?: boolean;
 }
 
-/** What the commands that decide have in common. */
+/** The options that all commands that decide share. */
 function deciding(program: Command, name: string, help: string, description: string): Command {
   const command = program
     .command(name)
     .description(description)
     .option("--by <name>", "who decides (default: the user of this machine)", nonEmpty)
-    .option("--no-run", "record it only; whoever carries the agent on hears of it")
+    .option("--no-run", "only record the decision; the process that carries the agent on sees it")
     .addOption(agentsOption());
   return addStoreOptions(command)
     .addOption(jsonOption())

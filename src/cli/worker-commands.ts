@@ -9,12 +9,12 @@ import { queuePlan } from "./worker/queue-plan.ts";
 
 type Done = (exitCode: ExitCode) => void;
 
-/** What runs agents and tools for others, and what looks at the work that waits for it. */
+/** `worker`, which runs agents and tools for other processes, and `queues`, which shows their work. */
 export function addWorkerCommands(program: Command, context: CliContext, done: Done): void {
   const worker = program
     .command("worker")
-    .description("Run the agents and the queued tools of others, from any machine that reaches the same Redis.")
-    .addOption(agentsOption("agent file that exports the definitions that are worked on here"))
+    .description("Run agents and queued tools for other processes, on any machine that reaches the same Redis.")
+    .addOption(agentsOption("agent file that exports the definitions to work on"))
     .option("--ask", "work on questions of `ask`: those about --files, for --model and --max-readers")
     .addOption(new Option("--files <folder>", "with --ask: the folder, by the same path as there").argParser(nonEmpty))
     .addOption(new Option("--model <name>", "with --ask: the model, as there").argParser(nonEmpty))
@@ -22,21 +22,17 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
   addRedisOptions(worker, "in which agents are kept and work waits")
     .option(
       "--queues <list>",
-      "queues of tools with what runs at a time, and what begins at most: a,b=4,c=2@30/m; none (default: all of the definitions, one at a time)",
+      "tool queues with concurrency and rate: a,b=4,c=2@30/m; or none (default: all of the definitions, one job at a time)",
       queuePlan,
     )
     .option(
       "--concurrency <number>",
-      "agents at work at a time; one that only waits is none (default: 50)",
+      "most agents at work at a time; waiting ones do not count (default: 50)",
       wholeNumber(1, 10_000),
     )
-    .option("--drain-seconds <number>", "how long leaving may take (default: 25)", wholeNumber(1, 86_400))
-    .option("--metrics-port <number>", "serve /metrics, /healthz and /readyz here; 0: any port that is free", port)
-    .option(
-      "--metrics-host <address>",
-      "address that they are served at (default: 127.0.0.1, this machine alone)",
-      nonEmpty,
-    )
+    .option("--drain-seconds <number>", "most seconds for leaving (default: 25)", wholeNumber(1, 86_400))
+    .option("--metrics-port <number>", "port of /metrics, /healthz and /readyz; 0: any free port", port)
+    .option("--metrics-host <address>", "address of that port (default: 127.0.0.1, this machine only)", nonEmpty)
     .addHelpText("after", helpTexts.worker)
     .action(async (options: WorkerOptions) => {
       const { workerCommand } = await import("./commands/worker.ts");
@@ -44,9 +40,9 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
     });
   const queues = program
     .command("queues")
-    .description("Show what waits in the queues of a Redis, who works on it, and what was given up and why.");
+    .description("Show the queues of a Redis: waiting and running jobs, workers, and dead letters with their causes.");
   addRedisOptions(queues, "in which work waits")
-    .option("--limit <number>", "dead letters of each queue, at most (default: 20)", wholeNumber(1, 1_000))
+    .option("--limit <number>", "most dead letters of each queue (default: 20)", wholeNumber(1, 1_000))
     .option("--json", "print every queue as a line of JSON")
     .addHelpText("after", helpTexts.queues)
     .action(async (options: QueuesOptions) => {

@@ -9,7 +9,7 @@ const mostPerFile = 4;
 /** Furthest distance, in lines, between a statement that ends in a colon and what belongs to it. */
 const followerDistance = 15;
 
-/** What an agent found by itself. */
+/** The findings of an agent's own reading. */
 interface Gathered {
   readonly candidates: readonly Candidate[];
   /** Results of searches. */

@@ -14,7 +14,7 @@ import {
 } from "./matching.ts";
 import { isProse } from "./passages.ts";
 
-/** A statement with its place, as `path:line: text`, and where a search tells them the headings above it. */
+/** A statement with its place, as in `path:line: text`, and the headings above it if a search gave them. */
 export interface Finding {
   readonly path: string;
   readonly line: number;
@@ -26,13 +26,13 @@ export interface Finding {
 /** A passage that may belong to the answer. */
 export interface Candidate extends Finding {
   readonly surroundings: readonly Surrounding[];
-  /** It stands first under its heading, so that the heading speaks for it even where it repeats no word of the question. */
+  /** True for the first passage under a heading: the heading counts for it even if it repeats no word of the question. */
   readonly opensSection: boolean;
-  /** What belongs to it and follows it, as the items after "such as:". */
+  /** The passages after it that belong to it, as the items after "such as:". */
   readonly followers: readonly Finding[];
-  /** How much its giver thought of it, 0 to 1. */
+  /** Weight by the kind of its source, 0 to 1. */
   readonly trust: number;
-  /** Judged relevant by whoever gave it. */
+  /** Its reader has judged it relevant. */
   readonly isVouchedFor: boolean;
 }
 
@@ -43,9 +43,9 @@ export interface RankedCandidate extends Candidate {
 interface RankOptions {
   readonly most: number;
   readonly mostPerFile: number;
-  /** Results of searches, for what they tell of the whole. */
+  /** Results of searches, for their word counts. */
   readonly searches: readonly string[];
-  /** What scores less than this share of the best is left out. */
+  /** Candidates below this share of the best score are left out. */
   readonly leastShare?: number;
 }
 
@@ -126,7 +126,7 @@ function distinct(ranked: readonly RankedCandidate[], options: RankOptions): Ran
   return chosen;
 }
 
-/** Code repeats words without answering; its comments speak. What stands under a heading of all the words answers. */
+/** Code repeats words without answering, so it weighs less, and comments more; a heading with all the words weighs most. */
 function weightOfKind(keywords: Keywords, { path, text, surroundings }: Candidate): number {
   const [heading] = surroundings;
   if (heading !== undefined && heading.weight >= nearestHeadingWeight && hasAll(keywords, heading.text)) return 1.6;
@@ -170,12 +170,12 @@ function defines(keywords: Keywords, text: string): boolean {
   );
 }
 
-/** Hits were chosen for having the words, so their share says nothing of how rare a word is: so many others had none. */
+/** Assumed number of passages without any of the words: the hits alone do not show how rare a word is. */
 const unseenPassages = 300;
 
 /**
- * What is known of all the passages of which a few were found. A search tool may tell it, in a line as "Passages with
- * each word, of 2310: agent 412, kill 31"; without such a line the found ones are taken for a small part of the whole.
+ * Statistics of all passages of the folder, from the line of a search result such as "Passages with each word, of 2310:
+ * agent 412, kill 31". Without such a line it assumes that the found ones are a small part of the whole.
  */
 export function corpusStatistics(
   keywords: Keywords,

@@ -144,7 +144,7 @@ function isCodeOpen(file: TextFile, first: number): boolean {
 const maxPatternLength = 200;
 
 /**
- * Whether a path fits a pattern: `*` and `?` within a name, `**` over folders (`docs/**`, `*.md`). A pattern without a
+ * True if a path fits a pattern: `*` and `?` within a name, `**` over folders (`docs/**`, `*.md`). A pattern without a
  * slash is tried on the file's name; one without a wildcard fits every path that contains it. Letter case is ignored.
  * Matched without a regular expression, so that no pattern can take long.
  */

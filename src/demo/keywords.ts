@@ -15,7 +15,7 @@ interface Keyword {
   readonly position: number;
 }
 
-/** What a question asks for beside its words: it decides which sentences are preferred. */
+/** The kind of answer that a question asks for. It decides which sentences are preferred. */
 type QuestionKind = "definition" | "number" | "reason" | "other";
 
 export interface Keywords {
@@ -34,8 +34,8 @@ const weakWeight = 0.3;
 const maxKeywords = 24;
 
 /**
- * What to look for to answer a question: its words without stop words, each once, in order. A follow-up of few words
- * takes over those of `previous`, the question before.
+ * The keywords of a question: its words without stop words, each once, in order. A short follow-up also gets those of
+ * `previous`, the question before.
  */
 export function keywordsOf(question: string, previous?: string): Keywords {
   const whole = readKeywords(question, previous);
@@ -98,7 +98,7 @@ function merge(own: readonly Keyword[], earlier: readonly Keyword[]): Keyword[] 
   return [...own, ...added.map((word) => ({ ...word, position: word.position + 1_000 }))];
 }
 
-/** "And for subagents?", "What about them?": a question that leans on the one before. */
+/** True for a question that refers to the one before: "And for subagents?", "What about them?". */
 function isFollowUp(question: string): boolean {
   return /^(?:and|but|or|also|what about|how about|then|so)\b|\b(?:it|its|they|them|that|those|this|these)\b/i.test(
     question.trim(),

@@ -1,20 +1,20 @@
 import { wordsOf, stemOf } from "../model/index.ts";
 import type { Keywords } from "./keywords.ts";
 
-/** Text that surrounds a passage and speaks for it, such as its headings; nearer counts for more. */
+/** Text around a passage that counts for it, such as its headings; nearer text counts more. */
 export interface Surrounding {
   readonly text: string;
   /** 0 to 1. */
   readonly weight: number;
 }
 
-/** Only a heading speaks for a passage with this weight. */
+/** Only headings have this weight. */
 export const nearestHeadingWeight = 0.8;
 const middleHeadingWeight = 0.6;
 const titleWeight = 0.4;
 const pathWeight = 0.3;
 
-/** What stands around a passage, nearest heading first; a file's title and name say least: they hold for all of it. */
+/** The headings of a passage, nearest first, and its path. Title and path weigh least, since all passages share them. */
 export function surroundingsOf(path: string, headings: readonly string[]): Surrounding[] {
   const around = headings.toReversed().map((text, index): Surrounding => {
     if (index === 0) return { text, weight: nearestHeadingWeight };
@@ -39,7 +39,7 @@ export interface Match {
 const identifierPartCount = 0.6;
 const synonymCount = 0.5;
 
-/** Whether a count means the word itself, if only within an identifier, and not merely a synonym. */
+/** True if a count means the word itself, even within an identifier, and not only a synonym. */
 export function isPresent(count: number | undefined): boolean {
   return count !== undefined && count >= identifierPartCount;
 }
@@ -66,7 +66,7 @@ export function matchPassage(
 }
 
 /**
- * Whether a passage has enough of the question to speak to it: a quoted phrase, or two of its strong keywords (three of
+ * True if a passage has enough of the question to answer it: a quoted phrase, or two of its strong keywords (three of
  * more than seven), one of them itself and not only in its headings.
  */
 export function isRelevant(keywords: Keywords, match: Match): boolean {
@@ -86,7 +86,7 @@ export function isRelevant(keywords: Keywords, match: Match): boolean {
   return needed > 0 && own >= 1 && either >= needed;
 }
 
-/** Whether a text speaks to the question, or to one of the questions of which it consists. */
+/** True if a text is relevant to the question or to one of its parts. */
 export function speaksTo(keywords: Keywords, text: string, surroundings: readonly Surrounding[] = []): boolean {
   return (keywords.parts.length > 0 ? keywords.parts : [keywords]).some((part) => {
     const match = matchPassage(part, text, surroundings);
@@ -123,7 +123,7 @@ function lookupOf(keywords: Keywords): Lookup {
 
 interface Count {
   readonly counts: readonly number[];
-  /** Places in the text where each keyword stands, by the keyword's index. */
+  /** Positions of each keyword in the text, by the keyword's index. */
   readonly places: readonly (readonly number[])[];
   readonly length: number;
 }
@@ -222,7 +222,7 @@ machine process
 
 const synonyms: ReadonlyMap<string, readonly string[]> = readGroups();
 
-/** Stems of words that may stand for a word, without itself. */
+/** Stems of the synonyms of a word, without itself. */
 function synonymsOf(stem: string): readonly string[] {
   return synonyms.get(stem) ?? [];
 }
@@ -238,7 +238,7 @@ function readGroups(): Map<string, string[]> {
   return found;
 }
 
-/** What a score is relative to: all the passages that were looked at. */
+/** Statistics of all passages, which scores are relative to. */
 export interface Statistics {
   readonly passages: number;
   /** Passages that have the keyword themselves, by the keyword's index. */
@@ -286,7 +286,7 @@ export function scoreMatch(keywords: Keywords, match: Match, statistics: Statist
   return score * (0.4 + coverage) * (1 + pairBonus * match.pairs) * (1 + match.phrases) * isShort;
 }
 
-/** Share of their words that two texts have in common, 0 to 1: what says the same twice is told once. */
+/** Share of words that two texts have in common, 0 to 1, to leave out repetitions. */
 export function similarity(first: string, second: string): number {
   const left = new Set(wordsOf(first).map((word) => word.stem));
   const right = new Set(wordsOf(second).map((word) => word.stem));

@@ -5,7 +5,7 @@ export interface Passage {
   readonly line: number;
   readonly text: string;
   readonly kind: PassageKind;
-  /** The headings it stands under, outermost first. */
+  /** The headings above it, outermost first. */
   readonly headings: readonly string[];
   /** The first passage after its heading. */
   readonly opensSection: boolean;
@@ -13,7 +13,7 @@ export interface Passage {
   readonly mayBeCut: boolean;
 }
 
-/** What stands before the first line that is given. */
+/** The context of the first given line. */
 export interface Above {
   /** Outermost first. */
   readonly headings?: readonly string[];
@@ -41,7 +41,7 @@ interface Reading {
 const maxLineLength = 4_000;
 const proseFile = /\.(?:md|markdown|mdx|txt|text|rst|adoc|asciidoc)$|(?:^|\/)[^./]+$/i;
 
-/** Whether a file's lines flow into sentences, judged by its name; in others each line stands for itself. */
+/** True for files whose lines form sentences, judged by the name. In others each line is a passage. */
 export function isProse(path: string): boolean {
   return proseFile.test(path);
 }
@@ -124,7 +124,7 @@ function readLine(reading: Reading, line: NumberedLine, startsCut: boolean): voi
   reading.block.lines.push({ line: line.line, text: trimmed.startsWith("<") ? withoutTags(trimmed) : trimmed });
 }
 
-/** The row above a line of dashes names the columns: it speaks for the rows, as a heading does, and states nothing. */
+/** The row above a line of dashes names the columns. It is a heading of the rows, not a statement. */
 function readRow(reading: Reading, trimmed: string, line: number): void {
   flush(reading, false);
   const last = reading.passages.at(-1);
@@ -165,7 +165,7 @@ function isMarkup(trimmed: string): boolean {
   return bare !== trimmed && !/[\p{L}\p{N}]{2}/u.test(bare);
 }
 
-/** Lines that begin in the middle of code: a bare fence stands first, and the next one opens again, or there is none. */
+/** True if the lines begin inside code: the first fence is bare, and the next one opens again or is missing. */
 function startsInsideCode(lines: readonly NumberedLine[]): boolean {
   const fences: string[] = [];
   let previous = (lines[0]?.line ?? 1) - 1;

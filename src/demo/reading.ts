@@ -24,11 +24,11 @@ const linesAfter = 9;
 const maxRanges = 4;
 const maxRangeLength = 60;
 const maxFollowers = 4;
-/** Prose states, rows and code show. */
+/** Prose makes statements; rows and code less so. */
 const trustIn: Readonly<Record<PassageKind, number>> = { prose: 1, item: 1, row: 0.8, code: 0.6, heading: 0 };
 const maxStatementLength = 600;
 
-/** Where to read on: around the search hits, best first, what lies near together in one piece. */
+/** The lines to read around the search hits, best first; near ones are merged. */
 export function rangesAround(keywords: Keywords, hits: readonly Finding[]): LineRange[] {
   const ranges: LineRange[] = [];
   const relevant = hits.filter((hit) => speaksTo(keywords, hit.text, surroundingsOf(hit.path, hit.headings)));
@@ -50,7 +50,7 @@ export function rangesAround(keywords: Keywords, hits: readonly Finding[]): Line
   return ranges.sort((left, right) => left.path.localeCompare(right.path, "en") || left.first - right.first);
 }
 
-/** All that was read or hit, as passages with their surroundings. What was read comes first: it is whole. */
+/** All that was read or found, as passages with their surroundings. Read passages come first, because they are whole. */
 export function candidatesIn(
   reads: readonly ToolResult[],
   searches: readonly ToolResult[],
@@ -120,7 +120,7 @@ function followersOf(passage: Passage, next: readonly Passage[], path: string): 
     .map((other) => ({ path, line: other.line, text: shortened(other.text), headings: other.headings }));
 }
 
-/** What a read tool says of the lines: "…, in code, under: Budgets > Accounts". */
+/** The context from the header of a read result: "…, in code, under: Budgets > Accounts". */
 function aboveIn(about: readonly string[]): Above {
   const line = about.find((text) => /\blines? \d/u.test(text)) ?? "";
   const under = /\bunder:\s+(\S.*)$/u.exec(line)?.[1] ?? "";
@@ -190,7 +190,7 @@ function parseArray(text: string): unknown[] | undefined {
   }
 }
 
-/** What a read tool gave: numbered lines, and the unnumbered ones, which speak about them. */
+/** The result of a read: numbered lines, and the unnumbered ones, which describe them. */
 interface ReadText {
   readonly lines: readonly NumberedLine[];
   readonly about: readonly string[];

@@ -9,7 +9,7 @@ const filesWithoutRelevantHit = 2;
 /** Code repeats the words of a question without answering it: documents go first. */
 const codeWeight = 0.2;
 
-/** What a lead has seen of a folder. */
+/** The searches and listings of a lead. */
 interface SeenFiles {
   /** Results of searches. */
   readonly searches: readonly string[];

@@ -5,7 +5,7 @@ import { InvalidInputError } from "../errors/index.ts";
 import { isProse } from "./passages.ts";
 
 /**
- * Owns: what of a folder a model may see. Does not own: what is done with the text.
+ * Owns: the part of a folder that a model may see. Does not own: the use of the text.
  * 1. No path leaves the root: not by `..`, not as an absolute path, not through a symbolic link.
  * 2. Below the root, hidden entries (`.git`, `.env`) and `node_modules` do not exist; the root itself may lie in such a place.
  * 3. Only text is given: no file above 2 MB, none with a NUL byte, nothing that is not a regular file.

@@ -3,14 +3,14 @@ import type { Overview } from "../runtime/index.ts";
 import { numberOfTurn, rootOf } from "../state/index.ts";
 import { type BudgetFrame, type BudgetRow, FRAME_VERSION } from "./frames.ts";
 
-/** Agents whose accounts are told of; those that changed last are kept. */
+/** Most agents with accounts; those that changed last are kept. */
 const mostAgents = 2_000;
 
 export type BudgetListener = (frame: BudgetFrame) => void;
 
 /**
- * What watched agents may spend and have spent.
- * Owns: the last frame of each agent. Does not own: the overviews it watches.
+ * The budgets of watched agents.
+ * Owns: the last frame of each agent. Does not own: the overviews.
  */
 export class BudgetWatch {
   readonly #now: () => number;
@@ -60,7 +60,7 @@ export class BudgetWatch {
   }
 }
 
-/** Tokens and known cost always have a row, the rest where it is limited: as `troupe show --budget` has it. */
+/** Tokens and known cost always have a row, other amounts if they are limited, as in `troupe show --budget`. */
 function rowsOf(account: Account, now: number): BudgetRow[] {
   const used = usedAt(account, now);
   return limitNameSchema.options.flatMap((limit) => {

@@ -1,13 +1,13 @@
 import type { WebSocket } from "ws";
 
-/** Bytes that may lie in the socket before the next frame is handed over. */
+/** Most bytes in the buffer of the socket before the next frame is sent. */
 const socketBytes = 1_000_000;
-/** Bytes that may wait for a client; one that is slower is dropped. */
+/** Most bytes that wait for a client; a slower one is disconnected. */
 export const mostWaitingBytes = 32_000_000;
 
 /**
- * Frames on their way to one client.
- * Owns: the frames that wait. Does not own: the socket's life, but it ends a socket that is too slow.
+ * The outgoing frames of one client.
+ * Owns: the frames that wait. Does not own: the socket, but terminates one that is too slow.
  */
 export class FrameClient {
   readonly #socket: WebSocket;

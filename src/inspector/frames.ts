@@ -4,18 +4,18 @@ import type { LimitName } from "../budget/index.ts";
 export const FRAME_VERSION = "0.7.0";
 
 interface FrameBase {
-  /** Who it is about: an agent's id, a turn's, a call's, or `<owner>/<effect>`. The same after a restart. */
+  /** The id of the agent, turn or call, or `<owner>/<effect>`. The same after a restart. */
   readonly sessionId: string;
   /** The root of the team: the id of its root agent. */
   readonly rootId: string;
-  /** Milliseconds since the epoch, as a text: so the protocol has it. */
+  /** Milliseconds since the epoch, as text by the protocol. */
   readonly createdAt: string;
   /** Unique and growing within this process. */
   readonly id: string;
   readonly _version: string;
 }
 
-/** What may be seen of a machine: its state, ids and counters, never contents. */
+/** The visible part of a machine: its state, ids and counters, never contents. */
 export interface FrameSnapshot {
   readonly status: string;
   readonly value?: unknown;
@@ -40,7 +40,7 @@ interface EventFrame extends FrameBase {
   readonly type: "@xstate.event";
   readonly event: FrameEvent;
   readonly sourceId: string | undefined;
-  /** The live machines are shown: until its commit has returned an entry may still come to nothing. */
+  /** The machines are live: an entry may still be refused until its commit has returned. */
   readonly provisional: true;
 }
 
@@ -51,10 +51,10 @@ interface SnapshotFrame extends FrameBase {
   readonly provisional: true;
 }
 
-/** What goes over the wire, one JSON text each. */
+/** A message to a client, sent as JSON text. */
 export type InspectionFrame = ActorFrame | EventFrame | SnapshotFrame;
 
-/** One limit of one account, or an amount that has none. */
+/** One row: a limit of an account, or an amount without a limit. */
 export interface BudgetRow {
   /** Which of the agent's accounts: `whole life`, `turn 3`, `background of turn 3`. */
   readonly account: string;
@@ -68,7 +68,7 @@ export interface BudgetRow {
   readonly max: number | null;
 }
 
-/** The accounts of one agent as they now stand; no frame of Stately's, and sent only to those who ask for it. */
+/** The present accounts of one agent. Not part of Stately's protocol, and sent only on request. */
 export interface BudgetFrame extends FrameBase {
   readonly type: "troupe.budgets";
   readonly rows: readonly BudgetRow[];

@@ -15,25 +15,25 @@ import { chartOf, isMachine, visibleEvent, visibleSnapshot } from "./visible.ts"
 export interface InspectorOptions {
   /** Milliseconds since the epoch. Default: the system's clock. */
   readonly now?: (() => number) | undefined;
-  /** Agents and turns that are over and are still shown. Default 200. */
+  /** Number of ended agents and turns that stay visible. Default 200. */
   readonly keptEnded?: number | undefined;
 }
 
 export type FrameListener = (frame: InspectionFrame) => void;
 
-/** Turns XState's inspection events of all live agents into frames, and knows what is there now. */
+/** Turns XState's inspection events of all live agents into frames, and keeps their present states. */
 export interface Inspector {
   /** For `createRuntime({ onInspect })`. */
   readonly onInspect: (agentId: string, event: InspectionEvent) => void;
-  /** A frame for each actor that is there, parents first, with its present state: what a client that comes late needs. */
+  /** A frame for each present actor, parents first, with its state, for a client that connects later. */
   frames(): ActorFrame[];
   /** Every frame from now on; the returned function ends it. */
   subscribe(listener: FrameListener): () => void;
-  /** Shows what the agents of a runtime may spend and have spent, too; the returned function ends it. */
+  /** Also shows the budgets of the agents of a runtime; the returned function ends it. */
   watch(runtime: { readonly overview: Overview }): () => void;
   /** The accounts of watched agents. */
   readonly budgets: {
-    /** One for each agent, as it stands. */
+    /** The present one of each agent. */
     frames(): BudgetFrame[];
     subscribe(listener: BudgetListener): () => void;
   };
@@ -45,7 +45,7 @@ export function createInspector(options?: InspectorOptions): Inspector {
 
 export const inspectorRules = { now: functionRule, keptEnded: wholeNumberRule(0) } as const;
 
-/** Children that were told of and may be run by another process. */
+/** Most children to remember that another process may run. */
 const mostParents = 10_000;
 
 interface Node {
@@ -54,21 +54,21 @@ interface Node {
   readonly name: string;
   readonly definition: string;
   readonly isAgent: boolean;
-  /** Effects come and go; once they are over nobody misses them. */
+  /** Effects are forgotten when they end. */
   readonly isEffect: boolean;
   readonly bornAt: number;
   parentId: string | undefined;
-  /** Of a live actor the machine's own snapshot: it is turned into a frame only when somebody looks. */
+  /** The machine's snapshot while the actor is live; it becomes a frame only on demand. */
   snapshot: unknown;
 }
 
 /**
- * Owns: which actors there are, who is whose parent, their present snapshots. Does not own: the actors, the clients.
+ * Owns: the known actors, their parents and present snapshots. Does not own: the actors, the clients.
  *
  * Invariants
- * 1. An actor's identity is that of what it stands for (agent, turn, call, effect): the same after a restart.
+ * 1. The id of an actor is that of its agent, turn, call or effect, so it is the same after a restart.
  * 2. Nothing leaves the hub but what `visible.ts` lets through.
- * 3. What is kept of ended actors is bounded; live ones are as many as the runtime has.
+ * 3. The number of ended actors is bounded; live ones are as many as the runtime has.
  */
 class InspectionHub implements Inspector {
   readonly budgets: BudgetWatch;
@@ -77,7 +77,7 @@ class InspectionHub implements Inspector {
   readonly #nodes = new Map<string, Node>();
   readonly #ended = new Set<string>();
   readonly #ids = new WeakMap<AnyActorRef, string>();
-  /** Children of other agents, told by their parents before they are here themselves. */
+  /** Parents by child, from the counters of the parents; a child may be known before it is live here. */
   readonly #parents = new Map<string, string>();
   readonly #listeners = new Set<FrameListener>();
   #count = 0;
@@ -94,7 +94,7 @@ class InspectionHub implements Inspector {
       else if (event.type === "@xstate.event") this.#noteEvent(event);
       else if (event.type === "@xstate.snapshot") this.#noteSnapshot(event);
     } catch (error) {
-      // It runs in the middle of a machine's transition: whoever watches must not harm what is watched.
+      // Runs during a transition of the machine, which an error of the inspector must not break.
       process.emitWarning(`an inspection event could not be shown: ${String(error)}`);
     }
   };
@@ -176,7 +176,7 @@ class InspectionHub implements Inspector {
     if (snapshot.status !== "active") this.#end(node);
   }
 
-  /** Agents are root actors of their own: who spawned whom is known from the parent's counters alone. */
+  /** Each agent is a root actor: only the counters of the parent say which child it spawned. */
   #adopt(parent: Node, snapshot: unknown): void {
     const { openChildIds } = (snapshot as { context?: { openChildIds?: readonly string[] } }).context ?? {};
     for (const childId of openChildIds ?? []) {

@@ -70,7 +70,7 @@ export async function serveInspector(inspector: Inspector, given?: InspectorServ
     socket.on("close", inspector.budgets.subscribe(send));
     inspector.budgets.frames().forEach(send);
   });
-  // Whoever is watched decides how long the process lives.
+  // The inspector must not keep the process alive.
   server.unref();
   server.on("connection", (socket) => socket.unref());
   const origin = `http://127.0.0.1:${port}`;
@@ -160,7 +160,7 @@ interface Gate {
   readonly allowStately: boolean;
 }
 
-/** What a request says about where it comes from. */
+/** The headers and the token that say where a request comes from. */
 interface Visitor {
   readonly host: string | undefined;
   readonly origin: string | undefined;
@@ -168,9 +168,9 @@ interface Visitor {
 }
 
 /**
- * Whether a request may see anything at all (guarantee S5). A page of another site can make a browser send requests to
- * this machine: its name resolves to 127.0.0.1 (then the Host is foreign), or it says so itself (then the Origin is).
- * Programs that are no browsers send no Origin. All of them need the token.
+ * True if a request is admitted (guarantee S5). A page of another site can make a browser send requests to this machine:
+ * either its name resolves to 127.0.0.1 (then the Host is foreign), or it requests the address itself (then the Origin is).
+ * Programs other than browsers send no Origin. All of them need the token.
  */
 function isAdmitted({ host, origin, token }: Visitor, { port, token: right, allowStately }: Gate): boolean {
   const hosts = [`127.0.0.1:${port}`, `localhost:${port}`];

@@ -1,8 +1,8 @@
 import type { FrameEvent, FrameSnapshot } from "./frames.ts";
 
 /*
- * What an inspector may show (guarantee S13): ids, counters, names and kinds. Prompts, arguments, results, error texts and
- * whoever a turn runs for stay out. Both lists are of what is allowed: a field that is new is hidden until it is named here.
+ * The fields that an inspector may show (guarantee S13): ids, counters, names and kinds. Prompts, arguments, results, error
+ * texts and the user of a turn are hidden. Both lists name what is allowed, so a new field is hidden until it is added.
  */
 
 const contextFields = [
@@ -108,7 +108,7 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 
 const charts = new WeakMap<object, string>();
 
-/** The chart of a machine, or just the name of an effect, as JSON text; made once for each. */
+/** The chart of a machine, or the name of an effect, as JSON text; cached by machine. */
 export function chartOf(logic: unknown, name: string): string {
   const config = configOf(logic);
   if (config === undefined) return JSON.stringify({ id: name });
@@ -129,7 +129,7 @@ function configOf(logic: unknown): object | undefined {
   return typeof logic.config === "object" && logic.config !== null ? logic.config : undefined;
 }
 
-/** Code is shown by its name; the first context is none of the chart's business. */
+/** Replaces code by its name and leaves out the initial context. */
 function withoutCode(this: unknown, key: string, value: unknown): unknown {
   if (key === "context") return undefined;
   return typeof value === "function" ? { type: value.name === "" ? "inline" : value.name } : value;

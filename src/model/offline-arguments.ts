@@ -2,7 +2,7 @@ import type { Json, JsonObject, ModelTool } from "../state/index.ts";
 import { pathsIn } from "./offline-request.ts";
 import { isStopWord, wordsOf } from "./offline-words.ts";
 
-/** A parameter of a tool, as its JSON Schema tells it. */
+/** A parameter of a tool, from its JSON Schema. */
 export interface Parameter {
   readonly name: string;
   readonly type: string;
@@ -14,7 +14,7 @@ export interface Parameter {
   readonly itemType: string | undefined;
 }
 
-/** Arguments taken from a message, or the required ones that it does not give. */
+/** Arguments from a message, or the required parameters that it does not give. */
 type FilledArguments =
   | { readonly ok: true; readonly sets: readonly { readonly [name: string]: Json }[] }
   | { readonly ok: false; readonly missing: readonly Parameter[] };

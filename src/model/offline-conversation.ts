@@ -33,7 +33,7 @@ type Subject = ReadonlyMap<string, string>;
 
 const mostSubjectWords = 24;
 
-/** A short question that leans on the one before, such as "And for subagents?", takes over its words. */
+/** A short question that refers to the one before, such as "And for subagents?", gets its words too. */
 function subjectOf(question: string, previous: string | undefined): Subject {
   const own = contentWords(question);
   const leans =

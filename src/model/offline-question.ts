@@ -107,12 +107,12 @@ const givenBy: readonly (readonly [asks: RegExp, gives: RegExp])[] = [
   [/\bwhy\b/i, reasons],
 ];
 
-/** Whether a statement has what the question word asks for, a place, a time, a number or a reason; undefined for other questions. */
+/** True if a statement has the place, time, number or reason that the question asks for; undefined for other questions. */
 export function givesAskedFor(question: string, statement: string): boolean | undefined {
   return givenBy.find(([asked]) => asked.test(question))?.[1].test(statement);
 }
 
-/** Whether one of two sentences denies and the other does not. */
+/** True if just one of the two sentences is negated. */
 export function contradicts(question: string, statement: string): boolean {
   return denies(question) !== denies(statement);
 }

@@ -132,7 +132,7 @@ function readable(text: string): string {
     .join(", ");
 }
 
-/** What a person should add so that a tool can be called. */
+/** Asks for the arguments that a tool call still needs. */
 export function missingText(choice: ToolChoice): string {
   return choice.incomplete
     .map(

@@ -18,9 +18,8 @@ import { type AgentRequest, DEFAULT_TENANT, type Message, messageSchema, taken, 
 import { memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
-import { DEFAULT_LEASE_MS, rootIdentity } from "./create-runtime.ts";
-import type { Decide } from "./doors/request-types.ts";
-import { refuseBackground } from "./refuse-background.ts";
+import { DEFAULT_LEASE_MS, rootIdentity, refuseBackground } from "./create-runtime.ts";
+import type { Decide } from "./doors/agent-types.ts";
 import { partOf } from "./doors/roles.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
 import { definitionsRule } from "./doors/runtime-doors.ts";
@@ -168,7 +167,7 @@ class EphemeralTurn extends TurnHandle implements LoopTurn {
   }
 
   decide(requestId: string, decide: Decide): Promise<AgentRequest> {
-    return this.#core.desk.decide(requestId, decide);
+    return this.#core.requests.decide(requestId, decide);
   }
 }
 

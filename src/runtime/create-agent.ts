@@ -5,7 +5,8 @@ import { agentFields } from "./doors/agent-doors.ts";
 import { createRuntime } from "./create-runtime.ts";
 import type { Projections } from "./doors/projection-stores.ts";
 import { definitionsRule, projectionsRule, storesRule } from "./doors/runtime-doors.ts";
-import type { Agent, AgentStartOptions, Runtime } from "./doors/types.ts";
+import type { Runtime } from "./doors/runtime-types.ts";
+import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
 
 export interface CreateAgentOptions extends Omit<AgentOptions, "name">, Omit<AgentStartOptions, "budget"> {
   /** Default `agent`. */

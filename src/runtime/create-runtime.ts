@@ -1,28 +1,26 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
+import { UnsupportedError, InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { createId, reading, harmless } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
-import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./doors/agent-doors.ts";
-import { listed } from "./handles/agent-status.ts";
-import { followKnown } from "./follow/follow.ts";
-import { healthOptionsOf, runtimeOptionsOf } from "./doors/runtime-doors.ts";
+import { listed } from "./handles/local-agent.ts";
+import { followTree } from "./follow/follow.ts";
+import { healthOptionsOf, runtimeOptionsOf, drainMsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
 import { assertObserver } from "./doors/turn-door.ts";
-import { refuseBackground } from "./refuse-background.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
-import { shutdownMsOf } from "./doors/leaving.ts";
 import { createOverview, type Overview } from "./projections/overview.ts";
-import { drainMsOf } from "./doors/drain-options.ts";
-import { type ProjectionDesk, projectionDesk } from "./projections/projection-desk.ts";
+import { type Projector, createProjector } from "./projections/projector.ts";
 import { partOf } from "./doors/roles.ts";
 import { healthOf, metricsOf } from "./doors/runtime-health.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
 import type { EventObserver } from "./doors/turn-types.ts";
-import type { Agent, AgentStartOptions, Runtime, RuntimeOptions } from "./doors/types.ts";
+import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
+import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 
 /** A root agent may be at the top of a tree this deep, whatever its subagents' own policies say. */
@@ -45,7 +43,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     () => new PriceBook(options.prices, { searchesAlways: options.showCosts === true }),
   );
   const durable = options.stores ?? memoryStores();
-  const copies = projectionDesk({ ...options, ...ports }, { stores: durable, tenant, clock });
+  const copies = createProjector({ ...options, ...ports }, { stores: durable, tenant, clock });
   const stores = unsavedTrees(durable, {
     clock,
     leaseMs,
@@ -89,10 +87,10 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     list: async (filter) => (await stores.listAgents({ ...listOptionsOf(filter), tenant })).map(listed),
     accounts: async (rootAgentId) =>
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
-    requests: async (filter) => await core.desk.list(requestListOptionsOf(filter)),
-    decide: (requestId, decide) => core.desk.decide(requestId, decide),
+    requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),
+    decide: (requestId, decide) => core.requests.decide(requestId, decide),
     subscribe: (observer) => subscribe(core, observer),
-    follow: (rootAgentId, follow) => followKnown(core, rootAgentId, follow),
+    follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow),
     projected: async (rootAgentId) => {
       textOfCaller(rootAgentId, "runtime.projected(): its id");
       core.assertOpen();
@@ -180,7 +178,7 @@ async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
 }
 
 /** Its projections are brought up to date: the process before may have died with some writes left. */
-async function lookedAt(copies: ProjectionDesk | undefined, opened: Promise<Agent>): Promise<Agent> {
+async function lookedAt(copies: Projector | undefined, opened: Promise<Agent>): Promise<Agent> {
   const agent = await opened;
   copies?.look(rootOf(agent.agentId));
   return agent;
@@ -203,7 +201,7 @@ async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, de
 }
 
 /** Takes up every unfinished agent that nobody living owns, or has others do it. */
-async function recover(core: RuntimeCore, copies: ProjectionDesk | undefined): Promise<string[]> {
+async function recover(core: RuntimeCore, copies: Projector | undefined): Promise<string[]> {
   const taken: string[] = [];
   const left: AgentRecord[] = [];
   for (let after: string | undefined; ; ) {
@@ -239,4 +237,27 @@ async function takesUp(core: RuntimeCore, agentId: string): Promise<boolean> {
   if (live.get(key)) return false;
   await live.wake(key);
   return true;
+}
+
+/**
+ * Children in the background outlast their turn, and their ends must not be lost: they need a tree that is saved with each
+ * commit. So do queued tools: whoever runs one finds the call in the store. Throws `UnsupportedError` naming the subagent or
+ * the tool and what would be right.
+ */
+export function refuseBackground(definition: AgentDefinition, where: string): void {
+  for (const { name, tools } of collectDefinitions([definition]).values()) {
+    const queued = tools.tools.find((tool) => tool.kind === "function" && tool.queue !== undefined);
+    if (queued) {
+      throw new UnsupportedError(
+        `agent "${name}" has the tool "${queued.name}" with a queue, whose workers read the call from the store; ${where} keeps nothing there. Leave its queue out, or take an agent that is saved with each commit (autoSave: true)`,
+        { details: { agent: name, tool: queued.name } },
+      );
+    }
+    const tool = tools.tools.find(isBackground);
+    if (!tool) continue;
+    throw new UnsupportedError(
+      `agent "${name}" has the subagent "${tool.name}" with mode "background", which goes on after the turn; ${where} keeps nothing that it could go on in. Use mode "await", or an agent that is saved with each commit (autoSave: true)`,
+      { details: { agent: name, subagent: tool.name } },
+    );
+  }
 }

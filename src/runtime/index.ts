@@ -9,8 +9,9 @@ export {
   type TurnContext,
 } from "./create-agent-loop.ts";
 export { createRuntime } from "./create-runtime.ts";
-export type { BudgetOverview, BudgetOverviews } from "./projections/overview-budgets.ts";
 export {
+  type BudgetOverview,
+  type BudgetOverviews,
   type AgentOverview,
   createOverview,
   noted,
@@ -26,36 +27,44 @@ export type {
   StateStore,
 } from "./doors/projection-stores.ts";
 export { MachineFold } from "./agent/rebuild.ts";
-export { RequestDesk, type RequestDeskOptions } from "./core/request-desk.ts";
-export type { Decide, DecisionAttempt, RequestListOptions } from "./doors/request-types.ts";
-export { run, type RunOptions, TurnWaitingError } from "./run.ts";
-export type { DrainReport, RuntimeDrainOptions } from "./doors/drain-options.ts";
-export type { LeftBehind, RuntimeShutdownOptions } from "./doors/leaving.ts";
-export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
-export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";
-export { eventsOfRow } from "./follow/row-events.ts";
-export { ownUse, type Spending, type TurnSpending } from "./doors/turn-spending.ts";
+export { Requests, type RequestsOptions } from "./core/requests.ts";
 export type {
-  EventObserver,
-  LimitStop,
-  Turn,
-  TurnOptions,
-  TurnRest,
-  TurnResult,
-  WaitingTurn,
-} from "./doors/turn-types.ts";
-export type {
+  Decide,
+  DecisionAttempt,
+  RequestListOptions,
   Agent,
-  AgentListOptions,
   AgentStartOptions,
   AgentStatus,
-  AuthRequest,
-  FollowOptions,
   GetMessagesOptions,
   PauseOptions,
   ResumeOptions,
-  Runtime,
-  RuntimeOptions,
   SpawnAgentOptions,
   SpawnedAgent,
-} from "./doors/types.ts";
+} from "./doors/agent-types.ts";
+export { run, type RunOptions, TurnWaitingError } from "./run.ts";
+export type {
+  DrainReport,
+  RuntimeDrainOptions,
+  LeftBehind,
+  RuntimeShutdownOptions,
+  AgentListOptions,
+  AuthRequest,
+  FollowOptions,
+  Runtime,
+  RuntimeOptions,
+} from "./doors/runtime-types.ts";
+export type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./doors/runtime-health.ts";
+export type { Role, RoleOptions, WorkSettings } from "./doors/roles.ts";
+export { eventsOfRow } from "./follow/tree-stream.ts";
+export {
+  ownUse,
+  type Spending,
+  type TurnSpending,
+  type EventObserver,
+  type LimitStop,
+  type Turn,
+  type TurnOptions,
+  type TurnRest,
+  type TurnResult,
+  type WaitingTurn,
+} from "./doors/turn-types.ts";

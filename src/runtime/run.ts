@@ -5,13 +5,13 @@ import { AgentBusyError, RequestConflictError, TerminalError } from "../errors/i
 import type { AgentRequest, Content, TroupeEvent } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 import type { Auth } from "../tools/index.ts";
-import { abortWithSignal, hearSignal } from "./handles/abort-with-signal.ts";
+import { abortWithSignal, hearSignal } from "./handles/open-turn.ts";
 import { createRuntime } from "./create-runtime.ts";
 import { definitionsRule, storesRule } from "./doors/runtime-doors.ts";
 import { turnDoor } from "./doors/turn-door.ts";
-import type { Decide } from "./doors/request-types.ts";
+import type { Decide, Agent } from "./doors/agent-types.ts";
 import type { Turn, TurnResult, WaitingTurn } from "./doors/turn-types.ts";
-import type { Agent, Runtime } from "./doors/types.ts";
+import type { Runtime } from "./doors/runtime-types.ts";
 
 export interface RunOptions {
   /** Where the agent is kept; they are closed with the run. Default: memory, so that nothing of it is left afterwards. */

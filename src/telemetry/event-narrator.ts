@@ -14,15 +14,15 @@ interface Narration {
   readonly text: string;
 }
 
-/** There are many of them, and none has a line. */
+/** Frequent events without a line. */
 const silentTypes: ReadonlySet<TroupeEvent["type"]> = new Set(["text.delta", "text.snapshot", "reasoning.delta"]);
 
-/** Deeper than any tree may be. */
+/** More than the deepest tree has. */
 const longestPath = 64;
 
 /**
- * Tells events one by one, as lines.
- * Owns: which agents there are, when their open turns began. What has ended is forgotten; nothing of it is needed again.
+ * Turns events into lines.
+ * Owns: the known agents, and when their open turns began. Forgets both at their end.
  */
 export class EventNarrator {
   readonly #redactor: Redactor;
@@ -50,7 +50,7 @@ export class EventNarrator {
   #learn({ agentId, agentName, parentAgentId }: TroupeEvent): void {
     if (this.#agents.has(agentId)) return;
     const name = oneLine(this.#redactor.text(agentName), 80);
-    // Subagents of one definition are told apart by the beginning of their hash.
+    // The beginning of the hash distinguishes subagents of one definition.
     const id = parentAgentId === null ? `@${agentId}` : `~${agentId.slice(agentId.indexOf("~") + 1).slice(0, 4)}`;
     this.#agents.set(agentId, { label: name + this.#redactor.text(id), parentAgentId });
   }
@@ -78,7 +78,7 @@ export class EventNarrator {
 }
 
 interface EventTextOptions {
-  /** Shows what was said: prompts, answers, questions and progress, cut to a line. Default false. */
+  /** Shows prompts, answers, questions and progress, cut to a line. Default false. */
   readonly content?: boolean | undefined;
   /** How long the turn that ends took, in milliseconds, where that is known. */
   readonly durationMs?: number | undefined;
@@ -87,7 +87,7 @@ interface EventTextOptions {
 const longestText = 200;
 const longestName = 80;
 
-/** What happened, in words for a log; undefined for events that say nothing new. Redact the event first. */
+/** An event in words for a log; undefined for events without a line. Redact the event first. */
 export function eventText(event: TroupeEvent, options: EventTextOptions = {}): string | undefined {
   const said = (text: string): string =>
     options.content === true && text !== "" ? `: “${oneLine(text, longestText)}”` : "";

@@ -3,10 +3,10 @@ import { eventsOfRow, type Runtime } from "../runtime/index.ts";
 import { type AgentRecord, parseCursor, type TroupeEvent } from "../state/index.ts";
 import type { Stores } from "../stores/index.ts";
 
-/** What logs and traces need of a runtime. */
+/** The part of a runtime that logs and traces use. */
 export type EventFeed = Pick<Runtime, "subscribe">;
 
-/** Throws `InvalidInputError` for what nothing can be heard of. */
+/** Throws `InvalidInputError` for anything but a runtime. */
 export function assertRuntime(runtime: unknown, of: string, methods: readonly string[] = ["subscribe"]): void {
   reading(of, () => portRule("a runtime, as createRuntime() makes it", methods)(runtime, `${of}: its runtime`));
 }
@@ -16,13 +16,13 @@ export const redactorRule = portRule("a redactor, for instance createRedactor()"
 
 /** Something that listens to a runtime until it is closed. */
 export interface Telemetry {
-  /** Resolves when all that was heard so far is written. */
+  /** Resolves when all events so far are written. */
   flush(): Promise<void>;
-  /** Listens no more, and flushes. Call it before the runtime is shut down where it reads the store. */
+  /** Stops listening, and flushes. Call it before the runtime is shut down if it reads the store. */
   close(): Promise<void>;
 }
 
-/** Warns of the first fault only: one that lasts would be told for every event. */
+/** Warns of the first fault only, because a lasting one would repeat with every event. */
 export function warnOnce(what: string): (error: unknown) => void {
   let isTold = false;
   return (error) => {
@@ -34,7 +34,7 @@ export function warnOnce(what: string): (error: unknown) => void {
   };
 }
 
-/** Listens without ever harming who is listened to. The returned function ends it. */
+/** Subscribes a listener whose errors become a warning. The returned function ends it. */
 export function listen(feed: EventFeed, what: string, listener: (event: TroupeEvent) => void): () => void {
   const warn = warnOnce(`${what} could not take an event`);
   const subscription = feed.subscribe((event) => {
@@ -50,11 +50,11 @@ export function listen(feed: EventFeed, what: string, listener: (event: TroupeEv
 interface TreeFeedOptions {
   /** For warnings: "the session file". */
   readonly what: string;
-  /** Whether this durable event says anything at all. */
+  /** True for durable events to take. */
   readonly isConcerned: (event: TroupeEvent) => boolean;
-  /** Asked of the first event of a tree that is not known: whether what came before it is needed. */
+  /** Called with the first event of an unknown tree: true if the events before it are needed. */
   readonly needsPast: (event: TroupeEvent) => boolean;
-  /** What the journal has before the first event, all of it. */
+  /** Takes all events that the journal has before the first one. */
   readonly onPast: (rootAgentId: string, events: readonly TroupeEvent[]) => Promise<void> | void;
   readonly onEvent: (event: TroupeEvent) => Promise<void> | undefined;
 }
@@ -65,10 +65,9 @@ interface Tree {
 }
 
 /**
- * Gives each tree's durable events one after the other; first, where that is asked for, what the journal holds of the tree
- * from before this process took it up.
- * Owns: what waits for a journal that is being read. Events come at once, in the call that publishes them, unless
- * something before them takes time.
+ * Delivers the durable events of each tree one after the other, if needed after those that its journal holds from before.
+ * Owns: the events that wait while a journal is read or an earlier event is handled. Other events are delivered in the
+ * call that publishes them.
  */
 export class TreeFeed {
   readonly #source: JournalSource;
@@ -85,7 +84,7 @@ export class TreeFeed {
     this.#stop = listen(source, options.what, (event) => this.#push(event));
   }
 
-  /** Begins anew with the tree when the next of its events comes. False while something of it is under way or waits. */
+  /** Forgets a tree; its next event starts it again. False while events of it wait or are handled. */
   forget(rootAgentId: string): boolean {
     const tree = this.#trees.get(rootAgentId);
     return tree !== undefined && !tree.isRunning && tree.queue.length === 0 && this.#trees.delete(rootAgentId);
@@ -137,7 +136,7 @@ export class TreeFeed {
     }
   }
 
-  /** What comes meanwhile waits; afterwards it goes on, whether or not the work succeeded. */
+  /** Queues new events until the work is done, whether or not it succeeded. */
   #track(tree: Tree, work: Promise<void>): void {
     tree.isRunning = true;
     const settled = this.#settle(tree, work);
@@ -156,7 +155,7 @@ export class TreeFeed {
   }
 }
 
-/** Where a tree is kept; a `Runtime` is one. */
+/** Stores with a tenant; a `Runtime` is one. */
 export interface JournalSource {
   readonly stores: Stores;
   readonly tenant: string;
@@ -164,7 +163,7 @@ export interface JournalSource {
 
 const ROWS_AT_A_TIME = 200;
 
-/** The durable events of a tree that its journal holds now, in order; up to but not with the event at `before`. */
+/** The durable events of a tree from its journal, in order, up to but not including the one at `before`. */
 export async function* eventsInJournal(
   { stores, tenant }: JournalSource,
   rootAgentId: string,

@@ -5,17 +5,17 @@ import { dirname } from "node:path";
 import { warnOnce } from "./listen.ts";
 
 interface FileAppenderOptions {
-  /** Whether a file that is a symbolic link is refused: the folder's content may be of others' making. */
+  /** Refuses files that are symbolic links, for folders that others can write to. */
   readonly refusesLinks: boolean;
 }
 
-/** Characters that may wait for a slow disk; what comes on top of it is lost, and said to be. */
+/** Most characters that wait for a slow disk; more is dropped with a warning. */
 const mostWaiting = 16 * 1024 * 1024;
 
 /**
- * Appends text to files, in order, without ever making its caller wait.
- * Owns: what waits to be written. Does not own: handles between writes, so that any number of files may be open to it.
- * A disk that fails is told of once; its text is lost, nothing else is.
+ * Appends text to files, in order, without making its caller wait.
+ * Owns: the text that waits to be written. Does not keep handles open between writes, so the number of files is not limited.
+ * If the disk fails, it warns once and that text is lost.
  */
 export class FileAppender {
   readonly #flags: number;
@@ -26,7 +26,7 @@ export class FileAppender {
 
   constructor({ refusesLinks }: FileAppenderOptions) {
     const { O_APPEND, O_CREAT, O_WRONLY } = constants;
-    // Windows has no such flag, and no links that anybody may make.
+    // Windows has no such flag, and lets only privileged users create links.
     const noLinks: number | undefined = constants.O_NOFOLLOW;
     this.#flags = O_APPEND | O_CREAT | O_WRONLY | (refusesLinks ? (noLinks ?? 0) : 0);
   }
@@ -41,13 +41,13 @@ export class FileAppender {
     this.#work ??= this.#drain();
   }
 
-  /** Resolves when all that was appended so far is written, or was lost. */
+  /** Resolves when all text so far is written or lost. */
   async flush(): Promise<void> {
     await this.#work;
   }
 
   async #drain(): Promise<void> {
-    // What is appended in the same turn of the event loop goes into one write.
+    // Collects all text of this turn of the event loop into one write.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.size > 0) {
       const batch = this.#waiting;
@@ -70,8 +70,8 @@ export class FileAppender {
 }
 
 /**
- * Writes a whole file so that nobody ever sees a part of it: into a new file beside it, which then takes its place. A
- * symbolic link in its place is replaced, not followed. Folders are made; only the owner of the process may read.
+ * Writes a whole file atomically: into a new file beside it, which is then renamed. A symbolic link in its place is
+ * replaced, not followed. Creates folders; only the owner of the process may read them.
  */
 export async function writeWholeFile(path: string, text: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
@@ -86,21 +86,20 @@ export async function writeWholeFile(path: string, text: string): Promise<void> 
 }
 
 const longestName = 180;
-/** Names that Windows keeps for devices, whatever ending they have. */
+/** Names that Windows reserves for devices, with any extension. */
 const device = /^(?:con|prn|aux|nul|com\d|lpt\d)(?=\.|$)/;
 
 /**
- * An id as the beginning of a file name: never a path, never the same for two ids (guarantee S6), also on file systems
- * that take upper and lower case for one. Lower-case letters, digits, `-`, `_`, `~`, `@` and dots stay as they are, but
- * not signs in front; everything else becomes `%` and the hexadecimal digits of its UTF-8 bytes. Ids that are too long,
- * or no text at all, end in their SHA-256.
+ * A file name for an id: never a path, and different for different ids (guarantee S6), also on file systems that ignore
+ * case. Keeps lower-case letters, digits, `_` and, except at the start, `-`, `~`, `@` and dots. Everything else becomes `%`
+ * and the hexadecimal digits of its UTF-8 bytes. Ids that are too long or not well-formed text end in their SHA-256.
  */
 export function fileNameOf(id: string): string {
   const bytes = [...Buffer.from(id)];
   const name = bytes.map((byte, index) => (isPlain(byte, index) ? String.fromCharCode(byte) : escaped(byte))).join("");
   const guarded = device.test(name) ? escaped(name.charCodeAt(0)) + name.slice(1) : name;
   if (guarded !== "" && guarded.length <= longestName && id.isWellFormed()) return guarded;
-  // "%%" stands in no other name.
+  // No other name contains "%%".
   const hash = createHash("sha256").update(id, "utf16le").digest("hex");
   return `${guarded.slice(0, 100).replace(/%.?$/, "")}%%${hash}`;
 }

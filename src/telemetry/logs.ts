@@ -10,8 +10,8 @@ export type TextLogPlace = string | { readonly directory: string };
 
 /**
  * Appends what all live agents of a runtime do to plain-text files: the time in ISO 8601, the agent's path, what happened
- * (row H8). Folders are made, only the owner of the process may read them. A disk that fails is told of once, by
- * `process.emitWarning`, and never ends a turn.
+ * (row H8). Folders are made, only the owner of the process may read them. If the disk fails, it warns once by
+ * `process.emitWarning`; no turn ends because of it.
  * @throws InvalidInputError when no place is given.
  */
 export function textLog(runtime: EventFeed, place: TextLogPlace, options?: LogOptions): Telemetry {
@@ -56,15 +56,15 @@ export interface LogOptions {
 }
 
 export interface TerminalLogOptions extends LogOptions {
-  /** Gets each line with its line break. Default: standard error, so that the program's own output stays its own. */
+  /** Gets each line with its line break. Default: standard error, which keeps the output of the program apart. */
   readonly write?: ((line: string) => void) | undefined;
-  /** Shows nothing at all; traces and files are not changed by it. Default false. */
+  /** Shows nothing; does not affect traces and files. Default false. */
   readonly quiet?: boolean | undefined;
 }
 
 const logRules = { redactor: redactorRule, content: flagRule } as const;
 
-/** Shows what all live agents of a runtime do, a line for each event that says something new (row H8). */
+/** Shows what all live agents of a runtime do, a line for each notable event (row H8). */
 export function terminalLog(runtime: EventFeed, given?: TerminalLogOptions): { close(): void } {
   assertRuntime(runtime, "terminalLog()");
   const options = optionsOf<TerminalLogOptions>(given, "terminalLog()", {

@@ -26,7 +26,7 @@ import { type SpanOperation, SpanPlan } from "./span-plan.ts";
 import { contextUnder, headersOf, SpanWriter } from "./span-writer.ts";
 
 export interface OpenTelemetryOptions {
-  /** Whose spans they become: `trace.getTracerProvider()`, or the one of your SDK. */
+  /** Makes the spans: `trace.getTracerProvider()`, or the one of your SDK. */
   readonly tracerProvider: TracerProvider;
   /** Puts prompts, answers, arguments, results and error texts on spans, as JSON text. Default false. */
   readonly captureContent?: boolean | undefined;
@@ -39,8 +39,8 @@ export interface OpenTelemetryOptions {
 /**
  * Makes spans of what all live agents of a runtime do, with the names of OpenTelemetry's conventions for generative AI:
  * `invoke_agent` for each turn, under it `chat` for each model call and `execute_tool` for each tool call, and subagents
- * under the calls that spawned them. Times are those of the events. A turn that another process began is taken up from
- * the journal: its span begins when the turn did; what was over by then is not told again.
+ * under the calls that spawned them. Times are those of the events. The span of a turn that
+ * another process began starts when the turn did, by its journal; parts that were over by then get no span here.
  * @throws InvalidInputError without a tracer provider.
  */
 export function traceToOpenTelemetry(runtime: JournalSource & EventFeed, given: OpenTelemetryOptions): Telemetry {
@@ -75,7 +75,7 @@ interface TreeTrace {
   readonly writer: SpanWriter;
 }
 
-/** Owns: the traces of trees in which a turn is open. What is left open at the end is another process' to end. */
+/** Owns: the traces of trees with an open turn. Spans that are open at `close` are ended by the process that goes on. */
 class TreeSpans implements TraceCarrier {
   readonly #source: JournalSource;
   readonly #redactor: Redactor;

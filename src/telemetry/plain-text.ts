@@ -1,10 +1,10 @@
 import { stripVTControlCharacters } from "node:util";
 
-/** What is looked at of a text of which an excerpt is shown. */
+/** Only this many characters of a text are processed for an excerpt. */
 const mostLookedAt = 10_000;
 
 /**
- * What somebody else wrote on one line, safe to print: models and files may hold escape sequences that move the cursor or
+ * Foreign text on one line, safe to print: models and files may hold escape sequences that move the cursor or
  * rename the window. At most `longest` characters; what was cut off is shown as `…`.
  */
 export function oneLine(text: string, longest: number): string {

@@ -20,7 +20,7 @@ export interface SessionTurn {
   /** The model that was asked first; null when none was. */
   readonly model: string | null;
   readonly duration_ms: number;
-  /** Of the turn's own model calls, in and out; those of its subagents stand with them. */
+  /** Of the turn's own model calls, in and out; subagents list their own. */
   readonly tokens: number;
   /** Dollars of the turn's own model calls; null when a price is not known. */
   readonly cost: number | null;
@@ -35,7 +35,7 @@ export interface SessionTurn {
   readonly messages?: readonly SessionMessage[];
 }
 
-/** What one agent did from its first turn on (row H8). */
+/** The turns of one agent from the first on (row H8). */
 export interface SessionRecord {
   readonly agent: string;
   readonly agent_id: string;
@@ -57,10 +57,7 @@ interface OpenTurn {
 
 type EndEvent = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
 
-/**
- * Builds the record of one agent from the events of its tree, one by one. Nothing is carried from one turn to the next:
- * a turn is billed for its own calls alone.
- */
+/** Builds the record of one agent from the events of its tree. A turn counts only its own model calls. */
 export class SessionFold {
   readonly #agentId: string;
   readonly #open = new Map<string, OpenTurn>();
@@ -75,7 +72,7 @@ export class SessionFold {
     this.#agentId = agentId;
   }
 
-  /** Tells the id of the agent's own turn that this event ended, if it did. */
+  /** Returns the turn id if this event ended a turn of the agent itself. */
   note(event: TroupeEvent): string | undefined {
     if (event.turnId === null) return undefined;
     if (event.type === "turn.started") {
@@ -177,7 +174,7 @@ export interface SessionMessage {
   readonly is_error?: true;
 }
 
-/** What a turn added to the conversation, in order. */
+/** The messages that a turn added to the conversation, in order. */
 export function messagesOfTurn(messages: readonly Message[], turnId: string): SessionMessage[] {
   return messages
     .filter(({ id, metadata }) => metadata?.execution_id === turnId || id.startsWith(`${turnId}:`))
@@ -209,7 +206,7 @@ function shortAddress(url: string): string {
   return url.startsWith("data:") && url.length > 60 ? `${url.slice(0, 40)}… (${url.length} characters)` : url;
 }
 
-/** As a value where it is one, so that what stands under the name of a secret is known as such. */
+/** As a value if it is JSON, so that the redactor sees the names of secret fields. */
 function parsed(text: string): Json {
   try {
     return JSON.parse(text) as Json;

@@ -22,7 +22,7 @@ export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.fa
 export type ToolEnd = TroupeEventOf<"tool.completed" | "tool.failed">;
 
 export interface SpanOptions {
-  /** Whether prompts, answers, arguments, results and error texts are shown. */
+  /** Shows prompts, answers, arguments, results and error texts. */
   readonly captureContent: boolean;
   /** `gen_ai.provider.name`, for instance `openai`. */
   readonly providerName?: string | undefined;
@@ -71,7 +71,7 @@ export function turnEndAttributes(event: TurnEnd, options: SpanOptions): SpanAtt
   };
 }
 
-/** A turn that was stopped has done as it was told: only a failed one is an error. */
+/** Only a failed turn is an error: a stopped one was stopped on purpose. */
 export function turnError(event: TurnEnd): SpanError | null {
   if (event.type !== "turn.failed") return null;
   return { type: event.error?.code ?? event.stopReason, message: event.error?.message ?? event.message ?? "" };
@@ -103,7 +103,7 @@ export function toolAttributes(event: TroupeEvent, callId: string, name: string,
   };
 }
 
-/** What an event tells that is not a span of its own: put on the turn's span. Undefined: nothing. */
+/** Attributes that an event without a span adds to the span of its turn; undefined for none. */
 export function noteAttributes(event: TroupeEvent): SpanAttributes | undefined {
   switch (event.type) {
     case "turn.waiting":
@@ -136,7 +136,7 @@ function messages(role: "user" | "assistant", text: string): string {
   return JSON.stringify([{ role, parts: [{ type: "text", content: text }] }]);
 }
 
-/** Whether the messages that this event speaks of hold content for its span. */
+/** True if the messages of this event hold content for its span. */
 export function hasContent({ type }: TroupeEvent): boolean {
   return type === "model.responded" || type === "tool.completed" || type === "tool.failed";
 }

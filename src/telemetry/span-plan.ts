@@ -27,9 +27,9 @@ interface OpenTurn {
 }
 
 /**
- * What the events of one tree mean as spans: `invoke_agent` for a turn, under it `chat` for each model call and
- * `execute_tool` for each tool call; a subagent's turn stands under the call that spawned it. Keys are the ids of turns
- * and calls. Knows nothing of tracers, and never fails: what refers to something unknown is left out, or stands alone.
+ * Turns the events of one tree into spans: `invoke_agent` for a turn, below it `chat` for each model call and `execute_tool`
+ * for each tool call; a subagent's turn is below the call that spawned it. Keys are the ids of turns and calls. Knows
+ * nothing of tracers, and never fails: an event that refers to something unknown is left out, or gets no parent.
  */
 export class SpanPlan {
   readonly #options: SpanOptions;
@@ -173,7 +173,7 @@ export class SpanPlan {
   #endTool(event: ToolEnd, turnId: string, turn: OpenTurn): SpanOperation[] {
     const { callId, name, at, durationMs } = event;
     const error = toolError(event);
-    // Calls that were refused, and those that others carry out, have no start of their own.
+    // Refused calls and calls of client tools have no start event.
     const start: SpanOperation[] = turn.calls.has(callId)
       ? []
       : [this.#tool(event, { turnId, turn, callId, name, at: at - durationMs, toolType: "function" })];
@@ -218,17 +218,17 @@ export class SpanPlan {
   }
 }
 
-/** One call on a tracer, as a value: spans are named by keys, so that what events mean is a matter of plain data. */
+/** One call on a tracer as plain data; spans are named by keys. */
 export type SpanOperation =
   | {
       readonly type: "start";
       readonly key: string;
-      /** Key of the span above; null: it has none. It may be one that nobody knows. */
+      /** Key of the parent span, which may be unknown; null: none. */
       readonly parent: string | null;
-      /** What takes the place of a span above that this process did not make itself. */
+      /** The parent span, if another process made it. */
       readonly under?: TraceHeaders | undefined;
       readonly name: string;
-      /** `client`: a call of another system. */
+      /** `client`: a call to another system. */
       readonly kind: "client" | "internal";
       /** Milliseconds since the epoch. */
       readonly at: number;
@@ -245,9 +245,9 @@ export type SpanOperation =
       readonly type: "end";
       readonly key: string;
       readonly at: number;
-      /** Takes the place of the first name. */
+      /** Replaces the first name. */
       readonly name?: string | undefined;
       readonly attributes: SpanAttributes;
-      /** What it failed with; null: it did not. */
+      /** Null: it did not fail. */
       readonly error: SpanError | null;
     };

@@ -21,7 +21,7 @@ import type { SpanOperation } from "./span-plan.ts";
 interface SpanWriterOptions {
   readonly tracer: Tracer;
   readonly redactor: Redactor;
-  /** Whether the texts of errors are shown. */
+  /** Shows the texts of errors. */
   readonly captureContent: boolean;
 }
 
@@ -46,7 +46,7 @@ export class SpanWriter {
     return this.#open.size === 0;
   }
 
-  /** Where a span stands, as long as spans may still be put under it. */
+  /** The context of a span while it can still get children. */
   contextOf(key: string): SpanContext | undefined {
     return this.#contexts.get(key);
   }
@@ -115,7 +115,7 @@ function timeOf(at: number): HrTime {
   return [Math.floor(at / 1_000), (at % 1_000) * 1_000_000];
 }
 
-/** A span as the headers of W3C Trace Context; undefined for one that is none. What is too long to be stored is left out. */
+/** A span as headers of W3C Trace Context; undefined if its context is not valid. Leaves out a state that is too long. */
 export function headersOf(span: SpanContext): TraceHeaders | undefined {
   if (!isSpanContextValid(span)) return undefined;
   const { traceId, spanId, traceFlags, traceState } = span;

@@ -15,7 +15,7 @@ import { fileNameOf, writeWholeFile } from "./log-files.ts";
 import { SessionFold, type SessionRecord, messagesOfTurn, type SessionMessage } from "./session-record.ts";
 
 export interface YamlSessionOptions {
-  /** Where the files are; made if it is not there. */
+  /** The folder of the files; created if it is absent. */
   readonly directory: string;
   /** Each turn with the messages that it added; they are read from the store as it ends. Default false. */
   readonly messages?: boolean | undefined;
@@ -23,12 +23,12 @@ export interface YamlSessionOptions {
   readonly redactor?: Redactor | undefined;
 }
 
-/** Sessions that are kept in memory; one that is left out is read from the journal again when it goes on. */
+/** Most sessions in memory; others are read from the journal again when they go on. */
 const mostSessions = 200;
 
 /**
- * Keeps a YAML file for each root agent, `<agent id>_<start>.yaml`, written anew whenever one of its turns has ended
- * (row H8). A turn that an agent has in another process, or had before, is in it too: it is taken from the journal.
+ * Keeps a YAML file for each root agent, `<agent id>_<start>.yaml`, written again whenever one of its turns has ended (row
+ * H8). It includes earlier turns and turns in other processes, which are read from the journal.
  * @throws InvalidInputError without a directory.
  */
 export function yamlSession(runtime: JournalSource & EventFeed, given: YamlSessionOptions): Telemetry {
@@ -66,8 +66,8 @@ interface Session {
 }
 
 /**
- * Owns: the records of sessions while they go on, and the writing of their files, one write a file at a time. Does not
- * own: anything that could not be read from the journal again.
+ * Owns: the records of sessions, and the writing of their files, one write per file at a time. All of it can be read from
+ * the journal again.
  */
 class SessionFiles {
   readonly #source: JournalSource;
@@ -144,7 +144,7 @@ class SessionFiles {
   }
 
   async #write(rootAgentId: string, session: Session): Promise<void> {
-    // Whoever ended the turn goes on first.
+    // Lets the code that ended the turn run first.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#changed.delete(rootAgentId)) {
       try {

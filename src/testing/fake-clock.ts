@@ -8,7 +8,7 @@ import {
 } from "../base/index.ts";
 import { InvalidInputError, InvariantError } from "../errors/index.ts";
 
-/** A clock that moves only when it is told to. Timers run inside the call that moves it. */
+/** A clock that moves only when a test moves it. Timers run inside the call that moves it. */
 export interface FakeClock extends Clock {
   /** How many timers and delays wait. */
   readonly pendingTimers: number;

@@ -43,7 +43,7 @@ export interface ScriptedCall {
   readonly signal: AbortSignal;
 }
 
-/** What the model says: a function, one answer for every call, or a list that is used in order and must suffice. */
+/** The answers of the model: a function, one answer for every call, or a list that is used in order and must suffice. */
 export type ModelScript =
   | ScriptedAnswer
   | readonly ScriptedAnswer[]
@@ -124,7 +124,7 @@ function isList(script: ScriptedAnswer | readonly ScriptedAnswer[]): script is r
   return Array.isArray(script);
 }
 
-/** What `work` gives; rejects with the signal's reason as soon as it is aborted. */
+/** Awaits `work`, and rejects with the reason of the signal as soon as it is aborted. */
 async function unlessAborted<Value>(work: Value | Promise<Value>, signal: AbortSignal): Promise<Value> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => reject(signal.reason);

@@ -7,6 +7,7 @@ import { checkScalar, isAmong, isOfType, isSame, shownList } from "./schema-valu
 /** More mistakes than this nobody reads; to look for the rest would only take time. */
 const mostIssues = 1_000;
 const visitCost = 20;
+const trackedVisitCost = 40;
 const branchCost = 10;
 
 /** Thrown where enough mistakes are known. */
@@ -47,7 +48,8 @@ export class SchemaCheck implements Checking {
   visit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean {
     if (schema === false) return this.fail(place, "is not allowed");
     if (!isObject(schema)) return true;
-    this.limit.spend(visitCost + place.open.length + (typeof value === "string" ? value.length >> 3 : 0));
+    const cost = this.document.tracksSeen ? trackedVisitCost : visitCost;
+    this.limit.spend(cost + place.open.length + (typeof value === "string" ? value.length >> 3 : 0));
     if (place.open.includes(schema)) return true;
     place.open.push(schema);
     const own: Seen | undefined = this.document.tracksSeen ? { keys: new Set() } : undefined;

@@ -103,6 +103,7 @@ function checkString(check: Checking, { schema, place }: Visit, value: string): 
   if (typeof pattern === "string" && check.document.pattern(pattern)?.test(value) === false) {
     fits = check.fail(place, `must match pattern ${JSON.stringify(pattern.slice(0, 200))}`);
   }
+  if (format === "regex") check.limit.spend(100);
   if (typeof format === "string" && hasFormat(value, format) === false) {
     fits = check.fail(place, `must match format ${JSON.stringify(format)}`);
   }

@@ -16,7 +16,7 @@ export const cliExceptions: Readonly<Record<string, readonly string[]>> = {
     "traceEntriesOf",
   ],
   "adds up stored accounts and calls": ["addUse", "dollarsText", "ownUse", "spendingByAgent", "usedAt"],
-  "decides a request in the store, when no process runs its agent": ["RequestDesk", "verdictsOf"],
+  "decides a request in the store, when no process runs its agent": ["Requests", "verdictsOf"],
   "lists the agents and queues that a worker knows": ["collectDefinitions"],
   "checks JSON that a person typed": ["jsonObjectSchema", "jsonSchema"],
   "draws by the clock of the system": ["systemClock"],

@@ -6,7 +6,7 @@ import type { FaultPointName } from "../../chaos/fault-point-names.ts";
 import { runF23 } from "../../chaos/faults/f23.ts";
 import { runFaults } from "../../chaos/faults/f2.ts";
 import { failureOf } from "../../chaos/scenario.ts";
-import { amount, rows } from "../support/full.ts";
+import { inFull, rows } from "../support/full.ts";
 
 it("F2, a short form: processes killed at a fault point are carried on", {
   timeout: 180_000,
@@ -21,14 +21,15 @@ it("F2, a short form: processes killed at a fault point are carried on", {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it("F23, a short form: turns that are cut off in 1 to 8 parallel calls leave each call one result", {
-  timeout: 180_000,
-}, async () => {
-  const rounds = amount(8, 2);
-  const folder = mkdtempSync(join(tmpdir(), "troupe-f23-"));
-  const report = await runF23({ seed: 1, short: true, rounds, folder, progress: () => undefined });
-  expect(report.firstViolations).toEqual([]);
-  expect(failureOf(report)).toBeUndefined();
-  expect(report["cutOff"]).toBeGreaterThanOrEqual(rounds);
-  rmSync(folder, { recursive: true, force: true });
+inFull(() => {
+  it("F23, a short form: turns that are cut off in 1 to 8 parallel calls leave each call one result", {
+    timeout: 180_000,
+  }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), "troupe-f23-"));
+    const report = await runF23({ seed: 1, short: true, rounds: 8, folder, progress: () => undefined });
+    expect(report.firstViolations).toEqual([]);
+    expect(failureOf(report)).toBeUndefined();
+    expect(report["cutOff"]).toBeGreaterThanOrEqual(8);
+    rmSync(folder, { recursive: true, force: true });
+  });
 });

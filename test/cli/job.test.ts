@@ -156,7 +156,7 @@ test("an agent file's definitions are found under any of the three names, each o
 });
 
 test("an abort says whether somebody was there to hear it", () => {
-  expect(heardText({ pid: 7, isAlive: true }, "resume x")).toBe("Process 7 runs it and has been told.");
+  expect(heardText({ pid: 7, isAlive: true }, "resume x")).toBe("Process 7 runs it and ends its turn.");
   expect(heardText({ pid: 7, isAlive: "unknown" }, "resume x")).toContain("of another machine");
   expect(heardText(undefined, "troupe resume x")).toContain("(troupe resume x)");
 });

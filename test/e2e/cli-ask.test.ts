@@ -68,16 +68,18 @@ describe("troupe ask", () => {
     });
   });
 
-  test("--inspect serves the live agents as long as they work, on an address that stderr tells", async () => {
-    const process = startCli(folder.path, [...ask, "--json", "--inspect"], { TROUPE_OFFLINE_SPEED: "10" });
-    await process.line((line) => line.includes('"type":"text.delta"'));
-    const [url] = /http:\/\/127\.0\.0\.1:\d+\/\S*/.exec(process.errorsSoFar()) ?? ["none"];
-    const page = await fetch(url);
-    expect(page.status).toBe(200);
-    expect(await page.text()).toContain("<html");
-    process.signal("SIGTERM");
-    expect((await process.ended).code).toBe(143);
-    await expect(fetch(url)).rejects.toThrow("fetch failed");
+  inFull(() => {
+    test("--inspect serves the live agents as long as they work, on an address that stderr tells", async () => {
+      const process = startCli(folder.path, [...ask, "--json", "--inspect"], { TROUPE_OFFLINE_SPEED: "10" });
+      await process.line((line) => line.includes('"type":"text.delta"'));
+      const [url] = /http:\/\/127\.0\.0\.1:\d+\/\S*/.exec(process.errorsSoFar()) ?? ["none"];
+      const page = await fetch(url);
+      expect(page.status).toBe(200);
+      expect(await page.text()).toContain("<html");
+      process.signal("SIGTERM");
+      expect((await process.ended).code).toBe(143);
+      await expect(fetch(url)).rejects.toThrow("fetch failed");
+    });
   });
 
   inFull(() => {

@@ -33,7 +33,7 @@ describe("troupe chat", () => {
     expect(stdout).toContain("Type y, n, e or l.\n");
     expect(stdout).toContain("paid 5 to Ann; on Friday\n");
     expect(stdout).toContain("Rejected by user: too much\n");
-    expect(stdout).toContain("Nothing waits for anybody.\n");
+    expect(stdout).toContain("Nothing waits for a decision or an answer.\n");
     expect(stdout).toMatch(/Carry on with: .*main\.ts chat till\.mjs --agent-id till\n$/);
     expect(paidIn(folder.path)).toEqual(["Ann 5"]);
   });

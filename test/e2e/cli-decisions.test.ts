@@ -96,7 +96,7 @@ describe("nothing to decide", () => {
       await cli("run", "till.mjs", "Hello", "--agent-id", "till");
       expect(await cli("requests")).toMatchObject({
         code: 0,
-        stdout: "Nothing in ./.troupe/ask.db waits for anybody.\n",
+        stdout: "Nothing in ./.troupe/ask.db waits for a decision or an answer.\n",
       });
       expect((await cli("requests", "--all")).stdout).toBe("Nothing was ever asked in ./.troupe/ask.db.\n");
       expect(await cli("requests", "--json")).toMatchObject({ code: 0, stdout: "" });

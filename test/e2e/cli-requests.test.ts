@@ -51,7 +51,7 @@ describe("a job that waits for an approval", () => {
     expect(approved.stdout).toContain("paid 5 to Ann");
     expect(paidIn(folder.path)).toEqual(["Ann 5"]);
 
-    expect((await cli("requests")).stdout).toBe("Nothing in ./.troupe/ask.db waits for anybody.\n");
+    expect((await cli("requests")).stdout).toBe("Nothing in ./.troupe/ask.db waits for a decision or an answer.\n");
     expect((await cli("requests", "--all")).stdout).toMatch(/approved by anna: fine$/m);
     expect((await cli("show", "till")).stdout).toMatch(
       /^Requests:\nREQUEST[^\n]*STATE\ntill#1:1:0:1 .*approved by anna: fine$/m,
@@ -152,7 +152,7 @@ inFull(() => {
       expect(await openRequests()).toHaveLength(1);
       const recorded = await cli("approve", "--no-run");
       expect(recorded.code, recorded.stderr).toBe(0);
-      expect(recorded.stdout).toMatch(/Recorded; nobody runs it now\. Carry it on with: .*main\.ts resume till\n$/);
+      expect(recorded.stdout).toMatch(/Recorded; no process runs it now\. Carry it on with: .*main\.ts resume till\n$/);
       expect(await openRequests()).toEqual([]);
     });
 

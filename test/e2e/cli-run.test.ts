@@ -1,6 +1,6 @@
 // Agents of a file of one's own, and what is said of wrong command lines.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { every, first, rows } from "../support/full.ts";
+import { every, first, inFull, rows } from "../support/full.ts";
 import { runCli, workFolder } from "./cli-process.ts";
 
 /** Answers with the number of messages it was given, so that a conversation can be seen to go on. */
@@ -49,14 +49,16 @@ describe("troupe run", () => {
     expect(shown.stdout).toMatch(/2 turns ended/);
   });
 
-  test("a job that was killed is resumed from the file it came from", async () => {
-    const store = ["--store", "killed.db"];
-    const killed = await runCli(folder.path, ["run", "agent.mjs", "Hello", ...store], {
-      TROUPE_FAULT: "model.effect:1",
+  inFull(() => {
+    test("a job that was killed is resumed from the file it came from", async () => {
+      const store = ["--store", "killed.db"];
+      const killed = await runCli(folder.path, ["run", "agent.mjs", "Hello", ...store], {
+        TROUPE_FAULT: "model.effect:1",
+      });
+      expect(killed.code).toBe("SIGKILL");
+      const resumed = await runCli(folder.path, ["resume", "--quiet", ...store]);
+      expect(resumed).toMatchObject({ code: 0, stdout: "1 messages, the last: Hello\n" });
     });
-    expect(killed.code).toBe("SIGKILL");
-    const resumed = await runCli(folder.path, ["resume", "--quiet", ...store]);
-    expect(resumed).toMatchObject({ code: 0, stdout: "1 messages, the last: Hello\n" });
   });
 
   test("a budget that is reached gives 3, and names the account", async () => {
@@ -65,10 +67,12 @@ describe("troupe run", () => {
     expect(stderr).toMatch(/token_limit, spent, this turn: 0 of 0 tokens/);
   });
 
-  test("a failure gives 1, and says what failed", async () => {
-    const { code, stderr } = await runCli(folder.path, ["run", "failing.mjs", "Hello", "--quiet"]);
-    expect(code).toBe(1);
-    expect(stderr).toContain("the wire is cut");
+  inFull(() => {
+    test("a failure gives 1, and says what failed", async () => {
+      const { code, stderr } = await runCli(folder.path, ["run", "failing.mjs", "Hello", "--quiet"]);
+      expect(code).toBe(1);
+      expect(stderr).toContain("the wire is cut");
+    });
   });
 
   test.each(

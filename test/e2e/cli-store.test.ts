@@ -33,7 +33,7 @@ describe("while a job runs in another process", () => {
     expect(shown.messages[0]?.content).toBe(question);
 
     const aborted = await runCli(folder.path, ["abort", rootAgentId]);
-    expect(aborted.stdout).toContain(`Process ${job.pid} runs it and has been told.`);
+    expect(aborted.stdout).toContain(`Process ${job.pid} runs it and ends its turn.`);
     const { code, stdout } = await job.ended;
     expect(code).toBe(130);
     expect(stdout).toMatch(/"type":"turn.stopped".*"stopReason":"user_requested"/);
@@ -46,7 +46,7 @@ inFull(() => {
     test("can be aborted; whoever resumes it hears of it", async () => {
       await runCli(folder.path, ask, { TROUPE_FAULT: "model.effect:4" });
       const aborted = await runCli(folder.path, ["abort", "ask-"]);
-      expect(aborted.stdout).toContain("Nobody runs it now");
+      expect(aborted.stdout).toContain("No process runs it now");
       const resumed = await runCli(folder.path, ["resume", "ask-", "--quiet"]);
       expect(resumed.code).toBe(130);
       expect(resumed.stderr).toContain("user_requested");

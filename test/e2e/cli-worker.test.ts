@@ -63,7 +63,7 @@ inFull(() => {
         const { process } = await place.worker(["--agents", "till.mjs"]);
         const asked = await place.start(["run", "till.mjs", "pay Ann 5", "--agent-id", "till"]).ended;
         expect(asked.code, asked.stderr).toBe(4);
-        expect(asked.stdout).toContain("Waits for somebody: 1 open request.");
+        expect(asked.stdout).toContain("Waits for a decision or an answer: 1 open request.");
         const approved = await place.start(["approve", "--by", "anna"]).ended;
         expect(approved.code, approved.stderr).toBe(0);
         await vi.waitUntil(() => paidIn(place.path).length > 0, { timeout: 30_000 });
@@ -72,9 +72,7 @@ inFull(() => {
         expect(paidIn(place.path)).toEqual(["Ann 5"]);
         expect((await place.start(["run", "till.mjs", "pay Bo 6", "--agent-id", "till"]).ended).code).toBe(4);
         const aborted = await place.start(["abort", "till"]).ended;
-        expect(aborted.stdout).toMatch(
-          /^Aborted: till\.\n(Nobody ran it just then: a worker takes it up|Process \d+ runs it)/,
-        );
+        expect(aborted.stdout).toMatch(/^Aborted: till\.\n(No process ran it: a worker takes it|Process \d+ runs it)/);
         const ended = async () => (await place.start(["list"]).ended).stdout.includes(" finished ");
         await vi.waitUntil(ended, { timeout: 30_000 });
         process.signal("SIGTERM");
@@ -117,7 +115,7 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
       process.signal("SIGTERM");
       const left = await process.ended;
       expect({ code: left.code, stderr: left.stderr }).toEqual({ code: 0, stderr: "" });
-      expect(left.stdout).toMatch(/Leaving on SIGTERM: nothing new is begun; what is at work has 25 s\./);
+      expect(left.stdout).toMatch(/Leaving on SIGTERM: no new work; what is at work has 25 s\./);
       expect(left.stdout).toMatch(
         /^Left after [\d.]+ m?s: 4 turns ended, \d+ parked, \d+ tool jobs run; nothing was cut off\.$/m,
       );
@@ -191,11 +189,13 @@ describe.skipIf(!redisProgram)("workers on one Redis", { timeout }, () => {
       }));
   });
 
-  test("without workers the turn runs in its own process, and it says so", () =>
-    atPlace(async (place) => {
-      const { code, stdout, stderr } = await place.start(run).ended;
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(stdout).toContain("No worker is there: the turn runs in this process.\n");
-      expect(stdout).toContain(`\n${stamped}\n`);
-    }));
+  inFull(() => {
+    test("without workers the turn runs in its own process, and it says so", () =>
+      atPlace(async (place) => {
+        const { code, stdout, stderr } = await place.start(run).ended;
+        expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+        expect(stdout).toContain("No worker is there: the turn runs in this process.\n");
+        expect(stdout).toContain(`\n${stamped}\n`);
+      }));
+  });
 });

@@ -25,7 +25,7 @@ function viewOfFold(fold: MachineFold) {
 }
 
 describeRuntimes("the live machines are the fold of the journal", (stage) => {
-  test.each(scenarios)("$name", async ({ run, shows }) => {
+  test.each(rows(scenarios, every(2)))("$name", async ({ run, shows }) => {
     const live = new LiveViews();
     const labels = new Set<string>();
     const runtime = await run(stage(), { onInspect: live.onInspect });
@@ -55,7 +55,7 @@ function lastEnd(journal: readonly Entry[]): number | undefined {
   return journal.findLast(({ type }) => type === "turn.ended")?.seq;
 }
 
-const few = rows(scenarios, every(4));
+const few = rows(scenarios, every(6));
 
 /** A checkpoint as `turn.ended` leaves it in the record. */
 function checkpointAfter(fold: MachineFold, entry: Entry): Checkpoint {

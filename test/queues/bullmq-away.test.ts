@@ -5,6 +5,7 @@ import { type BullmqQueuesOptions, bullmqQueues } from "../../src/queues/bullmq.
 import type { Queues } from "../../src/queues/index.ts";
 import { agent, countsOf, Recorder, toolJob } from "../contracts/queues-fixtures.ts";
 import { ownQueuePrefix, queuesOn, SHORT } from "../support/bullmq-queues.ts";
+import { inFull } from "../support/full.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 
 describe.skipIf(!redisProgram)("Redis that is away", () => {
@@ -69,17 +70,19 @@ describe.skipIf(!redisProgram)("Redis that is away", () => {
     await expect(works.wake(agent)).rejects.toThrow(/closed/);
   });
 
-  test("when work begins is an error at once, and not a worker that waits in silence", async () => {
-    await server.kill();
-    const works = client();
-    const recorder = new Recorder();
-    const options = recorder.options(async () => "done");
-    await expect(works.work(options)).rejects.toThrow(StoreUnavailableError);
-    await server.launch();
-    await works.work(options);
-    await works.wake(agent);
-    await recorder.until(({ ended }) => ended.length === 1);
-    expect(recorder.dead).toEqual([]);
+  inFull(() => {
+    test("when work begins is an error at once, and not a worker that waits in silence", async () => {
+      await server.kill();
+      const works = client();
+      const recorder = new Recorder();
+      const options = recorder.options(async () => "done");
+      await expect(works.work(options)).rejects.toThrow(StoreUnavailableError);
+      await server.launch();
+      await works.work(options);
+      await works.wake(agent);
+      await recorder.until(({ ended }) => ended.length === 1);
+      expect(recorder.dead).toEqual([]);
+    });
   });
 });
 

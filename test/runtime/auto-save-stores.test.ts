@@ -51,15 +51,15 @@ describe.each(["all", "half"])("unsaved trees, %s of which are held:", (share) =
   beforeEach(async () => {
     const trees = unsavedTrees(memoryStores(), options);
     await trees.registerProcess(here, 0);
-    stores = {
-      ...trees,
-      createAgent: async (identity, account) => {
-        const { tenant, rootAgentId } = identity;
-        const isHeld = share === "all" || rootAgentId.length % 2 === 0;
-        if (isHeld) await trees.hold({ tenant, agentId: rootAgentId });
-        return await trees.createAgent(identity, account);
-      },
+    const createAgent: Stores["createAgent"] = async (identity, account) => {
+      const { tenant, rootAgentId } = identity;
+      const isHeld = share === "all" || rootAgentId.length % 2 === 0;
+      if (isHeld) await trees.hold({ tenant, agentId: rootAgentId });
+      return await trees.createAgent(identity, account);
     };
+    stores = new Proxy(trees, {
+      get: (all, name) => (name === "createAgent" ? createAgent : Reflect.get(all, name)),
+    });
   });
   describe.each(contracts.map((contract) => ({ name: contract.name, contract })))("$name", ({ contract }) => {
     contract(() => stores);

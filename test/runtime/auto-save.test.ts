@@ -5,6 +5,7 @@ import { type ModelScript, scriptedModel } from "../../src/testing/index.ts";
 import { scenarios } from "../machines/scenarios.ts";
 import { backgroundScenarios } from "../machines/tree-scenarios.ts";
 import { openTill, payment, requestOf } from "../support/deciding.ts";
+import { every, rows } from "../support/full.ts";
 import { elapse, entriesOf, loopTurns } from "../support/journal-probes.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
@@ -42,31 +43,29 @@ function unsaved(stage: Stage): Stage {
 describeRuntimes(
   "autoSave: false",
   (stage) => {
-    it.each(scenarios.filter((scenario) => !backgroundScenarios.includes(scenario)))(
-      "saves nothing until saveState(), and then all of it: $name",
-      async ({ run }) => {
-        const runtime = await run(unsaved(stage()), {});
-        const agents = await runtime.list();
-        const isPaused = (await entriesOf(runtime.stores, "desk")).some(({ type }) => type === "agent.pausing");
-        // A pause saves (row L6).
-        expect(await agentsSeen(stage())).toHaveLength(isPaused ? 1 : 0);
-        await (await runtime.find("desk")).saveState();
-        const saved = stage().look();
-        expect((await saved.listAgents({ tenant })).map(({ agentId }) => agentId)).toEqual(
-          agents.map(({ agentId }) => agentId),
-        );
-        for (const { agentId } of agents) {
-          const key = { tenant, agentId };
-          expect(await saved.readAgent(key)).toEqual(await runtime.stores.readAgent(key));
-          expect(await entriesOf(saved, agentId)).toEqual(await entriesOf(runtime.stores, agentId));
-          expect(await saved.messages(key)).toEqual(await runtime.stores.messages(key));
-          expect(await saved.artifacts(key)).toEqual(await runtime.stores.artifacts(key));
-          expect(await saved.inbox(key)).toEqual(await runtime.stores.inbox(key));
-          expect(await saved.requests({ tenant, agentId })).toEqual(await runtime.stores.requests({ tenant, agentId }));
-        }
-        expect(await saved.accounts(tenant, "desk")).toEqual(await runtime.accounts("desk"));
-      },
-    );
+    const played = scenarios.filter((scenario) => !backgroundScenarios.includes(scenario));
+    it.each(rows(played, every(3)))("saves nothing until saveState(), and then all of it: $name", async ({ run }) => {
+      const runtime = await run(unsaved(stage()), {});
+      const agents = await runtime.list();
+      const isPaused = (await entriesOf(runtime.stores, "desk")).some(({ type }) => type === "agent.pausing");
+      // A pause saves (row L6).
+      expect(await agentsSeen(stage())).toHaveLength(isPaused ? 1 : 0);
+      await (await runtime.find("desk")).saveState();
+      const saved = stage().look();
+      expect((await saved.listAgents({ tenant })).map(({ agentId }) => agentId)).toEqual(
+        agents.map(({ agentId }) => agentId),
+      );
+      for (const { agentId } of agents) {
+        const key = { tenant, agentId };
+        expect(await saved.readAgent(key)).toEqual(await runtime.stores.readAgent(key));
+        expect(await entriesOf(saved, agentId)).toEqual(await entriesOf(runtime.stores, agentId));
+        expect(await saved.messages(key)).toEqual(await runtime.stores.messages(key));
+        expect(await saved.artifacts(key)).toEqual(await runtime.stores.artifacts(key));
+        expect(await saved.inbox(key)).toEqual(await runtime.stores.inbox(key));
+        expect(await saved.requests({ tenant, agentId })).toEqual(await runtime.stores.requests({ tenant, agentId }));
+      }
+      expect(await saved.accounts(tenant, "desk")).toEqual(await runtime.accounts("desk"));
+    });
   },
   ["memory", "sqlite, restored"],
 );

@@ -8,7 +8,7 @@ import {
   type Stores,
 } from "../../src/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
-import { amount } from "../support/full.ts";
+import { rows } from "../support/full.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 import { anyValues, classicValues, hostile, isTaken } from "../support/wrong-values.ts";
 
@@ -21,7 +21,9 @@ async function started(runtime: Runtime, agentId = "a"): Promise<Agent> {
 /** When a process gives an agent back that has nothing to do is its own matter. */
 const withoutHolder = (name: string, value: unknown): unknown => (name === "isHeld" ? undefined : value);
 
-const values = (): readonly unknown[] => [...classicValues(), ...anyValues(amount(20, 3))];
+/** In the quick run a quarter of them, the empty object among it. */
+const values = (): readonly unknown[] =>
+  rows([...classicValues(), ...anyValues(20)], (_value, index) => index % 4 === 1);
 
 describeRuntimes(
   "what callers give",

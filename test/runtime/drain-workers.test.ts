@@ -3,6 +3,7 @@ import { z } from "zod";
 import { defineAgent, defineTool, type Runtime, subagent, type Turn } from "../../src/index.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { Deployment } from "../support/deployment.ts";
+import { inFull } from "../support/full.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
@@ -102,45 +103,51 @@ describe.skipIf(!redisProgram)("workers on one Redis", () => {
     expect(asked).toEqual([0, 1, 1, 2]);
   });
 
-  it("an agent whose worker dies is found by the reconciler of another", async () => {
-    const team = stepping();
-    const { gate, agents } = team;
-    const first = await deployment.join({ agents, role: "worker" });
-    const turn = await turnAtGate(team);
-    await first.kill();
-    const second = await deployment.open({ agents, role: "worker" });
-    gate.open("go on");
-    expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
-    expect((await second.metrics()).turnsEnded).toBe(1);
-  }, 30_000);
+  inFull(() => {
+    it("an agent whose worker dies is found by the reconciler of another", async () => {
+      const team = stepping();
+      const { gate, agents } = team;
+      const first = await deployment.join({ agents, role: "worker" });
+      const turn = await turnAtGate(team);
+      await first.kill();
+      const second = await deployment.open({ agents, role: "worker" });
+      gate.open("go on");
+      expect(await turn.result).toMatchObject({ status: "completed", text: "done" });
+      expect((await second.metrics()).turnsEnded).toBe(1);
+    }, 30_000);
 
-  it("trees over two workers with one place each finish; nobody is left in memory", async () => {
-    let definition = defineAgent({ name: "level4", model: scriptedModel(() => "deep") });
-    for (const level of [3, 2, 1]) {
-      const child = definition;
-      const ask = calling(
-        { name: child.name, arguments: { input: "go" } },
-        { name: child.name, arguments: { input: "on" } },
-      );
-      const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? `${level}` : ask));
-      definition = defineAgent({ name: `level${level}`, model, tools: [subagent(child, { policy: { maxDepth: 8 } })] });
-    }
-    const agents = [definition];
-    const workers = [
-      await deployment.open({ agents, role: "worker", work: { agents: 1 } }),
-      await deployment.open({ agents, role: "worker", work: { agents: 1 } }),
-    ];
-    const client = await deployment.open({ agents, role: "client" });
-    const agent = await client.agent("level1", { agentId: "a" });
-    await agent.start();
-    const turn = agent.executeTurn("go");
-    const ended = new Set<string>();
-    for await (const event of turn) if (event.type === "turn.completed") ended.add(event.agentId);
-    expect(await turn.result).toMatchObject({ status: "completed", text: "1" });
-    expect(ended.size).toBe(15);
-    for (const worker of workers) await until(async () => (await liveIn(worker)) === 0, "nobody lives in a worker");
-    const counts = await Promise.all(workers.map(async (worker) => (await worker.metrics()).turnsEnded));
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(15);
-    expect((await client.health()).problems).toEqual([]);
-  }, 30_000);
+    it("trees over two workers with one place each finish; nobody is left in memory", async () => {
+      let definition = defineAgent({ name: "level4", model: scriptedModel(() => "deep") });
+      for (const level of [3, 2, 1]) {
+        const child = definition;
+        const ask = calling(
+          { name: child.name, arguments: { input: "go" } },
+          { name: child.name, arguments: { input: "on" } },
+        );
+        const model = scriptedModel(({ messages }) => (messages.at(-1)?.role === "tool" ? `${level}` : ask));
+        definition = defineAgent({
+          name: `level${level}`,
+          model,
+          tools: [subagent(child, { policy: { maxDepth: 8 } })],
+        });
+      }
+      const agents = [definition];
+      const workers = [
+        await deployment.open({ agents, role: "worker", work: { agents: 1 } }),
+        await deployment.open({ agents, role: "worker", work: { agents: 1 } }),
+      ];
+      const client = await deployment.open({ agents, role: "client" });
+      const agent = await client.agent("level1", { agentId: "a" });
+      await agent.start();
+      const turn = agent.executeTurn("go");
+      const ended = new Set<string>();
+      for await (const event of turn) if (event.type === "turn.completed") ended.add(event.agentId);
+      expect(await turn.result).toMatchObject({ status: "completed", text: "1" });
+      expect(ended.size).toBe(15);
+      for (const worker of workers) await until(async () => (await liveIn(worker)) === 0, "nobody lives in a worker");
+      const counts = await Promise.all(workers.map(async (worker) => (await worker.metrics()).turnsEnded));
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(15);
+      expect((await client.health()).problems).toEqual([]);
+    }, 30_000);
+  });
 });

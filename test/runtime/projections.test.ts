@@ -5,6 +5,7 @@ import { viewOf } from "../../src/context/index.ts";
 import type { AgentRecord, Entry } from "../../src/state/index.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
 import { scenarios } from "../machines/scenarios.ts";
+import { every, rows } from "../support/full.ts";
 import { entriesOf } from "../support/journal-probes.ts";
 import { OwnMessages, ownStores } from "../support/own-stores.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
@@ -49,7 +50,7 @@ async function expectedIds(runtime: Runtime, { agentId }: AgentRecord): Promise<
 describeRuntimes(
   "L11: stores of one's own have what the journal has",
   (stage) => {
-    it.each(scenarios)("$name", async ({ run }) => {
+    it.each(rows(scenarios, every(3)))("$name", async ({ run }) => {
       const own = ownStores();
       const runtime = await run(withProjections(stage(), own), {});
       await runtime.projected("desk");

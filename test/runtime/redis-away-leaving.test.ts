@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createRuntime, defineAgent, type Queues, type Runtime } from "../../src/index.ts";
 import { bullmqQueues } from "../../src/queues/bullmq.ts";
 import { scriptedModel } from "../../src/testing/index.ts";
+import { first, rows } from "../support/full.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 import { createGate } from "../support/turn-probes.ts";
@@ -39,11 +40,15 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
     await server.kill();
   };
   const queued = (): Queues => bullmqQueues({ url: server.url, prefix: ownPrefix() });
+  const ways = rows<readonly [string, () => Queues | undefined]>(
+    [
+      ["no queues", () => undefined],
+      ["BullMQ", queued],
+    ],
+    first,
+  );
 
-  it.each([
-    ["no queues", (): undefined => undefined],
-    ["BullMQ", queued],
-  ] as const)(
+  it.each(ways)(
     "shutdown() keeps its time, and says whom it left (%s)",
     async (_name, open) => {
       await setUp(open());
@@ -58,10 +63,7 @@ describe.skipIf(!redisProgram)("leaving while Redis is away", () => {
     30_000,
   );
 
-  it.each([
-    ["no queues", (): undefined => undefined],
-    ["BullMQ", queued],
-  ] as const)(
+  it.each(ways)(
     "drain() keeps its time, and names agents and turns (%s)",
     async (_name, open) => {
       await setUp(open());

@@ -19,6 +19,7 @@ import { currentProcess } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { createFakeClock, scriptedModel } from "../../src/testing/index.ts";
 import { z } from "zod";
+import { inFull } from "../support/full.ts";
 import { calling, createGate } from "../support/turn-probes.ts";
 import { loopTurns } from "../support/journal-probes.ts";
 
@@ -122,25 +123,27 @@ describe("a client and a worker", () => {
     await agent.shutdown();
   });
 
-  it("an agent that is kept is not woken for its next turn, and leaves after ten seconds of turns", async () => {
-    const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
-    const { join, wakes } = deployment();
-    const clock = createFakeClock();
-    const worker = await join({ agents, role: "worker", work: { agents: 4 }, clock });
-    const client = await join({ agents, role: "client", clock });
-    const agent = await client.agent("one", { agentId: "a" });
-    await agent.start();
-    await agent.executeTurn("go").result;
-    for (let passed = 0; passed < 10_000; passed += 240) {
-      expect((await worker.metrics()).liveAgents).toBe(1);
+  inFull(() => {
+    it("an agent that is kept is not woken for its next turn, and leaves after ten seconds of turns", async () => {
+      const agents = [defineAgent({ name: "one", model: scriptedModel(() => "hello") })];
+      const { join, wakes } = deployment();
+      const clock = createFakeClock();
+      const worker = await join({ agents, role: "worker", work: { agents: 4 }, clock });
+      const client = await join({ agents, role: "client", clock });
+      const agent = await client.agent("one", { agentId: "a" });
+      await agent.start();
+      await agent.executeTurn("go").result;
+      for (let passed = 0; passed < 10_000; passed += 240) {
+        expect((await worker.metrics()).liveAgents).toBe(1);
+        clock.advance(240);
+        await agent.executeTurn("and on").result;
+      }
+      expect(wakes).toEqual(["a"]);
       clock.advance(240);
-      await agent.executeTurn("and on").result;
-    }
-    expect(wakes).toEqual(["a"]);
-    clock.advance(240);
-    await untilLive(worker, 0);
-    await agent.executeTurn("still").result;
-    expect(wakes).toEqual(["a", "a"]);
+      await untilLive(worker, 0);
+      await agent.executeTurn("still").result;
+      expect(wakes).toEqual(["a", "a"]);
+    });
   });
 
   it.each([

@@ -10,6 +10,7 @@ import {
   wasForceStopped,
 } from "../../src/state/index.ts";
 import { scenarios } from "../machines/scenarios.ts";
+import { every, rows } from "../support/full.ts";
 import { entriesOfType } from "../support/journal-probes.ts";
 import { describeRuntimes } from "../support/runtimes.ts";
 
@@ -21,7 +22,7 @@ function messageIn({ context }: AgentState, id: string): Message | undefined {
 describeRuntimes(
   "the state of agents after real turns (rows S1 to S4, S9, S10)",
   (stage) => {
-    test.each(scenarios)("$name: says what the journal says", async ({ run }) => {
+    test.each(rows(scenarios, every(4)))("$name: says what the journal says", async ({ run }) => {
       const runtime = await run(stage(), {});
       for (const { agentId, createdAt } of await runtime.list()) {
         const state = await (await runtime.find(agentId)).getState();
@@ -40,7 +41,7 @@ describeRuntimes(
       }
     });
 
-    test.each(scenarios)(
+    test.each(rows(scenarios, every(4)))(
       "$name: a step's messages are in the conversation and carry its tags (S4)",
       async ({ run }) => {
         const runtime = await run(stage(), {});
@@ -59,7 +60,7 @@ describeRuntimes(
       },
     );
 
-    test.each(scenarios)(
+    test.each(rows(scenarios, every(4)))(
       "$name: what is no trace can be read by itself, and the store keeps all (S4)",
       async ({ run }) => {
         const runtime = await run(stage(), {});
@@ -72,7 +73,7 @@ describeRuntimes(
       },
     );
 
-    test.each(scenarios)("$name: every message is new to one step at most", async ({ run }) => {
+    test.each(rows(scenarios, every(4)))("$name: every message is new to one step at most", async ({ run }) => {
       const runtime = await run(stage(), {});
       const { execution, context } = await (await runtime.find("desk")).getState();
       const shown = execution ? stepsOf(execution).flatMap(({ inputMessageIds }) => inputMessageIds) : [];

@@ -14,6 +14,7 @@ import {
   type TurnState,
 } from "../../src/state/index.ts";
 import { scenarios } from "../machines/scenarios.ts";
+import { every, rows } from "../support/full.ts";
 import { entriesOf } from "../support/journal-probes.ts";
 import { describeRuntimes, type Stage } from "../support/runtimes.ts";
 
@@ -82,21 +83,24 @@ function callsFor(turn: TurnState, entry: Entry): boolean {
 describeRuntimes(
   "the runtime's turns run on the ReAct core (row R8)",
   (stage) => {
-    test.each(scenarios)("$name: its ReAct state is the replay of its inputs alone", async ({ run }) => {
-      const turns = await turnsOf(stage(), run);
-      expect(turns.length).toBeGreaterThan(0);
-      for (const { entries, text } of turns) {
-        for (const lookup of [undefined, text]) {
-          const { turn, inputs } = lastOf(entries, lookup);
-          const stored: unknown[] = JSON.parse(JSON.stringify(inputs));
-          expect(replay(stored)).toEqual(turn.react);
-          expect(reactStateSchema.parse(turn.react)).toEqual(turn.react);
+    test.each(rows(scenarios, every(4)))(
+      "$name: its ReAct state is the replay of its inputs alone",
+      async ({ run }) => {
+        const turns = await turnsOf(stage(), run);
+        expect(turns.length).toBeGreaterThan(0);
+        for (const { entries, text } of turns) {
+          for (const lookup of [undefined, text]) {
+            const { turn, inputs } = lastOf(entries, lookup);
+            const stored: unknown[] = JSON.parse(JSON.stringify(inputs));
+            expect(replay(stored)).toEqual(turn.react);
+            expect(reactStateSchema.parse(turn.react)).toEqual(turn.react);
+          }
+          expect(lastOf(entries, text).turn.react.messages.every(({ id, content }) => content === text(id))).toBe(true);
         }
-        expect(lastOf(entries, text).turn.react.messages.every(({ id, content }) => content === text(id))).toBe(true);
-      }
-    });
+      },
+    );
 
-    test.each(scenarios)("$name: it does what its ReAct state calls for (row R5)", async ({ run }) => {
+    test.each(rows(scenarios, every(4)))("$name: it does what its ReAct state calls for (row R5)", async ({ run }) => {
       const turns = await turnsOf(stage(), run);
       const effects = turns.flatMap(({ entries }) => [...foldOf(entries)]);
       const begun = effects.filter(({ entry }) => ["model.requested", "tool.started"].includes(entry.type));

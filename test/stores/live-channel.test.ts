@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { memoryStores } from "../../src/stores/index.ts";
 import { sqliteStores } from "../../src/stores/sqlite.ts";
 import { describeLiveChannel, until } from "../contracts/stores-live.contract.ts";
+import { inFull } from "../support/full.ts";
 import { RedisCluster } from "../support/redis-cluster.ts";
 import { RedisServer, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
@@ -137,15 +138,17 @@ describe.skipIf(!redisProgram)("Redis", () => {
   });
 });
 
-describe.skipIf(!redisProgram)("a cluster", () => {
-  let cluster: RedisCluster;
-  beforeAll(async () => {
-    cluster = await RedisCluster.start();
-  }, 60_000);
-  afterAll(() => cluster.stop());
+inFull(() => {
+  describe.skipIf(!redisProgram)("a cluster", () => {
+    let cluster: RedisCluster;
+    beforeAll(async () => {
+      cluster = await RedisCluster.start();
+    }, 60_000);
+    afterAll(() => cluster.stop());
 
-  describeLiveChannel("Redis cluster, two clients", async () => {
-    const prefix = ownPrefix();
-    return { one: storesOn(cluster, { prefix }), other: storesOn(cluster, { prefix }) };
+    describeLiveChannel("Redis cluster, two clients", async () => {
+      const prefix = ownPrefix();
+      return { one: storesOn(cluster, { prefix }), other: storesOn(cluster, { prefix }) };
+    });
   });
 });

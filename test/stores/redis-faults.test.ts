@@ -7,6 +7,7 @@ import type { Stores } from "../../src/stores/index.ts";
 import { messageOf, note } from "../contracts/entry-fixtures.ts";
 import { NOW, ROOT, TENANT } from "../contracts/names.ts";
 import { here, keyOf, LEASE_MS, Owner, openAgent } from "../contracts/stores-fixtures.ts";
+import { inFull } from "../support/full.ts";
 import { RedisServer, type RedisServerOptions, redisProgram } from "../support/redis-server.ts";
 import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
@@ -149,16 +150,18 @@ describe.skipIf(!redisProgram)("faults of Redis", () => {
     await refused.close();
   });
 
-  test("an owner whose lease was taken while Redis was away is told so, and writes nothing (F3)", async () => {
-    const owner = await openAgent(stores);
-    await server.kill();
-    const late = stores.commit([owner.batch({ entries: [note("late")] })], NOW).catch((error: unknown) => error);
-    await late;
-    await server.launch();
-    await stores.registerProcess({ ...here, processId: "next" }, NOW + 9 * LEASE_MS);
-    const next = await stores.acquire(keyOf(), "next", LEASE_MS, NOW + 9 * LEASE_MS);
-    expect(next).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
-    expect(await stores.commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
+  inFull(() => {
+    test("an owner whose lease was taken while Redis was away is told so, and writes nothing (F3)", async () => {
+      const owner = await openAgent(stores);
+      await server.kill();
+      const late = stores.commit([owner.batch({ entries: [note("late")] })], NOW).catch((error: unknown) => error);
+      await late;
+      await server.launch();
+      await stores.registerProcess({ ...here, processId: "next" }, NOW + 9 * LEASE_MS);
+      const next = await stores.acquire(keyOf(), "next", LEASE_MS, NOW + 9 * LEASE_MS);
+      expect(next).toMatchObject({ type: "acquired", epoch: owner.epoch + 1 });
+      expect(await stores.commit([owner.batch({ entries: [note("late")] })], NOW)).toMatchObject([{ type: "stale" }]);
+    });
   });
 });
 

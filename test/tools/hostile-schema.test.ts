@@ -66,6 +66,17 @@ describe("a foreign schema cannot hold the event loop (S11)", () => {
     expect(answerOf({ properties: { a: { type: "array", uniqueItems: true } } }, distinct)).toBe("accepted");
   });
 
+  test("what costs more than its visits pays for it", () => {
+    const members = JSON.stringify(Object.fromEntries(Array.from({ length: 12_000 }, (_, index) => [`p${index}`, 1])));
+    const rest = { anyOf: [{ type: "string" }, { type: "number" }] };
+    expect(answerOf({ additionalProperties: rest }, members)).toContain("too many steps");
+    expect(answerOf({ unevaluatedProperties: { type: "number" } }, members)).toBe("accepted");
+    expect(answerOf({ unevaluatedProperties: rest }, members)).toContain("too many steps");
+    const expressions = JSON.stringify({ a: Array.from({ length: 8_000 }, (_, index) => `(a|b)${index}*`) });
+    const regex = { type: "array", items: { type: "string", format: "regex" } };
+    expect(answerOf({ properties: { a: regex } }, expressions)).toContain("too many steps");
+  });
+
   test("many mistakes: the model is told of the first", () => {
     const $defs = { s: { type: "string" } };
     const schema = { $defs, properties: { a: { type: "array", items: { $ref: "#/$defs/s" } } } };

@@ -8,12 +8,12 @@ import { treeAtRest } from "../job/tree-events.ts";
 import { formatNumberOf } from "../view/format.ts";
 import { oneLine, truncate } from "../view/terminal-text.ts";
 
-/** The turn that is not ended: it runs, was paused, or waits for somebody who put it off. */
+/** The open turn: it runs, is paused, or waits for a request that was put off. */
 type OpenTurn =
   | { readonly turnId: string; readonly state: "running" | "paused" }
   | { readonly turnId: string; readonly state: "waiting"; readonly requests: readonly AgentRequest[] };
 
-/** The agent that is talked with: its open turn, and what can be done with it. */
+/** The agent of the chat and its open turn. */
 export class ChatAgent {
   readonly #setup: Pick<ChatSetup, "runtime" | "job">;
   readonly #desk: InlineDesk;
@@ -28,7 +28,7 @@ export class ChatAgent {
     this.#say = say;
   }
 
-  /** False as long as nothing was said: whoever leaves then leaves nothing behind. */
+  /** False until the first message: before it, leaving stores nothing. */
   get isThere(): boolean {
     return this.#agent !== undefined;
   }
@@ -37,12 +37,12 @@ export class ChatAgent {
     return this.#open;
   }
 
-  /** Of the last turn that ended here. */
+  /** Exit code of the last turn that ended here. */
   get lastCode(): ExitCode {
     return this.#lastCode;
   }
 
-  /** Takes up an agent that was talked with before, and carries on what was left of its last turn. */
+  /** Resumes an earlier conversation, and its open turn if there is one. */
   async comeBack(): Promise<void> {
     const agent = await this.#theAgent();
     for (const line of recentLines(await agent.getMessages())) this.#say(line);
@@ -81,11 +81,11 @@ export class ChatAgent {
     const turn = agent.turn(open.turnId);
     await turn.abort(`aborted in the chat by ${userName()}`);
     const result = await turn.result;
-    // One that runs is being followed, and its end is noted there.
+    // The end of a running turn is handled where it is followed.
     if (open.state !== "running") this.#ended(result);
   }
 
-  /** Asks the person about everything that was put off. */
+  /** Asks the person again about the requests that were put off. */
   async askAgain(): Promise<void> {
     if (this.#agent === undefined || this.#open?.state !== "waiting") return;
     this.#desk.askAgain();
@@ -114,7 +114,7 @@ export class ChatAgent {
   async #waits(rest: Extract<TurnRest, { status: "waiting" }>): Promise<void> {
     const { runtime, job } = this.#setup;
     const { turnId } = rest;
-    // What was asked when the pause came stays open, and is asked again after it.
+    // Requests that were open at the pause stay open, and are asked again after it.
     if (rest.reason === "paused" || this.#agent?.state.status === "paused") {
       await treeAtRest(runtime.stores, { runtime, rootAgentId: job.rootAgentId, isElsewhere: false });
       this.#open = { turnId, state: "paused" };
@@ -126,10 +126,10 @@ export class ChatAgent {
   }
 }
 
-/** Whoever speaks next gives the agent a turn with a budget of its own; its whole life has only one. */
+/** The next message begins a turn with a new budget; a lifetime budget stays used up. */
 function wayOnText({ accountId }: LimitStop): string {
-  if (accountId.startsWith("turn:")) return "Say how to go on: the next turn has a budget of its own.";
-  return "The budget of its whole life is used up; no further turn can help. /budget shows it.";
+  if (accountId.startsWith("turn:")) return "Type a message to go on: the next turn has a new budget.";
+  return "The lifetime budget of this agent is used up, so no further turn can run. /budget shows it.";
 }
 
 function wayOut({ state }: OpenTurn): string {
@@ -139,7 +139,7 @@ function wayOut({ state }: OpenTurn): string {
 const messagesShown = 6;
 const longestText = 160;
 
-/** A conversation in short: its last messages, one line each; what tools and hooks said is left out. */
+/** The last messages of a conversation, one line each, without those of tools and hooks. */
 export function recentLines(messages: readonly Message[]): string[] {
   const said = messages.flatMap((message) => {
     const text = oneLine(textOf(message.content));
@@ -158,9 +158,9 @@ export interface ChatSetup {
   readonly context: CliContext;
   readonly runtime: Runtime;
   readonly job: Job;
-  /** Whether the agent is there already. */
+  /** True if the agent exists. */
   readonly isKnown: boolean;
-  /** Command line that carries this conversation on. */
+  /** Command line that resumes this conversation. */
   readonly comeBack: string;
   /** Ctrl-C as a key. */
   readonly onInterrupt: () => void;

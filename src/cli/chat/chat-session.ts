@@ -16,11 +16,11 @@ import { ChatView } from "./chat-view.ts";
 
 /**
  * A conversation between one agent and the person at a terminal, or a pipe.
- * Owns: what a typed line means. Does not own: the agent, the runtime, the process.
+ * Owns: the meaning of a typed line. Does not own: the agent, the runtime, the process.
  *
  * Invariants
- * 1. A line is a message only while no turn is open. While something is asked it is the reply; commands work at any time.
- * 2. Nothing is said to the agent that was not typed as a message.
+ * 1. A line is a message only while no turn is open. While something is asked, it is the reply. Commands work at any time.
+ * 2. Only typed messages are sent to the agent.
  */
 export class ChatSession {
   readonly #setup: ChatSetup;
@@ -52,7 +52,7 @@ export class ChatSession {
     this.#agent = new ChatAgent(setup, this.#desk, (line) => this.say(line));
   }
 
-  /** Talks until the person leaves or the pipe ends, and gives the exit code. */
+  /** Runs until the person leaves or the pipe ends, and returns the exit code. */
   async run(): Promise<ExitCode> {
     const { runtime, job, isKnown, onTyped } = this.#setup;
     const subscription = runtime.subscribe((event) => {
@@ -92,7 +92,7 @@ export class ChatSession {
     for (const line of lines) this.say(line);
   }
 
-  /** What fails is told; the conversation goes on. */
+  /** Shows an error; the conversation goes on. */
   async #guarded(work: () => Promise<void>): Promise<void> {
     try {
       this.#failure = undefined;
@@ -111,7 +111,7 @@ export class ChatSession {
     if (typed.type === "message") await this.#agent.send(typed.text);
   }
 
-  /** A line that was typed while a turn runs: true when there is nothing left of it to do. */
+  /** Handles a line that was typed while a turn runs. False for a message, which is kept until the turn ends. */
   #takeMeanwhile(line: string): boolean {
     const typed = chatLineOf(line);
     if (typed.type === "message") this.say("(sent when this turn has ended)");
@@ -138,7 +138,7 @@ export class ChatSession {
         return await this.#agent.abort();
       case "exit":
         this.#isLeaving = true;
-        // Work in flight comes to a safe point first; what only waits for this person can be left as it is.
+        // Work in flight is paused at a safe point first. A turn that only waits for this person is left as it is.
         return this.#agent.open?.state === "running" && !this.#isAsking ? await this.#agent.pause() : undefined;
       default:
         command satisfies never;
@@ -166,7 +166,7 @@ export class ChatSession {
     };
   }
 
-  /** The next line that is no command of the chat. */
+  /** The next line that is not a command of the chat. */
   async #reply(prompt: string, options: NextOptions = {}): Promise<LineRead> {
     for (;;) {
       const read = this.#isLeaving ? "ended" : await this.#input.next(prompt, options);
@@ -189,27 +189,27 @@ export class ChatSession {
   }
 }
 
-/** What is typed after a `/` and known to the chat. */
+/** The commands of the chat, typed after a `/`, with their help. */
 const chatCommands = {
   pause: "hold the agent and all below it at the next safe point",
   resume: "end the pause",
   abort: "end the open turn",
-  budget: "what was used, against what is allowed",
+  budget: "the accounts with their limits",
   tree: "the agents, with their figures",
-  requests: "what waits for somebody, and ask again what was put off",
-  help: "this",
+  requests: "open requests; asks again about those that were put off",
+  help: "show this list",
   exit: "leave; nothing is lost",
 } as const;
 type ChatCommand = keyof typeof chatCommands;
 
-/** A typed line as the chat understands it. */
+/** A typed line, parsed. */
 type ChatLine =
   | { readonly type: "message"; readonly text: string }
   | { readonly type: "command"; readonly command: ChatCommand }
   | { readonly type: "unknown"; readonly name: string }
   | { readonly type: "blank" };
 
-/** Reads a typed line. `//` at its start stands for a `/` of the message. */
+/** Parses a typed line. `//` at its start is a `/` of the message. */
 export function chatLineOf(line: string): ChatLine {
   const text = line.trim();
   if (text === "") return { type: "blank" };
@@ -228,7 +228,7 @@ export function helpLines(): string[] {
   return [...lines, "Anything else is a message; one that begins with / is typed with //."];
 }
 
-/** What the commands of a chat show of its tree, as it is stored now. */
+/** The output of /tree, /budget and /requests, from the store. */
 const chatReports = {
   async tree(runtime: Runtime, rootAgentId: string): Promise<string[]> {
     const { agents, accounts } = await readStory(runtime.stores, rootAgentId);
@@ -242,7 +242,7 @@ const chatReports = {
 
   async requests(runtime: Runtime, rootAgentId: string): Promise<string[]> {
     const open = await allRequests(runtime.stores, { rootAgentId, status: "open" });
-    if (open.length === 0) return ["Nothing waits for anybody."];
+    if (open.length === 0) return ["Nothing waits for a decision or an answer."];
     return requestTable(await placedRequests(runtime.stores, open), Date.now(), false);
   },
 } as const;

@@ -10,17 +10,17 @@ interface ChatViewOptions {
   readonly rootAgentId: string;
 }
 
-/** Told elsewhere: by the questions themselves, by the answer, or by the prompt that comes back. */
+/** Events that the chat shows in another form: as a question, as the answer, or by its prompt. */
 const untold: readonly TroupeEvent["type"][] = ["request.opened", "model.responded", "lifecycle.changed"];
 
 /**
- * A conversation as it is written to a terminal or a pipe: the agent's text as it comes, what it and those below it do
- * in lines of their own.
- * Owns: whether a line is begun, what of an answer was written. Does not own: the stream, what a person types.
+ * Writes a conversation to a terminal or a pipe: the text of the agent as it streams, and a line for each notable event of
+ * the tree.
+ * Owns: whether a line is begun, and how much of the answer was written. Does not own: the stream, the typed input.
  */
 export class ChatView {
   readonly #options: ChatViewOptions;
-  /** The text of this step as it was written. */
+  /** The written text of this step. */
   #streamed = "";
   #isLineBegun = false;
   #heldBack: TroupeEvent[] | undefined;
@@ -35,13 +35,13 @@ export class ChatView {
     else this.#note(event, `${event.agentName} ${shortAgentId(event.agentId)}: `);
   }
 
-  /** A line of its own. */
+  /** Writes one line. */
   say(line: string): void {
     this.#endLine();
     this.#options.write(`${line}\n`);
   }
 
-  /** Keeps events back while a person is asked something; the returned function ends that. */
+  /** Holds events back while a person is asked something; the returned function releases them. */
   hold(): () => void {
     this.#endLine();
     this.#heldBack ??= [];
@@ -81,14 +81,14 @@ export class ChatView {
   #stream(delta: string): void {
     const text = printable(delta);
     this.#streamed += text;
-    // An answer that begins with empty lines begins where there is something to read.
+    // Leaves out empty lines at the start of an answer.
     const shown = this.#streamed === text ? text.trimStart() : text;
     if (shown === "") return;
     this.#options.write(shown);
     this.#isLineBegun = !shown.endsWith("\n");
   }
 
-  /** All of the answer so far: what is missing of it is added, and where something else was shown it begins anew. */
+  /** Takes the whole answer so far: adds what is missing, or starts again if something else was written. */
   #replace(whole: string): void {
     const text = printable(whole);
     if (!text.startsWith(this.#streamed)) {
@@ -98,7 +98,7 @@ export class ChatView {
     this.#stream(text.slice(this.#streamed.length));
   }
 
-  /** A model that does not stream has said nothing yet. */
+  /** Writes the answer of a model that does not stream. */
   #end(end: TurnEnd): void {
     const isSaid = this.#streamed.trim() !== "" && this.#streamed.trim() === printable(end.text).trim();
     const why = reasonOf(end);

@@ -9,7 +9,7 @@ export interface AbortOptions extends StoreOptions {
   readonly reason?: string | undefined;
 }
 
-/** Ends an agent's open turn and all below it, through the store: whoever runs it hears of it, now or later. */
+/** Aborts an agent's open turn and all below it through the store. The process that runs it sees the mark, now or later. */
 export async function abortCommand(context: CliContext, text: string, options: AbortOptions): Promise<ExitCode> {
   const { out, invocation } = context;
   const place = storePlace(context, options);
@@ -33,23 +33,23 @@ export async function abortCommand(context: CliContext, text: string, options: A
       const owner = await ownerOf(stores, key);
       const posted = outcome?.type === "marked" ? outcome.posted : [];
       const isWoken = owner === undefined && (await wakeWorkers(place, [agentId, ...posted]));
-      out(isWoken ? "Nobody ran it just then: a worker takes it up and ends its turn." : heardText(owner, resume));
+      out(isWoken ? "No process ran it: a worker takes it and ends its turn." : heardText(owner, resume));
       if (owner === undefined && !isWoken) place.remarks.forEach(out);
     }
     return exitCodes.success;
   });
 }
 
-/** Whether somebody was there to hear it. */
+/** Says which process ends the turn. */
 export function heardText(owner: Owner | undefined, resumeCommand: string): string {
-  if (owner === undefined) return `Nobody runs it now: its turn ends when it is taken up again (${resumeCommand}).`;
-  if (owner.isAlive === true) return `Process ${owner.pid} runs it and has been told.`;
-  return `Process ${owner.pid} of another machine holds it and is told if it still lives.`;
+  if (owner === undefined) return `No process runs it now: its turn ends when it is resumed (${resumeCommand}).`;
+  if (owner.isAlive === true) return `Process ${owner.pid} runs it and ends its turn.`;
+  return `Process ${owner.pid} of another machine holds it and ends its turn if it is still alive.`;
 }
 
 /**
- * Has workers take agents up to which something was posted, and that nobody runs; false where there are no workers. Without it
- * a worker finds them too, somewhat later.
+ * Wakes workers for agents that nobody runs and that have a new command; false if there are no workers. Without a wake a
+ * worker finds them somewhat later.
  */
 export async function wakeWorkers({ openQueues }: StorePlace, agentIds: readonly string[]): Promise<boolean> {
   if (openQueues === undefined) return false;

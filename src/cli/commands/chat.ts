@@ -20,7 +20,7 @@ export interface ChatOptions extends BudgetOptions, StoreOptions {
   readonly inspect?: boolean | undefined;
 }
 
-/** A conversation with an agent that a file defines: a new agent, or the one that is named. */
+/** Runs a conversation with an agent that a file defines: a new agent, or the named one. */
 export async function chatCommand(context: CliContext, file: string, options: ChatOptions): Promise<ExitCode> {
   const store = storePlace(context, options);
   const { agents: all, mayDecide } = await loadAgentFile(file, context.directory);
@@ -77,7 +77,7 @@ async function runChat(context: CliContext, stores: Stores, chat: Chat, { inspec
     onTyped: () => interrupts.typed(),
   });
   const stopWatching = interrupts.watch(process);
-  // The runtime's own timers let a process end, and so does a pipe that has ended.
+  // Neither the timers of the runtime nor a pipe that has ended keep the process alive.
   const alive = setInterval(() => {}, 60_000);
   try {
     return await session.run();

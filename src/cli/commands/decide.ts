@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { type AgentDefinition, collectDefinitions } from "../../agents/index.ts";
 import { systemClock } from "../../base/index.ts";
 import { InvalidInputError, AlreadyOwnedError } from "../../errors/index.ts";
-import { type RuntimeOptions, type Decide, RequestDesk } from "../../runtime/index.ts";
+import { type RuntimeOptions, type Decide, Requests } from "../../runtime/index.ts";
 import { type AgentRecord, type AgentRequest, DEFAULT_TENANT } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type CliContext, commandLine, userName } from "../cli-context.ts";
@@ -17,22 +17,22 @@ import { type StoreOptions, type StorePlace, storePlace, withStore } from "../jo
 import { stateText } from "../view/request-lines.ts";
 
 export interface DecideOptions extends JobOptions, StoreOptions, AgentsOption {
-  /** Who decides. Default: the user of the operating system. */
+  /** Name of the person who decides. Default: the user of the operating system. */
   readonly by?: string | undefined;
-  /** False: the decision is recorded, and nobody is taken up. */
+  /** False: only records the decision. */
   readonly run: boolean;
 }
 
-/** What a person wants to decide. */
+/** A decision from the command line. */
 export interface Wish {
-  /** The request's id or its start; undefined: the only one that is open and can be decided so. */
+  /** The request's id or its start; undefined: the only open one that takes the verdict. */
   readonly requestId: string | undefined;
   readonly verdict: Decide["verdict"];
-  /** The rest of the decision, which may depend on what is asked. */
+  /** The rest of the decision, which may depend on the request. */
   readonly details: (request: AgentRequest) => Partial<Decide>;
 }
 
-/** Decides a request, and carries its agent on unless a living process does. */
+/** Decides a request, and carries its agent on unless a live process does. */
 export async function decideCommand(context: CliContext, wish: Wish, options: DecideOptions): Promise<ExitCode> {
   const store = storePlace(context, options);
   return await withStore(store, "openExisting", (stores) => decideIn(context, { stores, store }, wish, options));
@@ -53,13 +53,13 @@ async function decideIn(
   const request = await findRequest(stores, text, verdict);
   const { requestId, rootAgentId } = request;
   const decide: Decide = { verdict, by: options.by ?? userName(), ...details(request) };
-  // Of one that is not open the desk tells who decided it.
+  // The error of the store says who decided it.
   if (request.status !== "open") return await refuse(stores, requestId, decide);
   if (text === undefined) say(`Takes ${requestId}, the only one that is open: ${request.prompt.split("\n")[0] ?? ""}`);
   const root = await findAgent(stores, rootAgentId);
   const owner = await ownerOfTree(stores, request);
   const isCarriedOn = options.run && owner === undefined && root.pause === null;
-  // Loaded first: what cannot be carried on is told before anything is decided.
+  // Loaded first, so that an agent that cannot be carried on fails before the decision.
   const job = isCarriedOn
     ? await jobToResume(context, root, store, options)
     : await jobToCheck(context, root, store, { verdict, options });
@@ -74,13 +74,13 @@ async function decideIn(
   return exitCodes.success;
 }
 
-/** Always throws: the desk says how the request was decided before. */
+/** Always throws: the request was decided before, and the error says how. */
 async function refuse(stores: Stores, requestId: string, decide: Decide): Promise<ExitCode> {
   await decideStored(stores, requestId, decide);
   return exitCodes.success;
 }
 
-/** Who runs the agent that asks, or those above it. */
+/** The process that runs the agent that asks, or its root. */
 async function ownerOfTree(
   stores: Stores,
   { agentId, rootAgentId }: Pick<AgentRequest, "agentId" | "rootAgentId">,
@@ -89,7 +89,7 @@ async function ownerOfTree(
   return own ?? (await ownerOf(stores, { tenant: DEFAULT_TENANT, agentId: rootAgentId }));
 }
 
-/** The definitions against which edited arguments are checked here; without them whoever carries on checks them. */
+/** The job whose tool checks edited arguments. Undefined: the process that carries on checks them. */
 async function jobToCheck(
   context: CliContext,
   root: AgentRecord,
@@ -101,7 +101,7 @@ async function jobToCheck(
     return await jobToResume(context, root, store, options);
   } catch (error) {
     const { text } = failureOf(error, context.environment);
-    context.note(`The arguments are checked by whoever carries the agent on, not here: ${text}`);
+    context.note(`The arguments are not checked here but by the process that carries the agent on: ${text}`);
     return undefined;
   }
 }
@@ -116,26 +116,27 @@ async function carryOn(context: CliContext, stores: Stores, { job, options, say 
   try {
     return await runJob(context, stores, job, options);
   } catch (error) {
-    // Somebody took the agent up in the meantime, and finds the decision in its inbox.
+    // Another process has taken the agent meanwhile, and finds the decision in its inbox.
     if (!(error instanceof AlreadyOwnedError)) throw error;
     say(`Another process carries it on: ${error.message}.`);
     return exitCodes.success;
   }
 }
 
-/** Who carries on what was decided. */
+/** Says which process carries on. */
 export function restText(
   owner: Owner | undefined,
   { agentId, pause }: Pick<AgentRecord, "agentId" | "pause">,
   resumeCommand: string,
 ): string {
   if (owner?.isAlive === true) return `Process ${owner.pid} runs it and carries on.`;
-  if (owner !== undefined) return `Process ${owner.pid} of another machine holds it and carries on if it still lives.`;
+  if (owner !== undefined)
+    return `Process ${owner.pid} of another machine holds it and carries on if it is still alive.`;
   if (pause !== null) return `Recorded. ${agentId} is paused; carry it on with: ${resumeCommand}`;
-  return `Recorded; nobody runs it now. Carry it on with: ${resumeCommand}`;
+  return `Recorded; no process runs it now. Carry it on with: ${resumeCommand}`;
 }
 
-/** What is known here of the program that the request comes from. */
+/** The part of the program behind the request that is known here. */
 export interface KnownProgram {
   readonly definitions?: readonly AgentDefinition[] | undefined;
   /** Its rule on who may decide. */
@@ -143,8 +144,7 @@ export interface KnownProgram {
 }
 
 /**
- * Decides a request in the store alone: no agent is taken up here. Whoever runs its agent hears of it, now or later.
- * Edited arguments are checked where their tool is among `definitions`. Throws `RequestConflictError` when it was decided
+ * Decides a request in the store without running its agent. The process that runs it sees the decision, now or later. Edited arguments are checked where their tool is among `definitions`. Throws `RequestConflictError` when it was decided
  * before, `InvalidInputError` where the verdict or the arguments do not fit, or the rule says no.
  */
 export async function decideStored(
@@ -153,7 +153,7 @@ export async function decideStored(
   decide: Decide,
   { definitions = [], mayDecide }: KnownProgram = {},
 ): Promise<AgentRequest> {
-  const desk = new RequestDesk({
+  const desk = new Requests({
     stores,
     tenant: DEFAULT_TENANT,
     clock: systemClock,
@@ -168,7 +168,7 @@ export async function decideStored(
 export interface Decidable {
   readonly request: AgentRequest;
   readonly root: AgentRecord;
-  /** What the agent is carried on with, where that is known already. */
+  /** The job that carries the agent on, if it is known. */
   readonly job: Job | undefined;
 }
 

@@ -16,23 +16,23 @@ export interface ListOptions extends StoreOptions {
   readonly json?: boolean | undefined;
 }
 
-/** One root agent as `list` tells of it. */
+/** A row of `list`: one root agent. */
 export interface ListedAgent {
   readonly agentId: string;
   readonly definition: string;
   readonly status: string;
   readonly isUnfinished: boolean;
-  /** Process that runs it now; null when nobody does. */
+  /** The process that runs it; null if none does. */
   readonly pid: number | null;
   readonly turns: number;
   readonly subagents: number;
-  /** Requests of its tree that wait for somebody. */
+  /** Open requests of its tree. */
   readonly openRequests: number;
   readonly createdAt: number;
   readonly lastActivity: number;
-  /** What it was started for. */
+  /** The question or input it was started with. */
   readonly task: string;
-  /** Its place: what a page that continues behind it is asked for with. */
+  /** For `--after`: the next page begins behind it. */
   readonly cursor: string;
 }
 
@@ -59,7 +59,7 @@ export interface AgentPage {
   readonly hasMore: boolean;
 }
 
-/** Root agents, newest first. Nothing is read but those of the page, with their trees, and the one behind it. */
+/** A page of root agents, newest first. Reads only the agents of the page, their trees, and the one behind it. */
 export async function agentPage(stores: Stores, limit: number, after: string | undefined): Promise<AgentPage> {
   const filter = { tenant: DEFAULT_TENANT, rootsOnly: true, order: "newest", limit: limit + 1, after } as const;
   const roots = await stores.listAgents(filter);
@@ -78,7 +78,7 @@ async function listedAgent(stores: Stores, record: AgentRecord): Promise<ListedA
     agentId,
     definition: definition.name,
     status: statusOf(record),
-    // Children in the background outlast the turn of their root.
+    // Background children may outlast the turn of their root.
     isUnfinished: isUnfinished(record) || members.some(({ openTurnId }) => openTurnId !== null),
     pid: owner?.pid ?? null,
     turns: turnCount,
@@ -106,7 +106,7 @@ const columns: readonly Column[] = [
   { title: "TASK", maxWidth: 60 },
 ];
 
-/** The table of `list`, and below it how many of those are not finished. */
+/** The table of `list`, and below it the number of unfinished agents and open requests. */
 export function listLines(listed: readonly ListedAgent[]): string[] {
   const rows = listed.map((agent) => [
     agent.agentId,

@@ -6,16 +6,16 @@ import { formatTime } from "../view/format.ts";
 import { type Column, tableLines } from "../view/table.ts";
 
 export interface QueuesOptions extends StoreOptions {
-  /** Dead letters of each queue that are shown at most. */
+  /** Most dead letters to show of each queue. */
   readonly limit?: number | undefined;
   readonly json?: boolean | undefined;
 }
 
 type DeadLetter = Awaited<ReturnType<Queues["deadLetters"]>>[number];
 
-/** A queue as `queues` tells of it. */
+/** A row of `queues`. */
 export interface ShownQueue extends Omit<QueueCount, "deaths" | "refused"> {
-  /** Living processes that work on it. */
+  /** Live processes that work on it. */
   readonly workers: number;
   /** The newest first. */
   readonly deadLetters: readonly DeadLetter[];
@@ -23,7 +23,7 @@ export interface ShownQueue extends Omit<QueueCount, "deaths" | "refused"> {
 
 const usualLimit = 20;
 
-/** What waits, runs and was given up in the queues of a Redis. */
+/** Shows the waiting, running and dead jobs in the queues of a Redis. */
 export async function queuesCommand(context: CliContext, options: QueuesOptions): Promise<ExitCode> {
   const place = storePlace(context, options);
   return await withQueues(place, async (queues) => {
@@ -94,7 +94,7 @@ const letterColumns: readonly Column[] = [
   { title: "WHY", maxWidth: 160 },
 ];
 
-/** What was given up, and why. */
+/** The jobs that were given up, and why. */
 export function deadLetterTable(letters: readonly DeadLetter[]): string[] {
   const rows = letters.map(({ queue, job, jobId, cause, at }) => [
     formatTime(at),
@@ -107,7 +107,7 @@ export function deadLetterTable(letters: readonly DeadLetter[]): string[] {
   return tableLines(letterColumns, rows);
 }
 
-/** `agent ask-mibodu`, `call ask-mibodu#1:1:0, attempt 2`; undefined where it is not known what it was about. */
+/** `agent ask-mibodu`, `call ask-mibodu#1:1:0, attempt 2`; undefined if the content is not known. */
 function jobText(job: DeadLetter["job"]): string | undefined {
   if (job === null) return undefined;
   if (job.kind === "wake") return `agent ${job.agentId}`;

@@ -9,13 +9,13 @@ import { type PlacedRequest, requestTable } from "../view/request-lines.ts";
 
 export interface RequestsOptions extends StoreOptions {
   readonly json?: boolean | undefined;
-  /** Those that were decided or closed, too. */
+  /** Includes decided and closed ones. */
   readonly all?: boolean | undefined;
   readonly limit?: number | undefined;
   readonly after?: string | undefined;
 }
 
-/** What waits for somebody in a store, over all its trees, oldest first. */
+/** Lists the open requests of a store, over all its trees, oldest first. */
 export async function requestsCommand(context: CliContext, options: RequestsOptions): Promise<ExitCode> {
   const { out, note } = context;
   const place = storePlace(context, options);
@@ -50,7 +50,7 @@ export async function requestPage(
 
 function nothingText({ name }: StorePlace, { all, after }: RequestsOptions): string {
   if (after !== undefined) return `There are no more requests in ${name}.`;
-  return all === true ? `Nothing was ever asked in ${name}.` : `Nothing in ${name} waits for anybody.`;
+  return all === true ? `Nothing was ever asked in ${name}.` : `Nothing in ${name} waits for a decision or an answer.`;
 }
 
 function moreWords({ all, limit }: RequestsOptions, placed: readonly PlacedRequest[]): readonly string[] {
@@ -63,7 +63,7 @@ function moreLine({ invocation }: CliContext, place: StorePlace, words: readonly
   return `More: ${commandLine(invocation, "requests", [...words, ...place.words])}`;
 }
 
-/** What can be typed next. */
+/** Commands to type next. */
 function wayOnLines(
   context: CliContext,
   place: StorePlace,

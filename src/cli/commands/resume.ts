@@ -12,7 +12,7 @@ import { type StoreOptions, type StorePlace, storePlace, withStore } from "../jo
 
 export type ResumeOptions = JobOptions & StoreOptions & AgentsOption & BudgetOptions;
 
-/** Carries on one agent, or one after the other all that are unfinished and that nobody runs. */
+/** Carries on one agent, or one after the other all unfinished ones that no process runs. */
 export async function resumeCommand(
   context: CliContext,
   text: string | undefined,
@@ -57,7 +57,7 @@ async function resumeAll(
   return exitCode;
 }
 
-/** One that cannot be carried on does not keep the others from it. */
+/** Reports an agent that cannot be carried on, so that the others still are. */
 async function resumeQuietly(
   context: CliContext,
   { agentId }: AgentRecord,

@@ -15,7 +15,7 @@ export interface RunOptions extends JobOptions, BudgetOptions, StoreOptions {
   readonly agent?: string | undefined;
 }
 
-/** One turn of an agent that a file defines: a new agent, or the next turn of the one that is named. */
+/** Runs one turn of an agent that a file defines: a new agent, or the named one. */
 export async function runCommand(
   context: CliContext,
   file: string,

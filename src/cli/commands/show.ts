@@ -44,7 +44,7 @@ interface Shown {
   readonly requests: readonly PlacedRequest[];
 }
 
-/** Everything about one agent, read from the store: whoever runs it meanwhile is not disturbed. */
+/** Shows all that the store holds of one agent. Another process may run it meanwhile. */
 export async function showCommand(
   context: CliContext,
   text: string | undefined,
@@ -79,7 +79,7 @@ async function gather(stores: Stores, text: string): Promise<Shown> {
   };
 }
 
-/** An agent and all below it; a parent appears before its children. */
+/** An agent and all below it. Relies on parents coming before their children. */
 function subtreeOf(agents: readonly AgentOverview[], agentId: string): AgentOverview[] {
   const within = new Set<string>();
   return agents.filter(({ agentId: id, parentAgentId }) => {
@@ -103,7 +103,7 @@ function linesOf(shown: Shown, isFull: boolean, width: number): string[] {
   const { agentId, definition, openTurnId, createdAt, turnCount } = record;
   const now = Date.now();
   const turn = openTurnId === null ? `${formatNumberOf(turnCount, "turn")} ended` : `turn ${openTurnId} is open`;
-  const run = owner === undefined ? "nobody runs it now" : `process ${owner.pid} runs it`;
+  const run = owner === undefined ? "no process runs it now" : `process ${owner.pid} runs it`;
   return [
     `${agentId}: ${definition.name}, ${statusOf(record)}, ${turn}, ${run}; made ${formatTime(createdAt)}`,
     ...section("Tree", summaryLines(tree, { accounts, now })),
@@ -120,7 +120,7 @@ function section(title: string, lines: readonly string[]): string[] {
 
 function jsonOf({ record, owner, tree, accounts, trace, messages, requests: placed }: Shown) {
   const requests = placed.map(({ request, path }) => ({ ...request, path }));
-  // The checkpoint is the machine's own business, and large.
+  // The checkpoint is internal, and large.
   const { checkpoint: _own, ...agent } = record;
   return {
     agent,
@@ -137,7 +137,7 @@ function jsonOf({ record, owner, tree, accounts, trace, messages, requests: plac
 const shortText = 160;
 const shortLines = 12;
 
-/** Messages as a person reads them; the long ones cut unless all of them was asked for. */
+/** Messages for a person to read. Long ones are cut unless `isFull`. */
 export function historyLines(messages: readonly Message[], isFull: boolean): string[] {
   return messages.flatMap((message) => {
     const text = printable(textOf(message.content)).trim();
@@ -165,7 +165,7 @@ function clipped(text: string, isFull: boolean): string {
   return isFull ? oneLine(text) : truncate(oneLine(text), shortText);
 }
 
-/** What a turn did, one line each, with times from its start. */
+/** The trace of a turn, one line for each entry, with times from its start. */
 export function traceLines(trace: readonly TraceEntry[], isFull: boolean): string[] {
   const startedAt = trace[0]?.at ?? 0;
   return trace.map((entry) => {
@@ -191,7 +191,7 @@ export interface ShowBudgetOptions extends StoreOptions {
   readonly json?: boolean | undefined;
 }
 
-/** Who may spend what, and who has: the accounts of a tree as they stand. Without an id that of the newest agent. */
+/** Shows the accounts of a tree. Without an id that of the newest root agent. */
 export async function showBudgetCommand(
   context: CliContext,
   text: string | undefined,
@@ -208,7 +208,7 @@ export async function showBudgetCommand(
   return exitCodes.success;
 }
 
-/** Throws `InvalidInputError`: everything about an agent is a lot, and is not shown of one that was not named. */
+/** Throws `InvalidInputError` without an id: only `--budget` has a default agent. */
 export function assertNamed(agentId: string | undefined): asserts agentId is string {
   if (agentId !== undefined) return;
   throw new InvalidInputError("missing required argument 'agentId'; with --budget it may be left out");

@@ -15,29 +15,27 @@ import { toldOf } from "../worker/worker-metrics.ts";
 
 export interface WorkerOptions extends DefinitionOptions, Omit<StoreOptions, "store"> {
   readonly queues?: QueuePlan | undefined;
-  /** Agents that are at work at a time. */
+  /** Most agents at work at the same time. */
   readonly concurrency?: number | undefined;
   readonly drainSeconds?: number | undefined;
   readonly metricsPort?: number | undefined;
   readonly metricsHost?: string | undefined;
 }
 
-/** Below the 30 seconds that Kubernetes and others wait before they kill. */
+/** Below the 30 seconds after which Kubernetes and others kill. */
 export const usualDrainSeconds = 25;
 export const usualConcurrency = 50;
 
-/** For what comes after the drain, the end of the process above all, in milliseconds; a fifth of the time where that is less. */
+/** Time kept for the end of the process after the drain, in milliseconds; a fifth of all time if that is less. */
 const mostPartingMs = 1_000;
 
-/** Works on agents and on the queues of tools, for any client of the same Redis, until it is told to leave. */
+/** Works on agents and tool queues for any client of the same Redis until a signal ends it. */
 export async function workerCommand(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
   const { redis, prefix, concurrency = usualConcurrency, metricsPort, metricsHost } = options;
   const place = storePlace(context, { redis, prefix });
   const { openQueues } = place;
   if (openQueues === undefined) {
-    throw new InvalidInputError(
-      "a worker and those that it works for meet in Redis: give --redis URL, or set TROUPE_REDIS",
-    );
+    throw new InvalidInputError("a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS");
   }
   if (metricsHost !== undefined && metricsPort === undefined) {
     throw new InvalidInputError("--metrics-host says where --metrics-port is; give that too");
@@ -74,7 +72,7 @@ interface AtWork {
   readonly runtime: Runtime;
   readonly endpoint: Endpoint | undefined;
   readonly drainMs: number;
-  /** From now on it is not ready for work any more. */
+  /** Makes the worker not ready. */
   readonly leave: () => void;
 }
 
@@ -86,21 +84,21 @@ async function workUntilTold({ out, note }: CliContext, work: AtWork): Promise<E
     {
       leave: told.resolve,
       leaveAtOnce(exitCode) {
-        note("Left at once; what was at work is carried on by others.");
+        note("Left at once; other workers carry on what was at work.");
         process.exit(exitCode);
       },
     },
     () => performance.now(),
   );
-  // Nothing that waits for work keeps a process alive.
+  // Waiting for work does not keep the process alive by itself.
   const alive = setInterval(() => {}, 60_000);
   const signal = await told.promise;
   const from = performance.now();
   const seconds = drainMs / 1_000;
-  out(`Leaving on ${signal}: nothing new is begun; what is at work has ${seconds} s. A second signal leaves at once.`);
+  out(`Leaving on ${signal}: no new work; what is at work has ${seconds} s. A second signal leaves at once.`);
   work.leave();
   const late = setTimeout(() => {
-    note(`Left after ${seconds} s, before all was at rest; what was at work is carried on by others.`);
+    note(`Left after ${seconds} s, before all work had stopped; other workers carry it on.`);
     process.exit(exitCodes.success);
   }, drainMs);
   try {
@@ -114,7 +112,7 @@ async function workUntilTold({ out, note }: CliContext, work: AtWork): Promise<E
     await endpoint?.close();
     clearInterval(alive);
     stopWatching();
-    // Should something keep the process alive all the same, it ends in time.
+    // If something else keeps the process alive, this timer still ends it.
     late.unref();
   }
 }
@@ -122,14 +120,14 @@ async function workUntilTold({ out, note }: CliContext, work: AtWork): Promise<E
 export interface DefinitionOptions {
   /** Agent file. */
   readonly agents?: string | undefined;
-  /** Whether questions of `ask` are worked on, those about one folder with one model. */
+  /** Works on questions of `ask` about one folder with one model. */
   readonly ask?: boolean | undefined;
   readonly files?: string | undefined;
   readonly model?: string | undefined;
   readonly maxReaders?: number | undefined;
 }
 
-/** What a worker knows: the definitions of a file, the team of `ask`, or both. Throws `InvalidInputError` for neither. */
+/** The definitions that a worker knows: those of a file, the team of `ask`, or both. Throws `InvalidInputError` for neither. */
 export async function definitionsOf(
   { directory, environment }: Pick<CliContext, "directory" | "environment">,
   { agents: file, ask, files, model, maxReaders }: DefinitionOptions,
@@ -157,12 +155,12 @@ export interface Readiness {
   readonly names: readonly string[];
   readonly concurrency: number;
   readonly queuePlan: QueuePlan;
-  /** As people are told of it. */
+  /** Name to show to people. */
   readonly storeName: string;
   readonly metricsUrl: string | undefined;
 }
 
-/** One line that says what a worker does and where; it works from then on. */
+/** The line that says what a worker works on and where. Printed when it is ready. */
 export function readyLine({ names, concurrency, queuePlan, storeName, metricsUrl }: Readiness): string {
   const queues = Object.entries(queuePlan).map(queueText);
   return [
@@ -174,7 +172,7 @@ export function readyLine({ names, concurrency, queuePlan, storeName, metricsUrl
 
 type Counted = Pick<RuntimeMetrics, "turnsEnded" | "parked" | "toolJobs" | "deaths">;
 
-/** One line that says what it has done; `counted` is null where Redis did not answer. */
+/** The line that says what a worker has done. `counted` is null if Redis did not answer. */
 export function summaryLine(
   counted: Counted | null,
   { left, tookMs }: { readonly left: number; readonly tookMs: number },

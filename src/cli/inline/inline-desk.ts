@@ -2,11 +2,12 @@ import { InvalidInputError, RequestConflictError } from "../../errors/index.ts";
 import type { Decide, Runtime, TurnRest } from "../../runtime/index.ts";
 import type { AgentRequest, TroupeEvent } from "../../state/index.ts";
 import { allRequests } from "../job/find-request.ts";
+import { isTurnEnd } from "../view/reporter.ts";
 import { askingLines } from "../view/request-lines.ts";
 import type { LineInput } from "./line-input.ts";
 import { editOf, type Reply, replyOf, replyPrompt } from "./reply.ts";
 
-/** A person's attention, from the first question until there is none left. */
+/** The terminal while a person is asked, from the first question to the last. */
 export interface Conversation {
   ask(request: AgentRequest, signal: AbortSignal): Promise<PersonsReply>;
   say(line: string): void;
@@ -16,18 +17,18 @@ export interface Conversation {
 interface InlineDeskOptions {
   readonly runtime: Pick<Runtime, "stores" | "decide">;
   readonly rootAgentId: string;
-  /** Kept with what is decided. */
+  /** Name that is stored with the decisions. */
   readonly by: string;
   readonly converse: () => Conversation;
 }
 
 /**
  * Asks the person at the terminal about the requests of one tree, one after the other, as soon as they are opened.
- * Owns: which requests were put off, whether anybody is there to ask. Does not own: the terminal, the turn.
+ * Owns: which requests were put off, and whether the input has ended. Does not own: the terminal, the turn.
  *
  * Invariants
- * 1. One question at a time. One that is decided elsewhere, or whose turn ends, is taken back.
- * 2. What was put off is not asked again until `askAgain`.
+ * 1. One question at a time. It is taken back when it is decided elsewhere or when its turn ends.
+ * 2. A request that was put off is not asked again until `askAgain`.
  */
 export class InlineDesk {
   readonly #options: InlineDeskOptions;
@@ -41,30 +42,30 @@ export class InlineDesk {
     this.#options = options;
   }
 
-  /** To be told every event of the tree, after its commit. */
+  /** Takes every event of the tree after its commit. */
   event(event: TroupeEvent): void {
     if (event.cursor === null) return;
     const isOver = (request: Pick<AgentRequest, "requestId" | "turnId">): boolean =>
       (event.type === "request.decided" && event.requestId === request.requestId) ||
       (isTurnEnd(event) && event.turnId === request.turnId);
     if (this.#asked && isOver(this.#asked.request)) this.#asked.controller.abort();
-    // A failure shows when the turn comes to rest and the store is read again.
+    // A failure shows up in `rest`, which reads the store again.
     if (event.type === "request.opened") this.#look().catch(() => {});
   }
 
-  /** Asks again what was put off. */
+  /** Asks again about the requests that were put off. */
   askAgain(): void {
     this.#putOff.clear();
   }
 
   /**
-   * How a turn comes to rest when its requests are decided here: it waits for somebody only when nobody here decides.
-   * `settled` is asked again after each decision.
+   * Waits for the turn to end or to wait, while its requests are decided here. It counts as waiting only when the person
+   * put the requests off. `settled` is called again after each decision.
    */
   async rest(settled: () => Promise<TurnRest>): Promise<TurnRest> {
     for (;;) {
       const rest = await settled();
-      // Whoever is being asked something is let finish.
+      // Lets the person finish the current reply.
       if (rest.status !== "waiting" || rest.reason !== "request") {
         await this.#looking;
         return rest;
@@ -132,14 +133,10 @@ export class InlineDesk {
   }
 }
 
-function isTurnEnd({ type }: TroupeEvent): boolean {
-  return type === "turn.completed" || type === "turn.stopped" || type === "turn.failed";
-}
-
-/** What a person said: a decision, not now, nothing any more, or that it is not asked any more. */
+/** The reply: a decision, or that it is put off, that the input has ended, or that the question was taken back. */
 export type PersonsReply = Decide | "later" | "ended" | "aborted";
 
-/** Shows a request and asks until the reply is one. */
+/** Shows a request and asks until the reply is clear. */
 export async function askPerson(
   input: Pick<LineInput, "next">,
   say: (line: string) => void,

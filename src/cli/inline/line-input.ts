@@ -2,19 +2,19 @@ import { createInterface, type Interface } from "node:readline";
 
 const clearToEnd = "\u001B[J";
 
-/** What came of waiting for a line: the line, the end of all input, or nothing because it is not needed any more. */
+/** A line, or why there is none: the input has ended, or the wait was aborted. */
 export type LineRead = { readonly line: string } | "ended" | "aborted";
 
 export interface NextOptions {
-  /** Nobody needs the line any more. */
+  /** Aborts the wait. */
   readonly signal?: AbortSignal | undefined;
-  /** Stands there already, to be changed; on a terminal only. */
+  /** Text to edit; on a terminal only. */
   readonly prefill?: string | undefined;
 }
 
 /** Lines that a person types, or that come from a pipe. */
 export interface LineInput {
-  /** The next line that nobody took yet. One caller at a time. */
+  /** The next line. One caller at a time. */
   next(prompt: string, options?: NextOptions): Promise<LineRead>;
   close(): void;
 }
@@ -22,20 +22,20 @@ export interface LineInput {
 interface LineInputOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  /** Whether lines are edited here; elsewhere prompt and line are written out, so that the output can be read alone. */
+  /** False for a pipe: then prompt and line are written to the output, so that it reads as a conversation. */
   readonly isTerminal: boolean;
   /** Ctrl-C, which comes as a key while lines are edited. */
   readonly onInterrupt: () => void;
-  /** A line that nobody waits for; true when that is all there is to do with it. Default: it is kept for the next who asks. */
+  /** Gets a line that nobody waits for, and returns true if it has handled it. Other lines are kept for the next caller. */
   readonly onUnasked?: ((line: string) => boolean) | undefined;
 }
 
 /**
  * Lines of a stream, each handed out once.
- * Owns: the lines that came and that nobody asked for yet. Does not own: the streams.
+ * Owns: the lines that no caller has taken. Does not own: the streams.
  *
  * Invariants
- * 1. No line is lost: what came before the stream ended is handed out before the end is told.
+ * 1. No line is lost: lines are handed out before the end of the stream is.
  * 2. A wait that is aborted takes no line.
  */
 export class ReadlineInput implements LineInput {
@@ -73,7 +73,7 @@ export class ReadlineInput implements LineInput {
     return read;
   }
 
-  /** Writes beside what is being typed: whole lines, which push the prompt down. */
+  /** Writes whole lines above the prompt. */
   write(text: string): void {
     const { output, isTerminal } = this.#options;
     const isTyping = isTerminal && this.#waiter !== undefined;

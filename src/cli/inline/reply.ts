@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Decide } from "../../runtime/index.ts";
 import { type AgentRequest, type Json, jsonSchema } from "../../state/index.ts";
 
-/** A reply as a decision, put off, not complete yet, or not understood: then with what would be. */
+/** A parsed reply. `unclear` has a hint on what to type. */
 export type Reply =
   | { readonly type: "decide"; readonly decide: Decide }
   | { readonly type: "later" }
@@ -10,7 +10,7 @@ export type Reply =
   | { readonly type: "edit" }
   | { readonly type: "unclear"; readonly hint: string };
 
-/** What a person is asked to type. */
+/** The prompt for a request. */
 export function replyPrompt({ kind }: Pick<AgentRequest, "kind">): string {
   switch (kind) {
     case "approval":
@@ -26,7 +26,7 @@ export function replyPrompt({ kind }: Pick<AgentRequest, "kind">): string {
   }
 }
 
-/** Reads a typed line as a reply. An empty line never approves anything. */
+/** Parses a typed line as a reply. An empty line never approves anything. */
 export function replyOf(request: Pick<AgentRequest, "kind" | "arguments">, line: string): Reply {
   const text = line.trim();
   const { kind } = request;
@@ -53,7 +53,7 @@ export function replyOf(request: Pick<AgentRequest, "kind" | "arguments">, line:
   return { type: "unclear", hint: isApproval ? "Type y, n, e or l." : "Type n or l." };
 }
 
-/** Arguments that take the place of the model's. */
+/** Parses arguments that replace those of the model. */
 export function editOf(text: string): Reply {
   const value = jsonOf(text);
   if (value !== undefined) return { type: "decide", decide: { verdict: "edited", arguments: value } };
@@ -71,7 +71,7 @@ function rejected(reason: string): Reply {
   return { type: "decide", decide: { verdict: "rejected", ...(reason === "" ? {} : { reason }) } };
 }
 
-/** A typed answer: for a client tool JSON where it is JSON, for a question the option that a number names; else the text. */
+/** The result of an answer: for a client tool its JSON value, for a question the option that a number names, else the text. */
 export function resultOf({ kind, arguments: args }: Pick<AgentRequest, "kind" | "arguments">, text: string): Json {
   if (kind !== "client") return optionOf(args, text) ?? text;
   const value = jsonOf(text);
@@ -80,14 +80,14 @@ export function resultOf({ kind, arguments: args }: Pick<AgentRequest, "kind" | 
 
 const withOptionsSchema = z.object({ options: z.array(z.string()) });
 
-/** The option that a number names: `2` is the second one, unless an option reads so itself. */
+/** The option that a number names: `2` is the second one, unless an option is itself called `2`. */
 function optionOf(args: Json, text: string): string | undefined {
   const { data } = withOptionsSchema.safeParse(args);
   if (data === undefined || !/^[1-9]\d{0,2}$/.test(text) || data.options.includes(text)) return undefined;
   return data.options[Number(text) - 1];
 }
 
-/** Undefined for what is no JSON text. */
+/** Undefined for text that is not JSON. */
 function jsonOf(text: string): Json | undefined {
   try {
     const parsed = jsonSchema.safeParse(JSON.parse(text));

@@ -8,7 +8,7 @@ import type { RuntimeOptions } from "../../runtime/index.ts";
 
 const endings = [".ts", ".mts", ".js", ".mjs"];
 
-/** What this program takes from an agent file. */
+/** The exports of an agent file that the command line uses. */
 export interface AgentFile {
   /** `default`, `agent` and `agents`, in this order, each definition once. */
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
@@ -17,8 +17,8 @@ export interface AgentFile {
 }
 
 /**
- * What a file exports. The file runs as a program does. Throws `InvalidInputError` when there is no such file, no definition
- * in it, or a rule on decisions that is no function.
+ * Loads an agent file, which runs its code. Throws `InvalidInputError` when there is no such file, when it exports no
+ * definition, or when its `mayDecide` is not a function.
  */
 export async function loadAgentFile(path: string, directory: string): Promise<AgentFile> {
   const file = resolve(directory, path);
@@ -39,11 +39,11 @@ export async function loadAgentFile(path: string, directory: string): Promise<Ag
 function ruleIn({ mayDecide }: Readonly<Record<string, unknown>>, path: string): AgentFile["mayDecide"] {
   if (mayDecide === undefined || typeof mayDecide === "function") return mayDecide as AgentFile["mayDecide"];
   throw new InvalidInputError(
-    `${path} exports a mayDecide that is no function; it takes ({ request, by, verdict }) => boolean`,
+    `${path} exports a mayDecide that is not a function; it must be ({ request, by, verdict }) => boolean`,
   );
 }
 
-/** The definitions with the named one first. Throws `NotFoundError` when there is none of that name. */
+/** The definitions with the named one first. Throws `NotFoundError` for an unknown name. */
 export function chosenFirst(
   agents: readonly [AgentDefinition, ...AgentDefinition[]],
   name: string | undefined,
@@ -66,7 +66,7 @@ async function importFile(file: string, path: string): Promise<Readonly<Record<s
   }
 }
 
-/** Pure part: the definitions among a module's exports, each once. */
+/** The definitions among the exports of a module, without duplicates. */
 export function definitionsIn(exported: Readonly<Record<string, unknown>>): AgentDefinition[] {
   const { default: main, agent, agents } = exported;
   const candidates = [main, agent, agents].flat(1);
@@ -82,8 +82,8 @@ function isDefinition(value: unknown): value is AgentDefinition {
 let isFound = false;
 
 /**
- * Lets agent files write `import "troupe"` wherever they lie: in a project of its own that package counts, elsewhere
- * this one; and in a clone, where nothing is built, it means the sources.
+ * Resolves `import "troupe"` in agent files wherever they are: to the package of their project if it has one, else to this
+ * one. In a clone, where nothing is built, it resolves to the sources.
  */
 function findTroupe(): void {
   // Absent before Node 22.15; agent files then need the package installed beside them.

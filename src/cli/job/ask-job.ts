@@ -12,7 +12,7 @@ interface Asked {
   readonly asked: AskJob;
 }
 
-/** What `--resume` takes up: the newest question that is not finished, else the newest of all. */
+/** The question that `--resume` carries on: the newest unfinished one, else the newest of all. */
 export async function questionToResume(stores: Stores): Promise<Asked | undefined> {
   let newest: Asked | undefined;
   for await (const record of rootsByAge(stores)) {
@@ -30,7 +30,7 @@ interface JobPlace {
   readonly isResumed: boolean;
 }
 
-/** A question as something that can be run. Throws `InvalidInputError` when its model cannot be used. */
+/** A question as a job. Throws `InvalidInputError` when its model cannot be used. */
 export function jobOfQuestion({ environment, invocation }: CliContext, asked: AskJob, place: JobPlace): Job {
   const { rootAgentId, store, isResumed } = place;
   const job = withUsableModel(asked, environment);
@@ -52,7 +52,7 @@ export function jobOfQuestion({ environment, invocation }: CliContext, asked: As
   };
 }
 
-/** What a worker has to be told so that it has the team of this question. */
+/** The options of a `worker` that has the team of this question. */
 function workerWordsOf({ files, model, maxReaders }: AskJob): string[] {
   return [
     "--ask",

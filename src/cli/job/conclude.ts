@@ -13,7 +13,7 @@ import type { Job, Following } from "./job.ts";
 import { type JournalRow, lastEndOf, readStory } from "./story.ts";
 import type { EventFeed } from "./tree-events.ts";
 
-/** Shows what came of a job, and gives the exit code. */
+/** Shows the result of a job and returns the exit code. */
 export async function conclude(
   context: CliContext,
   { runtime, job, reporter }: Following,
@@ -30,7 +30,7 @@ export async function conclude(
       ? [...wayOnLines(context, job, rows), `Look at it again: ${job.showCommand}`]
       : isAsking
         ? [
-            `Waits for somebody: ${formatNumberOf(rest.requests.length, "open request")}.`,
+            `Waits for a decision or an answer: ${formatNumberOf(rest.requests.length, "open request")}.`,
             ...waitingLines(rest.requests, context.invocation, job.store.words),
             ...(isPaused ? [`It is paused as well; when all is decided, go on with: ${job.resumeCommand}`] : []),
           ]
@@ -40,7 +40,7 @@ export async function conclude(
   return isAsking ? exitCodes.waiting : exitCodes.interrupted;
 }
 
-/** Shows a job that has ended as it would be shown at its end. */
+/** Shows a job that ended earlier in the same form. */
 export async function showEnded(
   context: CliContext,
   stores: Stores,
@@ -63,7 +63,7 @@ function exitCodeOfEnd({ type, stopReason }: TurnEnd): ExitCode {
   return exitCodeOf({ status, stopReason });
 }
 
-/** How a person goes on after a limit has stopped an agent's newest turn; nothing where none did. */
+/** How to go on after a limit has stopped the agent's newest turn; empty if none did. */
 function wayOnLines(
   { invocation }: CliContext,
   { rootAgentId, store }: Pick<Job, "rootAgentId" | "store">,
@@ -74,14 +74,14 @@ function wayOnLines(
   const { limit, accountId = "", max } = signal;
   if (!accountId.startsWith("turn:") || limit === undefined) {
     return [
-      "The budget of its whole life is used up; no budget of a turn can help. Start a new agent, with a larger one.",
+      "The lifetime budget of this agent is used up, so no further turn can run. Start a new agent with a larger one.",
     ];
   }
   const words = [rootAgentId, ...limitWords(limit, max), ...store.words];
   return [`Go on from here with a new budget: ${commandLine(invocation, "resume", words)}`];
 }
 
-/** How an agent's newest turn ended; undefined while it is open. */
+/** The journal entry that ended the agent's newest turn; undefined while it is open. */
 export function lastEnd(rows: readonly JournalRow[], agentId: string): EntryOf<"turn.ended"> | undefined {
   const last = rows
     .flatMap((row) => (row.agentId === agentId ? row.entries : []))

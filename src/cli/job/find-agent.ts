@@ -4,18 +4,18 @@ import { currentProcess, type Stores, placeOfAgent } from "../../stores/index.ts
 import { readableId } from "../view/format.ts";
 import { askJobOf, fileJobOf } from "./job.ts";
 
-/** How many are named where a text fits several. */
+/** Most ids to name in an error when a text fits several. */
 const namedAtMost = 5;
 
-/** Whether there is still something to do: a turn is open, or a command was cut before it began its first. */
+/** True if a turn is open, or if the command ended before it began the first one. */
 export function isUnfinished(record: Pick<AgentRecord, "openTurnId" | "turnCount" | "metadata">): boolean {
   if (record.openTurnId !== null) return true;
   if (record.turnCount > 0) return false;
-  // A chat has nothing to do before something is said.
+  // A chat begins with what the person types.
   return askJobOf(record.metadata) !== undefined || fileJobOf(record.metadata)?.command === "run";
 }
 
-/** An id that no agent of the store has. */
+/** An id that is free in the store. */
 export async function freshId(stores: Stores, prefix: string): Promise<string> {
   for (;;) {
     const agentId = readableId(prefix, Math.random);
@@ -24,8 +24,8 @@ export async function freshId(stores: Stores, prefix: string): Promise<string> {
 }
 
 /**
- * The agent a person means: by its whole id, or by the start of one, subagents included (`ask-mibodu~3fa9c1`). Throws
- * `NotFoundError` when there is none, or more than one.
+ * Finds an agent by its id or by the start of it, subagents included (`ask-mibodu~3fa9c1`). Throws `NotFoundError` when
+ * none or several fit.
  */
 export async function findAgent(stores: Stores, text: string): Promise<AgentRecord> {
   const exact = await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text });
@@ -44,7 +44,7 @@ export async function findAgent(stores: Stores, text: string): Promise<AgentReco
   );
 }
 
-/** As many as are worth naming, and one more: they stand together in the order of ids, right behind the text itself. */
+/** Reads just the agents after the text in the order of ids, where all that start with it are; one more than is named. */
 async function startingWith(stores: Stores, text: string): Promise<AgentRecord[]> {
   const rootsOnly = text.includes("~") ? undefined : true;
   const filter = { tenant: DEFAULT_TENANT, rootsOnly, limit: namedAtMost + 1, after: text };
@@ -54,7 +54,7 @@ async function startingWith(stores: Stores, text: string): Promise<AgentRecord[]
 
 const agentsAtATime = 200;
 
-/** All agents that pass, in the order of their ids, however many pages they fill. */
+/** All agents that pass the filter, ordered by id, page by page. */
 export async function allAgents(
   stores: Stores,
   filter: Omit<Parameters<Stores["listAgents"]>[0], "order" | "limit" | "after">,
@@ -68,7 +68,7 @@ export async function allAgents(
   }
 }
 
-/** The root agents of a store, newest first; no more of them are read than are asked for, page by page. */
+/** The root agents of a store, newest first. Reads a page at a time, as far as the caller iterates. */
 export async function* rootsByAge(stores: Stores, pageSize: number = agentsAtATime): AsyncGenerator<AgentRecord> {
   for (let after: string | undefined; ; ) {
     const filter = { tenant: DEFAULT_TENANT, rootsOnly: true, order: "newest", limit: pageSize, after } as const;
@@ -80,13 +80,13 @@ export async function* rootsByAge(stores: Stores, pageSize: number = agentsAtATi
   }
 }
 
-/** The process that runs an agent now; `unknown` is one of another machine, of which nobody can tell from here. */
+/** The process that holds an agent. `unknown`: it is on another machine, which cannot be checked from here. */
 export interface Owner {
   readonly pid: number;
   readonly isAlive: boolean | "unknown";
 }
 
-/** Who runs an agent; undefined when nobody does. A process that has ended does not count. */
+/** The process that runs an agent; undefined if there is none, or if it has ended. */
 export async function ownerOf(stores: Stores, key: Parameters<Stores["holder"]>[0]): Promise<Owner | undefined> {
   const holder = await stores.holder(key);
   if (holder === undefined) return undefined;
@@ -99,7 +99,7 @@ function isPidInUse(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // Not allowed to signal it: it is there.
+    // EPERM: the process exists and belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

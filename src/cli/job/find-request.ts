@@ -12,13 +12,12 @@ import type { Stores } from "../../stores/index.ts";
 import { shortAgentId } from "../view/format.ts";
 import type { PlacedRequest } from "../view/request-lines.ts";
 
-/** How many are named where a text fits several. */
+/** Most ids to name in an error when a text fits several. */
 const namedAtMost = 5;
 
 /**
- * The request that a person means: by its whole id, by the start of one, or, without a text, the only one that is open
- * and can be decided so. Open ones go before those that were decided. Throws `NotFoundError` when there is none, or
- * more than one.
+ * Finds a request by its id or by the start of it; without a text, the only open one that takes the verdict. Open requests
+ * come before decided ones. Throws `NotFoundError` when none or several fit.
  */
 export async function findRequest(
   stores: Stores,
@@ -41,18 +40,18 @@ export async function findRequest(
   return theOnly(open.length > 0 ? open : await some(stores, place, starts), none);
 }
 
-/** The tree in which a text has to be looked for, where it names one: by the whole id of its root. */
+/** Limits the search to one tree if the text names its root by the whole id. */
 async function treeIn(stores: Stores, text: string): Promise<Pick<RequestFilter, "rootAgentId">> {
   const rootAgentId = rootOf(agentOfTurn(text));
   if (rootAgentId !== text) return { rootAgentId };
-  // The start of another id may be one by itself.
+  // A whole id may also be the start of another one.
   const [next] = await stores.listAgents({ tenant: DEFAULT_TENANT, rootsOnly: true, limit: 1, after: text });
   const isOnly = next === undefined || !next.agentId.startsWith(text);
   const isThere = isOnly && (await stores.readAgent({ tenant: DEFAULT_TENANT, agentId: text })) !== undefined;
   return isThere ? { rootAgentId } : {};
 }
 
-/** As many as are worth naming, and one more. */
+/** As many as an error names, and one more. */
 async function some(
   stores: Stores,
   filter: Pick<RequestFilter, "rootAgentId" | "status">,
@@ -82,14 +81,14 @@ const requestsAtATime = 200;
 type RequestFilter = Parameters<Stores["requests"]>[0];
 type Filter = Omit<RequestFilter, "tenant" | "limit" | "after">;
 
-/** All requests that pass, oldest first, however many pages they fill. */
+/** All requests that pass the filter, oldest first, page by page. */
 export async function allRequests(stores: Stores, filter: Filter = {}): Promise<AgentRequest[]> {
   const requests: AgentRequest[] = [];
   for await (const request of requestsOf(stores, filter)) requests.push(request);
   return requests;
 }
 
-/** The same one by one; no more of them are read than are asked for, page by page. */
+/** The same as an iterator, which reads a page at a time as far as the caller iterates. */
 async function* requestsOf(stores: Stores, filter: Filter): AsyncGenerator<AgentRequest> {
   for (let after: string | undefined; ; ) {
     const page = await stores.requests({ ...filter, tenant: DEFAULT_TENANT, limit: requestsAtATime, after });
@@ -99,7 +98,7 @@ async function* requestsOf(stores: Stores, filter: Filter): AsyncGenerator<Agent
   }
 }
 
-/** Each request with the path of agents from its root down to the one that asks. */
+/** Each request with the path of agents from the root to the one that asks. */
 export async function placedRequests(stores: Stores, requests: readonly AgentRequest[]): Promise<PlacedRequest[]> {
   const agents = new Map<string, Promise<AgentRecord | undefined>>();
   const agentOf = (agentId: string): Promise<AgentRecord | undefined> => {

@@ -15,19 +15,19 @@ import { runJob } from "./run-job.ts";
 import type { StorePlace } from "./store-place.ts";
 import { readStory } from "./story.ts";
 
-/** A root agent that somebody wants to go on, and with what. */
+/** A root agent to carry on, and how. */
 interface GoingOn {
   readonly root: AgentRecord;
   readonly store: StorePlace;
-  /** Asked for only when there is something to run. */
+  /** Called only when there is something to run. */
   readonly job: () => Job | Promise<Job>;
-  /** For a turn of its own, after one that a limit has stopped. */
+  /** Budget of a new turn, after a limit has stopped the last one. */
   readonly budget: Budget | undefined;
 }
 
 /**
- * Carries on what is unfinished; with a budget goes on from where a limit stopped the last turn; else shows how it ended.
- * Throws `InvalidInputError` where a budget has no turn that it could be for.
+ * Carries on an open turn. With a budget, continues in a new turn where a limit stopped the last one. Else shows how the
+ * agent ended. Throws `InvalidInputError` for a budget that no turn can take.
  */
 export async function goOn(
   context: CliContext,
@@ -47,7 +47,7 @@ export async function goOn(
   return await showEnded(context, stores, endedPlace(context, root, store), options);
 }
 
-/** The limits of a turn are fixed when it begins. */
+/** An open turn keeps its limits, which were fixed when it began. */
 function assertNoOpenTurn({ agentId, openTurnId }: AgentRecord, budget: Budget | undefined): void {
   if (openTurnId === null || budget === undefined) return;
   throw new InvalidInputError(
@@ -62,7 +62,7 @@ function assertStopped(agentId: string, end: EntryOf<"turn.ended"> | undefined):
   );
 }
 
-/** How an agent that has ended is presented: from its record alone, without its definition. */
+/** Header and commands for an agent that has ended, from its record alone: its definition may be unknown. */
 function endedPlace(
   { invocation }: CliContext,
   { agentId, metadata }: AgentRecord,
@@ -87,7 +87,7 @@ export interface AgentsOption {
   readonly agents?: string | undefined;
 }
 
-/** A root agent of the store as a job that can be carried on. Throws `InvalidInputError` when its definition is nowhere. */
+/** A stored root agent as a job. Throws `InvalidInputError` when its definition cannot be found. */
 export async function jobToResume(
   context: CliContext,
   root: AgentRecord,

@@ -1,4 +1,4 @@
-/** What the watch needs of a process. */
+/** The part of a process that the watchers use. */
 export interface SignalSource {
   on(signal: NodeJS.Signals, listener: () => void): unknown;
   off(signal: NodeJS.Signals, listener: () => void): unknown;
@@ -7,47 +7,38 @@ export interface SignalSource {
 interface InterruptHandlers {
   /** Ctrl-C for the first time. */
   readonly pause: () => void;
-  /** Ctrl-C again, or a request to end: with the exit code that is due. */
+  /** Ctrl-C again, or a signal to end. */
   readonly leave: (exitCode: number) => void;
 }
 
 /**
- * Two signals within this time are one: a terminal sends Ctrl-C to npm and to this process, and npm sends it on.
- * Milliseconds.
+ * Two signals within this time count as one, in milliseconds: a terminal sends Ctrl-C to npm and to this process, and npm
+ * forwards it.
  */
 export const sameInterruptMs = 400;
 
-/** Listens for signals until the returned function is called. `now` in milliseconds, of any origin. */
+/** Pauses on Ctrl-C, leaves on a second one or another signal. `now` is a monotonic clock in milliseconds. */
 export function watchInterrupts(source: SignalSource, handlers: InterruptHandlers, now: () => number): () => void {
   let pausedAt: number | undefined;
-  const onInterrupt = (): void => {
-    if (pausedAt === undefined) {
+  return onSignals(source, (signal, exitCode) => {
+    if (signal !== "SIGINT") handlers.leave(exitCode);
+    else if (pausedAt === undefined) {
       pausedAt = now();
       handlers.pause();
-    } else if (now() - pausedAt >= sameInterruptMs) handlers.leave(130);
-  };
-  const onTerminate = (): void => handlers.leave(143);
-  const onHangUp = (): void => handlers.leave(129);
-  source.on("SIGINT", onInterrupt);
-  source.on("SIGTERM", onTerminate);
-  source.on("SIGHUP", onHangUp);
-  return () => {
-    source.off("SIGINT", onInterrupt);
-    source.off("SIGTERM", onTerminate);
-    source.off("SIGHUP", onHangUp);
-  };
+    } else if (now() - pausedAt >= sameInterruptMs) handlers.leave(exitCode);
+  });
 }
 
 interface ChatInterruptHandlers {
-  /** Ctrl-C for the first time since something was typed. */
+  /** The first Ctrl-C since the last typed line. */
   readonly abort: () => void;
-  /** Ctrl-C again, or a request to end: with the exit code that is due. */
+  /** Ctrl-C again, or a signal to end. */
   readonly leave: (exitCode: number) => void;
 }
 
 /**
- * Ctrl-C in a chat, as a key or as a signal: once aborts, twice leaves, and whatever is typed between makes it the first
- * again. `now` in milliseconds, of any origin.
+ * Ctrl-C in a chat, as a key or as a signal: once aborts, twice leaves. A typed line in between starts the count again.
+ * `now` is a monotonic clock in milliseconds.
  */
 export class ChatInterrupts {
   readonly #handlers: ChatInterruptHandlers;
@@ -63,7 +54,7 @@ export class ChatInterrupts {
     const heardAt = this.#heardAt;
     this.#heardAt ??= this.#now();
     if (heardAt === undefined) this.#handlers.abort();
-    else if (this.#now() - heardAt >= sameInterruptMs) this.#handlers.leave(130);
+    else if (this.#now() - heardAt >= sameInterruptMs) this.#handlers.leave(signalExitCodes.SIGINT);
   }
 
   typed(): void {
@@ -72,45 +63,39 @@ export class ChatInterrupts {
 
   /** Listens for signals until the returned function is called. */
   watch(source: SignalSource): () => void {
-    const heard = [
-      ["SIGINT", () => this.interrupt()],
-      ["SIGTERM", () => this.#handlers.leave(143)],
-      ["SIGHUP", () => this.#handlers.leave(129)],
-    ] as const;
-    for (const [signal, listener] of heard) source.on(signal, listener);
-    return () => {
-      for (const [signal, listener] of heard) source.off(signal, listener);
-    };
+    return onSignals(source, (signal, exitCode) => {
+      if (signal === "SIGINT") this.interrupt();
+      else this.#handlers.leave(exitCode);
+    });
   }
 }
 
 interface LeavingHandlers {
-  /** Somebody wants this process to end. */
+  /** The first signal to end. */
   readonly leave: (signal: NodeJS.Signals) => void;
-  /** They want it again: at once, with the exit code that is due. */
+  /** A second signal: leave at once with this exit code. */
   readonly leaveAtOnce: (exitCode: number) => void;
 }
 
-const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
-
-/**
- * Listens for requests to end until the returned function is called. Two within `sameInterruptMs` are one, as a terminal sends
- * Ctrl-C to npm and to this process. `now` in milliseconds, of any origin.
- */
+/** Tells a worker to leave on a signal, and to leave at once on a second one. The returned function stops listening. */
 export function watchLeaving(source: SignalSource, handlers: LeavingHandlers, now: () => number): () => void {
   let firstAt: number | undefined;
-  const listeners = Object.entries(signalExitCodes).map(([name, exitCode]) => {
-    const signal = name as keyof typeof signalExitCodes;
-    const listener = (): void => {
-      if (firstAt === undefined) {
-        firstAt = now();
-        handlers.leave(signal);
-      } else if (now() - firstAt >= sameInterruptMs) handlers.leaveAtOnce(exitCode);
-    };
-    source.on(signal, listener);
-    return { signal, listener };
+  return onSignals(source, (signal, exitCode) => {
+    if (firstAt === undefined) {
+      firstAt = now();
+      handlers.leave(signal);
+    } else if (now() - firstAt >= sameInterruptMs) handlers.leaveAtOnce(exitCode);
   });
+}
+
+const signalExitCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
+type EndSignal = keyof typeof signalExitCodes;
+
+function onSignals(source: SignalSource, heard: (signal: EndSignal, exitCode: number) => void): () => void {
+  const signals = Object.keys(signalExitCodes) as EndSignal[];
+  const listeners = signals.map((signal) => [signal, () => heard(signal, signalExitCodes[signal])] as const);
+  for (const [signal, listener] of listeners) source.on(signal, listener);
   return () => {
-    for (const { signal, listener } of listeners) source.off(signal, listener);
+    for (const [signal, listener] of listeners) source.off(signal, listener);
   };
 }

@@ -15,18 +15,18 @@ import type { ForWorkers, Where, WhereOptions } from "./where.ts";
 export interface Job extends ForWorkers {
   /** The root's definition, and others that can be started by name. */
   readonly agents: readonly [AgentDefinition, ...AgentDefinition[]];
-  /** Who may decide its requests, where its file has a rule. */
+  /** The rule of its file on decisions, if there is one. */
   readonly mayDecide?: RuntimeOptions["mayDecide"];
   readonly rootAgentId: string;
   readonly metadata: JsonObject;
-  /** What to ask when no turn is open; null goes on from what was said. */
+  /** The input of a new turn if none is open; null continues the conversation without one. */
   readonly input: string | null;
-  /** Limits of that turn, in place of the definition's, name by name. */
+  /** Limits of that turn; each replaces the one of the definition. */
   readonly budget?: Budget | undefined;
-  /** Whether the agent is there already and its open turn is to be carried on. */
+  /** True if the agent exists and its open turn is to be carried on. */
   readonly isResumed: boolean;
   readonly header: readonly string[];
-  /** Command lines that a person may type next. */
+  /** Command lines to show to the person. */
   readonly resumeCommand: string;
   readonly showCommand: string;
 }
@@ -37,23 +37,23 @@ export interface Following {
   readonly runtime: Runtime;
   readonly job: Job;
   readonly reporter: Reporter;
-  /** Whether there is a person at the terminal who can be asked. */
+  /** True if a person at the terminal can be asked. */
   readonly isInteractive: boolean;
-  /** Who runs its turns. */
+  /** The process that runs its turns. */
   readonly where: Where;
 }
 
-/** What `run` and `chat` keep in an agent's metadata, so that it can be carried on without naming the file again. */
+/** Metadata that `run` and `chat` store with an agent, so that it can be resumed without naming the file again. */
 const fileJobSchema = z.object({
   command: z.enum(["run", "chat"]),
   /** Absolute path of the agent file. */
   file: z.string(),
-  /** Of the first turn; empty for a chat, which has none of its own. */
+  /** Input of the first turn; empty for a chat. */
   input: z.string(),
 });
 export type FileJob = z.infer<typeof fileJobSchema>;
 
-/** What an agent was started with by `run` or `chat`; undefined when it was started otherwise. */
+/** The metadata of an agent that `run` or `chat` started; undefined for others. */
 export function fileJobOf(metadata: JsonObject): FileJob | undefined {
   const parsed = fileJobSchema.safeParse(metadata);
   return parsed.success ? parsed.data : undefined;
@@ -106,7 +106,7 @@ export const defaultQuestion = "How does troupe make sure that a team of agents 
 /** How many readers a lead may send out at once, unless --max-readers says otherwise. */
 export const defaultMaxReaders = 6;
 
-/** What a question was asked with; kept in the root agent's metadata, so that it can be carried on without any flag. */
+/** Metadata that `ask` stores with the root agent, so that the question can be resumed without any flag. */
 const askJobSchema = z.object({
   command: z.literal("ask"),
   question: z.string(),
@@ -118,7 +118,7 @@ const askJobSchema = z.object({
 });
 export type AskJob = z.infer<typeof askJobSchema>;
 
-/** The job an agent was made for; undefined when it is not one of `ask`. */
+/** The metadata of an agent that `ask` started; undefined for others. */
 export function askJobOf(metadata: JsonObject): AskJob | undefined {
   const parsed = askJobSchema.safeParse(metadata);
   return parsed.success ? parsed.data : undefined;
@@ -131,14 +131,14 @@ interface AskRequest {
   readonly maxReaders?: number | undefined;
 }
 
-/** A new job: the model asked for, else OpenAI's where there is a key, else the rule-based engine. */
+/** A new question, with the given model, else the default one of OpenAI if there is a key, else the offline engine. */
 export function newAskJob(request: AskRequest, environment: Readonly<Record<string, string | undefined>>): AskJob {
   const { question, files, maxReaders = defaultMaxReaders } = request;
   const model = request.model ?? (hasKey(environment) ? defaultModel : offlineName);
   return withUsableModel({ command: "ask", question, files, model, maxReaders }, environment);
 }
 
-/** Throws `InvalidInputError` when the job's model needs a key and there is none. */
+/** Throws `InvalidInputError` when the model needs a key and there is none. */
 export function withUsableModel(job: AskJob, environment: Readonly<Record<string, string | undefined>>): AskJob {
   if (job.model === offlineName || hasKey(environment)) return job;
   throw new InvalidInputError(

@@ -15,7 +15,7 @@ import { readStory } from "./story.ts";
 import { EventFeed, listenToTree, treeAtRest } from "./tree-events.ts";
 import { workerLine, WorkerWatch, whereOf } from "./where.ts";
 
-/** Runs or carries on one job, shows it, and gives the exit code. The stores stay open. */
+/** Runs or carries on one job, shows it, and returns the exit code. The stores stay open. */
 export async function runJob(context: CliContext, stores: Stores, job: Job, options: JobOptions): Promise<ExitCode> {
   const where = await whereOf(context, job, options);
   const inspector = options.inspect === true ? await startInspection(context.note) : undefined;
@@ -23,7 +23,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
     agents: job.agents,
     stores: keptOpen(stores),
     mayDecide: job.mayDecide,
-    // Costs are in the tables, and `show` tells them later of what runs now.
+    // The tables and a later `show` need the costs.
     showCosts: true,
     onInspect: inspector?.onInspect,
     ...where.part,
@@ -33,9 +33,9 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   const reporter = createReporter(context, options, { rootAgentId: job.rootAgentId, accounts });
   const following = { runtime, job, reporter, where };
   const restore = (): void => reporter.close();
-  // Nothing else runs any more when a process crashes or is made to leave.
+  // On a crash or `process.exit` no `finally` runs, and the terminal must be restored.
   process.once("exit", restore);
-  // The runtime's own timers let a process end; somebody waits for this job.
+  // The timers of the runtime do not keep the process alive, but this job must.
   const alive = setInterval(() => {}, 60_000);
   try {
     return await followJob(context, { ...following, isInteractive: isInteractive(context, options) });
@@ -48,7 +48,7 @@ export async function runJob(context: CliContext, stores: Stores, job: Job, opti
   }
 }
 
-/** Whether a person sits at both ends of this process and wants to see more than an answer. */
+/** True if both ends of this process are terminals and more than the answer is shown. */
 export function isInteractive(
   { stdin, stdout }: Pick<CliContext, "stdin" | "stdout">,
   { json, quiet }: ViewOptions,
@@ -56,7 +56,7 @@ export function isInteractive(
   return stdin.isTTY && stdout.isTTY && json !== true && quiet !== true;
 }
 
-/** Starts or carries on a job's turn and shows it until it has come to rest. */
+/** Starts or carries on the turn of a job and shows it until it ends or waits. */
 async function followJob(context: CliContext, following: Following): Promise<ExitCode> {
   const { runtime, job, reporter, where } = following;
   const { rootAgentId } = job;
@@ -93,7 +93,7 @@ async function followJob(context: CliContext, following: Following): Promise<Exi
   }
 }
 
-/** Says so where the job waits for workers in vain; nothing where this process runs it. */
+/** Warns when no worker takes the job. Does nothing when this process runs it. */
 function watchWorkers(context: CliContext, following: Following, isTakenUp: () => boolean): () => void {
   const { job, reporter, where } = following;
   if (where.queues === undefined) return () => {};
@@ -107,7 +107,7 @@ function watchWorkers(context: CliContext, following: Following, isTakenUp: () =
   return watch.start();
 }
 
-/** The turn to follow. Which one is open is asked before the agent starts: what was left of it may take no time at all. */
+/** The turn to follow. Reads the open turn before the agent starts, because the rest of it may take no time at all. */
 async function openTurn(agent: Agent, { isResumed, input, budget }: Job): Promise<Turn> {
   const { openTurnId } = agent.state;
   await agent.start();
@@ -122,7 +122,7 @@ function inlineDesk({ stdin, stdout }: CliContext, { runtime, job, reporter }: F
       input: stdin,
       output: stdout,
       isTerminal: true,
-      // No pause: whoever decides elsewhere is not to find the agent paused.
+      // Does not pause: a decision from elsewhere must not find the agent paused.
       onInterrupt() {
         reporter.notice("Nothing more is asked here; Ctrl-C pauses what still works.");
         input.close();
@@ -149,7 +149,7 @@ function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, 
     {
       pause: () => {
         reporter.notice("Pausing at the next safe point; Ctrl-C again leaves at once.");
-        // A pause that fails shows as the failure of the turn that is awaited.
+        // If the pause fails, so does the awaited turn, which reports it.
         agent.pause().catch(() => {});
       },
       leave: (exitCode) => {
@@ -164,12 +164,12 @@ function watchJobInterrupts({ note }: CliContext, { job, reporter }: Following, 
 
 interface Inspection {
   readonly onInspect: (agentId: string, event: InspectionEvent) => void;
-  /** Shows the budgets of a runtime's agents too. */
+  /** Also shows the budgets of the agents of a runtime. */
   watch(runtime: Pick<Runtime, "overview">): void;
   close(): Promise<void>;
 }
 
-/** Serves the state charts of all live agents on this machine alone, and says where: the address holds a token. */
+/** Serves the state charts of all live agents on this machine only, and prints the address, which holds a token. */
 export async function startInspection(note: (line: string) => void): Promise<Inspection> {
   const { startInspector } = await import("../../inspector/index.ts");
   const inspector = await startInspector();

@@ -8,33 +8,30 @@ import type { RedisStoresOptions } from "../../stores/redis.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultStorePath } from "../options.ts";
 
-/** Where a command looks for its agents, as it was typed. */
+/** The options that name a store. */
 export interface StoreOptions {
   readonly store?: string | undefined;
   readonly redis?: string | undefined;
   readonly prefix?: string | undefined;
 }
 
-/** A store that a person has named, or the one that is meant where nobody named any. */
+/** The store of a command: the named one, or the default. */
 export interface StorePlace {
-  /** As people are told of it; never with a password. */
+  /** Name to show to people, without a password. */
   readonly name: string;
-  /** The words that name it on a command line: none for the default one. */
+  /** The options that name it on a command line; none for the default store. */
   readonly words: readonly string[];
-  /** What has to be known before a command line with these words works. */
+  /** What a person must know to use a command line with these words. */
   readonly remarks: readonly string[];
-  /** For work: what is absent is made. */
+  /** Opens the store, and creates it if it is absent. */
   readonly open: () => Promise<Stores>;
-  /** For looking: whoever only looks makes nothing. Throws `InvalidInputError` when there is none. */
+  /** Opens the store without creating it. Throws `InvalidInputError` when there is none. */
   readonly openExisting: () => Promise<Stores>;
-  /**
-   * The queues beside it, in which processes hand work to one another; undefined for a file. Throws `InvalidInputError` for
-   * keys that are none.
-   */
+  /** Opens the queues of the same Redis; undefined for a file. Throws `InvalidInputError` for wrong signing keys. */
   readonly openQueues: (() => Promise<Queues>) | undefined;
 }
 
-/** Throws `InvalidInputError` where the options name two stores, or an address that is none. */
+/** Throws `InvalidInputError` when the options name two stores, or a wrong address. */
 export function storePlace(context: Pick<CliContext, "environment">, options: StoreOptions): StorePlace {
   const { environment } = context;
   const { store, redis, prefix } = options;
@@ -55,7 +52,7 @@ export function storePlace(context: Pick<CliContext, "environment">, options: St
   return filePlace(store ?? defaultStorePath, fromEnvironment !== "");
 }
 
-/** `isNeeded`: without the words another store would be meant. */
+/** `isNeeded`: `TROUPE_REDIS` is set, so a command without `--store` would mean Redis. */
 function filePlace(path: string, isNeeded: boolean): StorePlace {
   return {
     name: path,
@@ -82,7 +79,7 @@ function redisPlace(
   };
   return {
     name: prefix === undefined ? shown : `${shown} (prefix ${prefix})`,
-    // Where the variable holds a password, an address without it would take its place.
+    // With --redis, the address without its password would override the variable that has it.
     words: isSecret ? ofPrefix : ["--redis", shown, ...ofPrefix],
     remarks: isSecret
       ? [`(These commands find ${shown} by TROUPE_REDIS, which holds its password.)`]
@@ -104,7 +101,7 @@ async function sqliteAt(path: string): Promise<Stores> {
   return sqliteStores(path);
 }
 
-/** Opens, works, closes, whatever comes of it. A store that is away is named. */
+/** Opens the store for `work` and closes it. An error of Redis gets the name of the store. */
 export async function withStore<T>(
   place: StorePlace,
   how: "open" | "openExisting",
@@ -120,7 +117,7 @@ export async function withStore<T>(
   }
 }
 
-/** The same with the queues beside it. Throws `InvalidInputError` for a file, which has none. */
+/** The same for the queues. Throws `InvalidInputError` for a file, which has none. */
 export async function withQueues<T>(place: StorePlace, work: (queues: Queues) => Promise<T>): Promise<T> {
   if (place.openQueues === undefined) {
     throw new InvalidInputError("queues that outlive a process are in Redis: give --redis URL, or set TROUPE_REDIS");
@@ -140,12 +137,12 @@ function named({ name }: StorePlace, error: unknown): unknown {
   return new StoreUnavailableError(`${name}: ${error.message}`, { details: error.details, cause: error });
 }
 
-/** The same stores for a runtime that closes what it was given, while somebody goes on using them. */
+/** The same stores with a `close` that does nothing, for a runtime that closes its stores while they are still needed. */
 export function keptOpen(stores: Stores): Stores {
   return { ...stores, close: async () => {} };
 }
 
-/** Makes the file's folder where it is absent. */
+/** Creates the folder of the file. */
 function fileToWorkIn(path: string): string {
   if (path !== ":memory:") mkdirSync(dirname(resolve(path)), { recursive: true });
   return path;
@@ -158,18 +155,18 @@ function existingFile(path: string): string {
   throw new InvalidInputError(
     stats === undefined
       ? `there is no store at ${path}; give the path of one with --store, or start a job first`
-      : `${path} is no file; give the path of a store with --store`,
+      : `${path} is not a file; give the path of a store with --store`,
   );
 }
 
 const secretsVariable = "TROUPE_QUEUE_SECRETS";
 
-/** As queues take them; of shorter secrets they say so without the variable's name. */
+/** The minimum of the queues, checked here so that the error can name the variable. */
 const shortest = 16;
 
 /**
- * The keys with which jobs are signed, `id:secret` with commas between them, the first one signs; undefined where there are
- * none. Throws `InvalidInputError` in words that show no secret.
+ * The keys that sign jobs, from `id:secret,id:secret`; the first one signs, all of them verify. Undefined without the
+ * variable. Throws `InvalidInputError`, whose text shows no secret.
  */
 export function queueSecrets(environment: Readonly<Record<string, string | undefined>>): SigningKey[] | undefined {
   const text = environment[secretsVariable]?.trim() ?? "";
@@ -190,17 +187,18 @@ function fault(index: number, what: string): InvalidInputError {
 
 const DEFAULT_PORT = 6379;
 
-/** Where Redis is, as a person has written it: one server, or several nodes of a cluster. */
+/** The address of a Redis: one server, or several nodes of a cluster. */
 interface RedisAddress {
   readonly urls: readonly [URL, ...URL[]];
-  /** The same without what is secret. */
+  /** The same without secrets. */
   readonly shown: string;
   readonly hasPassword: boolean;
 }
 
 /**
- * `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS; of a cluster two or more, with commas between
- * them. Throws `InvalidInputError` for anything else, in words that do not show what it holds. `source`: who gave it.
+ * Reads `redis://[[user]:password@]host[:port][/database]`, `rediss://` for TLS; for a cluster two or more with commas
+ * between them. `source` is the option or variable it comes from. Throws `InvalidInputError`, whose text does not show the
+ * address, since it may hold a password.
  */
 export function redisAddress(text: string, source: string): RedisAddress {
   const [first, ...others] = text.split(",").map((part) => urlOf(part.trim(), source));
@@ -223,7 +221,7 @@ export function redisAddress(text: string, source: string): RedisAddress {
   };
 }
 
-/** Of a cluster all nodes take the user and the password of the first. */
+/** All nodes of a cluster get the user and the password of the first. */
 export function redisOptions({ urls }: RedisAddress, prefix: string | undefined): RedisStoresOptions {
   const [first, ...others] = urls;
   if (others.length === 0) return { url: first.href, prefix };
@@ -259,7 +257,7 @@ function noAddress(source: string): InvalidInputError {
   );
 }
 
-/** What ioredis takes behind the question mark may be a password too. */
+/** ioredis takes passwords from the query of the address as well. */
 function withoutSecrets(url: URL): string {
   const shown = new URL(url.href);
   shown.password = "";

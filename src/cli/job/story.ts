@@ -11,20 +11,20 @@ import {
   type TroupeEvent,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { TurnEnd } from "../view/reporter.ts";
+import { isTurnEnd, type TurnEnd } from "../view/reporter.ts";
 import { allAgents } from "./find-agent.ts";
 
 export type JournalRow = Awaited<ReturnType<Stores["readTree"]>>[number];
 
 const rowsAtATime = 500;
 
-/** Everything that a store knows of one tree of agents. Read without owning any of them: it may run elsewhere meanwhile. */
+/** All that a store holds of one tree of agents. Reading it takes no lease, so another process may run the tree meanwhile. */
 export interface Story {
   readonly rootAgentId: string;
   readonly records: readonly AgentRecord[];
   /** Durable events in order. */
   readonly events: readonly TroupeEvent[];
-  /** The agents as the events tell, in the order in which they appeared. */
+  /** The agents folded from the events, in the order in which they appeared. */
   readonly agents: readonly AgentOverview[];
   readonly accounts: readonly Account[];
   readonly rows: readonly JournalRow[];
@@ -75,7 +75,7 @@ async function allRows(stores: Stores, rootAgentId: string): Promise<JournalRow[
   }
 }
 
-/** How an agent's newest turn ended; undefined while it has not. */
+/** The end of an agent's newest turn; undefined while it is open. */
 export function lastEndOf(events: readonly TroupeEvent[], agentId: string): TurnEnd | undefined {
   const last = events.findLast(
     (event) => event.agentId === agentId && (isTurnEnd(event) || event.type === "turn.started"),
@@ -83,15 +83,11 @@ export function lastEndOf(events: readonly TroupeEvent[], agentId: string): Turn
   return last !== undefined && isTurnEnd(last) ? last : undefined;
 }
 
-function isTurnEnd(event: TroupeEvent): event is TurnEnd {
-  return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
-}
-
 /** Agents and accounts of a tree, or of the part below one agent. */
 export interface BudgetTree {
   readonly agents: readonly AgentRecord[];
   readonly accounts: readonly Account[];
-  /** By agent: what its own calls have used, by model, as its journal tells. */
+  /** By agent: the use of its own calls by model, from its journal. */
   readonly own: ReadonlyMap<string, UseByModel>;
 }
 

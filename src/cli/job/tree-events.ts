@@ -3,7 +3,7 @@ import { parseCursor, type TroupeEvent, type AgentRecord, DEFAULT_TENANT, status
 import type { Stores } from "../../stores/index.ts";
 import { allAgents } from "./find-agent.ts";
 
-/** Where the agents of a tree live: in this process, or in others that only the store tells of. */
+/** A tree of agents, in this process or in others. */
 interface TreeSource {
   readonly runtime: Pick<Runtime, "subscribe" | "follow">;
   readonly rootAgentId: string;
@@ -11,8 +11,8 @@ interface TreeSource {
 }
 
 /**
- * Tells the events of one tree from now on, until the returned function is called. Those of agents elsewhere come from the
- * journal after the cursor, and what is being written at the moment as it comes.
+ * Calls the listener with each new event of one tree until the returned function is called. Events of agents in other
+ * processes are followed through the store, from the cursor `after` on.
  */
 export function listenToTree(
   { runtime, rootAgentId, isElsewhere }: TreeSource,
@@ -33,14 +33,14 @@ export function listenToTree(
       listener(event);
     }
   };
-  // A store that fails shows in the turn that is awaited; what was missed meanwhile is read again at the end.
+  // If the store fails, the awaited turn reports it; missed events are read again at the end.
   read().catch(() => {});
   return () => controller.abort();
 }
 
 /**
- * Resolves when a paused tree has come to rest: no agent of it has a call in flight any more, so that leaving cuts off
- * no answer that is being paid for.
+ * Resolves when no agent of a paused tree has a call in flight, so that leaving does not cut off an answer that is being
+ * paid for.
  */
 export async function treeAtRest(stores: Stores, source: TreeSource): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -81,8 +81,8 @@ function isAtRest(agent: AgentRecord): boolean {
 }
 
 /**
- * Hands events on, the durable ones in order and each once, whatever way they come: those of the past from the journal,
- * those of now from the runtime, and at the end from the journal again, should one have been missed.
+ * Passes events on, each durable one once and in order. They come from three sources: the journal for the past, the
+ * runtime for the present, and at the end the journal again for any that were missed.
  */
 export class EventFeed {
   readonly #listener: (event: TroupeEvent) => void;
@@ -92,7 +92,7 @@ export class EventFeed {
     this.#listener = listener;
   }
 
-  /** Events that somebody else has shown already. */
+  /** Marks events as shown. */
   skip(events: readonly TroupeEvent[]): void {
     for (const event of events) this.#isNew(event);
   }

@@ -4,35 +4,35 @@ import type { RuntimeOptions } from "../../runtime/index.ts";
 import { type CliContext, commandLine } from "../cli-context.ts";
 import type { StorePlace } from "./store-place.ts";
 
-/** Who runs the turns of a job, as it was asked for: `workers`, or this process. */
+/** The value of --on: workers run the turns of a job, or this process does. */
 type On = "workers" | "here";
 
 export interface WhereOptions {
-  /** Absent: on workers when some are there and nothing needs this process, else here. */
+  /** Default: on workers if some are there and nothing needs this process, else here. */
   readonly on?: On | undefined;
   readonly inspect?: boolean | undefined;
 }
 
-/** What has to be known of a job to hand it over. */
+/** The part of a job that is needed to hand it to workers. */
 export interface ForWorkers {
-  /** Where it is kept. */
+  /** Its store. */
   readonly store: StorePlace;
-  /** What a worker has to be told so that it knows the agents of the job. */
+  /** The options of a `worker` that knows the agents of the job. */
   readonly workerWords: readonly string[];
 }
 
-/** Who runs the turns of a job, and what a person is told of it. */
+/** The process that runs the turns of a job, and remarks on it for the person. */
 export interface Where {
-  /** For the runtime of this process: empty where it runs the turns itself. */
+  /** Options of the runtime of this process; empty if it runs the turns itself. */
   readonly part: Pick<RuntimeOptions, "queues" | "role">;
-  /** The queues that workers wait at; undefined where this process runs the turns itself. */
+  /** The queues of the workers; undefined if this process runs the turns itself. */
   readonly queues: Queues | undefined;
   readonly remarks: readonly string[];
 }
 
 const here: Where = { part: {}, queues: undefined, remarks: [] };
 
-/** Throws `InvalidInputError` where workers are asked for and cannot be. */
+/** Throws `InvalidInputError` when --on workers cannot be done. */
 export async function whereOf(
   context: Pick<CliContext, "invocation">,
   job: ForWorkers,
@@ -58,7 +58,7 @@ export async function whereOf(
   } catch (error) {
     await queues.close();
     if (on === "workers") throw error;
-    // Whoever needs no worker needs none of what it takes to find one; a store that is away is told by itself.
+    // Without --on workers the queues are not needed. If the store is away, it reports that itself.
     if (error instanceof UnsupportedError || error instanceof StoreUnavailableError) return here;
     throw error;
   }
@@ -68,26 +68,26 @@ function countText(count: number): string {
   return `The turn runs on ${count === 1 ? "a worker" : `one of ${count} workers`}.`;
 }
 
-/** How a worker is started that knows the agents of a job. */
+/** The command line of a worker that knows the agents of a job. */
 export function workerLine({ invocation }: Pick<CliContext, "invocation">, job: ForWorkers): string {
   return `One that knows these agents: ${commandLine(invocation, "worker", [...job.workerWords, ...job.store.words])}`;
 }
 
-/** How often it is looked whether workers are there, in milliseconds. */
+/** Interval between two looks for workers, in milliseconds. */
 export const workerLookMs = 10_000;
 
 interface WorkerWatchOptions {
   readonly queues: Pick<Queues, "workers">;
-  /** Whether anything has come of the job since it was handed over. */
+  /** True once an event of the job has arrived since it was handed over. */
   readonly isTakenUp: () => boolean;
-  /** Of the root, as workers know it. */
+  /** Name of the root's definition. */
   readonly definitionName: string;
-  /** How a worker is started that knows it. */
+  /** Command line of a worker that knows it. */
   readonly workerLine: string;
   readonly tell: (line: string) => void;
 }
 
-/** Says what is wrong where a job waits for workers in vain: none are there, or none that know its agents. */
+/** Warns when a job waits in vain: no worker is there, or none that knows its agents. */
 export class WorkerWatch {
   readonly #options: WorkerWatchOptions;
   #isNoneTold = false;
@@ -98,10 +98,10 @@ export class WorkerWatch {
     this.#options = options;
   }
 
-  /** Looks now and then until the returned function is called. */
+  /** Looks at intervals until the returned function is called. */
   start(): () => void {
     const timer = setInterval(() => {
-      // A store that is away is told by those who need it.
+      // If Redis is away, the turn itself reports that.
       this.look().catch(() => {});
     }, workerLookMs);
     timer.unref();

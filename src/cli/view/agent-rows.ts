@@ -21,7 +21,7 @@ export interface RowContext {
   readonly now: number;
 }
 
-/** The cells of one agent in the live tree; where a limit binds, what is used stands against it. */
+/** The cells of one agent in the live tree; a limited amount is shown as used/limit. */
 export function agentCells(agent: AgentOverview, branch: string, { accounts, now }: RowContext): string[] {
   const own = accountsOfAgent(accounts, agent.agentId, agent.turnId);
   const steps = standingOf(own, "maxSteps", now);
@@ -49,7 +49,7 @@ export function agentCells(agent: AgentOverview, branch: string, { accounts, now
   ];
 }
 
-/** What calls in flight have reserved, behind what is used: `24k+4.4k`. */
+/** The amount that calls in flight have reserved: the `+4.4k` of `24k+4.4k`. */
 function reservedText(standing: Standing | undefined, format: (amount: number) => string): string {
   return standing && standing.reserved > 0 ? `+${format(standing.reserved)}` : "";
 }
@@ -59,7 +59,7 @@ export function agentLabel(agent: Pick<AgentOverview, "agentId" | "name" | "isBa
   return `${agent.name} ${shortAgentId(agent.agentId)}${agent.isBackground ? " (background)" : ""}`;
 }
 
-/** What an agent does, or how it ended, in a few words. */
+/** The state of an agent, or how it ended, in a few words. */
 export function stateOf(agent: AgentOverview): { readonly text: string; readonly style: Style } {
   if (agent.endedAt !== null) {
     if (agent.stopReason === "completed" || agent.stopReason === "finish_reason")
@@ -74,7 +74,7 @@ export function stateOf(agent: AgentOverview): { readonly text: string; readonly
   return { text: `● ${agent.activity}`, style: agent.activity === "retrying" ? "yellow" : "plain" };
 }
 
-/** Whether somebody has to decide something before it goes on. */
+/** True if the agent waits for a decision or an answer. */
 function isAsking({ openRequests }: Pick<AgentOverview, "openRequests">): boolean {
   return Object.keys(openRequests).length > 0;
 }
@@ -109,14 +109,14 @@ const amountOf: Readonly<Record<AmountLimit, keyof Amounts>> = {
 
 interface Standing {
   readonly used: number;
-  /** Set aside for calls in flight; 0 for limits that nothing is reserved of. */
+  /** Reserved for calls in flight; 0 for limits without reservations. */
   readonly reserved: number;
   readonly limit: number;
 }
 
 /**
- * How an agent stands against one of its limits: on the account, of its lifetime or of its open turn, where the least is
- * left. Undefined where no account has that limit.
+ * Use and limit of an agent by one kind of limit. If both its lifetime and its open turn have that limit, the one with less
+ * left counts. Undefined if no account has it.
  */
 function standingOf(accounts: readonly Account[], limit: AmountLimit, now: number): Standing | undefined {
   let tightest: Standing | undefined;
@@ -136,14 +136,14 @@ function reservedOf({ reserved }: Account, limit: AmountLimit): number {
   return limit === "maxCostMicros" ? reserved.costMicros : 0;
 }
 
-/** The accounts that bind an agent's own work now: its lifetime's and its newest turn's. */
+/** The accounts of an agent: that of its lifetime and that of its newest turn. */
 function accountsOfAgent(accounts: readonly Account[], agentId: string, turnId: string | null): Account[] {
   return accounts.filter(
     (account) => account.agentId === agentId && (account.turnId === null || account.turnId === turnId),
   );
 }
 
-/** Milliseconds in which an agent worked or its children did, over all its turns; pauses do not count. */
+/** Working time of an agent and its children over all its turns, in milliseconds, without pauses. */
 export function workingTimeOf(accounts: readonly Account[], agentId: string, now: number): number {
   return accounts
     .filter((account) => account.agentId === agentId && account.turnId !== null)
@@ -162,7 +162,7 @@ const summaryColumns: readonly Column[] = [
   { title: "STOP REASON" },
 ];
 
-/** The table at the end of a job: each agent's own figures, and where there are several, the sum of what adds up. */
+/** The table at the end of a job: the figures of each agent, and the totals if there are several. */
 export function summaryLines(agents: readonly AgentOverview[], context: RowContext): string[] {
   const placed = placeTree(agents);
   const rows = placed.map(({ member, branch }) => summaryCells(member, branch, context));
@@ -187,11 +187,11 @@ function summaryCells(agent: AgentOverview, branch: string, { accounts, now }: R
 }
 
 function standingText(agent: AgentOverview): string {
-  if (isAsking(agent)) return "waits for somebody";
+  if (isAsking(agent)) return "waits for a decision";
   return agent.turnId === null ? agent.status : `${agent.status}, not ended`;
 }
 
-/** Agents work side by side: the time of all is that of the root. */
+/** The time of all is the time of the root, because agents work in parallel. */
 function totalCells(
   agents: readonly AgentOverview[],
   root: AgentOverview | undefined,
@@ -216,7 +216,7 @@ function tokensOf({ usage }: AgentOverview): number {
   return usage.inputTokens + usage.outputTokens;
 }
 
-/** Unknown as soon as one price is. */
+/** Unknown if one price is. */
 function totalCost(agents: readonly AgentOverview[]): number | null {
   let total = 0;
   for (const { costMicros } of agents) {

@@ -5,7 +5,7 @@ import { shortAgentId, formatCost, formatCount, formatDuration, formatTime } fro
 import { placeTree, type Column, tableLines } from "./table.ts";
 import { oneLine, truncate, widthOf, wrap } from "./terminal-text.ts";
 
-/** An agent as the tables name it. */
+/** The part of an agent record that the tables show. */
 interface BudgetAgent {
   readonly agentId: string;
   readonly parentAgentId: string | null;
@@ -15,17 +15,17 @@ interface BudgetAgent {
 export interface BudgetView {
   readonly accounts: readonly Account[];
   readonly agents: readonly BudgetAgent[];
-  /** By agent: what its own calls have used, by model. */
+  /** By agent: the use of its own calls by model. */
   readonly own: ReadonlyMap<string, UseByModel>;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** The terminal's columns; no line is wider. */
+  /** Maximum width of a line, in columns. */
   readonly width: number;
 }
 
 /**
- * Who may spend what: the tree of accounts with each limit, what is used of it, reserved, unconfirmed; then what each agent
- * spent by model. Where the terminal is too narrow for exact amounts they are shortened, then the tables become lists.
+ * Two tables: the tree of accounts with the used, reserved and unconfirmed amounts of each limit, and the use of each agent
+ * by model. In a narrow terminal amounts are rounded, and if that is not enough the tables become lists.
  */
 export function budgetLines(view: BudgetView): string[] {
   const { accounts, now } = view;
@@ -44,7 +44,7 @@ export function budgetLines(view: BudgetView): string[] {
   ];
 }
 
-/** The first form whose lines all fit; of the last one what does not is cut. */
+/** The first form whose lines all fit; else the last one, cut. */
 function fitting(width: number, forms: readonly (() => string[])[]): string[] {
   let lines: string[] = [];
   for (const form of forms) {
@@ -105,7 +105,7 @@ interface ModelRow {
   readonly models: UseByModel;
 }
 
-/** Each agent's own calls, model by model, and where there are several rows the sum. */
+/** The calls of each agent by model, and the sum if there are several rows. */
 function modelRows({ agents, own: spent }: BudgetView): ModelRow[] {
   const rows = placeTree(agents).flatMap(({ member, branch }) => {
     const own = Object.entries(spent.get(member.agentId) ?? {});
@@ -171,7 +171,7 @@ function short(count: number): string {
   return amountOf("maxTokens", count, true);
 }
 
-/** Unknown as soon as one call had no price. */
+/** Unknown if one call had no price. */
 function costOf(models: UseByModel): string {
   const { costMicros, unpricedCalls } = totalUse(models);
   if (unpricedCalls > 0) return formatCost(null);
@@ -186,7 +186,7 @@ function noteOf(models: UseByModel): string {
   ].join(", ");
 }
 
-/** One limit of one account, or an amount that has none. */
+/** One row: a limit of an account, or an amount without a limit. */
 interface BudgetRow {
   /** Branches of the tree in front of the name. */
   readonly branch: string;
@@ -225,7 +225,7 @@ const limitNames: Readonly<Record<LimitName, string>> = {
   deadlineAt: "deadline",
 };
 
-/** The rows of a tree of accounts, each account under the one that pays with it; tokens and known cost always have one. */
+/** The rows of a tree of accounts. An account without limits still has rows for tokens and cost. */
 export function budgetRows(accounts: readonly Account[], now: number): BudgetRow[] {
   const members = accounts.map((account) => ({ agentId: account.id, parentAgentId: account.parentId, account }));
   return placeTree(members).flatMap(({ member: { account }, branch }) => {

@@ -15,7 +15,7 @@ export interface ViewOptions {
 
 type ViewMode = "json" | "quiet" | "live" | "plain";
 
-/** What was asked for; else a drawing where the output is a terminal that can be drawn on, and lines elsewhere. */
+/** The mode of the options; by default live on a terminal that can be drawn on, and plain elsewhere. */
 export function viewModeOf(options: ViewOptions, isTerminal: boolean, term: string | undefined): ViewMode {
   if (options.json === true) return "json";
   if (options.quiet === true) return "quiet";
@@ -36,7 +36,7 @@ export function createReporter(
 
 type WriteLine = (line: string) => void;
 
-/** One line per notable event, then answer and table: for logs, pipes and terminals that cannot be drawn on. */
+/** Prints a line for each notable event, then answer and table: for logs, pipes and dumb terminals. */
 export function plainReporter(write: WriteLine): Reporter {
   let startedAt: number | undefined;
   let heldBack: string[] | undefined;
@@ -69,7 +69,7 @@ export function plainReporter(write: WriteLine): Reporter {
   };
 }
 
-/** Every event as a line of JSON, those of the past first; nothing else on this stream. */
+/** Prints every event as a line of JSON, past ones first, and nothing else on this stream. */
 export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
   const print = (event: TroupeEvent): void => out(JSON.stringify(event));
   return {
@@ -85,7 +85,7 @@ export function jsonReporter(out: WriteLine, note: WriteLine): Reporter {
   };
 }
 
-/** The answer alone; why there is none goes to the other stream. */
+/** Prints the answer only. If there is none, the reason goes to standard error. */
 export function quietReporter(out: WriteLine, note: WriteLine): Reporter {
   return {
     begin: () => {},

@@ -12,11 +12,11 @@ interface LiveReporterOptions {
   readonly clock: Clock;
   readonly paint: Paint;
   readonly rootAgentId: string;
-  /** The accounts of the tree as they stand; asked for before each drawing. */
+  /** Reads the accounts of the tree; called before each drawing. */
   readonly accounts: () => Promise<readonly Account[]>;
 }
 
-/** Draws the tree of agents over itself at the end of the terminal, and leaves the answer and a table behind. */
+/** Draws the tree of agents live at the end of the terminal, and at the end prints the answer and a table. */
 export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: LiveReporterOptions): Reporter {
   const screen = new LiveScreen(stream);
   const overview = createOverview();
@@ -25,14 +25,14 @@ export function liveReporter({ stream, clock, paint, rootAgentId, accounts }: Li
   let known: readonly Account[] = [];
   let isAsking = false;
 
-  /** The drawing never waits for the store: it shows the accounts as they were a moment ago. */
+  /** Does not block the drawing, which shows the accounts of the last read. */
   async function refreshAccounts(): Promise<void> {
     if (isAsking) return;
     isAsking = true;
     try {
       known = await accounts();
     } catch {
-      // A store that cannot be read fails the job itself; the view goes on with what it has.
+      // If the store fails, so does the job; the view keeps what it has.
     } finally {
       isAsking = false;
     }
@@ -81,7 +81,7 @@ export interface Frame extends RowContext {
   readonly agents: readonly AgentOverview[];
   /** Whose text is shown as it is written. */
   readonly rootAgentId: string;
-  /** A line above all others, and one below: what a person asked, and what this program has to say. */
+  /** Shown above the tree: the question. `notice`, a message of this program, is shown below. */
   readonly header: readonly string[];
   readonly notice: string | undefined;
   readonly columns: number;
@@ -115,20 +115,20 @@ function treeLines(frame: Frame, paint: Paint, { width, most }: { width: number;
   return [paint("dim", truncate(titles, width)), ...painted, ...(left > 0 ? [`… and ${left} more agents`] : [])];
 }
 
-/** The answer's last lines: a terminal cannot take back what has scrolled away. */
+/** The last lines of the answer: lines that have scrolled away cannot be drawn over. */
 function answerLines({ agents, rootAgentId }: Frame, width: number, most: number): string[] {
   const text = printable(agents.find((agent) => agent.agentId === rootAgentId)?.text ?? "").trim();
   if (text === "" || most < 1) return [];
   return wrap(text, width).slice(-most);
 }
 
-/** Shortest time between two drawings: ten a second at most. */
+/** Shortest time between two drawings, in milliseconds. */
 export const redrawMs = 100;
-/** Longest time between two while work goes on, so that running times move. */
+/** Longest time between two drawings, in milliseconds, so that running times advance. */
 export const idleRedrawMs = 500;
 
 interface RedrawLimit {
-  /** Something changed: draw soon. */
+  /** Asks for a drawing soon. */
   request(): void;
   stop(): void;
 }
@@ -155,7 +155,7 @@ export function limitRedraws(clock: Clock, draw: () => void): RedrawLimit {
   return {
     request() {
       const now = clock.now();
-      // The clock may have been set back: a drawing in the future is none to wait for.
+      // If the clock was set back, the last drawing lies in the future and must not delay this one.
       arm(Math.max(now, Math.min(drawnAt, now) + redrawMs));
     },
     stop() {

@@ -1,4 +1,4 @@
-/** What the screen needs of a terminal stream. */
+/** The part of a terminal stream that the screen uses. */
 export interface TerminalStream {
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
@@ -7,20 +7,20 @@ export interface TerminalStream {
 
 const hideCursor = "\u001B[?25l";
 const showCursor = "\u001B[?25h";
-/** Long lines are cut, not carried on below: a line that turns into two would be left behind by the next drawing. */
+/** Cuts long lines instead of wrapping them: the next drawing would not clear the second half. */
 const stopWrapping = "\u001B[?7l";
 const wrapAgain = "\u001B[?7h";
 const clearToEnd = "\u001B[J";
 const clearLine = "\u001B[2K";
 
 /**
- * A block of lines that is drawn over itself at the end of what a terminal shows.
- * Owns: the block, the cursor's visibility. Does not own: when it is drawn, what is in it.
+ * A block of lines at the end of the terminal, drawn over itself.
+ * Owns: the block, the visibility of the cursor. Does not own: the content, the time of drawing.
  *
  * Invariants
- * 1. Between drawings the cursor stands at the start of the line below the block.
- * 2. After `close` the terminal is as it was, however often that is called; what is drawn later is dropped.
- * 3. From `suspend` to `resume` the terminal is as it was, and what is drawn is dropped.
+ * 1. Between drawings the cursor is at the start of the line below the block.
+ * 2. `close` restores the terminal, and later drawings are dropped. It may be called again.
+ * 3. `suspend` restores the terminal, and drawings are dropped until `resume`.
  */
 export class LiveScreen {
   readonly #stream: TerminalStream;
@@ -45,13 +45,13 @@ export class LiveScreen {
     this.#drawn = lines.length;
   }
 
-  /** Takes the block away and gives the terminal back. */
+  /** Removes the block and restores the terminal. */
   close(): void {
     this.#clear();
     this.#state = "closed";
   }
 
-  /** Gives the terminal to a person for a while: nothing is drawn until `resume`. */
+  /** Gives the terminal to a person: nothing is drawn until `resume`. */
   suspend(): void {
     this.#clear();
     this.#isSuspended = true;

@@ -5,7 +5,7 @@ import { oneLine, truncate } from "./terminal-text.ts";
 
 const longestQuote = 120;
 
-/** An event as one line for a log, or undefined when it is not worth one. Times count from `startedAt`. */
+/** An event as one line; undefined for events without one. Times count from `startedAt`. */
 export function plainLine(event: TroupeEvent, startedAt: number): string | undefined {
   const text = eventText(event);
   if (text === undefined) return undefined;
@@ -13,7 +13,7 @@ export function plainLine(event: TroupeEvent, startedAt: number): string | undef
   return `${time}  ${event.agentName} ${shortAgentId(event.agentId)}: ${text}`;
 }
 
-/** What happened, without when and to whom. */
+/** An event in words, without its time and agent. */
 export function eventText(event: TroupeEvent): string | undefined {
   switch (event.type) {
     case "turn.started":
@@ -71,8 +71,8 @@ function stateText(event: TroupeEvent): string | undefined {
 }
 
 const waitingTexts: Readonly<Record<TroupeEventOf<"turn.waiting">["reason"], string | undefined>> = {
-  budget: "waits for budget that others have reserved",
-  request: "waits for somebody to decide",
+  budget: "waits for budget that other calls have reserved",
+  request: "waits for a decision or an answer",
   paused: undefined,
 };
 

@@ -5,44 +5,48 @@ import { printable } from "./terminal-text.ts";
 
 export type TurnEnd = TroupeEventOf<"turn.completed" | "turn.stopped" | "turn.failed">;
 
-/** How following a job came to its end, as a person is told. */
+export function isTurnEnd(event: TroupeEvent): event is TurnEnd {
+  return event.type === "turn.completed" || event.type === "turn.stopped" || event.type === "turn.failed";
+}
+
+/** The end of following a job. */
 export interface Ending extends RowContext {
   /** Null when the turn has not ended: it is paused, or waits for somebody. */
   readonly end: TurnEnd | null;
   readonly agents: readonly AgentOverview[];
-  /** What to type next, and other closing remarks. */
+  /** Commands to type next, and other closing remarks. */
   readonly remarks: readonly string[];
 }
 
-/** One way of showing a job while it runs. Calls come in this order; `close` may come at any time, more than once. */
+/** Shows a job while it runs. Methods are called in this order; `close` at any time, even twice. */
 export interface Reporter {
-  /** What is asked, by whom, on what: a few lines. */
+  /** Takes the header: a few lines on the question, the model and the store. */
   begin(header: readonly string[]): void;
-  /** Events that happened before this process looked, in order. */
+  /** Takes the events from before this process, in order. */
   past(events: readonly TroupeEvent[]): void;
   event(event: TroupeEvent): void;
-  /** Something this program has to say while the job runs. */
+  /** Takes a message of this program while the job runs. */
   notice(text: string): void;
-  /** Keeps quiet while a person is asked something; the returned function ends that. */
+  /** Shows nothing while a person is asked something; the returned function ends that. */
   hold(): () => void;
   end(ending: Ending): void;
   close(): void;
 }
 
-/** The answer, the table and the closing remarks; what a person reads when all is over. */
+/** The answer, the table and the closing remarks. */
 export function endingLines({ end, agents, remarks, ...context }: Ending): string[] {
   const answer = end === null ? [] : [...answerLines(end), ""];
   return [...answer, ...summaryLines(agents, context), "", ...remarks];
 }
 
-/** The answer, or why there is none. */
+/** The answer, and the reason if it is not whole. */
 export function answerLines(end: TurnEnd): string[] {
   const text = printable(end.text).trim();
   const why = reasonOf(end);
   return [...(text === "" ? [] : text.split("\n")), ...(why === undefined ? [] : [...(text === "" ? [] : [""]), why])];
 }
 
-/** Why there is no whole answer; undefined where there is. */
+/** Why there is no whole answer; undefined for a completed turn. */
 export function reasonOf(end: TurnEnd): string | undefined {
   if (end.type === "turn.completed") return undefined;
   if (end.type === "turn.stopped")

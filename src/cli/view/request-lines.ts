@@ -21,7 +21,7 @@ const baseColumns: readonly Column[] = [
   { title: "EXPIRES" },
 ];
 
-/** Requests as a table; with their states where decided ones are among them. */
+/** Requests as a table. `withState` adds a column for lists that include decided ones. */
 export function requestTable(placed: readonly PlacedRequest[], now: number, withState: boolean): string[] {
   const rows = placed.map(({ request, path }) => [
     request.requestId,
@@ -53,7 +53,7 @@ export const verdictTexts: Readonly<Record<RequestVerdict, string>> = {
   expired: "expired",
 };
 
-/** How a request stands: `open`, `approved by anna`, `rejected by anna: too much`, `expired`, `closed`. */
+/** The state of a request: `open`, `approved by anna`, `rejected by anna: too much`, `expired`, `closed`. */
 export function stateText({ status, decision }: Pick<AgentRequest, "status" | "decision">): string {
   if (status === "open") return "open";
   if (decision === null) return "closed, its turn went on without it";
@@ -74,7 +74,7 @@ type Asked = Pick<
   "requestId" | "agentId" | "agentName" | "kind" | "name" | "arguments" | "prompt" | "expiresAt"
 >;
 
-/** What is asked, in full: who decides sees the arguments, whatever words the tool has for them. */
+/** The whole request. It always shows the arguments, whatever the prompt of the tool says. */
 export function askingLines(request: Asked): string[] {
   const { requestId, agentId, agentName, kind, name, prompt } = request;
   const args = JSON.stringify(request.arguments);
@@ -102,7 +102,7 @@ export function decidingLines(
   return [line("answer", kind === "question" ? "your answer" : "its result"), line("reject", "--reason", "why")];
 }
 
-/** Everything that somebody has to decide, and how: what stands below a job that waits. */
+/** All open requests of a job that waits, with the commands that decide them. */
 export function waitingLines(
   requests: readonly AgentRequest[],
   invocation: Invocation,
@@ -121,7 +121,7 @@ const waits: Readonly<Record<RequestKind, string>> = {
   auth: "",
 };
 
-/** What an agent waits for, in its row: `waits: approve pay({"to":"Ann"})`. */
+/** The request in the row of its agent: `waits: approve pay({"to":"Ann"})`. */
 export function waitText({ kind, prompt }: Pick<AgentRequest, "kind" | "prompt">): string {
   return `waits: ${waits[kind]}${oneLine(prompt)}`;
 }

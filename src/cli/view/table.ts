@@ -5,11 +5,11 @@ export interface Column {
   readonly title: string;
   /** Default `left`. */
   readonly align?: "left" | "right";
-  /** The widest it may get, in terminal columns; longer cells are cut. */
+  /** Maximum width in terminal columns; longer cells are cut. */
   readonly maxWidth?: number;
 }
 
-/** A table as lines: titles, then one line a row; columns two spaces apart, nothing at line ends. */
+/** A table as lines: the titles, then one line a row. Columns are two spaces apart; lines have no trailing spaces. */
 export function tableLines(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
   const cells = [columns.map((column) => column.title), ...rows].map((row) =>
     columns.map((column, index) => cellText(row[index] ?? "", column)),
@@ -24,19 +24,19 @@ export function tableLines(columns: readonly Column[], rows: readonly (readonly 
 }
 
 function cellText(text: string, { maxWidth }: Column): string {
-  // What stands before a name is the branch of a tree.
+  // Leading spaces belong to the branch of a tree.
   const line = `${/^ */u.exec(text)?.[0] ?? ""}${oneLine(text)}`;
   return maxWidth === undefined ? line : truncate(line, maxWidth);
 }
 
-/** How wide a line may be: the terminal's columns; a pipe takes any, unless `COLUMNS` says how many. */
+/** Maximum width of a line: the columns of the terminal, else `COLUMNS`, else unlimited. */
 export function columnsOf({ stdout, environment }: Pick<CliContext, "stdout" | "environment">): number {
   if (stdout.isTTY && stdout.columns > 0) return stdout.columns;
   const given = Number(environment["COLUMNS"]);
   return Number.isSafeInteger(given) && given > 0 ? given : Number.POSITIVE_INFINITY;
 }
 
-/** What the order of a tree needs to know of an agent. */
+/** An agent with its parent. */
 interface TreeMember {
   readonly agentId: string;
   readonly parentAgentId: string | null;
@@ -48,7 +48,7 @@ interface Placed<Member> {
   readonly branch: string;
 }
 
-/** Parents before their children, children in the order given; an agent whose parent is not there stands as a root. */
+/** Orders agents as a tree: parents before children, children in the given order. Without its parent an agent is a root. */
 export function placeTree<Member extends TreeMember>(members: readonly Member[]): Placed<Member>[] {
   const known = new Set(members.map((member) => member.agentId));
   const children = new Map<string | null, Member[]>();

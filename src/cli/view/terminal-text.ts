@@ -23,7 +23,7 @@ const wideRanges: readonly (readonly [number, number])[] = [
   [0x2_00_00, 0x3_ff_fd],
 ];
 
-/** Columns that a text without control characters takes in a terminal. */
+/** Width of a text in terminal columns. The text must not have control characters. */
 export function widthOf(text: string): number {
   if (printableAscii.test(text)) return text.length;
   let width = 0;
@@ -38,7 +38,7 @@ function graphemeWidth(grapheme: string): 0 | 1 | 2 {
   return wideRanges.some(([from, to]) => code >= from && code <= to) ? 2 : 1;
 }
 
-/** The text in at most so many columns; what was cut off is shown as `…`. */
+/** Cuts the text to so many columns and marks the cut with `…`. */
 export function truncate(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text;
   if (columns < 1) return "";
@@ -61,7 +61,7 @@ export function padStart(text: string, columns: number): string {
   return " ".repeat(Math.max(0, columns - widthOf(text))) + text;
 }
 
-/** Lines of at most so many columns, broken at spaces where there are any. */
+/** Wraps the text to so many columns, at spaces if possible. */
 export function wrap(text: string, columns: number): string[] {
   return text.split("\n").flatMap((line) => wrapLine(line, Math.max(1, columns)));
 }
@@ -82,7 +82,7 @@ function wrapLine(line: string, columns: number): string[] {
   return [...lines, current];
 }
 
-/** Pieces of at most so many columns, but never without a character. */
+/** Pieces of at most so many columns, each with at least one character. */
 function chunksOf(text: string, columns: number): string[] {
   const chunks: string[] = [];
   let chunk = "";
@@ -101,8 +101,8 @@ function chunksOf(text: string, columns: number): string[] {
 }
 
 /**
- * What somebody else wrote, made safe to print: models and files may hold escape sequences that move the cursor or
- * rename the window. Keeps line breaks; tabs become spaces.
+ * Makes foreign text safe to print: models and files may hold escape sequences that move the cursor or rename the window.
+ * Keeps line breaks; tabs become spaces.
  */
 export function printable(text: string): string {
   return stripVTControlCharacters(text)
@@ -129,7 +129,7 @@ const codes: Readonly<Record<Exclude<Style, "plain">, readonly [number, number]>
 
 export type Paint = (style: Style, text: string) => string;
 
-/** Colours, or none where they are not wanted: `NO_COLOR` with any value but the empty one (no-color.org). */
+/** Colours, unless `NO_COLOR` is set to anything but the empty string (no-color.org) or the terminal is dumb. */
 export function paintFor(environment: Readonly<Record<string, string | undefined>>): Paint {
   const isPlain = (environment["NO_COLOR"] ?? "") !== "" || environment["TERM"] === "dumb";
   return (style, text) => {

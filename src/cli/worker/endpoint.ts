@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { InvalidInputError } from "../../errors/index.ts";
 
-/** Whether a part of the program is well, and in words what is wrong where it is not. */
+/** The result of a check, with the problems in words. */
 export interface Verdict {
   readonly isGood: boolean;
   readonly problems: readonly string[];
@@ -10,7 +10,7 @@ export interface Verdict {
   readonly details?: Readonly<Record<string, number | null>>;
 }
 
-/** What is told over HTTP. Each is asked for with every request, but never twice at the same time. */
+/** The content of the endpoint. Each request calls its function; requests at the same time share one call. */
 export interface Told {
   /** In the text format of Prometheus. */
   readonly metrics: () => Promise<string>;
@@ -21,7 +21,7 @@ export interface Told {
 interface EndpointOptions {
   /** 0: any that is free. */
   readonly port: number;
-  /** Address that it is bound to. Default 127.0.0.1: this machine alone. */
+  /** Address to bind. Default 127.0.0.1: this machine only. */
   readonly host?: string | undefined;
 }
 
@@ -44,8 +44,8 @@ const prometheus = "text/plain; version=0.0.4; charset=utf-8";
 const json = "application/json; charset=utf-8";
 
 /**
- * Serves `/metrics`, `/healthz` and `/readyz`, and nothing else; what they tell are figures, no content. Throws
- * `InvalidInputError` when the address cannot be had.
+ * Serves `/metrics`, `/healthz` and `/readyz`, which give figures and no content. Throws `InvalidInputError` when the
+ * address cannot be used.
  */
 export async function startEndpoint(told: Told, options: EndpointOptions): Promise<Endpoint> {
   const { port, host = "127.0.0.1" } = options;
@@ -59,7 +59,7 @@ export async function startEndpoint(told: Told, options: EndpointOptions): Promi
     void answer(request, response, pages);
   });
   await listen(server, port, host);
-  // Whoever is asked how it is decides itself how long it lives.
+  // The endpoint must not keep the process alive.
   server.unref();
   server.on("connection", (socket) => socket.unref());
   const { port: bound } = server.address() as AddressInfo;
@@ -106,7 +106,7 @@ function answerOf({ isGood, problems, details = {} }: Verdict): Answer {
   return { status: isGood ? 200 : 503, type: json, text: `${text}\n` };
 }
 
-/** Whoever asks while the answer is being found gets the same one. */
+/** Calls during a running call get its answer. */
 function together(ask: Asked): Asked {
   let asking: Promise<Answer> | undefined;
   return () => {

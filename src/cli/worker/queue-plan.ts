@@ -3,7 +3,7 @@ import type { AgentDefinition } from "../../agents/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { RuntimeOptions } from "../../runtime/index.ts";
 
-/** Queues of tools with what is done with them here, as they were typed. */
+/** The tool queues that a worker works on, with concurrency and rate limit. */
 export type QueuePlan = NonNullable<NonNullable<RuntimeOptions["work"]>["queues"]>;
 type ToolQueueOptions = QueuePlan[string];
 
@@ -12,15 +12,15 @@ const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600
 const entryPattern = /^([\w.@-]{1,128})(?:=(\d{1,6})(?:@(\d{1,9})\/([smh]))?)?$/;
 
 /**
- * `browser,mail=4,scan=2@30/m`: two scans at a time here, at most 30 begun in a minute by all processes together; `none`: no
- * queue. Throws commander's `InvalidArgumentError`.
+ * Reads `browser,mail=4,scan=2@30/m`: two scans at a time in this worker, at most 30 started in a minute by all workers
+ * together. `none`: no queue. Throws commander's `InvalidArgumentError`.
  */
 export function queuePlan(text: string): QueuePlan {
   if (text.trim() === "none") return {};
   const plan: Record<string, ToolQueueOptions> = {};
   for (const part of text.split(",").map((one) => one.trim())) {
     const [, name, concurrency, max, unit] = entryPattern.exec(part) ?? [];
-    if (name === undefined) throw new InvalidArgumentError(`${JSON.stringify(part)} is none of ${form}.`);
+    if (name === undefined) throw new InvalidArgumentError(`${JSON.stringify(part)} is not of the form ${form}.`);
     if (name === "wake") throw new InvalidArgumentError('"wake" is the queue of the agents; see --concurrency.');
     if (Object.hasOwn(plan, name)) throw new InvalidArgumentError(`"${name}" is named twice.`);
     if (Number(concurrency ?? 1) < 1 || Number(max ?? 1) < 1) {
@@ -34,7 +34,7 @@ export function queuePlan(text: string): QueuePlan {
   return plan;
 }
 
-/** The queues that tools of these definitions, and of those they can spawn, name; in the order of the alphabet. */
+/** The queues that the tools of these definitions name, in alphabetical order. */
 export function queuesOfDefinitions(definitions: Iterable<AgentDefinition>): string[] {
   const names = new Set<string>();
   for (const { tools } of definitions) {
@@ -44,7 +44,7 @@ export function queuesOfDefinitions(definitions: Iterable<AgentDefinition>): str
 }
 
 /**
- * What this worker does with which queue: all that its definitions have, one job at a time, or what was asked for. Throws
+ * The queues to work on: the wanted ones, or all that the definitions have with one job at a time. Throws
  * `InvalidInputError` for a queue that no tool of the definitions has: its jobs could not be run here.
  */
 export function workOfQueues(wanted: QueuePlan | undefined, known: readonly string[]): QueuePlan {

@@ -2,23 +2,23 @@ import type { QueueCount } from "../../queues/index.ts";
 import type { Runtime, RuntimeHealth, RuntimeMetrics } from "../../runtime/index.ts";
 import type { Told } from "./endpoint.ts";
 
-/** What is known of a worker beside what its runtime counts. */
+/** The state of a worker beside the counts of its runtime. */
 interface WorkerState {
-  /** From when it has been ready, in milliseconds since the epoch. */
+  /** When it became ready, in milliseconds since the epoch. */
   readonly startedAt: number;
   /** False from the first moment of leaving. */
   readonly isReady: boolean;
   /** Bytes that the system has given to the process. */
   readonly residentBytes: number;
-  /** As the last look at `/healthz` found, or the look that the scrape has made. */
+  /** By the last health check. */
   readonly isHealthy: boolean | null;
-  /** How long the canary took, in milliseconds; null when it did not come back. */
+  /** Round trip of the canary job in milliseconds; null when it did not come back. */
   readonly canaryMs: number | null;
   readonly storesMs: number | null;
   readonly eventLoopDelayMs: number | null;
 }
 
-/** What a worker tells, by the names that `docs/deploy.md` explains. `counted` is null while Redis does not answer. */
+/** The metrics that `docs/deploy.md` explains. `counted` is null while Redis does not answer. */
 function workerMetrics(counted: RuntimeMetrics | null, state: WorkerState): Metric[] {
   return [...stateMetrics(state), ...(counted === null ? [] : countedMetrics(counted))];
 }
@@ -27,7 +27,7 @@ function stateMetrics(state: WorkerState): Metric[] {
   return [
     gauge("troupe_ready", "1 while the worker works, 0 while it leaves.", truth(state.isReady)),
     gauge("troupe_healthy", "1 when stores, queues and event loop do what they should.", truth(state.isHealthy)),
-    gauge("troupe_canary_seconds", "How long a job of no content took through the queues.", seconds(state.canaryMs)),
+    gauge("troupe_canary_seconds", "Round trip of an empty job through the queues.", seconds(state.canaryMs)),
     gauge("troupe_stores_seconds", "How long the stores took to answer.", seconds(state.storesMs)),
     gauge("troupe_event_loop_delay_seconds", "How late a timer was.", seconds(state.eventLoopDelayMs)),
     gauge("process_resident_memory_bytes", "Memory of the process.", state.residentBytes),
@@ -42,7 +42,7 @@ function countedMetrics(metrics: RuntimeMetrics): Metric[] {
     counter("troupe_turns_parked_total", "Turns that left memory while they waited.", metrics.parked),
     counter("troupe_tool_jobs_total", "Jobs of tools that ended here, whatever came of them.", metrics.toolJobs),
     counter("troupe_wakes_total", "Times that an agent was taken up here.", metrics.wakes),
-    counter("troupe_unattended_total", "Agents that were found with nobody attending to them.", metrics.unattended),
+    counter("troupe_unattended_total", "Agents with work that no process ran.", metrics.unattended),
     counter("troupe_rolled_back_total", "Trees that were found to have lost acknowledged writes.", metrics.rolledBack),
     counter("troupe_worker_deaths_total", "Jobs whose worker was found dead by this one.", metrics.deaths),
     {
@@ -92,7 +92,7 @@ function seconds(milliseconds: number | null): number | null {
   return milliseconds === null ? null : milliseconds / 1_000;
 }
 
-/** A number as Prometheus takes it, or several that differ in their labels. */
+/** A metric of Prometheus: one number, or several that differ in their labels. */
 interface Metric {
   /** Letters, digits and `_`; counters end with `_total`. */
   readonly name: string;
@@ -103,7 +103,7 @@ interface Metric {
 
 interface MetricSample {
   readonly labels?: Readonly<Record<string, string>>;
-  /** Null: not known just now; then there is no such line. */
+  /** Null: unknown at the moment, and left out. */
   readonly value: number | null;
 }
 
@@ -136,15 +136,15 @@ function numberText(value: number): string {
   return Number.isNaN(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
 }
 
-/** Below the ten seconds after which Prometheus gives up a scrape by default. */
+/** Below the default scrape timeout of Prometheus, ten seconds. */
 const healthMs = 4_000;
 
 interface ToldOfWorker extends Told {
-  /** From now on it is not ready any more. */
+  /** Makes the worker not ready. */
   readonly leave: () => void;
 }
 
-/** What a worker tells of itself. Health is looked for anew at each question: what was well a minute ago proves nothing. */
+/** Metrics, health and readiness of a worker. Each request checks its health anew; requests at the same time share a check. */
 export function toldOf(runtime: Pick<Runtime, "health" | "metrics">, now: () => number = Date.now): ToldOfWorker {
   const startedAt = now();
   let isReady = true;
@@ -160,7 +160,7 @@ export function toldOf(runtime: Pick<Runtime, "health" | "metrics">, now: () => 
       isReady = false;
     },
     async metrics() {
-      // That Redis is away is what a scrape is for, too.
+      // A scrape must also work, and show it, while Redis is away.
       const [health, counted] = await Promise.all([look(), runtime.metrics().catch(() => null)]);
       const { isHealthy, queues, storesMs, eventLoopDelayMs } = health;
       const figures = { isHealthy, canaryMs: queues.roundTripMs, storesMs, eventLoopDelayMs };

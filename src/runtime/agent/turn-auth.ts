@@ -2,7 +2,7 @@ import { createRedactor, describeValue, maxJsonDepth } from "../../base/index.ts
 import { InvalidInputError } from "../../errors/index.ts";
 import { type AgentIdentity, agentOfTurn, turnIdOf, type TurnState } from "../../state/index.ts";
 import { type Auth, concealCredentials } from "../../tools/index.ts";
-import type { AuthRequest, RuntimeOptions } from "../doors/types.ts";
+import type { AuthRequest, RuntimeOptions } from "../doors/runtime-types.ts";
 
 const nobody: Auth = Object.freeze({ actorId: "" });
 

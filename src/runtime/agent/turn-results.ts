@@ -18,9 +18,8 @@ import {
   type TurnState,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { turnSpending } from "../doors/turn-spending.ts";
-import type { LimitStop, TurnResult } from "../doors/turn-types.ts";
 import type { LiveView } from "./live-view.ts";
+import { turnSpending, type LimitStop, type TurnResult } from "../doors/turn-types.ts";
 
 /** Entries that are read at first, to find those of a turn of which nothing is known: a turn of one call has fewer. */
 const FIRST_REACH = 16;

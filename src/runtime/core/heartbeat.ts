@@ -1,7 +1,7 @@
-import { LeaseLostError } from "../../errors/index.ts";
+import type { Clock } from "../../base/index.ts";
 import type { ProcessIdentity, Stores } from "../../stores/index.ts";
+import { LeaseLostError } from "../../errors/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { StoreClock } from "./store-clock.ts";
 
 export interface HeartbeatOptions {
   readonly stores: Stores;
@@ -66,5 +66,44 @@ export class Heartbeat {
     activation.discard(
       new LeaseLostError(`agent ${key.agentId} was taken over while this process gave no sign of life`),
     );
+  }
+}
+
+/** A process' clock whose `elapsed()` is the steady time of the stores, once the process is registered with them. */
+export class StoreClock implements Clock {
+  readonly #clock: Clock;
+  #offset = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  async register(stores: Stores, process: ProcessIdentity): Promise<void> {
+    this.#offset = await stores.registerProcess(process, this.#clock.now(), this.#clock.elapsed());
+  }
+
+  /** A sign of life; a process that gave none for so long that it was forgotten begins again. */
+  async giveSign(stores: Stores, process: ProcessIdentity): Promise<void> {
+    if (!(await stores.heartbeat(process.processId, this.elapsed()))) await this.register(stores, process);
+  }
+
+  now(): number {
+    return this.#clock.now();
+  }
+
+  elapsed(): number {
+    return this.#clock.elapsed() + this.#offset;
+  }
+
+  setTimer(at: number, callback: () => void): () => void {
+    return this.#clock.setTimer(at, callback);
+  }
+
+  setDelay(ms: number, callback: () => void): () => void {
+    return this.#clock.setDelay(ms, callback);
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    return this.#clock.sleep(ms, signal);
   }
 }

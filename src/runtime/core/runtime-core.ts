@@ -1,38 +1,34 @@
+import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../../state/index.ts";
+import { type Stores, currentProcess, type ForeignWrites, isPostedTo } from "../../stores/index.ts";
+import type { AgentDefinition } from "../../agents/index.ts";
+import { type Clock, Waiters } from "../../base/index.ts";
+import type { PriceBook } from "../../model/index.ts";
+import type { Part } from "../doors/roles.ts";
+import type { RuntimeOptions, DrainReport, LeftBehind } from "../doors/runtime-types.ts";
+import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import type { AgentDefinition } from "../../agents/index.ts";
-import { Waiters } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import { LeaseLostError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import { type AgentKey, agentOfTurn, type EntryOf, numberOfTurn } from "../../state/index.ts";
-import { currentProcess, type ForeignWrites, isPostedTo } from "../../stores/index.ts";
-import { abortAgent } from "./abort-agent.ts";
 import type { Activation } from "../agent/activation.ts";
-import { Alarms } from "./alarms.ts";
+import { Alarms, fireTimer } from "./alarms.ts";
 import { AuthBook } from "../agent/turn-auth.ts";
-import type { CoreOptions } from "./core-options.ts";
-import type { DrainReport } from "../doors/drain-options.ts";
+import { shutdownMsOf } from "../doors/runtime-doors.ts";
 import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus } from "../follow/event-bus.ts";
-import { fireTimer } from "./fire-timer.ts";
-import { Heartbeat } from "./heartbeat.ts";
-import type { LeftBehind } from "../doors/leaving.ts";
+import { Heartbeat, StoreClock } from "./heartbeat.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
-import { LiveDesk } from "../follow/live-desk.ts";
+import { LiveBroadcast } from "../follow/live-broadcast.ts";
 import { Outage } from "../agent/outage.ts";
-import { RequestDesk } from "./request-desk.ts";
-import type { Part } from "../doors/roles.ts";
-import { RuntimeLeave } from "./runtime-leave.ts";
-import { SpawnTrees } from "./spawn-trees.ts";
-import { StoreClock } from "./store-clock.ts";
-import type { Reading } from "../follow/tree-stream.ts";
+import { Requests } from "./requests.ts";
+import { Shutdown } from "./shutdown.ts";
+import { SpawnTrees } from "../follow/spawn-trees.ts";
 import type { TurnSource } from "../follow/turn-handle.ts";
 import { resultAtEnd } from "../agent/turn-results.ts";
 import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
 import { TurnWatch } from "../follow/turn-watch.ts";
-import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
-import { WaitingHold } from "../follow/waiting-hold.ts";
+import { WaitingHold } from "../follow/follow.ts";
 import { Worker } from "../work/worker.ts";
 
 /**
@@ -47,8 +43,8 @@ export class RuntimeCore implements TurnSource {
   readonly bus = new EventBus();
   readonly auth: AuthBook;
   readonly live: LiveAgents;
-  readonly liveDesk: LiveDesk;
-  readonly desk: RequestDesk;
+  readonly broadcast: LiveBroadcast;
+  readonly requests: Requests;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly part: Part;
   readonly queues: Queues;
@@ -57,7 +53,7 @@ export class RuntimeCore implements TurnSource {
   readonly outage: Outage;
   readonly damage: DamageWatch;
   readonly #turns: TurnWatch;
-  readonly #trees = new SpawnTrees();
+  readonly trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
   /** Those who wait for agents to come to rest. */
   readonly #pauses = new Waiters<string>();
@@ -66,7 +62,7 @@ export class RuntimeCore implements TurnSource {
   readonly #closing = new AbortController();
   readonly closed: AbortSignal = this.#closing.signal;
   readonly leaseMs: number;
-  readonly #leave: RuntimeLeave;
+  readonly #shutdown: Shutdown;
   #heartbeat: Heartbeat | undefined;
   #stopWatching: (() => void) | undefined;
 
@@ -82,8 +78,8 @@ export class RuntimeCore implements TurnSource {
     this.leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
-    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.parentTurnOf(agentId));
-    this.desk = new RequestDesk({
+    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.trees.parentTurnOf(agentId));
+    this.requests = new Requests({
       stores,
       tenant,
       clock,
@@ -91,8 +87,14 @@ export class RuntimeCore implements TurnSource {
       mayDecide: options.mayDecide,
       notify: (agentIds) => this.live.notify(agentIds),
     });
-    this.liveDesk = new LiveDesk({ bus: this.bus, channel: stores.live, tenant, processId: this.processId, clock });
-    this.outage = new Outage(this.liveDesk);
+    this.broadcast = new LiveBroadcast({
+      bus: this.bus,
+      channel: stores.live,
+      tenant,
+      processId: this.processId,
+      clock,
+    });
+    this.outage = new Outage(this.broadcast);
     this.#turns = new TurnWatch({
       stores,
       tenant,
@@ -121,17 +123,16 @@ export class RuntimeCore implements TurnSource {
       process: currentProcess(this.processId),
       definitions,
       bus: this.bus,
-      liveDesk: this.liveDesk,
+      broadcast: this.broadcast,
       auth: this.auth,
       onInspect: options.onInspect,
       restoreAfterCommit: options.restoreAfterCommit ?? false,
       onTimers: (timers) => this.#alarms.note(timers),
-      onActivated: ({ identity: { agentId, parentTurnId, background } }) =>
-        this.#trees.note(agentId, parentTurnId, background !== undefined),
+      onActivated: ({ identity }) => this.trees.note(identity),
       onRefused: (activation, error) => this.outage.refused(activation, error),
       onFailed: (agentId, cause) => {
         this.damage.found(agentId, cause);
-        this.#turns.fail(cause, (turnId) => this.#trees.awaits(turnId, agentId));
+        this.#turns.fail(cause, (turnId) => this.trees.awaits(turnId, agentId));
       },
       onCommitted: (activation) => {
         this.outage.taken(activation);
@@ -145,7 +146,7 @@ export class RuntimeCore implements TurnSource {
     this.work = new Worker(this);
     const { work, live, queues } = this;
     const place = { clock, work, live, queues, stores };
-    this.#leave = new RuntimeLeave({ ...place, stop: () => this.#stop(), tell: (error) => this.#tell(error) });
+    this.#shutdown = new Shutdown({ ...place, stop: () => this.#stop(), reject: (error) => this.#reject(error) });
   }
 
   #stop(): void {
@@ -154,8 +155,8 @@ export class RuntimeCore implements TurnSource {
     this.#stopWatching?.();
   }
 
-  #tell(error: Error): void {
-    this.liveDesk.close();
+  #reject(error: Error): void {
+    this.broadcast.close();
     this.#heartbeat?.stop();
     this.#turns.reject(error);
     this.#closing.abort(error);
@@ -186,8 +187,8 @@ export class RuntimeCore implements TurnSource {
     await this.work.start();
   }
 
-  shutdown(timeoutMs?: number): Promise<readonly LeftBehind[]> {
-    return this.#leave.shutdown(timeoutMs);
+  shutdown(timeoutMs: number = shutdownMsOf()): Promise<readonly LeftBehind[]> {
+    return this.#shutdown.close(timeoutMs);
   }
 
   /** Throws `LeaseLostError` once the runtime is being shut down: a command must not be refused after it was stored. */
@@ -196,11 +197,11 @@ export class RuntimeCore implements TurnSource {
   }
 
   get isOpen(): boolean {
-    return !this.#leave.isShutDown && !this.live.isLeaving;
+    return !this.#shutdown.hasBegun && !this.live.isLeaving;
   }
 
   drain(timeoutMs: number): Promise<DrainReport> {
-    return this.#leave.drain(timeoutMs);
+    return this.#shutdown.drain(timeoutMs);
   }
 
   keyOf(agentId: string): AgentKey {
@@ -223,18 +224,10 @@ export class RuntimeCore implements TurnSource {
     await abortAgent(this, agentOfTurn(turnId), turnId, reason);
   }
 
-  parentTurnOf(agentId: string): string | null {
-    return this.#trees.parentTurnOf(agentId);
-  }
-
   isLocal(turnId: string): boolean {
     const live = this.live.get(this.keyOf(agentOfTurn(turnId)));
     // A turn that waits in line, or whose item is just being taken, is not open in the machine yet.
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
-  }
-
-  replay(rootAgentId: string, reading: Reading) {
-    return this.#trees.follow(this, rootAgentId, reading);
   }
 
   /** Resolves when the agent has come to rest. */
@@ -272,4 +265,37 @@ export class RuntimeCore implements TurnSource {
     this.#onlookers.add(listener);
     return () => this.#onlookers.delete(listener);
   }
+}
+
+/** The options of a runtime with every default in place. */
+export interface CoreOptions extends RuntimeOptions {
+  readonly stores: UnsavedTrees;
+  readonly tenant: string;
+  readonly clock: Clock;
+  readonly leaseMs: number;
+  readonly priceBook: PriceBook;
+  readonly part: Part;
+  readonly definitions: ReadonlyMap<string, AgentDefinition>;
+}
+
+interface AbortPlace {
+  readonly stores: Stores;
+  readonly clock: { now(): number };
+  keyOf(agentId: string): AgentKey;
+  /** Somebody posted to these agents. */
+  notify(agentIds: readonly string[]): void;
+  assertOpen(): void;
+}
+
+/** Ends a turn of an agent, or whichever is open, for a user; whoever runs it hears of it. */
+export async function abortAgent(
+  place: AbortPlace,
+  agentId: string,
+  turnId: string | null,
+  reason: string,
+): Promise<void> {
+  place.assertOpen();
+  const command = { turnId, by: "user", reason, stopReason: "user_requested" } as const;
+  const outcome = await place.stores.abort(place.keyOf(agentId), command, place.clock.now());
+  if (outcome.type !== "notFound") place.notify(outcome.posted);
 }

@@ -14,17 +14,17 @@ import {
 import { budgetRule } from "../../budget/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import { type JsonObject, rootOf, takeObject } from "../../state/index.ts";
-import type { Decide, RequestListOptions } from "./request-types.ts";
-import { authRule } from "./turn-door.ts";
 import type {
-  AgentListOptions,
+  Decide,
+  RequestListOptions,
   AgentStartOptions,
-  FollowOptions,
   GetMessagesOptions,
   PauseOptions,
   ResumeOptions,
   SpawnAgentOptions,
-} from "./types.ts";
+} from "./agent-types.ts";
+import { authRule } from "./turn-door.ts";
+import type { AgentListOptions, FollowOptions } from "./runtime-types.ts";
 
 /** Characters of what a caller keeps with an agent: it is written with every change of the agent's record. */
 const METADATA_CHARACTERS = 1_000_000;

@@ -14,12 +14,13 @@ import {
   wholeNumberRule,
 } from "../../base/index.ts";
 import { definitionRule } from "../../agents/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
 import type { Queues, ToolQueueOptions } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import type { Projections } from "./projection-stores.ts";
 import type { WorkSettings } from "./roles.ts";
 import type { HealthOptions } from "./runtime-health.ts";
-import type { RuntimeOptions } from "./types.ts";
+import type { RuntimeDrainOptions, RuntimeOptions, RuntimeShutdownOptions } from "./runtime-types.ts";
 
 const storeMethods = [
   "commit",
@@ -109,4 +110,28 @@ export function healthOptionsOf(options: unknown): HealthOptions {
   return optionsOf<HealthOptions>(options, "runtime.health()", {
     rules: { timeoutMs: wholeNumberRule(1, 2 ** 31 - 1) },
   });
+}
+
+const DEFAULT_DRAIN_MS = 25_000;
+/** Less than Docker waits between asking a process to end and ending it. */
+const DEFAULT_SHUTDOWN_MS = 8_000;
+
+const leavingDoor: Door<RuntimeShutdownOptions> = { rules: { timeoutMs: anyRule }, instead: { ms: "timeoutMs" } };
+
+/** Throws `InvalidInputError` for a value that is no time. */
+export function shutdownMsOf(given?: RuntimeShutdownOptions): number {
+  return leavingMsOf("shutdown", given, DEFAULT_SHUTDOWN_MS);
+}
+
+/** Throws `InvalidInputError` for a value that is no time. */
+export function drainMsOf(given?: RuntimeDrainOptions): number {
+  return leavingMsOf("drain", given, DEFAULT_DRAIN_MS);
+}
+
+function leavingMsOf(call: string, given: RuntimeShutdownOptions | undefined, defaultMs: number): number {
+  const { timeoutMs = defaultMs } = optionsOf<RuntimeShutdownOptions>(given, `${call}()`, leavingDoor);
+  if (Number.isSafeInteger(timeoutMs) && timeoutMs >= 0 && timeoutMs < 2 ** 31) return timeoutMs;
+  throw new InvalidInputError(
+    `${call}({ timeoutMs }): ${String(timeoutMs)} is no whole number of milliseconds from 0 to 2147483647`,
+  );
 }

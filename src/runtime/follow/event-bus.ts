@@ -7,42 +7,56 @@ import {
   type TextLookup,
   type TroupeEvent,
 } from "../../state/index.ts";
-
 import type { Committed } from "../../stores/index.ts";
 import { eventOfPart, type LivePart, noCursor } from "./live-part.ts";
 
 export type EventListener = (event: TroupeEvent) => void;
 export type AccountListener = (accounts: readonly Account[]) => void;
 export type LiveListener = (part: LivePart) => void;
+export type RowListener = (row: CommittedRow) => void;
 
-/** Carries public events from the trees of this process to whoever listens; makes none where nobody does. */
+/** A row of the journal that this process has just committed. */
+export interface CommittedRow {
+  readonly cursor: number;
+  readonly source: EventSource;
+  readonly entries: readonly Entry[];
+  /** The public events of the entries. */
+  readonly events: readonly TroupeEvent[];
+  readonly textOf: TextLookup;
+}
+
+/** Carries rows, events and live parts from the trees of this process to those who listen; makes none where nobody does. */
 export class EventBus {
   readonly #everywhere = new Set<EventListener>();
-  readonly #accountants = new Set<AccountListener>();
-  readonly #byRoot = new Map<string, Set<EventListener>>();
+  readonly #accounts = new Set<AccountListener>();
+  readonly #rows = new Map<string, Set<RowListener>>();
   readonly #live = new Map<string, Set<LiveListener>>();
   /** The last entry that each live agent has committed, with its row. */
   readonly #last = new WeakMap<EventSource, { readonly row: number; readonly entry: Entry }>();
 
-  /** Without a root: all trees. The returned function ends it. */
-  listen(listener: EventListener, rootAgentId?: string): () => void {
-    if (rootAgentId !== undefined) return addTo(this.#byRoot, rootAgentId, listener);
+  /** The events of all trees. The returned function ends it. */
+  listen(listener: EventListener): () => void {
     this.#everywhere.add(listener);
     return () => this.#everywhere.delete(listener);
   }
 
-  /** What is said in a tree and is not stored, piece by piece. */
+  /** The rows of one tree, as they are committed. */
+  listenToRows(listener: RowListener, rootAgentId: string): () => void {
+    return addTo(this.#rows, rootAgentId, listener);
+  }
+
+  /** The parts of one tree that are shown and never stored, piece by piece. */
   listenLive(listener: LiveListener, rootAgentId: string): () => void {
     return addTo(this.#live, rootAgentId, listener);
   }
 
   /** Accounts of all trees as commits of this process change them. */
   listenToAccounts(listener: AccountListener): void {
-    this.#accountants.add(listener);
+    this.#accounts.add(listener);
   }
 
   hasListeners(rootAgentId: string): boolean {
-    return this.#everywhere.size > 0 || this.#byRoot.has(rootAgentId) || this.#live.has(rootAgentId);
+    return this.#everywhere.size > 0 || this.#rows.has(rootAgentId) || this.#live.has(rootAgentId);
   }
 
   /** Up to where the journal of a live agent is committed, as a place among the tree's events. */
@@ -55,23 +69,21 @@ export class EventBus {
   }
 
   publishCommitted({ entries, cursor, accounts }: Committed, source: EventSource, textOf: TextLookup): void {
-    if (accounts?.length) for (const listener of this.#accountants) listener(accounts);
-    const entry = entries.at(-1);
-    if (entry) this.#last.set(source, { row: cursor, entry });
-    if (!this.hasListeners(source.rootAgentId)) return;
-    for (const one of entries) {
-      for (const event of eventsOf(one, source, cursor, textOf)) this.#publish(event);
-    }
+    if (accounts?.length) for (const listener of this.#accounts) listener(accounts);
+    const last = entries.at(-1);
+    if (last) this.#last.set(source, { row: cursor, entry: last });
+    if (!last || !this.hasListeners(source.rootAgentId)) return;
+    const events = entries.flatMap((entry) => eventsOf(entry, source, cursor, textOf));
+    for (const event of events) for (const listener of this.#everywhere) listener(event);
+    const row = { cursor, source, entries, events, textOf };
+    for (const listener of this.#rows.get(source.rootAgentId) ?? []) listener(row);
   }
 
   publishLive(part: LivePart): void {
     for (const listener of this.#live.get(part.rootAgentId) ?? []) listener(part);
-    if (this.#everywhere.size > 0 || this.#byRoot.has(part.rootAgentId)) this.#publish(eventOfPart(part, part.cursor));
-  }
-
-  #publish(event: TroupeEvent): void {
+    if (this.#everywhere.size === 0) return;
+    const event = eventOfPart(part, part.cursor);
     for (const listener of this.#everywhere) listener(event);
-    for (const listener of this.#byRoot.get(event.rootAgentId) ?? []) listener(event);
   }
 }
 

@@ -1,54 +1,34 @@
+import { holdProcess } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { type EventCursor, parseCursor, type TroupeEvent } from "../../state/index.ts";
 import { followOptionsOf, textOfCaller, unknownTree } from "../doors/agent-doors.ts";
-import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
-import type { FollowOptions } from "../doors/types.ts";
-import type { WaitingHold } from "./waiting-hold.ts";
-
-export type { FollowSource } from "./tree-stream.ts";
+import type { FollowOptions } from "../doors/runtime-types.ts";
+import { type FollowSource, TreeStream } from "./tree-stream.ts";
 
 /**
- * Durable events of one tree in the order of its journal, from any cursor, without gap or double; what is live in
- * between. The journal is read for every durable event: what a client sees is what is committed. It ends when the
- * runtime is shut down; a client goes on in another process after the last cursor it has.
+ * `runtime.follow()`: the durable events of one tree in the order of its journal, from any cursor, without gap or double, and
+ * the live ones in between. It ends when the runtime is shut down; a client goes on in another process after the last
+ * cursor it has. Throws at the first event that is asked for: `NotFoundError` where no such tree is stored.
  */
 export async function* followTree(
-  source: FollowSource,
-  rootAgentId: string,
-  { after, signal, hold }: Reading,
-): AsyncGenerator<TroupeEvent, void, undefined> {
-  const stream = new TreeStream(source, rootAgentId, { from: startOf(after), signal, hold });
-  try {
-    yield* stream.events();
-  } catch (error) {
-    // The stores go with their runtime.
-    if (!source.closed.aborted) throw error;
-  } finally {
-    stream.close();
-  }
-}
-
-/** As a caller asks for it: the tree has to be there. Throws at the first event that is asked for. */
-export async function* followKnown(
   source: FollowSource & { readonly waiting: WaitingHold },
   rootAgentId: string,
   given?: FollowOptions,
 ): AsyncGenerator<TroupeEvent, void, undefined> {
   const agentId = textOfCaller(rootAgentId, "runtime.follow(): the id of the tree's root");
-  const options = followOptionsOf(given);
-  startOf(options.after);
+  const { after, signal } = followOptionsOf(given);
+  const from = startOf(after);
+  const { stores, tenant, closed } = source;
   try {
-    const record = source.closed.aborted
-      ? undefined
-      : await source.stores.readAgent({ tenant: source.tenant, agentId });
-    if (source.closed.aborted) return;
+    const record = closed.aborted ? undefined : await stores.readAgent({ tenant, agentId });
+    if (closed.aborted) return;
     if (record?.rootAgentId !== agentId) throw unknownTree(agentId);
   } catch (error) {
-    // The stores go with their runtime.
-    if (source.closed.aborted) return;
+    // The stores are closed with their runtime.
+    if (closed.aborted) return;
     throw error;
   }
-  yield* followTree(source, agentId, { ...options, hold: source.waiting.begin });
+  yield* new TreeStream(source, agentId, { from, signal, hold: source.waiting.begin }).events();
 }
 
 function startOf(after: string | undefined): EventCursor | undefined {
@@ -57,4 +37,27 @@ function startOf(after: string | undefined): EventCursor | undefined {
   throw new InvalidInputError(
     `"${after}" is not a cursor; take the cursor of an event, or leave it out to begin at the start`,
   );
+}
+
+/**
+ * Keeps the process from ending by itself while somebody waits here for what can still come.
+ *
+ * In stores that other processes share it can always come: somebody decides a request, a worker ends the turn. In the memory of
+ * this process alone it comes from work here, which holds the process itself; where there is none, Node says so (exit code 13).
+ */
+export class WaitingHold {
+  readonly #isShared: boolean;
+
+  constructor(isShared: boolean) {
+    this.#isShared = isShared;
+  }
+
+  /** Holds the process until the returned function is called. */
+  readonly begin = (): (() => void) => (this.#isShared ? holdProcess() : () => undefined);
+
+  /** Holds the process until the work has settled. */
+  until(work: Promise<unknown>): void {
+    const end = this.begin();
+    work.then(end, end);
+  }
 }

@@ -4,30 +4,35 @@ import {
   type AgentRecord,
   type Entry,
   type EventCursor,
+  type EventSource,
+  eventsOf,
+  type JournalRow,
   parseCursor,
   textOf,
+  type TextLookup,
   type TroupeEvent,
 } from "../../state/index.ts";
 import { type ForeignWrites, isTreeChanged, type RolledBackTree, type Stores } from "../../stores/index.ts";
+import type { CommittedRow, EventBus } from "./event-bus.ts";
 import type { DamageWatch } from "./damage-watch.ts";
-import type { EventBus } from "./event-bus.ts";
-import type { LiveDesk } from "./live-desk.ts";
+import type { LiveBroadcast } from "./live-broadcast.ts";
 import { eventOfPart, type LivePart, rowOf } from "./live-part.ts";
-import { eventsOfRow } from "./row-events.ts";
 import { ShownAnswers } from "./shown-answers.ts";
-import type { FollowOptions } from "../doors/types.ts";
+import type { SpawnTrees } from "./spawn-trees.ts";
 
 const ROWS_AT_A_TIME = 200;
-/** Live parts that wait for a slow reader; past that they are dropped, and the whole text takes their place. */
+/** Items that wait for a slow reader. Past that they are dropped: rows are read from the journal, and whole texts take the place of pieces. */
 const MOST_WAITING = 500;
-/** Between two times that others are asked for what is open. */
+/** Between two times that other processes are asked for the answers that they are writing. */
 const ASK_AGAIN_MS = 500;
 
 export interface FollowSource {
   readonly stores: Stores;
   readonly bus: EventBus;
-  readonly liveDesk: Pick<LiveDesk, "follow">;
+  readonly broadcast: Pick<LiveBroadcast, "follow">;
   readonly tenant: string;
+  /** Learns from the records that are read who was spawned under which turn. */
+  readonly trees: Pick<SpawnTrees, "note">;
   /** Called when another process may have written to the tree; the returned function ends it. */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   readonly damage: Pick<DamageWatch, "follow">;
@@ -35,77 +40,189 @@ export interface FollowSource {
   readonly closed: AbortSignal;
 }
 
-/** What somebody wants to read of a tree. */
-export interface Reading extends FollowOptions {
-  /** Called while the reader waits for what comes next; what it gives is called when it has come. */
+export interface Reading {
+  /** Begin after this event; absent: at the start of the journal. */
+  readonly from?: EventCursor | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Called while the reader waits for what comes next; what it returns is called when that has come. */
   readonly hold?: (() => () => void) | undefined;
+  /** Aborted when nothing more comes; what waits is still given. The runtime's end counts as well. */
+  readonly over?: AbortSignal | undefined;
+  /**
+   * Begin with the next row, and take rows from the bus instead of the journal, for as long as this is true: while all that
+   * the reader wants is written by this process. Asked when reading begins, and when another process has written.
+   */
+  readonly isLocal?: (() => boolean) | undefined;
 }
 
 /**
- * One reading of one tree.
+ * One subscription to the events of one tree. It listens from its making on, so that nothing is missed before the reading begins.
  * Owns: how far its reader has come, in the journal and in the answers that are being written.
  *
  * Invariants
- * 1. Durable events come from the journal alone, in its order, each once.
- * 2. What is live comes after the durable events that it belongs behind, and never after the end of what it is about.
+ * 1. Durable events are those of committed rows, in the order of the journal, each once.
+ * 2. A live event comes after the durable events that were there when it was made, and never after the end of its answer or call.
  * 3. A reader that is given part of an answer is given all of it before that answer's durable end.
  */
 export class TreeStream {
   readonly #source: FollowSource;
   readonly #rootAgentId: string;
-  readonly #signal: AbortSignal | undefined;
-  readonly #hold: Reading["hold"];
+  readonly #reading: Reading;
   readonly #shown = new ShownAnswers();
   readonly #records = new Map<string, AgentRecord>();
   readonly #ends: (() => void)[] = [];
-  #following: ReturnType<LiveDesk["follow"]> | undefined;
+  /** End the listening to the bus alone, while `isLocal` holds. */
+  #localEnds: (() => void)[] = [];
+  #following: ReturnType<LiveBroadcast["follow"]> | undefined;
   #position: EventCursor;
   /** The last durable event that the reader has. */
   #after: string | null;
-  #queue: (LivePart | "look")[] = ["look"];
+  #queue: (LivePart | CommittedRow | "look")[] = [];
+  /** Items in the queue that are not "look". */
+  #waiting = 0;
+  #isLocal: boolean;
   /** The stores have lost something of the tree: perhaps all of it. */
   #mayBeGone = false;
   /** Why the open turn of the tree cannot go on. */
   #damage: CorruptRecordError | undefined;
-  #waiting = 0;
   #arrived = createDeferred();
   /** The part before which the journal was read last. */
   #lookedFor: LivePart | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(source: FollowSource, rootAgentId: string, { from, signal, hold }: From) {
+  constructor(source: FollowSource, rootAgentId: string, reading: Reading) {
+    const { from, isLocal } = reading;
     this.#source = source;
     this.#rootAgentId = rootAgentId;
-    this.#signal = signal;
-    this.#hold = hold;
+    this.#reading = reading;
+    this.#isLocal = isLocal !== undefined;
     this.#position = from ?? { row: 1, seq: 0, index: -1 };
     this.#after = from ? `${from.row}.${from.seq}.${from.index}` : null;
+    this.#listen();
+    if (this.#isLocal) this.#listenLocally();
+    else this.#listenEverywhere();
   }
 
   async *events(): AsyncGenerator<TroupeEvent, void, undefined> {
-    const { closed } = this.#source;
-    this.#listen();
-    while (!this.#signal?.aborted) {
-      const item = this.#queue.shift();
-      if (item === "look") {
-        await this.#assertStored();
-        yield* this.#read();
-        if (this.#damage) throw this.#damage;
-      } else if (item) {
-        this.#waiting -= 1;
-        yield* this.#live(item);
-      } else {
-        if (closed.aborted) return;
-        this.#arrived = createDeferred();
-        if (this.#queue.length > 0 || this.#signal?.aborted || closed.aborted) continue;
-        const letGo = this.#hold?.();
-        await this.#arrived.promise;
-        letGo?.();
+    try {
+      if (this.#isLocal && !this.#reading.isLocal?.()) this.#readJournal();
+      while (!this.#reading.signal?.aborted) {
+        const item = this.#queue.shift();
+        if (item === "look") yield* this.#look();
+        else if (item) {
+          this.#waiting -= 1;
+          yield* "entries" in item ? this.#row(item) : this.#live(item);
+        } else {
+          if (this.#isOver) return;
+          await this.#next();
+        }
       }
+    } catch (error) {
+      // The stores are closed with their runtime.
+      if (!this.#source.closed.aborted) throw error;
+    } finally {
+      this.close();
     }
   }
 
-  /** Of a tree that the stores have lost nothing more can come. */
+  close(): void {
+    for (const end of [...this.#ends.splice(0), ...this.#localEnds.splice(0)]) end();
+  }
+
+  get #isOver(): boolean {
+    return this.#source.closed.aborted || this.#reading.over?.aborted === true;
+  }
+
+  async #next(): Promise<void> {
+    this.#arrived = createDeferred();
+    if (this.#queue.length > 0 || this.#reading.signal?.aborted || this.#isOver) return;
+    const letGo = this.#reading.hold?.();
+    await this.#arrived.promise;
+    letGo?.();
+  }
+
+  #listen(): void {
+    const { stores, closed, tenant } = this.#source;
+    const onAbort = (): void => this.#arrived.resolve();
+    for (const signal of [this.#reading.signal, this.#reading.over, closed]) {
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#ends.push(() => signal?.removeEventListener("abort", onAbort));
+    }
+    const key = { tenant, agentId: this.#rootAgentId };
+    const look = (): void => this.#push("look");
+    this.#ends.push(this.#source.onForeignWrite((writes) => (isTreeChanged(writes, key) ? look() : undefined)));
+    const lose = (found: RolledBackTree): void => {
+      if (found.tenant !== tenant || found.rootAgentId !== this.#rootAgentId) return;
+      this.#mayBeGone = true;
+      look();
+    };
+    this.#ends.push(stores.onRolledBack(lose));
+  }
+
+  #listenLocally(): void {
+    const { bus } = this.#source;
+    this.#localEnds.push(
+      bus.listenToRows((row) => this.#push(row), this.#rootAgentId),
+      bus.listenLive((part) => this.#push(part), this.#rootAgentId),
+    );
+  }
+
+  #listenEverywhere(): void {
+    const { bus, broadcast } = this.#source;
+    this.#queue.push("look");
+    const look = ({ events }: CommittedRow): void => (events.length > 0 ? this.#push("look") : undefined);
+    this.#ends.push(bus.listenToRows(look, this.#rootAgentId));
+    const following = broadcast.follow(this.#rootAgentId, (part) => this.#push(part));
+    this.#following = following;
+    this.#ends.push(() => following.end());
+    const stop = this.#source.damage.follow(this.#rootAgentId, (error) => {
+      this.#damage = error;
+      this.#push("look");
+    });
+    this.#ends.push(stop);
+  }
+
+  /** From now on rows come from the journal, which has all that the queue has. */
+  #readJournal(): void {
+    for (const end of this.#localEnds.splice(0)) end();
+    this.#isLocal = false;
+    this.#queue = [];
+    this.#waiting = 0;
+    this.#shown.missed();
+    this.#listenEverywhere();
+  }
+
+  #push(item: LivePart | CommittedRow | "look"): void {
+    if (item === "look") {
+      if (this.#queue.at(-1) !== "look") this.#queue.push(item);
+    } else if (this.#waiting < MOST_WAITING) {
+      this.#queue.push(item);
+      this.#waiting += 1;
+    } else if (this.#isLocal) this.#readJournal();
+    else {
+      this.#queue = "entries" in item ? ["look"] : ["look", item];
+      this.#waiting = this.#queue.length - 1;
+      this.#shown.missed();
+    }
+    this.#arrived.resolve();
+  }
+
+  async *#look(): AsyncGenerator<TroupeEvent, void, undefined> {
+    if (this.#isLocal) {
+      if (this.#mayBeGone || !this.#reading.isLocal?.()) this.#readJournal();
+      return;
+    }
+    await this.#assertStored();
+    const { stores, tenant } = this.#source;
+    for (;;) {
+      const rows = await stores.readTree(tenant, this.#rootAgentId, this.#position.row - 1, ROWS_AT_A_TIME);
+      for (const row of rows) yield* this.#stored(row);
+      if (rows.length < ROWS_AT_A_TIME) break;
+    }
+    if (this.#damage) throw this.#damage;
+  }
+
+  /** Nothing more comes of a tree that the stores have lost. */
   async #assertStored(): Promise<void> {
     if (!this.#mayBeGone) return;
     this.#mayBeGone = false;
@@ -117,71 +234,59 @@ export class TreeStream {
     });
   }
 
-  close(): void {
-    for (const end of this.#ends.splice(0)) end();
-  }
-
-  #listen(): void {
-    const { bus, liveDesk, closed, tenant } = this.#source;
-    const look = (): void => this.#push("look");
-    const onAbort = (): void => this.#arrived.resolve();
-    for (const signal of [this.#signal, closed]) {
-      signal?.addEventListener("abort", onAbort, { once: true });
-      this.#ends.push(() => signal?.removeEventListener("abort", onAbort));
-    }
-    this.#ends.push(bus.listen((event) => (event.cursor === null ? undefined : look()), this.#rootAgentId));
-    const key = { tenant, agentId: this.#rootAgentId };
-    this.#ends.push(this.#source.onForeignWrite((writes) => (isTreeChanged(writes, key) ? look() : undefined)));
-    const lose = (found: RolledBackTree): void => {
-      if (found.tenant !== tenant || found.rootAgentId !== this.#rootAgentId) return;
-      this.#mayBeGone = true;
-      look();
+  async *#stored(row: JournalRow): AsyncGenerator<TroupeEvent, void, undefined> {
+    const { stores, tenant, trees } = this.#source;
+    const isNew = !this.#records.has(row.agentId);
+    const events = await eventsOfRow(stores, tenant, row, this.#records);
+    const source = this.#records.get(row.agentId);
+    if (source && isNew) trees.note(source);
+    const textNow = async (messageId: string): Promise<string> => {
+      const [message] = source ? await stores.messagesById(source, [messageId]) : [];
+      return message ? textOf(message.content) : "";
     };
-    this.#ends.push(this.#source.stores.onRolledBack(lose));
-    const stop = this.#source.damage.follow(this.#rootAgentId, (error) => {
-      this.#damage = error;
-      look();
-    });
-    this.#ends.push(stop);
-    const following = liveDesk.follow(this.#rootAgentId, (part) => this.#push(part));
-    this.#following = following;
-    this.#ends.push(() => following.end());
+    if (source) yield* this.#row({ cursor: row.cursor, source, entries: row.entries, events, textOf: textNow });
+    else this.#position = { row: row.cursor + 1, seq: 0, index: -1 };
   }
 
-  #push(item: LivePart | "look"): void {
-    if (item === "look") {
-      if (this.#queue.at(-1) !== "look") this.#queue.push(item);
-    } else if (this.#waiting < MOST_WAITING) {
-      this.#queue.push(item);
-      this.#waiting += 1;
-    } else {
-      this.#queue = ["look", item];
-      this.#waiting = 1;
-      this.#shown.missed();
+  async *#row({ cursor, source, entries, events, textOf }: Row): AsyncGenerator<TroupeEvent, void, undefined> {
+    const { agentId } = source;
+    for (const entry of entries) {
+      const isPast = cursor === this.#position.row && entry.seq <= this.#position.seq;
+      if (!isPast) yield* this.#before(source, entry, textOf);
+      this.#shown.note(agentId, entry, isPast);
+      for (const event of events) {
+        if (!isOf(event, cursor, entry, this.#position)) continue;
+        this.#after = event.cursor;
+        yield event;
+      }
     }
-    this.#arrived.resolve();
+    // Rows of one commit may come over the bus in another order than that of the journal.
+    if (cursor >= this.#position.row) this.#position = { row: cursor + 1, seq: 0, index: -1 };
   }
 
   async *#live(part: LivePart): AsyncGenerator<TroupeEvent, void, undefined> {
-    if (rowOf(part) >= this.#position.row && this.#lookedFor !== part) {
-      // It stays in the queue, for its end may be among what is read.
+    if (!this.#isLocal && rowOf(part) >= this.#position.row && this.#lookedFor !== part) {
+      // It stays in the queue, for its end may be among the rows that are read.
       this.#lookedFor = part;
       this.#queue.unshift("look", part);
       this.#waiting += 1;
       return;
     }
-    if (part.kind !== "progress" && part.kind !== "warning" && this.#shown.isUnknown(part)) {
-      const key = { tenant: this.#source.tenant, agentId: part.agentId };
-      const rows = await this.#source.stores.readJournal(key, part.seq);
-      const passed = rows.filter(({ cursor }) => cursor < this.#position.row).flatMap(({ entries }) => entries);
-      this.#shown.learn(
-        part,
-        passed.filter(({ seq }) => seq >= part.seq),
-      );
-    }
+    if (part.kind !== "progress" && part.kind !== "warning" && this.#shown.isUnknown(part)) await this.#learn(part);
     const taken = this.#shown.take(part);
     if (taken === "gap") this.#ask();
     else if (taken) yield eventOfPart(taken, this.#after);
+  }
+
+  /** What the journal has of a call that began before this stream did. */
+  async #learn(part: Exclude<LivePart, { kind: "progress" | "warning" }>): Promise<void> {
+    const key = { tenant: this.#source.tenant, agentId: part.agentId };
+    const rows = await this.#source.stores.readJournal(key, part.seq);
+    const passed = rows.filter(({ cursor }) => cursor < this.#position.row).flatMap(({ entries }) => entries);
+    this.#shown.learn(
+      part,
+      passed.filter(({ seq }) => seq >= part.seq),
+    );
   }
 
   #ask(): void {
@@ -191,30 +296,16 @@ export class TreeStream {
     this.#following?.ask();
   }
 
-  /** The journal from where the reader is, to its end. */
-  async *#read(): AsyncGenerator<TroupeEvent, void, undefined> {
-    const { stores, tenant } = this.#source;
-    for (;;) {
-      const rows = await stores.readTree(tenant, this.#rootAgentId, this.#position.row - 1, ROWS_AT_A_TIME);
-      for (const row of rows) {
-        const events = await eventsOfRow(stores, tenant, row, this.#records);
-        for (const entry of row.entries) {
-          const isPast = row.cursor === this.#position.row && entry.seq <= this.#position.seq;
-          if (!isPast) yield* this.#before(row.agentId, entry);
-          this.#shown.note(row.agentId, entry, isPast);
-          for (const event of events) if (isOf(event, entry, this.#position)) yield this.#durable(event);
-        }
-        this.#position = { row: row.cursor + 1, seq: 0, index: -1 };
-      }
-      if (rows.length < ROWS_AT_A_TIME) return;
-    }
-  }
-
-  /** What of an answer or of a call has to be given before its durable end is. */
-  async *#before(agentId: string, entry: Entry): AsyncGenerator<TroupeEvent, void, undefined> {
+  /** The parts of an answer or of a call that have to be given before its durable end is. */
+  async *#before(
+    source: EventSource,
+    entry: Entry,
+    textOf: Row["textOf"],
+  ): AsyncGenerator<TroupeEvent, void, undefined> {
     if (entry.type !== "model.responded" && entry.type !== "tool.settled") return;
-    const isWaiting = (item: LivePart | "look"): item is LivePart => {
-      if (item === "look" || item.agentId !== agentId || item.kind === "warning") return false;
+    const isWaiting = (item: LivePart | CommittedRow | "look"): item is LivePart => {
+      if (item === "look" || "entries" in item || item.agentId !== source.agentId || item.kind === "warning")
+        return false;
       if (item.kind !== "progress") return entry.type === "model.responded" && this.#shown.isOpen(item);
       return entry.type === "tool.settled" && entry.callId === item.callId;
     };
@@ -227,39 +318,59 @@ export class TreeStream {
       const taken = this.#shown.take(part);
       if (taken && taken !== "gap") yield eventOfPart(taken, this.#after);
     }
-    const rest = await this.#restOf(agentId, entry);
+    const rest = await this.#restOf(source, entry, textOf);
     if (rest) yield eventOfPart(rest, this.#after);
   }
 
-  #durable(event: TroupeEvent): TroupeEvent {
-    this.#after = event.cursor;
-    return event;
-  }
-
   /** All of an answer whose end has come, where the reader may have only a part of it. */
-  async #restOf(agentId: string, entry: Entry): Promise<LivePart | undefined> {
+  async #restOf(source: EventSource, entry: Entry, textOf: Row["textOf"]): Promise<LivePart | undefined> {
     if (entry.type !== "model.responded") return undefined;
-    const given = this.#shown.givenOf(agentId, entry);
-    const record = this.#records.get(agentId);
-    if (given === undefined || !record) return undefined;
-    const [message] = await this.#source.stores.messagesById(record, [entry.messageId]);
-    const text = message ? textOf(message.content) : "";
+    const given = this.#shown.givenOf(source.agentId, entry);
+    if (given === undefined) return undefined;
+    const text = await textOf(entry.messageId);
     if (text === "" || text.length === given) return undefined;
-    const { parentAgentId, rootAgentId, sessionId, definition } = record;
+    const { agentId, parentAgentId, rootAgentId, sessionId, definition } = source;
     const who = { agentId, agentName: definition.name, parentAgentId, rootAgentId, sessionId };
     const { turnId, step, attempt, at, seq } = entry;
-    // What the model thought is with its message, in its provider's own words.
+    // The model's reasoning is stored only in its provider's own words.
     const all = { turnId, step, attempt, at, seq, text, reasoning: null };
     return { kind: "whole", ...who, cursor: this.#after ?? "0.0.0", ...all };
   }
 }
 
-type From = Pick<Reading, "signal" | "hold"> & { readonly from: EventCursor | undefined };
+/** A committed row, from the bus or from the journal. */
+type Row = Omit<CommittedRow, "textOf"> & { readonly textOf: (messageId: string) => string | Promise<string> };
 
 /** Whether an event is of this entry, and the reader does not have it yet. */
-function isOf(event: TroupeEvent, entry: Entry, position: EventCursor): boolean {
+function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCursor): boolean {
   const at = parseCursor(event.cursor ?? "");
   if (!at || at.seq !== entry.seq) return false;
-  if (at.row !== position.row) return at.row > position.row;
+  if (row !== position.row) return true;
   return at.seq !== position.seq ? at.seq > position.seq : at.index > position.index;
+}
+
+/**
+ * The durable events of one stored row, as those who listened live had them. `sources` keeps the records that were read, for
+ * the rows that follow.
+ */
+export async function eventsOfRow(
+  stores: Stores,
+  tenant: string,
+  row: JournalRow,
+  sources: Map<string, AgentRecord>,
+): Promise<TroupeEvent[]> {
+  const key = { tenant, agentId: row.agentId };
+  const source = sources.get(row.agentId) ?? (await stores.readAgent(key));
+  if (!source) return [];
+  sources.set(row.agentId, source);
+  const ids = row.entries.flatMap(textIdsOf);
+  const messages = ids.length === 0 ? [] : await stores.messagesById(key, ids);
+  const texts = new Map(messages.map(({ id, content }) => [id, textOf(content)]));
+  const textFor: TextLookup = (id) => texts.get(id) ?? "";
+  return row.entries.flatMap((entry) => eventsOf(entry, source, row.cursor, textFor));
+}
+
+function textIdsOf(entry: Entry): readonly string[] {
+  if (entry.type === "turn.started") return entry.inputMessageIds;
+  return entry.type === "turn.ended" && entry.outputMessageId !== null ? [entry.outputMessageId] : [];
 }

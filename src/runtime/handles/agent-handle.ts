@@ -1,36 +1,38 @@
-import { percentOfWindow } from "../../actors/index.ts";
-import type { AgentDefinition } from "../../agents/index.ts";
-import { wholeNumberRule } from "../../base/index.ts";
-import { NotFoundError } from "../../errors/index.ts";
-import { type AgentRecord, type AgentRequest, type Content, type Message, turnIdOf } from "../../state/index.ts";
-import { abortAgent } from "../core/abort-agent.ts";
-import type { Activation } from "../agent/activation.ts";
-import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../doors/agent-doors.ts";
-import { startElsewhere } from "./agent-elsewhere.ts";
-import { AgentPresence } from "./agent-presence.ts";
-import { agentStatusOf } from "./agent-status.ts";
-import { clearAgent } from "./clear-agent.ts";
-import { openTurn, type TurnAsked } from "./open-turn.ts";
-import { provideAuth } from "./provide-auth.ts";
-import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
-import type { Decide } from "../doors/request-types.ts";
-import { requestsBelow } from "../follow/rest-watch.ts";
-import type { RuntimeCore } from "../core/runtime-core.ts";
-import { createChild } from "./spawn-by-code.ts";
-import { TurnHandle } from "../follow/turn-handle.ts";
-import { reasonOf } from "../doors/turn-door.ts";
-import { assertTurnOf, givenTurn } from "./turn-ids.ts";
-import type { Turn, TurnOptions } from "../doors/turn-types.ts";
+import { type AgentDefinition, assertGiven, DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
+import { shortHash, wholeNumberRule } from "../../base/index.ts";
+import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../../budget/index.ts";
+import { PolicyRefusedError, InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import {
+  type AgentRecord,
+  childIdOf,
+  type AgentRequest,
+  type Content,
+  type Message,
+  turnIdOf,
+} from "../../state/index.ts";
+import { type RuntimeCore, abortAgent } from "../core/runtime-core.ts";
 import type {
+  SpawnAgentOptions,
   Agent,
   AgentStatus,
   GetMessagesOptions,
   PauseOptions,
   ResumeOptions,
-  SpawnAgentOptions,
   SpawnedAgent,
-} from "../doors/types.ts";
-import { pauseAndSave, saveState, shutDownAndSave } from "./unsaved-agent.ts";
+  Decide,
+} from "../doors/agent-types.ts";
+import type { Auth } from "../../tools/index.ts";
+import { requestsBelow } from "../follow/rest-watch.ts";
+import { percentOfWindow } from "../../actors/index.ts";
+import type { Activation } from "../agent/activation.ts";
+import { messagesOptionsOf, resumeOptionsOf, spawnOptionsOf, textOfCaller } from "../doors/agent-doors.ts";
+import { startElsewhere, pauseAndSave, saveState, shutDownAndSave, clearAgent } from "./agent-lifecycle.ts";
+import { LocalAgent, agentStatusOf } from "./local-agent.ts";
+import { openTurn, type TurnAsked, assertTurnOf, givenTurn } from "./open-turn.ts";
+import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
+import { TurnHandle } from "../follow/turn-handle.ts";
+import { reasonOf } from "../doors/turn-door.ts";
+import type { Turn, TurnOptions } from "../doors/turn-types.ts";
 import { wakeUp } from "../agent/intake.ts";
 
 /** One durable agent, as its user holds it. Any number of handles may name the same agent. */
@@ -38,25 +40,25 @@ export class AgentHandle implements Agent {
   readonly agentId: string;
   readonly contextId: string;
   readonly #core: RuntimeCore;
-  readonly #presence: AgentPresence;
+  readonly #local: LocalAgent;
   #record: AgentRecord;
 
   constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
     this.#record = record;
     this.agentId = this.contextId = record.agentId;
-    this.#presence = new AgentPresence(core, record.agentId);
+    this.#local = new LocalAgent(core, record.agentId);
     // Seen from now on, also where it leaves memory before anybody asks.
-    void this.#presence.live;
+    void this.#local.live;
   }
 
   get state(): AgentStatus {
-    return agentStatusOf(this.#record, this.#presence.last, this.#core.live.isShutDown(this.#key));
+    return agentStatusOf(this.#record, this.#local.last, this.#core.live.isShutDown(this.#key));
   }
 
   async start(): Promise<void> {
     this.#core.assertOpen();
-    if (!this.#presence.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
+    if (!this.#local.runsHere) return void (this.#record = await startElsewhere(this.#core, this.#key));
     const live = await this.#core.live.own(this.#key);
     this.#record = live.identity;
     wakeUp(live);
@@ -76,11 +78,11 @@ export class AgentHandle implements Agent {
   }
 
   async #openTurn(asked: TurnAsked): Promise<string> {
-    const place = { core: this.#core, presence: this.#presence, status: () => this.state.status };
+    const place = { core: this.#core, local: this.#local, status: () => this.state.status };
     const { turnId, record } = await openTurn(place, asked);
     if (record) {
       this.#record = record;
-      this.#presence.forget();
+      this.#local.forget();
     }
     return turnId;
   }
@@ -112,12 +114,12 @@ export class AgentHandle implements Agent {
     const outcome = await stores.resume(this.#key, "user", clock.now());
     if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${this.agentId}"`);
     const comesBack = outcome.posted.includes(this.agentId) && !live.isShutDown(this.#key);
-    const activation = (await live.present(this.#key)) ?? (comesBack ? await this.#presence.own() : undefined);
+    const activation = (await live.present(this.#key)) ?? (comesBack ? await this.#local.own() : undefined);
     if (activation) {
       await live.drainInbox(activation);
       if (!activation.isLost) await activation.committed();
     }
-    this.#presence.tell(outcome.posted, activation);
+    this.#local.tell(outcome.posted, activation);
     if (!activation) await this.#lookAgain();
   }
 
@@ -139,7 +141,7 @@ export class AgentHandle implements Agent {
     // What a turn came to is told also while the stores are being closed.
     if (this.#live || this.#core.closed.aborted) return;
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
-    this.#presence.forget();
+    this.#local.forget();
   };
 
   async requests(): Promise<AgentRequest[]> {
@@ -148,11 +150,11 @@ export class AgentHandle implements Agent {
 
   async decide(requestId: string, decide: Decide): Promise<AgentRequest> {
     this.#core.assertOpen();
-    const { rootAgentId } = await this.#core.desk.find(requestId);
+    const { rootAgentId } = await this.#core.requests.find(requestId);
     if (rootAgentId !== this.#record.rootAgentId) {
       throw new NotFoundError(`request "${requestId}" is none of agent "${this.agentId}" or its tree`);
     }
-    return await this.#core.desk.decide(requestId, decide);
+    return await this.#core.requests.decide(requestId, decide);
   }
 
   async contextPercent(): Promise<number | null> {
@@ -207,10 +209,73 @@ export class AgentHandle implements Agent {
   }
 
   get #key() {
-    return this.#presence.key;
+    return this.#local.key;
   }
 
   get #live(): Activation | undefined {
-    return this.#presence.live;
+    return this.#local.live;
   }
+}
+
+/**
+ * Credentials for every turn of the agent's tree that asks for them. They stay in this process (row L9), so the turn has to
+ * be carried on here.
+ */
+export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth): Promise<void> {
+  const below = await requestsBelow(core.stores, core.tenant, agentId);
+  const requests = below.filter(({ kind }) => kind === "auth");
+  const foreign = requests.find(({ actorId }) => actorId !== null && actorId !== auth.actorId);
+  if (foreign) {
+    throw new InvalidInputError(
+      `turn ${foreign.turnId} runs for "${foreign.actorId}"; credentials of "${auth.actorId}" are not its own`,
+    );
+  }
+  for (const { requestId, turnId } of requests) {
+    const decide = { verdict: "provided", by: auth.actorId } as const;
+    await core.requests.decide(requestId, decide, () => core.auth.keep(turnId, auth));
+  }
+}
+
+/** Creates the child that code asks for; the same key is the same child. */
+export async function createChild(
+  core: RuntimeCore,
+  parent: AgentRecord,
+  definition: AgentDefinition,
+  options: SpawnAgentOptions,
+): Promise<AgentRecord> {
+  assertGiven(core.definitions, definition, "agent.spawn()");
+  const depth = parent.depth + 1;
+  const maxDepth = Math.min(parent.maxDepth, DEFAULT_MAX_DEPTH);
+  if (depth > maxDepth) {
+    throw new PolicyRefusedError(`a subagent here would be at depth ${depth}; the policy allows ${maxDepth}`);
+  }
+  const agentId = childIdOf(parent.rootAgentId, shortHash(`${parent.agentId}\n\n${options.key}`));
+  const accountId = agentAccountId(agentId);
+  const limits = limitsOf(options.budget);
+  const { tenant, rootAgentId, sessionId, ownerId, accountId: parentAccountId } = parent;
+  const { record } = await core.stores.createAgent(
+    {
+      tenant,
+      agentId,
+      rootAgentId,
+      parentAgentId: parent.agentId,
+      parentTurnId: null,
+      parentStep: null,
+      parentCallId: null,
+      depth,
+      definition: definition.ref,
+      ownerId,
+      sessionId,
+      createdAt: core.clock.now(),
+      accountId,
+      parentAccountId,
+      ...bindingField(bindingOf(limits, parent.binding)),
+      ...grantOf({ definition, policy: {} }, parent.deniedTools),
+      maxDepth,
+      turnLimits: turnFlagsOf(limits),
+      metadata: {},
+    },
+    { id: accountId, agentId, turnId: null, parentId: parentAccountId, limits },
+  );
+  return record;
 }

@@ -1,11 +1,17 @@
-import { limitsOf } from "../../budget/index.ts";
-import { AgentBusyError, AgentNotStartedError, NotFoundError } from "../../errors/index.ts";
-import type { AgentRecord, Content, Lifecycle } from "../../state/index.ts";
-import { abortWithSignal, type HeardSignal, hearSignal } from "./abort-with-signal.ts";
-import type { AgentPresence } from "./agent-presence.ts";
-import { busyText, notStartedText } from "./agent-status.ts";
+import { describeValue, reading, wordsOfThrown } from "../../base/index.ts";
+import { InvalidInputError, NotFoundError, AgentBusyError, AgentNotStartedError } from "../../errors/index.ts";
+import {
+  agentOfTurn,
+  numberOfTurn,
+  turnIdOf,
+  type AgentRecord,
+  type Content,
+  type Lifecycle,
+} from "../../state/index.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
+import { limitsOf } from "../../budget/index.ts";
+import { type LocalAgent, busyText, notStartedText } from "./local-agent.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 
 /** How a turn is asked for. */
@@ -27,7 +33,7 @@ export interface OpenedTurn {
 
 export interface OpeningPlace {
   readonly core: RuntimeCore;
-  readonly presence: AgentPresence;
+  readonly local: LocalAgent;
   readonly status: () => Lifecycle;
 }
 
@@ -50,14 +56,14 @@ export async function openTurn(place: OpeningPlace, asked: TurnAsked): Promise<O
 type CheckedTurn = TurnAsked & { readonly options: TurnOptions };
 
 async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal | undefined): Promise<OpenedTurn> {
-  const { core, presence } = place;
-  const { key } = presence;
+  const { core, local } = place;
+  const { key } = local;
   const { input, options, isFirst, inputMessageIds } = turn;
   const { auth, budget, ifBusy = "refuse" } = options;
   const trace = traceOfTurn(options);
   const limits = budget === undefined ? null : limitsOf(budget, core.clock.now());
   core.assertOpen();
-  if (presence.live?.lifecycle === "created" || core.live.isShutDown(key)) throw notStarted(place);
+  if (local.live?.lifecycle === "created" || core.live.isShutDown(key)) throw notStarted(place);
   const actorId = auth?.actorId ?? null;
   const command = { input, actorId, limits, ifBusy, trace, isFirst, inputMessageIds } as const;
   const outcome = await core.stores.openTurn(key, command, core.clock.now());
@@ -69,15 +75,121 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
     throw new AgentBusyError(busyText(key.agentId, openTurnId), { details: { openTurnId } });
   }
   // Where nobody runs turns nobody would use them.
-  if (auth && presence.runsHere) core.auth.keep(outcome.turnId, auth);
+  if (auth && local.runsHere) core.auth.keep(outcome.turnId, auth);
   if (heard) await abortWithSignal(core, outcome.turnId, heard);
-  const owner = presence.live ?? (await presence.own());
+  const owner = local.live ?? (await local.own());
   if (owner && outcome.type === "opened") core.live.take(owner, outcome.item);
   else if (owner) await core.live.drainInbox(owner);
-  presence.tell(outcome.posted, owner);
+  local.tell(outcome.posted, owner);
   return { turnId: outcome.turnId, record: owner ? undefined : outcome.record };
 }
 
-function notStarted({ presence, status }: OpeningPlace): AgentNotStartedError {
-  return new AgentNotStartedError(notStartedText(presence.key.agentId, status()));
+function notStarted({ local, status }: OpeningPlace): AgentNotStartedError {
+  return new AgentNotStartedError(notStartedText(local.key.agentId, status()));
+}
+
+/** What a signal may end. */
+interface AbortableTurns {
+  abort(turnId: string, reason: string): Promise<void>;
+  end(turnId: string): Promise<unknown>;
+}
+
+/** A caller's signal, as it is heard of here. */
+export interface HeardSignal {
+  /** Our own: aborted with the reason in words. */
+  readonly signal: AbortSignal;
+  readonly letGo: () => void;
+}
+
+/** Listens before anything is accepted: a signal that cannot be listened to is refused. Throws `InvalidInputError`. */
+export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): HeardSignal {
+  const own = new AbortController();
+  const abort = (): void => own.abort(wordsOfThrown(given.reason));
+  reading(what, () => {
+    if (given.aborted) abort();
+    else given.addEventListener("abort", abort, { once: true });
+  });
+  const letGo = (): void => {
+    try {
+      given.removeEventListener("abort", abort);
+    } catch {
+      // It is its caller's own, and nothing more of it is needed.
+    }
+  };
+  return { signal: own.signal, letGo };
+}
+
+/** Aborts the turn with the signal; one that is aborted already keeps it from its first step (row S12). */
+export async function abortWithSignal(turns: AbortableTurns, turnId: string, heard: HeardSignal): Promise<void> {
+  const { signal, letGo } = heard;
+  const reason = (): string => String(signal.reason);
+  if (signal.aborted) return await turns.abort(turnId, reason());
+  const abort = (): void => {
+    turns.abort(turnId, reason()).catch((error: unknown) => process.emitWarning(`turn ${turnId}: ${String(error)}`));
+  };
+  signal.addEventListener("abort", abort, { once: true });
+  turns.end(turnId).then(letGo, letGo);
+}
+
+/** Throws `InvalidInputError` for what is no id of a turn of this agent: another agent's turn is asked of that agent. */
+export function assertTurnOf(agentId: string, turnId: unknown): asserts turnId is string {
+  const form = `the turns of agent "${agentId}" are ${turnIdOf(agentId, 1)}, ${turnIdOf(agentId, 2)} and so on`;
+  if (typeof turnId !== "string" || !isTurnId(turnId)) {
+    throw new InvalidInputError(`${describeValue(turnId)} is not the id of a turn; ${form}`);
+  }
+  const owner = agentOfTurn(turnId);
+  if (owner === agentId) return;
+  throw new InvalidInputError(`turn "${turnId}" is one of agent "${owner}", not of this one; ${form}`, {
+    details: { agentId, turnId },
+  });
+}
+
+/**
+ * The id of a turn that was opened. Rejects with `NotFoundError` for a number that was never given, unless the agent starts
+ * turns by itself: then that one may still come, and is waited for.
+ */
+export async function givenTurn(core: RuntimeCore, agentId: string, turnId: string): Promise<string> {
+  const record = await readRecord(core, agentId);
+  if (!record) throw new NotFoundError(`there is no agent "${agentId}", and so no turn "${turnId}"`);
+  const number = numberOfTurn(turnId);
+  if (number < (record.firstTurnNumber ?? 1)) throw unknown(turnId, "its numbers begin later");
+  if (number < record.nextTurnNumber || startsTurns(core, record.definition.name)) return turnId;
+  if (number < (await savedTurnNumber(core, agentId))) return turnId;
+  const last = record.nextTurnNumber - 1;
+  throw unknown(turnId, last === 0 ? "the agent has had none yet" : `the last one is ${turnIdOf(agentId, last)}`);
+}
+
+async function readRecord(core: RuntimeCore, agentId: string) {
+  core.closed.throwIfAborted();
+  try {
+    return await core.stores.readAgent(core.keyOf(agentId));
+  } catch (error) {
+    // The stores go with their runtime.
+    core.closed.throwIfAborted();
+    throw error;
+  }
+}
+
+/** What others gave to an agent that is in this memory alone is in the stores, and comes to it. */
+async function savedTurnNumber(core: RuntimeCore, agentId: string): Promise<number> {
+  const key = core.keyOf(agentId);
+  const saved = core.stores.isHeld(key) ? await core.stores.readSaved(key) : undefined;
+  return saved?.nextTurnNumber ?? 0;
+}
+
+/** Where the definition is not known here, nobody can tell. */
+function startsTurns(core: RuntimeCore, name: string): boolean {
+  const definition = core.definitions.get(name);
+  if (!definition) return true;
+  return definition.tools.tools.some((tool) => tool.kind === "subagent" && tool.background?.onEnd === "wake");
+}
+
+function unknown(turnId: string, why: string): NotFoundError {
+  return new NotFoundError(`there is no turn "${turnId}": ${why}`, { details: { turnId } });
+}
+
+/** As `turnIdOf` makes them: one turn has one id. */
+function isTurnId(turnId: string): boolean {
+  const number = numberOfTurn(turnId);
+  return Number.isSafeInteger(number) && number >= 1 && turnIdOf(agentOfTurn(turnId), number) === turnId;
 }

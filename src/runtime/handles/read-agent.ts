@@ -20,7 +20,7 @@ import {
   textOf,
 } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import type { GetMessagesOptions } from "../doors/types.ts";
+import type { GetMessagesOptions } from "../doors/agent-types.ts";
 
 /** The committed entries of one turn, by default of the newest, in order. */
 async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Promise<Entry[]> {

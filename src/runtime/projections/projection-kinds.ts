@@ -1,8 +1,35 @@
-import { type AgentRecord, type JournalRow, statusOf } from "../../state/index.ts";
+import {
+  type Entry,
+  type EntryOf,
+  type JournalRow,
+  type Message,
+  type AgentRecord,
+  statusOf,
+} from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
-import { messageSteps } from "./projection-messages.ts";
-import type { Projection, ProjectionStep } from "./projection-step.ts";
-import type { AgentMetadata, ArtifactStore, Projections, StateStore } from "../doors/projection-stores.ts";
+import type {
+  MessageStore,
+  AgentMetadata,
+  ArtifactStore,
+  Projections,
+  StateStore,
+} from "../doors/projection-stores.ts";
+
+/** Something to write, and how far the projection has come when it is written. */
+export interface ProjectionStep {
+  readonly through: number;
+  write(): Promise<void>;
+}
+
+/** One store of the user's, and what rows of the journal mean for it. */
+export interface Projection {
+  /** Under which its cursor is kept. */
+  readonly name: string;
+  /** What it is called in a warning. */
+  readonly words: string;
+  /** Consecutive rows of one tree as writes, to be done in order. */
+  steps(rows: readonly JournalRow[]): readonly ProjectionStep[];
+}
 
 /** `stores`: the durable ones. What is not saved is not copied either. */
 export function projectionsOf(
@@ -72,4 +99,115 @@ function metadataOf(record: AgentRecord): AgentMetadata {
     status: statusOf(record),
     ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
   };
+}
+
+/**
+ * Rows that only add are written together, in one `append` for each agent. One that clears or compacts is a step of its
+ * own: when everything before it is noted as done, a repetition cannot bring back what it took away.
+ */
+export function messageSteps(
+  stores: Stores,
+  tenant: string,
+  store: MessageStore,
+  rows: readonly JournalRow[],
+): ProjectionStep[] {
+  const write = new MessageWrites(stores, tenant, store);
+  const steps: ProjectionStep[] = [];
+  let plain: JournalRow[] = [];
+  const endPlain = (): void => {
+    const added = plain;
+    const last = added.at(-1);
+    if (last) steps.push({ through: last.cursor, write: () => write.added(added) });
+    plain = [];
+  };
+  for (const row of rows) {
+    if (!row.entries.some(takesAway)) {
+      plain.push(row);
+      continue;
+    }
+    endPlain();
+    steps.push({ through: row.cursor, write: () => write.changed(row) });
+  }
+  endPlain();
+  return steps;
+}
+
+function takesAway({ type }: Entry): boolean {
+  return type === "conversation.cleared" || type === "context.compacted";
+}
+
+class MessageWrites {
+  readonly #stores: Stores;
+  readonly #tenant: string;
+  readonly #store: MessageStore;
+
+  constructor(stores: Stores, tenant: string, store: MessageStore) {
+    this.#stores = stores;
+    this.#tenant = tenant;
+    this.#store = store;
+  }
+
+  async added(rows: readonly JournalRow[]): Promise<void> {
+    const ids = new Map<string, string[]>();
+    for (const { agentId, entries } of rows) {
+      ids.set(agentId, [...(ids.get(agentId) ?? []), ...entries.flatMap(messageIdsOf)]);
+    }
+    for (const [agentId, ofAgent] of ids) await this.#append(agentId, ofAgent);
+  }
+
+  async changed({ agentId, entries }: JournalRow): Promise<void> {
+    // What a row brings along stays when it clears: it comes after.
+    if (entries.some(({ type }) => type === "conversation.cleared")) await this.#store.clear?.(agentId);
+    const compactions = entries.filter((entry) => entry.type === "context.compacted");
+    await this.#append(agentId, shownIds(entries.flatMap(messageIdsOf), compactions));
+    for (const { through, kept, summaryMessageId } of compactions) {
+      const [summary = null] = summaryMessageId === null ? [] : await this.#messages(agentId, [summaryMessageId]);
+      await this.#store.compact(agentId, { through, kept, summary });
+    }
+  }
+
+  async #append(agentId: string, ids: readonly string[]): Promise<void> {
+    const messages = await this.#messages(agentId, [...new Set(ids)]);
+    if (messages.length > 0) await this.#store.append(agentId, messages);
+  }
+
+  /** Those that were cleared since are not there any more. */
+  async #messages(agentId: string, ids: readonly string[]): Promise<Message[]> {
+    return ids.length === 0 ? [] : await this.#stores.messagesById({ tenant: this.#tenant, agentId }, ids);
+  }
+}
+
+/** Messages of a row that its own compactions take away at once would come back at its end if it were written twice. */
+function shownIds(ids: readonly string[], compactions: readonly EntryOf<"context.compacted">[]): readonly string[] {
+  let shown = ids;
+  for (const { through, kept } of compactions) {
+    const end = shown.indexOf(through);
+    shown = shown.filter((id, index) => index > end || kept.includes(id));
+  }
+  return shown;
+}
+
+/** The messages that come with an entry, in order; a summary comes with its compaction. */
+function messageIdsOf(entry: Entry): readonly string[] {
+  switch (entry.type) {
+    case "turn.started":
+      return entry.inputMessageIds;
+    case "hook.applied":
+      return entry.patch.addedMessageIds;
+    case "messages.released":
+      return entry.messageIds;
+    case "child.reported":
+      // One that comes in a turn is released there.
+      return entry.turnId === undefined ? [entry.messageId] : [];
+    case "model.responded":
+    case "tool.settled":
+      return [entry.messageId];
+    case "output.checked":
+      return entry.repairMessageId === undefined ? [] : [entry.repairMessageId];
+    case "turn.ended":
+      // A turn that was stopped without an answer ends with a message of its own.
+      return entry.outputMessageId === `${entry.turnId}:end` ? [entry.outputMessageId] : [];
+    default:
+      return [];
+  }
 }

@@ -13,7 +13,7 @@ import type { Surroundings } from "../agent/live-view.ts";
 import type { AuthBook } from "../agent/turn-auth.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus } from "../follow/event-bus.ts";
-import type { LiveDesk } from "../follow/live-desk.ts";
+import type { LiveBroadcast } from "../follow/live-broadcast.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { ChildResults } from "./inbox.ts";
 
@@ -31,7 +31,7 @@ export interface LiveAgentsOptions {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly bus: EventBus;
   /** Shows what is not stored. */
-  readonly liveDesk: LiveDesk;
+  readonly broadcast: LiveBroadcast;
   readonly auth: AuthBook;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;
@@ -60,7 +60,7 @@ interface Owner extends Pick<Surroundings<Activation>, OwnersPorts> {
 
 /** The ports through which activations reach their process. */
 export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surroundings<Activation> {
-  const { clock, prices, stores, part, random, auth, liveDesk, definitions } = options;
+  const { clock, prices, stores, part, random, auth, broadcast, definitions } = options;
   const { children, succession, activate, ...ports } = owner;
   return {
     ...ports,
@@ -76,7 +76,7 @@ export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surrou
     auth: (turnId) => auth.of(turnId),
     redactorOf: (turnId) => auth.redactorOf(turnId),
     resolveAuth: (identity, turnId, actorId) => auth.resolve(identity, turnId, actorId),
-    viewersOf: (identity) => liveDesk.viewersOf(identity),
+    viewersOf: (identity) => broadcast.viewersOf(identity),
     childResult: async ({ turnEntries }, childId) => {
       const ended = turnEntries.find((entry) => entry.type === "child.ended" && entry.childId === childId);
       if (ended?.type === "child.ended") return { status: ended.outcome, text: ended.text };

@@ -4,7 +4,7 @@ import type { ReleaseOptions, Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
 import type { World } from "../agent/calls-in-flight.ts";
-import type { LeftBehind } from "../doors/leaving.ts";
+import type { LeftBehind } from "../doors/runtime-types.ts";
 import type { Residences } from "./residence.ts";
 import type { Succession } from "./activation-ports.ts";
 

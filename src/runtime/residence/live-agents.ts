@@ -13,7 +13,7 @@ import { Committer } from "../agent/committer.ts";
 import { World } from "../agent/calls-in-flight.ts";
 import { carryOn } from "../agent/intake.ts";
 import type { Surroundings } from "../agent/live-view.ts";
-import type { LeavingTime } from "../doors/leaving.ts";
+import type { LeavingTime } from "../core/shutdown.ts";
 import { type LiveAgentsOptions, Succession, surroundingsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";

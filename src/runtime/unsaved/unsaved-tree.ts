@@ -1,14 +1,19 @@
-import { AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, agentIdentitySchema } from "../../state/index.ts";
 import {
+  type AgentKey,
+  type AgentRecord,
+  type InboxItem,
+  type JournalRow,
+  agentIdentitySchema,
+} from "../../state/index.ts";
+import {
+  type KnownItems,
+  type StoredTree,
+  type Stores,
   type AcquireOutcome,
   memoryStores,
   type ProcessIdentity,
-  type StoredTree,
-  type Stores,
 } from "../../stores/index.ts";
-import { PassedCommands } from "./unsaved-commands.ts";
-import { CopiedCursors } from "./unsaved-cursors.ts";
+import { AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
@@ -201,4 +206,114 @@ export class UnsavedTree {
 
 async function agentsOf(stores: Stores, { tenant, agentId }: AgentKey): Promise<AgentRecord[]> {
   return await stores.listAgents({ tenant, rootAgentId: agentId, limit: ALL });
+}
+
+/**
+ * A tree that is copied into memory gets new cursors there, from 1 on. Clients hold the ones they were given before, so
+ * that outside of here its rows keep theirs, and new rows go on behind them.
+ */
+class CopiedCursors {
+  /** Cursor here to the one that it was copied with, in order. */
+  readonly #copied: ReadonlyMap<number, number>;
+  readonly #lastHere: number;
+  readonly #lastThere: number;
+
+  constructor(here: readonly JournalRow[], there: readonly JournalRow[]) {
+    this.#copied = new Map(here.map((row, index) => [row.cursor, there[index]?.cursor ?? 0]));
+    this.#lastHere = here.at(-1)?.cursor ?? 0;
+    this.#lastThere = there.at(-1)?.cursor ?? 0;
+  }
+
+  /** As clients see it; 0, which is no row, stays 0. */
+  outward(cursor: number): number {
+    return cursor > this.#lastHere ? cursor - this.#lastHere + this.#lastThere : (this.#copied.get(cursor) ?? 0);
+  }
+
+  /** The last row here up to a cursor that a client holds. */
+  inward(cursor: number): number {
+    if (cursor >= this.#lastThere) return cursor - this.#lastThere + this.#lastHere;
+    let found = 0;
+    for (const [here, there] of this.#copied) if (there <= cursor) found = here;
+    return found;
+  }
+
+  outwardRows(rows: readonly JournalRow[]): JournalRow[] {
+    return rows.map((row) => ({ ...row, cursor: this.outward(row.cursor) }));
+  }
+}
+
+/**
+ * Other processes know a held tree as it was saved last, and send it turns, decisions, pauses and aborts there. They were
+ * answered, so they are given to the tree as it is.
+ */
+class PassedCommands {
+  readonly #known = new Map<string, Set<string>>();
+
+  /** Items that the tree has already. */
+  get known(): KnownItems {
+    return this.#known;
+  }
+
+  /** The tree is there with these items now. */
+  note(tree: StoredTree): void {
+    this.#known.clear();
+    for (const { record, inbox } of tree.agents) for (const { key } of inbox) this.#isNew(record.agentId, key);
+  }
+
+  /** Gives what is new in `saved` to `held`; tells whether there was anything. */
+  async pass(saved: Stores, held: Stores, { tenant, agentId: rootAgentId }: AgentKey): Promise<boolean> {
+    let isAny = false;
+    for (const record of await saved.listAgents({ tenant, rootAgentId, limit: ALL })) {
+      const key = { tenant, agentId: record.agentId };
+      for (const item of await saved.inbox(key)) {
+        if (!this.#isNew(record.agentId, item.key)) continue;
+        await give(held, record, item);
+        isAny = true;
+      }
+    }
+    return isAny;
+  }
+
+  #isNew(agentId: string, itemKey: string): boolean {
+    const keys = this.#known.get(agentId) ?? new Set();
+    if (keys.has(itemKey)) return false;
+    this.#known.set(agentId, keys.add(itemKey));
+    return true;
+  }
+}
+
+async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<void> {
+  const { tenant, agentId } = saved;
+  const key = { tenant, agentId };
+  switch (item.kind) {
+    case "turn": {
+      const { input, actorId, limits, at } = item;
+      await held.openTurn(key, { input, actorId, limits, ifBusy: "queue" }, at);
+      return;
+    }
+    case "decision":
+      await held.decide(key, item.requestId, item.decision, item.at);
+      return;
+    case "pause":
+      // Descendants were only told; they are told again.
+      if (saved.pause) await held.pause(key, item.by, item.at, { now: item.now });
+      return;
+    case "resume":
+      await held.resume(key, item.by, item.at);
+      return;
+    case "abort": {
+      const { turnId, by, reason, stopReason, at } = item;
+      await held.abort(key, { turnId, by, reason, stopReason }, at);
+      return;
+    }
+    case "child.ended":
+    case "child.reported":
+    case "call.ended":
+    case "budget.freed":
+    case "budget.warning":
+      // Only owners post these, and the owner is here.
+      return;
+    default:
+      item satisfies never;
+  }
 }

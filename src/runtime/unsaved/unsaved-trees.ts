@@ -1,7 +1,24 @@
-import { type AgentKey, type AgentRecord, agentOfAccount, agentOfTurn, rootOf } from "../../state/index.ts";
-import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  type AgentRequest,
+  type Timer,
+  agentOfAccount,
+  agentOfTurn,
+  rootOf,
+} from "../../state/index.ts";
+import {
+  type AgentFilter,
+  byAge,
+  type Moment,
+  placeOfAgent,
+  type RequestFilter,
+  type Stores,
+  type Batch,
+  type CommitOutcome,
+} from "../../stores/index.ts";
+import type { UnsavedTree } from "./unsaved-tree.ts";
 import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
-import { allDueTimers, listAllAgents, listAllRequests, type MergedStores, nextOfAllTimers } from "./unsaved-lists.ts";
 
 /**
  * Stores of which some trees are in memory until they are saved, and all others as durable as they are given. To whoever
@@ -26,8 +43,62 @@ export interface UnsavedTrees extends Stores {
   readSaved(key: AgentKey): Promise<AgentRecord | undefined>;
 }
 
+/**
+ * While no tree is held, the methods are the durable stores' own. From the first `hold()` on each call is routed to the
+ * stores of its tree.
+ */
 export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedTrees {
   const keeper = new UnsavedKeeper(durable, options);
+  const routed = routedStores(keeper);
+  const stores: UnsavedTrees = {
+    ...ownMethods(durable, [...Object.keys(routed), ...savedOnly]),
+    ...(options.guardsRequests || options.onDurable ? { commit: routed.commit } : {}),
+    hold: async (key) => {
+      Object.assign(stores, routed);
+      await keeper.hold(key);
+    },
+    save: (key) => keeper.save(key),
+    letGo: (key) => keeper.letGo(key),
+    isHeld: (key) => !keeper.isEmpty && keeper.isHeld(key),
+    readSaved: (key) => durable.readAgent(key),
+
+    kind: durable.kind,
+    registerProcess: (process, now, elapsed) => keeper.register(process, now, elapsed),
+    live: {
+      // The rows that its texts belong to are in this process alone.
+      isFollowed: (place) =>
+        !stores.isHeld({ tenant: place.tenant, agentId: place.rootAgentId }) && durable.live.isFollowed(place),
+      send: (place, message) => durable.live.send(place, message),
+      follow: (place, listener) => durable.live.follow(place, listener),
+      onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
+    },
+    onForeignWrite: (listener) => keeper.onForeignWrite(listener),
+    close: () => keeper.close(),
+  };
+  return stores;
+}
+
+/** Of what is saved alone: projections copy it, and only what was saved can be lost. */
+const savedOnly = ["projectionCursor", "moveProjection", "onRolledBack"] as const;
+type RoutedStores = Omit<
+  Stores,
+  (typeof savedOnly)[number] | "kind" | "registerProcess" | "live" | "onForeignWrite" | "close"
+>;
+
+function ownMethods(
+  durable: Stores,
+  names: readonly string[],
+): RoutedStores & Pick<Stores, (typeof savedOnly)[number]> {
+  const methods = names.map((name) => {
+    const method: unknown = Reflect.get(durable, name);
+    return [name, typeof method === "function" ? (method as (...given: never[]) => unknown).bind(durable) : method];
+  });
+  return Object.fromEntries(methods) as ReturnType<typeof ownMethods>;
+}
+
+/** Each call goes to the stores of its tree; lists are merged. */
+function routedStores(keeper: UnsavedKeeper): RoutedStores {
+  const { durable, options } = keeper;
   const of = (key: AgentKey): Stores => keeper.route(key);
   const ofTree = (tenant: string, agentId: string): Stores => keeper.route({ tenant, agentId });
   const merged = (): MergedStores => ({
@@ -38,13 +109,6 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
       ofTree(tenant, agentOfTurn(requestId)).request({ tenant, agentId: agentOfTurn(requestId) }, requestId),
   });
   return {
-    kind: durable.kind,
-    hold: (key) => keeper.hold(key),
-    save: (key) => keeper.save(key),
-    letGo: (key) => keeper.letGo(key),
-    isHeld: (key) => !keeper.isEmpty && keeper.isHeld(key),
-    readSaved: (key) => durable.readAgent(key),
-
     commit: (batches, now, steady = now) =>
       commit(keeper, options.guardsRequests ? batches.map(guarded) : batches, now, steady),
     createAgent: (identity, account) => of(identity).createAgent(identity, account),
@@ -53,7 +117,6 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     resume: (key, by, now) => of(key).resume(key, by, now),
     abort: (key, command, now) => of(key).abort(key, command, now),
     decide: (key, requestId, decision, now, how) => of(key).decide(key, requestId, decision, now, how),
-    registerProcess: (process, now, elapsed) => keeper.register(process, now, elapsed),
     heartbeat: (processId, steady) => keeper.heartbeat(processId, steady),
     acquire: (key, processId, leaseMs, steady, isKnown) => keeper.acquire(key, processId, leaseMs, steady, isKnown),
     release: (key, epoch, how) => of(key).release(key, epoch, how),
@@ -82,9 +145,6 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     treeActivity: (tenant, root) => ofTree(tenant, root).treeActivity(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
     importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
-    // Projections are copies of what is saved.
-    projectionCursor: (tenant, name, root) => durable.projectionCursor(tenant, name, root),
-    moveProjection: (tenant, name, root, cursor) => durable.moveProjection(tenant, name, root, cursor),
 
     listAgents: async (filter) => {
       const { tenant, rootAgentId } = filter;
@@ -100,17 +160,6 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
       keeper.isEmpty ? durable.dueTimers(now, limit, steady) : allDueTimers(merged(), { now, steady }, limit),
     timer: (key, timerId) => of(key).timer(key, timerId),
     nextTimerAt: () => (keeper.isEmpty ? durable.nextTimerAt() : nextOfAllTimers(merged())),
-    live: {
-      // Nobody elsewhere sees the rows that its texts belong to.
-      isFollowed: (place) =>
-        !keeper.isHeld({ tenant: place.tenant, agentId: place.rootAgentId }) && durable.live.isFollowed(place),
-      send: (place, message) => durable.live.send(place, message),
-      follow: (place, listener) => durable.live.follow(place, listener),
-      onAsked: (processId, listener) => durable.live.onAsked(processId, listener),
-    },
-    onForeignWrite: (listener) => keeper.onForeignWrite(listener),
-    onRolledBack: (listener) => durable.onRolledBack(listener),
-    close: () => keeper.close(),
   };
 }
 
@@ -155,4 +204,99 @@ function noted(keeper: UnsavedKeeper, batches: readonly Batch[], outcomes: Commi
     onDurable(rootOf(agentId));
   }
   return outcomes;
+}
+
+const ALL = Number.MAX_SAFE_INTEGER;
+const DEFAULT_LIMIT = 100;
+
+/** Several stores as one to whoever asks for lists. What is saved of a tree that is held in memory is left out. */
+interface MergedStores {
+  readonly durable: Stores;
+  readonly trees: readonly UnsavedTree[];
+  readonly isHeld: (key: AgentKey) => boolean;
+  readonly request: (tenant: string, requestId: string) => Promise<AgentRequest | undefined>;
+}
+
+async function listAllAgents(merged: MergedStores, filter: AgentFilter): Promise<AgentRecord[]> {
+  const { durable, trees, isHeld } = merged;
+  const { limit = DEFAULT_LIMIT } = filter;
+  const lists = await Promise.all([
+    agentsBesides(durable, isHeld, { ...filter, limit }),
+    ...trees.map((tree) => tree.stores.listAgents({ ...filter, limit })),
+  ]);
+  return lists
+    .flat()
+    .sort(filter.order === "newest" ? byAge : (one, other) => (one.agentId < other.agentId ? -1 : 1))
+    .slice(0, limit);
+}
+
+/** As many as are asked for, also where some of a page are left out. */
+async function agentsBesides(
+  durable: Stores,
+  isHeld: MergedStores["isHeld"],
+  filter: AgentFilter & { readonly limit: number },
+): Promise<AgentRecord[]> {
+  const found: AgentRecord[] = [];
+  for (let after = filter.after; found.length < filter.limit; ) {
+    const page = await durable.listAgents({ ...filter, after });
+    found.push(...page.filter((record) => !isHeld(record)));
+    const last = page.at(-1);
+    if (page.length < filter.limit || last === undefined) break;
+    after = filter.order === "newest" ? placeOfAgent(last) : last.agentId;
+  }
+  return found;
+}
+
+async function listAllRequests(merged: MergedStores, filter: RequestFilter): Promise<AgentRequest[]> {
+  const { durable, trees, isHeld } = merged;
+  const { after, limit = DEFAULT_LIMIT, ...others } = filter;
+  const last = after === undefined ? undefined : await merged.request(filter.tenant, after);
+  // What makes no sense is for the stores to refuse.
+  if ((after !== undefined && !last) || !(Number.isSafeInteger(limit) && limit >= 0)) {
+    return await durable.requests(filter);
+  }
+  const wanted = { ...others, limit: ALL };
+  const lists = await Promise.all([
+    durable.requests(wanted).then((requests) => requests.filter((request) => !isHeld(request))),
+    ...trees.map((tree) => tree.stores.requests(wanted)),
+  ]);
+  const all = lists.flat().sort(byOpening);
+  return all.filter((request) => !last || byOpening(last, request) < 0).slice(0, limit);
+}
+
+function byOpening(one: AgentRequest, other: AgentRequest): number {
+  if (one.openedAt !== other.openedAt) return one.openedAt - other.openedAt;
+  return one.requestId === other.requestId ? 0 : one.requestId < other.requestId ? -1 : 1;
+}
+
+async function allDueTimers(merged: MergedStores, moment: Moment, limit: number): Promise<Timer[]> {
+  const { durable, trees, isHeld } = merged;
+  const lists = await Promise.all([
+    timersBesides(durable, isHeld, moment, limit),
+    ...trees.map((tree) => tree.stores.dueTimers(moment.now, limit, moment.steady)),
+  ]);
+  return lists
+    .flat()
+    .sort((one, other) => one.dueAt - other.dueAt)
+    .slice(0, limit);
+}
+
+async function nextOfAllTimers({ durable, trees, isHeld }: MergedStores): Promise<number | undefined> {
+  const [first] = await timersBesides(durable, isHeld, { now: ALL, steady: ALL }, 1);
+  const times = [first?.dueAt, ...(await Promise.all(trees.map((tree) => tree.stores.nextTimerAt())))];
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
+async function timersBesides(
+  durable: Stores,
+  isHeld: MergedStores["isHeld"],
+  { now, steady }: Moment,
+  limit: number,
+): Promise<Timer[]> {
+  for (let asked = limit + DEFAULT_LIMIT; ; asked *= 2) {
+    const timers = await durable.dueTimers(now, asked, steady);
+    const found = timers.filter((timer) => !isHeld(timer)).slice(0, limit);
+    if (found.length === limit || timers.length < asked) return found;
+  }
 }

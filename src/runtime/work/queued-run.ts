@@ -12,7 +12,7 @@ import {
   type RunContext,
   type SpawnedChild,
 } from "../../tools/index.ts";
-import type { LiveDesk } from "../follow/live-desk.ts";
+import type { LiveBroadcast } from "../follow/live-broadcast.ts";
 import type { KnownCall } from "../agent/call-queue.ts";
 import { childIdOfSpawn } from "../agent/intents.ts";
 
@@ -20,7 +20,7 @@ export interface QueuedRunPlace {
   readonly stores: Stores;
   readonly clock: Clock;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly liveDesk: Pick<LiveDesk, "viewersOf">;
+  readonly broadcast: Pick<LiveBroadcast, "viewersOf">;
 }
 
 /** What a tool's code leaves with its call's end: only the owner of the agent may write it. */
@@ -48,7 +48,7 @@ export function queuedAttempt(
   const first = entries[0];
   const inputs = first?.type === "turn.started" ? first.inputMessageIds : [];
   const prompt = inputs.map((id) => textOf(messages.get(id)?.content ?? "")).join("\n");
-  const viewers = place.liveDesk.viewersOf(record);
+  const viewers = place.broadcast.viewersOf(record);
   const contextOf = (signal: AbortSignal): RunContext => ({
     agent: runAgentOf({ identity: record }),
     turnId,

@@ -26,7 +26,7 @@ import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
 import type { AuthBook } from "../agent/turn-auth.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
-import type { LiveDesk } from "../follow/live-desk.ts";
+import type { LiveBroadcast } from "../follow/live-broadcast.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
 
 /** The process that runs queued tools. */
@@ -40,7 +40,7 @@ export interface ToolJobPlace {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly auth: AuthBook;
   readonly live: LiveAgents;
-  readonly liveDesk: LiveDesk;
+  readonly broadcast: LiveBroadcast;
   /** Aborted when the runtime is shut down. */
   readonly closed: AbortSignal;
   /** Somebody posted to these agents. */

@@ -2,7 +2,7 @@ import type { Clock } from "../../base/index.ts";
 import { type AgentKey, rootOf } from "../../state/index.ts";
 import type { DeadCause, Job, JobOutcome, JobRun, ToolJob, WakeJob } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { DrainReport } from "../doors/drain-options.ts";
+import type { DrainReport } from "../doors/runtime-types.ts";
 import { Reconciler, hasMore, onDeadWake, runWake, type WakePlace } from "./wakes.ts";
 import type { Part } from "../doors/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";

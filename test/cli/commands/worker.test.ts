@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { repositoryRoot } from "../../../scripts/run-command.ts";
+import { inFull } from "../../support/full.ts";
 import { troupe } from "../support/in-process.ts";
 
 // Nothing listens there.
@@ -28,7 +29,7 @@ describe("worker", () => {
     [
       "no Redis",
       ["--agents", "FILE"],
-      /a worker and those that it works for meet in Redis: give --redis URL, or set TROUPE_REDIS$/,
+      /a worker needs the Redis of its clients: give --redis URL, or set TROUPE_REDIS$/,
     ],
     ["a file for a store", ["--agents", "FILE", "--store", "x.db"], /unknown option '--store'/],
     ["nothing to work on", redis, /a worker has to know agents: give --agents FILE, or --ask for questions of `ask`$/],
@@ -97,9 +98,11 @@ describe("queues", () => {
     });
   });
 
-  test("of a Redis that is away are not there", async () => {
-    const { code, notes } = await troupe(["queues", ...redis]);
-    expect(code).toBe(1);
-    expect(notes).toEqual([expect.stringMatching(/^troupe: store_unavailable: redis:\/\/127\.0\.0\.1:1: /)]);
+  inFull(() => {
+    test("of a Redis that is away are not there", async () => {
+      const { code, notes } = await troupe(["queues", ...redis]);
+      expect(code).toBe(1);
+      expect(notes).toEqual([expect.stringMatching(/^troupe: store_unavailable: redis:\/\/127\.0\.0\.1:1: /)]);
+    });
   });
 });

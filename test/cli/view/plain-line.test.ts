@@ -56,7 +56,7 @@ const cases: readonly (readonly [TroupeEvent, string])[] = [
   [decidedSample(), "pay was approved by anna"],
   [decidedSample({ verdict: "rejected", reason: "too\nmuch" }), "pay was rejected by anna: too much"],
   [decidedSample({ verdict: "expired", by: null }), "pay: nobody decided in time"],
-  [eventSample({ type: "turn.waiting", reason: "request" }), "waits for somebody to decide"],
+  [eventSample({ type: "turn.waiting", reason: "request" }), "waits for a decision or an answer"],
   [
     eventSample({ type: "context.compacted", strategy: "summarize", messages: 12, hasSummary: true }),
     "compacts its context: 12 messages summarised (summarize)",

@@ -19,11 +19,11 @@ describe("--queues", () => {
   });
 
   test.each([
-    ["", /"" is none of NAME, NAME=CONCURRENCY/],
-    ["a,", /"" is none of/],
-    ["a=", /"a=" is none of/],
-    ["a=two", /"a=two" is none of/],
-    ["a b", /"a b" is none of/],
+    ["", /"" is not of the form NAME, NAME=CONCURRENCY/],
+    ["a,", /"" is not of the form/],
+    ["a=", /"a=" is not of the form/],
+    ["a=two", /"a=two" is not of the form/],
+    ["a b", /"a b" is not of the form/],
     ["a=1@5/d", /units s, m and h/],
     ["a=0", /"a=0" would never run/],
     ["a=1@0/s", /would never run/],

@@ -1,5 +1,6 @@
+import { type AgentRecord, type Lifecycle, type OwnedFields, statusOf, type AgentKey } from "../../state/index.ts";
+import type { AgentStatus } from "../doors/agent-types.ts";
 import { AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
-import type { AgentKey } from "../../state/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 
@@ -7,7 +8,7 @@ import type { RuntimeCore } from "../core/runtime-core.ts";
  * Where an agent lives, as its handle in this process has to know it.
  * Owns: its activation here, as the handle last saw it.
  */
-export class AgentPresence {
+export class LocalAgent {
   readonly key: AgentKey;
   readonly #core: RuntimeCore;
   #seen: Activation | undefined;
@@ -56,4 +57,38 @@ export class AgentPresence {
     const isToBeWoken = !here && this.#core.live.isOthers(this.key);
     this.#core.live.notify(isToBeWoken ? [agentId, ...others] : others);
   }
+}
+
+interface LiveStatus {
+  readonly owned: OwnedFields;
+  readonly lifecycle: Lifecycle;
+  readonly openTurnId: string | null;
+}
+
+/** As its activation shows it, or as it was read last where it does not live here. */
+export function agentStatusOf(record: AgentRecord, live: LiveStatus | undefined, isShutDown: boolean): AgentStatus {
+  const { turnCount, lastActivity, error } = live?.owned ?? record;
+  const { metadata } = record;
+  return {
+    status: isShutDown ? "shutdown" : (live?.lifecycle ?? statusOf(record)),
+    turnCount,
+    lastActivity,
+    ...(error ? { error } : {}),
+    ...(Object.keys(metadata).length > 0 ? { metadata } : {}),
+    openTurnId: live ? live.openTurnId : record.openTurnId,
+  };
+}
+
+/** As others are to see it: with the status that its record tells. */
+export function listed(record: AgentRecord): AgentRecord {
+  return { ...record, status: statusOf(record) };
+}
+
+/** Why a turn is not accepted, in words. */
+export function notStartedText(agentId: string, status: Lifecycle): string {
+  return `agent "${agentId}" is ${status}; call start() before its first turn, and again after shutdown()`;
+}
+
+export function busyText(agentId: string, openTurnId: string): string {
+  return `agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`;
 }

@@ -1,16 +1,15 @@
-import type { Viewers } from "../../actors/index.ts";
 import { type Clock, toJson } from "../../base/index.ts";
-import type { EntryOf, EventSource } from "../../state/index.ts";
-import type { LiveChannel, LiveFollowing } from "../../stores/index.ts";
-import type { EventBus, LiveListener } from "./event-bus.ts";
+import type { LiveChannel, LivePlace, LiveFollowing } from "../../stores/index.ts";
 import { type LivePart, type LivePartOf, livePartSchema } from "./live-part.ts";
-import { LiveSender } from "./live-sender.ts";
+import type { Viewers } from "../../actors/index.ts";
+import type { EntryOf, EventSource } from "../../state/index.ts";
+import type { EventBus, LiveListener } from "./event-bus.ts";
 import type { LiveWarning } from "../agent/outage.ts";
 
 /** Who stops to follow may be back in a moment: for so long answers are streamed as if it were there. */
 const COMING_BACK_MS = 15_000;
 
-export interface LiveDeskOptions {
+export interface LiveBroadcastOptions {
   readonly bus: EventBus;
   readonly channel: LiveChannel;
   readonly tenant: string;
@@ -26,15 +25,15 @@ export interface LiveDeskOptions {
  * 1. Nothing waits for whoever watches, and nothing is made where nobody does.
  * 2. An answer is open here from its call's beginning to its end; what is open is told to whoever asks.
  */
-export class LiveDesk {
-  readonly #options: LiveDeskOptions;
+export class LiveBroadcast {
+  readonly #options: LiveBroadcastOptions;
   readonly #sender: LiveSender;
   readonly #open = new Set<LivePartOf<"whole">>();
   /** Trees that were followed here a moment ago, until when. */
   readonly #followedUntil = new Map<string, number>();
   readonly #stop: () => void;
 
-  constructor(options: LiveDeskOptions) {
+  constructor(options: LiveBroadcastOptions) {
     const { channel, tenant, processId, clock } = options;
     this.#options = options;
     this.#sender = new LiveSender({ channel, tenant, processId, clock });
@@ -143,5 +142,81 @@ function partsIn(message: string): readonly LivePart[] {
     return partsSchema.safeParse(JSON.parse(message)).data ?? [];
   } catch {
     return [];
+  }
+}
+
+/** How long pieces are gathered before they are sent together, in milliseconds. */
+const GATHER_MS = 30;
+/** Parts of one tree, and characters in them, that may wait to be sent; what comes after them is dropped. */
+const MOST_PARTS = 500;
+const MOST_CHARACTERS = 500_000;
+
+export interface LiveSenderOptions extends Pick<LivePlace, "tenant" | "processId"> {
+  readonly channel: LiveChannel;
+  readonly clock: Clock;
+}
+
+interface Waiting {
+  /** Text and reasoning of a call are one part each, whatever else comes in between. */
+  readonly parts: Map<string, LivePart>;
+  size: number;
+}
+
+/** Sends what is said live to other processes, many pieces at a time, where somebody there follows. */
+export class LiveSender {
+  readonly #options: LiveSenderOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  #cancel: (() => void) | undefined;
+
+  constructor(options: LiveSenderOptions) {
+    this.#options = options;
+  }
+
+  add(part: LivePart): void {
+    const { rootAgentId } = part;
+    if (!this.#options.channel.isFollowed(this.#placeOf(rootAgentId))) return;
+    const waiting = this.#waiting.get(rootAgentId) ?? { parts: new Map<string, LivePart>(), size: 0 };
+    this.#waiting.set(rootAgentId, waiting);
+    if (waiting.parts.size >= MOST_PARTS || waiting.size >= MOST_CHARACTERS) return;
+    gather(waiting, part);
+    this.#cancel ??= this.#options.clock.setDelay(GATHER_MS, () => {
+      this.#cancel = undefined;
+      for (const root of this.#waiting.keys()) this.flush(root);
+    });
+  }
+
+  /** Sends what waits for a tree at once. */
+  flush(rootAgentId: string): void {
+    const waiting = this.#waiting.get(rootAgentId);
+    if (!waiting) return;
+    this.#waiting.delete(rootAgentId);
+    this.#options.channel.send(this.#placeOf(rootAgentId), JSON.stringify([...waiting.parts.values()]));
+  }
+
+  close(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    this.#waiting.clear();
+  }
+
+  #placeOf(rootAgentId: string): LivePlace {
+    const { tenant, processId } = this.#options;
+    return { tenant, processId, rootAgentId };
+  }
+}
+
+function gather(waiting: Waiting, part: LivePart): void {
+  if (part.kind === "progress" || part.kind === "warning") {
+    waiting.parts.set(`${part.kind} ${waiting.parts.size}`, part);
+    waiting.size += part.kind === "warning" ? part.message.length : JSON.stringify(part.update).length;
+    return;
+  }
+  const key = `${part.kind} ${part.agentId} ${part.seq}`;
+  const known = waiting.parts.get(key);
+  waiting.size += part.text.length;
+  if (part.kind === "whole" || known === undefined || known.kind !== part.kind) waiting.parts.set(key, part);
+  // What was dropped in between is found missing by its offset.
+  else if (known.offset + known.text.length === part.offset) {
+    waiting.parts.set(key, { ...known, text: known.text + part.text });
   }
 }

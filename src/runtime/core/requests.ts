@@ -21,10 +21,10 @@ import {
 import type { Stores } from "../../stores/index.ts";
 import { answerText } from "../../tools/index.ts";
 import { decideOf, textOfCaller } from "../doors/agent-doors.ts";
-import type { Decide, RequestListOptions } from "../doors/request-types.ts";
-import type { RuntimeOptions } from "../doors/types.ts";
+import type { Decide, RequestListOptions } from "../doors/agent-types.ts";
+import type { RuntimeOptions } from "../doors/runtime-types.ts";
 
-export interface RequestDeskOptions {
+export interface RequestsOptions {
   readonly stores: Stores;
   readonly tenant: string;
   readonly clock: { now(): number };
@@ -35,10 +35,10 @@ export interface RequestDeskOptions {
 }
 
 /** What people, callers and programs decide for agents that wait: of any process, whether or not an owner is alive. */
-export class RequestDesk {
-  readonly #options: RequestDeskOptions;
+export class Requests {
+  readonly #options: RequestsOptions;
 
-  constructor(options: RequestDeskOptions) {
+  constructor(options: RequestsOptions) {
     this.#options = options;
   }
 

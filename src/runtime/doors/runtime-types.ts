@@ -1,32 +1,18 @@
 import type { InspectionEvent } from "xstate";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
-import type { Account, Budget } from "../../budget/index.ts";
+import type { Account } from "../../budget/index.ts";
 import type { PriceTable } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import type {
-  AgentRecord,
-  AgentRequest,
-  AgentState,
-  Artifact,
-  Content,
-  JsonObject,
-  Lifecycle,
-  Message,
-  StoredError,
-  TraceEntry,
-  TroupeEvent,
-} from "../../state/index.ts";
+import type { AgentRecord, AgentRequest, TroupeEvent } from "../../state/index.ts";
 import type { AgentFilter, Stores } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import type { DrainReport, RuntimeDrainOptions } from "./drain-options.ts";
-import type { RuntimeShutdownOptions } from "./leaving.ts";
 import type { Overview } from "../projections/overview.ts";
 import type { Projections } from "./projection-stores.ts";
-import type { Decide, DecisionAttempt, RequestListOptions } from "./request-types.ts";
+import type { Agent, AgentStartOptions, Decide, DecisionAttempt, RequestListOptions } from "./agent-types.ts";
 import type { Role, RoleOptions } from "./roles.ts";
 import type { HealthOptions, RuntimeHealth, RuntimeMetrics } from "./runtime-health.ts";
-import type { EventObserver, Turn, TurnOptions } from "./turn-types.ts";
+import type { EventObserver } from "./turn-types.ts";
 
 export interface AuthRequest {
   readonly actorId: string;
@@ -71,115 +57,6 @@ export interface RuntimeOptions extends RoleOptions {
   readonly restoreAfterCommit?: boolean | undefined;
 }
 
-export interface AgentStartOptions {
-  /** 1 to 128 characters of A-Z a-z 0-9 . _ @ -. Default: a random UUID. */
-  readonly agentId?: string | undefined;
-  /** Client-facing grouping of agents, nothing more. */
-  readonly sessionId?: string | undefined;
-  readonly ownerId?: string | undefined;
-  readonly metadata?: JsonObject | undefined;
-  /** Limits of the agent's whole life, over all its turns. Default: none. */
-  readonly budget?: Budget | undefined;
-  /**
-   * `false`: the agent and all below it stay in memory until `saveState()`, `pause()` or `shutdown()` of the agent; what is
-   * not saved then is gone with the runtime. One that is stored is copied when it is started. Default true (row L10).
-   */
-  readonly autoSave?: boolean | undefined;
-}
-
-/** Row L3, with what a person asks next. */
-export interface AgentStatus {
-  readonly status: Lifecycle;
-  readonly turnCount: number;
-  /** Milliseconds since the epoch. */
-  readonly lastActivity: number;
-  readonly error?: StoredError | undefined;
-  readonly metadata?: JsonObject | undefined;
-  readonly openTurnId: string | null;
-}
-
-export interface GetMessagesOptions {
-  /** Only the newest so many. Default: all. */
-  readonly maxMessages?: number | undefined;
-  /** Leave out what only traces intermediate steps (row S4). Default false. */
-  readonly withoutTrace?: boolean | undefined;
-}
-
-/** A durable agent (rows L1 to L6). */
-export interface Agent {
-  readonly agentId: string;
-  /** The same as `agentId` (row L2). */
-  readonly contextId: string;
-  readonly state: AgentStatus;
-  /** Loads what is stored; ends `ready`, or carries an interrupted turn on, or stays `paused` if it was. */
-  start(): Promise<void>;
-  /** `null` continues the conversation without a new message. */
-  executeTurn(input: Content | null, options?: TurnOptions): Turn;
-  /** The open turn, for following one that somebody else started; undefined when there is none. */
-  openTurn(): Turn | undefined;
-  /**
-   * Any turn of this agent by its id, ended ones too. Throws `InvalidInputError` for what is no id of one of its turns; of a number
-   * that was never given the turn rejects with `NotFoundError`, unless the agent starts turns by itself.
-   */
-  turn(turnId: string): Turn;
-  /**
-   * Holds the agent and its whole subtree at the next safe point; resolves when this agent has come to rest. With `now` model
-   * calls in flight are dropped, and repeated after the pause.
-   */
-  pause(options?: PauseOptions): Promise<void>;
-  /** Ends a pause. With `auth` it also answers every `auth` request of the agent and its subtree. */
-  resume(options?: ResumeOptions): Promise<void>;
-  /** Open requests of the agent and its whole subtree. */
-  requests(): Promise<AgentRequest[]>;
-  /** As `runtime.decide`, for requests of this agent and its subtree alone: others are not found. */
-  decide(requestId: string, decide: Decide): Promise<AgentRequest>;
-  /** How full the model's context window was after the last answer, in percent; null when that is not known. */
-  contextPercent(): Promise<number | null>;
-  /** Forgets the conversation and the artifacts for good; the journal keeps what was done. Rejects while a turn is open. */
-  clear(): Promise<void>;
-  /** Forgets the conversation and keeps the artifacts (row H9). Rejects while a turn is open. */
-  resetConversation(): Promise<void>;
-  abort(reason?: string): Promise<void>;
-  /**
-   * Saves the whole tree as it stands, in one transaction, mid-turn too; with `autoSave` it waits until all is committed. After
-   * a restart the agent is as it was then. Rejects with `LeaseLostError` or `AlreadyOwnedError` when another process has it.
-   */
-  saveState(): Promise<void>;
-  /** Saves and frees; only `start()` brings it back. An open turn is carried on then. */
-  shutdown(): Promise<void>;
-  getMessages(options?: GetMessagesOptions): Promise<Message[]>;
-  getArtifacts(): Promise<Omit<Artifact, "content">[]>;
-  /** By id, or by name: the newest version, or the one that is asked for. */
-  getArtifact(idOrName: string, version?: number): Promise<Artifact | undefined>;
-  /** Trace of one turn, by default the last (row H5); derived from the journal. */
-  getTrace(turnId?: string): Promise<TraceEntry[]>;
-  /** The agent as one immutable value (row S1), from what is committed; ask it with `viewAgentState`. */
-  getState(): Promise<AgentState>;
-  /**
-   * Starts a subagent from code; the same `key` is the same child. Rejects with `NotFoundError` for a definition that the runtime was
-   * not given.
-   */
-  spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent>;
-}
-
-export interface PauseOptions {
-  readonly now?: boolean | undefined;
-}
-
-export interface ResumeOptions {
-  readonly auth?: Auth | undefined;
-}
-
-export interface SpawnedAgent {
-  readonly agent: Agent;
-  readonly turn: Turn;
-}
-
-export interface SpawnAgentOptions {
-  readonly key: string;
-  readonly budget?: Budget | undefined;
-}
-
 /** Which agents of the runtime's tenant are listed, in which order, and how many. */
 export type AgentListOptions = Omit<AgentFilter, "tenant">;
 
@@ -187,6 +64,32 @@ export interface FollowOptions {
   /** Continue after this cursor; absent: from the beginning of the journal. */
   readonly after?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface RuntimeShutdownOptions {
+  /** Whole milliseconds from 0 to 2^31-1 within which all is over, whether or not the stores answer. Default 8,000. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface RuntimeDrainOptions {
+  /** Whole milliseconds from 0 to 2^31-1 within which all is over. Default 25,000: less than most supervisors of processes wait. */
+  readonly timeoutMs?: number | undefined;
+}
+
+export interface DrainReport {
+  /** Jobs that had not ended when the time was over, and agents of which a model call or a tool was cut off. */
+  readonly left: number;
+  /** Agents that could not be given back, or whose last steps could not be stored. */
+  readonly leftBehind: readonly LeftBehind[];
+}
+
+/** An agent that a runtime could not leave as it should when its time was over. */
+export interface LeftBehind {
+  readonly agentId: string;
+  /** Its open turn, if there is one. */
+  readonly turnId: string | null;
+  /** Why, and what becomes of it, in words. */
+  readonly reason: string;
 }
 
 /** The composition root's product: everything that lives in one process. */

@@ -1,0 +1,126 @@
+import { type Clock, holdProcess } from "../../base/index.ts";
+import { TurnInterruptedError } from "../../errors/index.ts";
+import type { DrainReport, LeftBehind } from "../doors/runtime-types.ts";
+
+/** How much of a drain is kept for closing, at most, in milliseconds. */
+const MOST_FOR_CLOSING_MS = 1_000;
+/** How much of a shutdown is kept for what comes after storing, at most, in milliseconds. */
+const MOST_FOR_REST_MS = 2_000;
+/** Which part of that is still kept when a step's time is over. */
+const KEPT_AFTER = { store: 1, giveBack: 0.5, queues: 0.25, stores: 0 } as const;
+/** Agents that one warning names. */
+const MOST_NAMED = 20;
+
+export interface ShutdownPlace {
+  readonly clock: Clock;
+  readonly work: { drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> };
+  readonly live: {
+    close(time: LeavingTime): Promise<void>;
+    readonly leftBehind: readonly LeftBehind[];
+  };
+  readonly queues: { close(): Promise<void> };
+  readonly stores: { close(): Promise<void> };
+  /** Stops timers and jobs, so that nothing new begins. */
+  stop(): void;
+  /** Rejects the waiters: nothing more comes. */
+  reject(error: Error): void;
+}
+
+/**
+ * How a runtime ends.
+ * Owns: the order of the steps, and that they keep their time. Does not own: what is closed.
+ */
+export class Shutdown {
+  readonly #place: ShutdownPlace;
+  #closed: Promise<readonly LeftBehind[]> | undefined;
+  #drained: Promise<DrainReport> | undefined;
+
+  constructor(place: ShutdownPlace) {
+    this.#place = place;
+  }
+
+  get hasBegun(): boolean {
+    return this.#closed !== undefined;
+  }
+
+  /** Gives the agents that it has left behind. */
+  close(timeoutMs: number): Promise<readonly LeftBehind[]> {
+    this.#closed ??= this.#close(new LeavingTime(this.#place.clock, timeoutMs));
+    return this.#closed;
+  }
+
+  drain(timeoutMs: number): Promise<DrainReport> {
+    this.#drained ??= this.#drain(timeoutMs);
+    return this.#drained;
+  }
+
+  async #drain(timeoutMs: number): Promise<DrainReport> {
+    const { clock, work } = this.#place;
+    const end = clock.elapsed() + timeoutMs;
+    const forClosing = Math.min(MOST_FOR_CLOSING_MS, Math.floor(timeoutMs / 5));
+    const { left } = await work.drain(timeoutMs - forClosing);
+    const leftBehind = await this.close(Math.max(0, end - clock.elapsed()));
+    return { left, leftBehind };
+  }
+
+  async #close(time: LeavingTime): Promise<readonly LeftBehind[]> {
+    const { live, queues, stores } = this.#place;
+    this.#place.stop();
+    await live.close(time);
+    this.#place.reject(
+      new TurnInterruptedError("this runtime was shut down; the turn is carried on at the next start"),
+    );
+    try {
+      await time.spend("queues", queues.close());
+      await time.spend("stores", stores.close());
+      return live.leftBehind;
+    } finally {
+      warnOfLeft(live.leftBehind);
+    }
+  }
+}
+
+/**
+ * The time that a shutdown has.
+ * Owns: how long each step may take. Does not own: the steps.
+ *
+ * Invariant: a step that is not over in its time goes on, and nobody waits for it; the next one begins.
+ */
+export class LeavingTime {
+  readonly #clock: Clock;
+  readonly #end: number;
+  readonly #restMs: number;
+
+  constructor(clock: Clock, timeoutMs: number) {
+    this.#clock = clock;
+    this.#end = clock.elapsed() + timeoutMs;
+    this.#restMs = Math.min(MOST_FOR_REST_MS, Math.floor(timeoutMs / 2));
+  }
+
+  /** Rejects as the work does; false when it was not over in its time. */
+  async spend(step: keyof typeof KEPT_AFTER, work: Promise<unknown>): Promise<boolean> {
+    const over = new AbortController();
+    const left = this.#end - this.#clock.elapsed() - this.#restMs * KEPT_AFTER[step];
+    // Work that is done already wins the race, also where no time is left.
+    const late = this.#clock.sleep(Math.max(0, left), over.signal).then(() => false);
+    const letGo = holdProcess();
+    const done = work.then(() => true);
+    // It may fail when nobody waits for it any more.
+    done.catch(() => undefined);
+    try {
+      return await Promise.race([done, late]);
+    } finally {
+      over.abort();
+      letGo();
+    }
+  }
+}
+
+function warnOfLeft(leftBehind: readonly LeftBehind[]): void {
+  if (leftBehind.length === 0) return;
+  const named = leftBehind.slice(0, MOST_NAMED).map(({ agentId, turnId, reason }) => `${turnId ?? agentId}: ${reason}`);
+  const others = leftBehind.length > MOST_NAMED ? `; and ${leftBehind.length - MOST_NAMED} more` : "";
+  process.emitWarning(`this runtime has left agents behind: ${named.join("; ")}${others}`, {
+    code: "TROUPE_LEFT_BEHIND",
+  });
+}

@@ -1,0 +1,146 @@
+import { AgentBusyError, NotFoundError, AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
+import { type AgentKey, rootOf, type AgentRecord } from "../../state/index.ts";
+import type { RuntimeCore } from "../core/runtime-core.ts";
+import { pauseOptionsOf } from "../doors/agent-doors.ts";
+import type { PauseOptions } from "../doors/agent-types.ts";
+import { backoffDelay, createDeferred } from "../../base/index.ts";
+import type { Activation } from "../agent/activation.ts";
+import { wakeUp } from "../agent/intake.ts";
+
+/** Whoever has the agent for a moment gives it back in the time of these tries: about ten seconds. */
+const MOST_TRIES = 12;
+const pauses = { baseMs: 50, capMs: 1_000 };
+
+/** As `start()` of a handle whose process runs no agents: one that is created or shut down is made ready, no more. */
+export async function startElsewhere(core: RuntimeCore, key: AgentKey): Promise<AgentRecord> {
+  const record = await readKnown(core, key);
+  if (record.openTurnId !== null) core.notify([key.agentId]);
+  if (!isAsleep(record) || record.openTurnId !== null) return record;
+  await changeElsewhere(core, key, (activation) => wakeUp(activation));
+  return await readKnown(core, key);
+}
+
+/** As `shutdown()`: throws `AgentBusyError` while a turn is open, which workers carry on whatever happens here. */
+export async function shutDownElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
+  const record = await readKnown(core, key);
+  if (record.openTurnId !== null) {
+    throw new AgentBusyError(
+      `agent "${key.agentId}" is busy with turn ${record.openTurnId}, which workers carry on; wait for it, abort it, or hold it with pause()`,
+      { details: { openTurnId: record.openTurnId } },
+    );
+  }
+  if (isAsleep(record)) return;
+  await changeElsewhere(core, key, (activation) => activation.append({ type: "agent.shutdown" }));
+}
+
+/**
+ * Changes an agent that is between two turns, whichever process has it: it is held for a moment. Throws `AgentBusyError`
+ * while a turn is open, `AlreadyOwnedError` when another process does not give it back.
+ */
+export async function changeElsewhere(
+  core: RuntimeCore,
+  key: AgentKey,
+  change: (activation: Activation) => void,
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await core.live.change(key, change);
+    } catch (error) {
+      const isTaken = error instanceof AlreadyOwnedError || error instanceof LeaseLostError;
+      if (!isTaken || attempt >= MOST_TRIES || !core.isOpen) throw error;
+    }
+    await core.clock.sleep(backoffDelay(attempt, 0.5, pauses));
+  }
+}
+
+/** Resolves when an agent that was asked to pause has come to rest, in whichever process, or is not asked any more. */
+export async function pausedElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
+  let moved = createDeferred();
+  const look = (): void => moved.resolve();
+  const ends = [core.onForeignWrite(look), core.bus.listenToRows(look, rootOf(key.agentId))];
+  core.closed.addEventListener("abort", look, { once: true });
+  try {
+    for (;;) {
+      moved = createDeferred();
+      const record = await core.stores.readAgent(key);
+      if (!record || record.pause === null || record.openTurnId === null || record.status === "paused") return;
+      core.closed.throwIfAborted();
+      await moved.promise;
+    }
+  } finally {
+    core.closed.removeEventListener("abort", look);
+    for (const end of ends) end();
+  }
+}
+
+function isAsleep({ status }: AgentRecord): boolean {
+  return status === "created" || status === "shutdown";
+}
+
+async function readKnown(core: RuntimeCore, key: AgentKey): Promise<AgentRecord> {
+  const record = await core.stores.readAgent(key);
+  if (record) return record;
+  throw new NotFoundError(`there is no agent "${key.agentId}"`);
+}
+
+/** Holds the agent and its subtree; resolves when this agent is at rest and all of it is saved (row L6). */
+export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: PauseOptions): Promise<void> {
+  const options = pauseOptionsOf(given);
+  core.assertOpen();
+  const { stores, clock, live } = core;
+  const outcome = await stores.pause(key, "user", clock.now(), { ...options, steady: clock.elapsed() });
+  if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
+  const activation = await live.present(key);
+  if (activation) await live.drainInbox(activation);
+  const isElsewhere = !activation && live.isOthers(key);
+  const others = outcome.posted.filter((agentId) => agentId !== key.agentId);
+  live.notify(isElsewhere ? [key.agentId, ...others] : others);
+  if (activation) {
+    await core.paused(activation);
+    if (!activation.isLost) await activation.committed();
+  }
+  if (isElsewhere) await pausedElsewhere(core, key);
+  await stores.save(key);
+}
+
+/** Commits what is left, saves, and frees the agent (row L6). */
+export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise<void> {
+  const live = await core.live.present(key);
+  if (live) {
+    // An open turn stays open: it is carried on by the next start().
+    if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
+    await live.committed();
+    await core.live.leave(live);
+  } else if (core.part.role !== "all") await shutDownElsewhere(core, key);
+  await core.stores.letGo(key);
+}
+
+/** Waits until what has happened in the agent's tree is committed, and saves the tree where it is saved by hand. */
+export async function saveState(core: RuntimeCore, key: AgentKey): Promise<void> {
+  core.assertOpen();
+  const root = rootOf(key.agentId);
+  const ofTree = core.live.all().filter(({ identity, isLost }) => identity.rootAgentId === root && !isLost);
+  await Promise.all(ofTree.map((activation) => activation.committed()));
+  await core.stores.save(key);
+}
+
+/** Deletes what was said, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
+export async function clearAgent(core: RuntimeCore, key: AgentKey, scope: "conversation" | "all"): Promise<void> {
+  core.assertOpen();
+  // Taking an agent up carries its turn on, which is not what was asked for; and one that a pause keeps from beginning is
+  // known to the record alone.
+  assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
+  if (core.part.role !== "all")
+    return await changeElsewhere(core, key, (activation) => activation.clear(scope, "user"));
+  const live = await core.live.own(key);
+  assertIdle(key, live.openTurnId);
+  live.clear(scope, "user");
+  await live.committed();
+}
+
+function assertIdle({ agentId }: AgentKey, openTurnId: string | null | undefined): void {
+  if (openTurnId === null || openTurnId === undefined) return;
+  throw new AgentBusyError(`agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or abort it first`, {
+    details: { openTurnId },
+  });
+}
