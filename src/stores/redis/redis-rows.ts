@@ -127,7 +127,7 @@ export const rowKinds = {
   process: (processId: string): RowKind<ProcessRow> => ({
     field: fields.process(processId),
     what: `process ${processId}`,
-    parse: (text, where) => parsed(processRowSchema, text, where),
+    parse: (text, where) => processIn(text, where, processId),
   }),
   timersFrom: {
     field: fields.timersFrom,
@@ -135,6 +135,23 @@ export const rowKinds = {
     parse: (text, where) => parsed(z.number(), text, where),
   } satisfies RowKind<number>,
 } as const;
+
+const unreadable = new Set<string>();
+
+/**
+ * A process whose row cannot be read counts as one that has given no sign for long: it is registered anew at its next heartbeat,
+ * and epochs keep it from writing meanwhile. It must not keep every other process from beginning.
+ */
+function processIn(text: string, where: string, processId: string): ProcessRow {
+  try {
+    return parsed(processRowSchema, text, where);
+  } catch (error) {
+    if (!(error instanceof CorruptRecordError)) throw error;
+    if (!unreadable.has(processId)) process.emitWarning(error.message, { code: "TROUPE_CORRUPT_RECORD" });
+    unreadable.add(processId);
+    return { processId, pid: 0, bootId: "", startTime: null, heartbeatAt: 0, clockOffset: 0 };
+  }
+}
 
 const artifactMetaSchema = artifactSchema.omit({ content: true });
 
