@@ -15,7 +15,7 @@ export interface WorkingAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
   /** Whether a call of the open turn waits in line for a place. */
-  isInLine(callId: string): boolean;
+  isQueuedToSpawn(callId: string): boolean;
 }
 
 /** What a change of activity calls for. */
@@ -73,7 +73,7 @@ export class Activity {
   }
 
   #works(turn: TurnState): boolean {
-    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isInLine(callId));
+    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isQueuedToSpawn(callId));
   }
 }
 

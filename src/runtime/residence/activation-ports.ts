@@ -61,7 +61,7 @@ interface Owner extends Pick<Surroundings<Activation>, OwnersPorts> {
 /** The ports through which activations reach their process. */
 export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surroundings<Activation> {
   const { clock, prices, stores, part, random, auth, broadcast, definitions } = options;
-  const { children, succession, activate, ...ports } = owner;
+  const { children, succession, ...ports } = owner;
   return {
     ...ports,
     clock,
@@ -86,7 +86,7 @@ export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surrou
     onFailed: (agentId, cause) => options.onFailed(agentId, cause),
     successor: async (activation): Promise<Host> => {
       succession.assertGoesOn(activation);
-      return await activate(activation.key).catch(lostToOthers);
+      return await owner.activate(activation.key).catch(lostToOthers);
     },
   };
 }

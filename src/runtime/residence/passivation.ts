@@ -76,7 +76,7 @@ export class Passivation {
     if (!this.#isOn || !isSettled(activation) || !this.applies(key)) return;
     const isIdle = effects.length === 0;
     if (!isIdle && !waitsForChildren(activation)) return;
-    const { residences, clock, watch } = this.#options;
+    const { residences, clock } = this.#options;
     const event = {
       type: "settled",
       activation,
@@ -85,7 +85,7 @@ export class Passivation {
       now: clock.elapsed(),
     } as const;
     for (const { type } of residences.apply(key.agentId, event)) {
-      if (type === "passivate") watch(key.agentId, this.#passivate(activation));
+      if (type === "passivate") this.#options.watch(key.agentId, this.#passivate(activation));
     }
   }
 

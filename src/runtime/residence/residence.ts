@@ -1,4 +1,4 @@
-import { createDeferred, type Deferred } from "../../base/index.ts";
+import type { Deferred } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 
