@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_DEPTH, lineLimitOf, type SubagentTool } from "../agents/index.ts";
+import { DEFAULT_MAX_DEPTH, spawnLimitOf, type SubagentTool } from "../agents/index.ts";
 import { abortable, describeValue, faultPoint } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
@@ -24,9 +24,9 @@ export async function spawnSubagent(
   signal: AbortSignal,
 ): Promise<void> {
   const { turnId, step, callId } = call;
-  const line = lineLimitOf(tool);
+  const most = spawnLimitOf(tool);
   // A place becomes free by an entry: the end of a child, or the refusal of one that was proposed.
-  while (line && childrenAtWork(entriesOf(host, turnId), line.childName).length >= line.maxConcurrent) {
+  while (most && childrenAtWork(entriesOf(host, turnId), most.childName).length >= most.maxConcurrent) {
     await abortable(host.moved(), signal);
   }
   // Nothing is awaited between this check and the proposal: calls of one round see each other's proposals.
@@ -143,8 +143,14 @@ export function awaitedChildOf(
   );
   if (spawned) return new AwaitedChild(child.agentId, prefix);
   throw new InvalidInputError(
-    `run.await() takes a child that this turn has started with run.spawn(); ${JSON.stringify(child?.agentId)} is none`,
+    `run.await() takes a child that this turn has started with run.spawn(), not ${describeChild(child)}`,
   );
+}
+
+/** The value that `run.await()` was given instead of a child of its turn, for an error message. */
+function describeChild(child: { readonly agentId: string } | null | undefined): string {
+  const agentId: unknown = child?.agentId;
+  return typeof agentId === "string" ? `"${agentId.slice(0, 200)}"` : describeValue(child);
 }
 
 /** The result of the child that the tool awaits in place of a result; undefined when the call now waits for it. */

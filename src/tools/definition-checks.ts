@@ -22,13 +22,14 @@ export function toolNameIn(definition: unknown, of: string): string {
 /** Checks the fields that every kind of tool has. Gives the way to refuse the others. Throws `InvalidInputError`. */
 export function checkIdentity(name: unknown, description: unknown): Refuse {
   if (typeof name !== "string" || !namePattern.test(name)) {
-    const shown = JSON.stringify(typeof name === "string" ? name.slice(0, 80) : typeof name);
+    const shown = typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : describeValue(name);
     throw new InvalidInputError(`A tool cannot be named ${shown}: use 1 to 64 letters, digits, "_" and "-".`);
   }
   const refuse: Refuse = (what, cause) =>
     new InvalidInputError(`Tool "${name}": ${what}`, { details: { tool: name }, cause });
   if (typeof description !== "string" || description.trim() === "") {
-    throw refuse("description is empty; say in a sentence what the tool does and when to use it.");
+    const is = typeof description === "string" ? "empty" : describeValue(description);
+    throw refuse(`description is ${is}; say in a sentence what the tool does and when to use it.`);
   }
   return refuse;
 }

@@ -15,7 +15,7 @@ interface WorkingAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
   /** Whether a call of the open turn waits for a place among its children. */
-  isInLine(callId: string): boolean;
+  isQueuedToSpawn(callId: string): boolean;
 }
 
 /** A change of activity, to be stored. */
@@ -73,7 +73,7 @@ export class Activity {
   }
 
   #works(turn: TurnState): boolean {
-    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isInLine(callId));
+    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isQueuedToSpawn(callId));
   }
 }
 

@@ -1,6 +1,6 @@
 import type { InspectionEvent } from "xstate";
 import type { Host, TurnMemory, Viewers } from "../../actors/index.ts";
-import { type AgentDefinition, lineLimitOf } from "../../agents/index.ts";
+import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { type Clock, type TraceHeaders, traceOf } from "../../base/index.ts";
 import type { StoreUnavailableError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
@@ -10,7 +10,7 @@ import {
   type Artifact,
   type CallState,
   type Entry,
-  isInLine,
+  isQueuedToSpawn,
   type Lifecycle,
   type Message,
   type TurnState,
@@ -112,11 +112,11 @@ export abstract class LiveView {
     return this.actors.call(turnId, callId);
   }
 
-  isInLine(callId: string): boolean {
+  isQueuedToSpawn(callId: string): boolean {
     const { openTurnId } = this;
     const call = openTurnId === null ? undefined : this.call(openTurnId, callId);
-    const limit = call && lineLimitOf(this.definition.tools.get(call.name));
-    return call !== undefined && isInLine(call, this.turnEntries, limit);
+    const limit = call && spawnLimitOf(this.definition.tools.get(call.name));
+    return call !== undefined && isQueuedToSpawn(call, this.turnEntries, limit);
   }
 
   memory(turnId: string): TurnMemory {

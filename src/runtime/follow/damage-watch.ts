@@ -130,14 +130,14 @@ export class DamageWatch {
   }
 
   async #look(id: string): Promise<void> {
-    const { stores, tenant, onStuck } = this.#options;
+    const { stores, tenant } = this.#options;
     const agentId = agentOf(id);
     const damage = await damageOf(stores, { tenant, agentId });
     if (this.#options.closed.aborted) return;
     if (damage?.agentId !== agentId) this.#found.delete(agentId);
     if (!damage) return;
     this.#note(damage.agentId, damage.error);
-    if (id !== agentId) return onStuck(id, damage.error);
+    if (id !== agentId) return this.#options.onStuck(id, damage.error);
     for (const listener of this.#followers.get(id) ?? []) listener(damage.error);
   }
 
