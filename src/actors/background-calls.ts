@@ -1,14 +1,15 @@
 import { faultPoint } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
-import { type CallState, type EntryOf, type Message, signalOfLimit, type Timer } from "../state/index.ts";
+import { type CallState, type EntryOf, type Message, type Timer } from "../state/index.ts";
 import { cancelArgumentsSchema, type ControlTool, statusArgumentsSchema, waitArgumentsSchema } from "../tools/index.ts";
 import { effectActor } from "./effect.ts";
 import type { BackgroundChild, ChildEnd, Host } from "./host.ts";
-import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
+import { startCall } from "./run-tool.ts";
+import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
 
 /**
- * Carries out a tool on the agent's own subagents in the background. It is recorded and counted as any tool call; begun
- * again after a restart it does no harm.
+ * Carries out a tool on the agent's own subagents in the background. It is recorded and counted as any tool call; running it
+ * again after a restart does no harm.
  */
 export async function runControlTool(
   host: Host,
@@ -16,7 +17,9 @@ export async function runControlTool(
   tool: ControlTool,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!(await start(host, call, signal))) return;
+  // Begun by an earlier owner it is the same attempt.
+  if (call.startedEpoch === null && !(await startCall(host, call, { effect: "none" }, signal))) return;
+  if (signal.aborted) return;
   const children = await host.background.list();
   if (signal.aborted) return;
   const args = call.gate?.arguments ?? {};
@@ -34,31 +37,6 @@ export async function runControlTool(
     default:
       tool.name satisfies never;
   }
-}
-
-async function start(host: Host, call: CallState, signal: AbortSignal): Promise<boolean> {
-  const { turnId, step, callId, name } = call;
-  const turn = host.turn(turnId);
-  if (!turn) return false;
-  // Begun by an owner that is gone: it is the same attempt.
-  if (call.startedEpoch !== null) return true;
-  const outcome = await host.propose({
-    type: "tool.started",
-    turnId,
-    step,
-    callId,
-    name,
-    attempt: call.attempt + 1,
-    effect: "none",
-    idempotencyKey: callId,
-    accountId: turn.accountId,
-  });
-  if (outcome.granted) return !signal.aborted;
-  const { reason, limit, accountId } = outcome.entry;
-  if (reason === "paused" || signal.aborted) return false;
-  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
-  settleCall(host, call, errorResult(`The tool was not run: ${why}.`, "refused", "interrupted"));
-  return false;
 }
 
 function statusOf(children: readonly BackgroundChild[], asked: string | undefined): CallResult {
@@ -89,56 +67,11 @@ async function cancel(host: Host, children: readonly BackgroundChild[], args: un
   return { outcome: "success", text };
 }
 
-/** Id of the message that tells a parent of the end of this turn of its child. */
-export function reportIdOf(childTurnId: string): string {
-  return `${childTurnId}:report`;
-}
-
-/** The report of a child's end, as the parent's history keeps it. */
-export function reportMessage(host: Host, report: EntryOf<"child.reported">, step: number): Message {
-  const { turnId, name, childId, messageId } = report;
-  const place = turnId === undefined ? {} : { step_id: `${turnId}:${step}`, execution_id: turnId };
-  return {
-    id: messageId,
-    role: "user",
-    content: `The subagent "${name}" (${childId}), which you had started in the background, ${endText(report)}`,
-    createdAt: host.clock.now(),
-    origin: `subagent:${name}`,
-    metadata: { ...place, agent_id: host.identity.agentId, is_trace: true },
-  };
-}
-
-/** How a child ended, as the rest of a sentence about it. */
-export function endText({ outcome, stopReason, text }: ChildEnd): string {
-  if (outcome === "completed") return `has ended. Its answer:\n\n${text}`;
-  if (outcome === "stopped") return `was stopped (${stopReason}) before it had finished. What it has:\n\n${text}`;
-  return `has failed: ${text}`;
-}
-
-/** What the model is told of an id that is none of its own subagents'. */
-export function unknownChild(
-  children: readonly BackgroundChild[],
-  ...asked: readonly (string | undefined)[]
-): CallResult | undefined {
-  const unknown = asked.filter((id) => id !== undefined && !children.some(({ childId }) => childId === id));
-  if (unknown.length === 0) return undefined;
-  const known =
-    children.length === 0
-      ? "You have started none in the background."
-      : `Those that you have started in the background are: ${children.map(({ childId, name }) => `${childId} (${name})`).join(", ")}.`;
-  return errorResult(`You have no subagent ${unknown.join(", ")}. ${known}`, "not_found");
-}
-
-/** Id of the alarm that ends a wait. */
-export function waitTimerId(callId: string): string {
-  return `wait:${callId}`;
-}
-
 /**
- * Lets the call wait for children in the background: nothing of it stays in memory, reports and its alarm are what it goes on
- * with. It is settled at once when those that were named have ended.
+ * Lets the call wait for children in the background. Nothing of the wait stays in memory: reports and a timer end it. The call
+ * is settled at once when the named children have ended already.
  */
-export async function waitForReports(
+async function waitForReports(
   host: Host,
   call: CallState,
   children: readonly BackgroundChild[],
@@ -148,7 +81,7 @@ export async function waitForReports(
   const unknown = unknownChild(children, ...(agentIds ?? []));
   if (unknown) return settleCall(host, call, unknown);
   const { turnId, step, callId } = call;
-  // Nothing is awaited from here on: a report that comes later finds the call waiting.
+  // Nothing is awaited from here to `call.waiting`: a report that comes later finds the call waiting.
   const running = host.background.running().map(({ childId }) => childId);
   const openIds = running.filter((childId) => agentIds === undefined || agentIds.includes(childId));
   const childIds = [...new Set(agentIds ?? running)];
@@ -168,7 +101,12 @@ export async function waitForReports(
   faultPoint("wait.begun");
 }
 
-/** What has come of the children, or of those that ended before the time ran out, becomes the call's result. */
+/** Id of the timer that ends a wait. */
+export function waitTimerId(callId: string): string {
+  return `wait:${callId}`;
+}
+
+/** The ends of the children, or of those that ended in time, become the call's result. */
 export const settleWait = effectActor<CallEffectInput>("settleWait", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
   if (!call?.wait || call.outcome !== null) return;
@@ -197,7 +135,7 @@ async function settleWith(
     const time = ends.length === 0 ? "The time is over. " : "";
     lines.push(`${time}Still at work: ${openIds.join(", ")}.`);
   }
-  // What they said is told here, and in no message of its own.
+  // Their reports are in this result, and are not added as messages too.
   const held = host.turn(call.turnId)?.heldMessageIds ?? [];
   const told = reports.filter(
     ({ childId, messageId }) => ends.some(([id]) => id === childId) && held.includes(messageId),
@@ -208,4 +146,44 @@ async function settleWith(
     { outcome: "success", text: lines.join("\n\n") },
     { reports: told.map(({ messageId }) => messageId), clearedTimers: [waitTimerId(call.callId)] },
   );
+}
+
+/** The result for ids that are not those of the agent's own subagents; undefined when all are. */
+function unknownChild(
+  children: readonly BackgroundChild[],
+  ...asked: readonly (string | undefined)[]
+): CallResult | undefined {
+  const unknown = asked.filter((id) => id !== undefined && !children.some(({ childId }) => childId === id));
+  if (unknown.length === 0) return undefined;
+  const known =
+    children.length === 0
+      ? "You have started none in the background."
+      : `Those that you have started in the background are: ${children.map(({ childId, name }) => `${childId} (${name})`).join(", ")}.`;
+  return errorResult(`You have no subagent ${unknown.join(", ")}. ${known}`, "not_found");
+}
+
+/** The report of a child's end, as a message of the parent's history. */
+export function reportMessage(host: Host, report: EntryOf<"child.reported">, step: number): Message {
+  const { turnId, name, childId, messageId } = report;
+  const place = turnId === undefined ? {} : { step_id: `${turnId}:${step}`, execution_id: turnId };
+  return {
+    id: messageId,
+    role: "user",
+    content: `The subagent "${name}" (${childId}), which you had started in the background, ${endText(report)}`,
+    createdAt: host.clock.now(),
+    origin: `subagent:${name}`,
+    metadata: { ...place, agent_id: host.identity.agentId, is_trace: true },
+  };
+}
+
+/** Id of the message that tells a parent of the end of this turn of its child. */
+export function reportIdOf(childTurnId: string): string {
+  return `${childTurnId}:report`;
+}
+
+/** How a child ended, as the rest of a sentence about it. */
+function endText({ outcome, stopReason, text }: ChildEnd): string {
+  if (outcome === "completed") return `has ended. Its answer:\n\n${text}`;
+  if (outcome === "stopped") return `was stopped (${stopReason}) before it had finished. What it has:\n\n${text}`;
+  return `has failed: ${text}`;
 }

@@ -12,13 +12,13 @@ import { type EntryOf, type Message, stepMetadata, type TurnState } from "../sta
 import { generateFor } from "./generate.ts";
 import { appendWarnings, type Host } from "./host.ts";
 import { patchesOf } from "./prompt.ts";
+import { contextPercentOf } from "./run-context.ts";
 import { storedErrorOf } from "./stored-error.ts";
-import { contextPercentOf } from "./trace.ts";
 
 /**
- * Keeps the conversation within what the model can take: warns where the definition only has a limit, compacts where it has
- * `autoCompact`. Compaction is user code with journalled results: what was committed is not done again.
- * Throws `ContextTooLongError` when the model refused the prompt as too long and nothing can be left out any more.
+ * Keeps the conversation within the model's window: warns where the definition only has a limit, compacts where it has
+ * `autoCompact`. Compaction is user code with journalled results: a committed one does not run again.
+ * Throws `ContextTooLongError` when the model refused the prompt as too long and nothing more can be left out.
  */
 export async function compactIfDue(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
   const turn = host.turn(turnId);
@@ -43,15 +43,15 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
   const { strategy, keep } = autoCompact;
   const view = host.history();
   const patches = patchesOf(host, turn);
-  const compaction = await host.world.run(`${turnId}:${step}:${run}`, signal, (worldSignal) =>
+  const compaction = await host.inFlight.run(`${turnId}:${step}:${run}`, signal, (callSignal) =>
     compactUnlessTooLong(strategy, {
       messages: view,
       shown: (messages) => withPatches(messages, patches),
       keep,
       turnId,
       isTooLong,
-      signal: worldSignal,
-      generate: generateFor(host, turnId, step, `${run}@${step}`, worldSignal),
+      signal: callSignal,
+      generate: generateFor(host, turnId, step, `${run}@${step}`, callSignal),
     }),
   );
   if (signal.aborted) return;
@@ -79,7 +79,7 @@ export async function compactIfDue(host: Host, turnId: string, signal: AbortSign
   faultPoint("compact.result");
 }
 
-/** A summary whose own prompt is too long for the model is no way to make the conversation shorter. */
+/** A summary whose own prompt is too long for the model counts as no compaction. */
 async function compactUnlessTooLong(strategy: CompactionStrategy, input: CompactionInput): Promise<Compaction | null> {
   try {
     return takeCompaction(strategy, await strategy.compact(input));
@@ -89,7 +89,7 @@ async function compactUnlessTooLong(strategy: CompactionStrategy, input: Compact
   }
 }
 
-/** The last attempt of the coming model call was refused as too long, and nothing has been left out since. */
+/** Whether the model refused the last attempt of this call as too long, and nothing was compacted since. */
 function wasTooLong(host: Host, turn: TurnState): boolean {
   const last = host
     .memory(turn.turnId)
@@ -100,7 +100,7 @@ function wasTooLong(host: Host, turn: TurnState): boolean {
   return turn.attempt > 0 && last?.type === "model.failed" && last.error.code === "context_length";
 }
 
-/** Warns of a conversation that is longer than its definition allows and that nothing compacts, once a turn. */
+/** Warns once a turn of a conversation that is longer than its definition allows and that nothing compacts. */
 export function warnOfLength(host: Host, turnId: string, more: readonly Message[] = []): void {
   const { maxMessages, autoCompact } = host.definition;
   const messages = host.history().length + more.length;
@@ -123,7 +123,7 @@ function summaryMessage(host: Host, turnId: string, step: number, run: string, s
 /** How often a prompt that stays too long for the model is compacted, before the turn fails (F25). */
 export const COMPACTIONS_WITHOUT_PROGRESS = 2;
 
-/** What the user is told when the model refuses a prompt as too long for good. */
+/** The error text for a prompt that the model refuses as too long. */
 export function tooLong(compactions: number): string {
   const tried = compactions === 0 ? "" : `, also after ${compactions} compactions`;
   return `the conversation is too long for the model${tried}; clear() or resetConversation() begins a new one, and a larger context window, a smaller history or autoCompact prevents it`;

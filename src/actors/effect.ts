@@ -13,13 +13,13 @@ export function bindHost(system: object, host: Host): void {
   hosts.set(system, host);
 }
 
-export function hostOf(system: object): Host {
+function hostOf(system: object): Host {
   const host = hosts.get(system);
   if (!host) throw new Error("an effect was started in an actor system without a host");
   return host;
 }
 
-/** One for all: leaving a state is ordinary, and an error made anew each time costs more than the transition. */
+/** One error for all: leaving a state is ordinary, and a new error would cost more than the transition. */
 const stopped = new TurnInterruptedError("the state that called for this effect was left");
 
 interface EffectInput {
@@ -30,20 +30,19 @@ interface EffectInput {
 /** Effects that have ended while the state that called for them goes on. */
 const over = new WeakSet<object>();
 
-/** Whether an effect actor has nothing to do any more, though its state goes on. */
+/** Whether an effect has ended while its state goes on. */
 export function isOver(actor: object): boolean {
   return over.has(actor);
 }
 
-export interface EffectOptions {
-  /** Its state goes on when it has ended: the agent is told that nothing of it is under way any more. */
+interface EffectOptions {
+  /** Its state goes on when it has ended: the host is told by `effectOver()`. */
   readonly isOutlived?: boolean;
 }
 
 /**
- * The one wrapper of every effect actor. The body begins in a microtask, when the transition that called for it is over;
- * leaving the state aborts its signal; whatever it throws becomes an `effect.failed` entry, unless it was aborted or the
- * lease is lost.
+ * Wraps every effect. The body begins in a microtask, after the transition that called for it; leaving the state aborts its
+ * signal; an error becomes an `effect.failed` entry, unless the effect was aborted or the lease is lost.
  */
 export function effectActor<Input extends EffectInput | undefined>(
   name: string,
@@ -79,8 +78,8 @@ export function effectActor<Input extends EffectInput | undefined>(
 }
 
 /**
- * Waits until an absolute time, as far away as it is now: a clock that is set meanwhile moves nothing. Rejects when the
- * signal is aborted.
+ * Waits until an absolute time. How long is measured now: setting the clock meanwhile changes nothing. Rejects when the signal is
+ * aborted.
  */
 export async function until(host: Host, at: number, signal: AbortSignal): Promise<void> {
   const left = at - host.clock.now();

@@ -2,34 +2,44 @@ import { faultPoint } from "../base/index.ts";
 import { agentAccountId } from "../budget/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
 import {
+  type CallState,
   costOfExecution,
+  declareCall,
   type EntryOf,
   errorsOf,
   isFailure,
+  lastStepOf,
   type Lifecycle,
   type Message,
   naturalStopReason,
+  type OpenRequest,
   stepMetadata,
   type StopReason,
   type StopSignal,
+  type StoredError,
   strongestSignal,
   textOf,
   type TurnOutcome,
   type TurnState,
+  type Usage,
   usageOf,
   type WakingReport,
   wasForceStopped,
 } from "../state/index.ts";
 import type { BudgetMove, Post } from "../stores/index.ts";
+import { waitTimerId } from "./background-calls.ts";
 import { warnOfLength } from "./compact.ts";
 import { effectActor } from "./effect.ts";
 import { releaseHeld } from "./hook-run.ts";
-import type { Host } from "./host.ts";
-import { abortPost, settleOpenGenerates } from "./interrupt.ts";
+import type { Host, Withdrawal } from "./host.ts";
+import { settlementOf, unconfirmedSettlement } from "./model-cost.ts";
+import { resultOfSpawn } from "./subagent-calls.ts";
+import { requestKeyOf } from "./think.ts";
+import { errorResult, settleCall, settleEnded, unknownResult } from "./tool-calls.ts";
 
-/** Appends `turn.ended`: how it ended, what it cost, and to whom the result goes. */
+/** Appends `turn.ended`: its outcome, its cost, and the posts that carry the result. */
 export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { turnId }, interrupted) => {
-  // What is granted only now has to be settled too; and the record closes the turn with the entry that ends it.
+  // Intents that are granted only now have to be settled too; and nothing may follow the entry that ends the turn.
   while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
   if (!turn || interrupted.aborted) return;
@@ -38,7 +48,7 @@ export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { tu
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
-  // The turn that makes it too long tells it, not the next one.
+  // The turn that makes the conversation too long warns of it, not the next one.
   warnOfLength(host, turnId, closing ? [closing] : []);
   const [first, ...others] = wakingAfter(turn, { stopReason });
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;
@@ -77,7 +87,7 @@ export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { tu
   faultPoint("turn.result");
 });
 
-/** How a turn ends, as its fold now stands. */
+/** How the turn would end now, by its fold. */
 export function endOf(host: Host, turn: TurnState) {
   const signal = strongestSignal(turn.execution.continuation.stopSignals) ?? null;
   const { outcome, stopReason } = verdictOf(turn, signal);
@@ -86,7 +96,7 @@ export function endOf(host: Host, turn: TurnState) {
   return { signal, outcome, stopReason, closing, text };
 }
 
-/** A pause that came while the turn was ending holds for what comes next. */
+/** A pause that came while the turn was ending takes effect after it. */
 function lifecycleAfter(host: Host, outcome: TurnOutcome): Lifecycle {
   if (host.isPausing) return "paused";
   return outcome === "failed" ? "failed" : "ready";
@@ -104,7 +114,7 @@ function errorOfSignal(signal: StopSignal | null) {
   return { code: "turn_failed", message: signal?.message ?? "the turn failed", retryable: false };
 }
 
-/** A stopped turn without any text says so plainly (requirements, Steps limit). */
+/** The message of a stopped turn without any text (requirements, Steps limit). */
 function closingMessage(
   host: Host,
   turn: TurnState,
@@ -129,8 +139,8 @@ function closingMessage(
 
 type TurnEnd = Pick<EntryOf<"child.ended">, "outcome" | "stopReason" | "text" | "error">;
 
-/** Tells the agent that spawned this one how its turn ended. Later turns of a child are its own. */
-export function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
+/** Posts the end of a child's first turn to its parent. Later turns do not concern the parent. */
+function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
   const { parentAgentId, parentTurnId, parentStep, parentCallId, agentId, background, definition } = host.identity;
   if (parentAgentId === null || turn.number > 1) return [];
   const at = host.clock.now();
@@ -157,15 +167,153 @@ export function endPosts(host: Host, turn: TurnState, end: TurnEnd): Post[] {
   ];
 }
 
-/** Accounts under the turn's own that go on when it ends: of children in the background, and of whoever left some behind. */
-export function backgroundMoves(turn: TurnState): BudgetMove[] {
+/** Child accounts that outlive the turn's own: of children in the background, and of children that left such behind. */
+function backgroundMoves(turn: TurnState): BudgetMove[] {
   const { accountId, backgroundIds, leavingIds, waking } = turn;
   const childIds = new Set([...backgroundIds, ...leavingIds, ...waking.map(({ childId }) => childId)]);
   if (childIds.size === 0) return [];
   return [{ type: "background", accountId, childAccountIds: [...childIds].map(agentAccountId) }];
 }
 
-/** Reports that no model call of the turn has seen, and that call for one more. Whoever ended it by hand wants quiet. */
-export function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason">): readonly WakingReport[] {
+/** Reports that no model call of the turn has seen and that call for another turn; none after an end by hand. */
+function wakingAfter(turn: TurnState, { stopReason }: Pick<TurnEnd, "stopReason">): readonly WakingReport[] {
   return stopReason === "user_requested" ? [] : turn.waking;
+}
+
+/**
+ * Gives everything open an outcome, so that the turn can end with a legal history: the model call in flight, calls of
+ * `generate()`, and each tool call (row H10). Awaited children end with their turn.
+ */
+export const interruptOpenWork = effectActor<TurnEffectInput>(
+  "interruptOpenWork",
+  async (host, { turnId }, interrupted) => {
+    // A result behind an undecided intent is not in the fold yet: its call must not be settled twice.
+    while (host.undelivered().length > 0) await host.delivered();
+    // Nothing may be awaited after the turn is read below.
+    const isQueued = (host.turn(turnId)?.queuedCallIds.length ?? 0) > 0;
+    const withdrawn = isQueued ? await withdrawQueued(host, turnId, interrupted) : undefined;
+    const turn = host.turn(turnId);
+    if (!turn || interrupted.aborted) return;
+    const signal = strongestSignal(turn.execution.continuation.stopSignals);
+    settleOpenGenerates(host, turn, interruption(signal));
+    const { step } = turn;
+    for (const callId of turn.unreviewedCallIds) host.append({ type: "call.reviewed", turnId, step, callId });
+    for (const callId of turn.openCallIds) {
+      // Calls of an answer that came after the stop were never begun, and have no machine.
+      const call = host.call(turnId, callId) ?? declareCall(callId, nameOfCall(turn, callId));
+      if (call.outcome === null) settleInterrupted(host, call, signal, withdrawn?.get(callId));
+    }
+    if (turn.openRequest) cutRequest(host, turn, turn.openRequest, signal);
+  },
+);
+
+/** Settles open calls of `generate()` in full: their code is gone or did not wait, so nothing takes their answers. */
+export function settleOpenGenerates(host: Host, turn: TurnState, error: StoredError): void {
+  const { turnId } = turn;
+  const step = Math.max(1, turn.step);
+  for (const { run, index, reservation } of turn.openGenerates) {
+    const settlement = unconfirmedSettlement(reservation);
+    host.append(
+      { type: "generate.failed", turnId, step, run, index, error, usage: null, settlement },
+      { moves: [{ type: "settle", settlement }] },
+    );
+  }
+}
+
+function nameOfCall(turn: TurnState, callId: string): string {
+  return lastStepOf(turn.execution)?.toolExecutions.find((one) => one.callId === callId)?.name ?? "";
+}
+
+function interruption(signal: StopSignal | undefined) {
+  return { code: "turn_interrupted", message: signal?.message ?? "the turn was stopped", retryable: false };
+}
+
+function cutRequest(host: Host, turn: TurnState, open: OpenRequest, signal: StopSignal | undefined): void {
+  const requested = host
+    .memory(turn.turnId)
+    .entries.findLast((entry): entry is EntryOf<"model.requested"> => entry.type === "model.requested");
+  const outputTokens = host.notes.takeCut(requestKeyOf(open));
+  const known = outputTokens !== undefined && requested !== undefined && open.epoch === host.epoch;
+  const usage: Usage | null = known ? { inputTokens: requested.ask.promptTokens, outputTokens, estimated: true } : null;
+  const settlement = usage
+    ? settlementOf(open.reservation, usage, requested?.price ?? null)
+    : unconfirmedSettlement(open.reservation);
+  const { step, attempt, model } = open;
+  const error = interruption(signal);
+  host.append(
+    { type: "model.failed", turnId: turn.turnId, step, attempt, model, error, retryAt: null, usage, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
+}
+
+/** Withdraws calls from their queues, all at once; only then is it known whether a worker has begun them. */
+async function withdrawQueued(
+  host: Host,
+  turnId: string,
+  interrupted: AbortSignal,
+): Promise<ReadonlyMap<string, Withdrawal>> {
+  const turn = host.turn(turnId);
+  const calls = turn?.queuedCallIds.flatMap((callId) => host.call(turnId, callId) ?? []) ?? [];
+  if (!turn || calls.length === 0 || interrupted.aborted) return new Map();
+  const reason = wordsOf(strongestSignal(turn.execution.continuation.stopSignals));
+  const withdrawn = calls.map(async (call) => {
+    return [call.callId, await host.queue.withdraw(call, reason, interrupted)] as const;
+  });
+  const outcomes = new Map(await Promise.all(withdrawn));
+  // Ends of calls may have been taken in meanwhile.
+  while (host.undelivered().length > 0) await host.delivered();
+  return outcomes;
+}
+
+function settleInterrupted(
+  host: Host,
+  call: CallState,
+  signal: StopSignal | undefined,
+  withdrawn: Withdrawal | undefined,
+): void {
+  if (withdrawn && "end" in withdrawn && withdrawn.end.type === "settled") {
+    return settleEnded(host, call, withdrawn.end, { isUnreviewed: true });
+  }
+  const why = isUnbegun(host, call) && signal?.limit ? `Not run: ${signal.message}` : wordsOf(signal);
+  const isBegun = withdrawn && "isBegun" in withdrawn ? withdrawn.isBegun : call.startedEpoch !== null;
+  const ranOnce = isBegun && call.gate?.effect === "once" && call.childId === null;
+  // A child in the background has been started, and goes on.
+  const spawned = resultOfSpawn(call);
+  if (spawned) return settleCall(host, call, spawned, { isUnreviewed: true });
+  const clearedTimers = call.wait ? [waitTimerId(call.callId)] : [];
+  const result = ranOnce ? unknownResult(call.name, why) : errorResult(why, "interrupted", "interrupted");
+  settleCall(host, call, result, { posts: abortOfChild(host, call, signal), isUnreviewed: true, clearedTimers });
+}
+
+/** A call of an answer that came after the stop has no machine. */
+function isUnbegun(host: Host, { turnId, callId }: CallState): boolean {
+  return host.call(turnId, callId) === undefined;
+}
+
+function wordsOf(signal: StopSignal | undefined): string {
+  if (signal?.source === "supersede") return "Superseded by a new message of the user";
+  if (signal?.reason === "user_requested") return "Interrupted by user";
+  return `Interrupted: ${signal?.message ?? "the turn was stopped"}`;
+}
+
+function abortOfChild(host: Host, call: CallState, signal: StopSignal | undefined): Post[] {
+  if (call.childId === null || call.childResult !== null) return [];
+  return [abortPost(host, call.childId, signal)];
+}
+
+/** Ends a child with its parent's turn, whether or not a process has it now. */
+export function abortPost(host: Host, childId: string, signal: StopSignal | undefined): Post {
+  const stopReason = signal?.reason === "time_limit" ? "time_limit" : "user_requested";
+  return {
+    agentId: childId,
+    item: {
+      kind: "abort",
+      key: `abort:${host.identity.agentId}`,
+      at: host.clock.now(),
+      turnId: null,
+      by: host.identity.agentId,
+      reason: signal?.message ?? "the parent's turn ended",
+      stopReason,
+    },
+  };
 }

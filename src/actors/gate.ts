@@ -40,9 +40,9 @@ export async function gateCall(
   }
   await host.committed();
   if (signal.aborted) return undefined;
-  const { verdict, left } = await host.world.run(`${call.callId}:gate`, signal, async (worldSignal) => {
+  const { verdict, left } = await host.inFlight.run(`${call.callId}:gate`, signal, async (callSignal) => {
     const left: LeftByHooks = { warnings: [], stops: [] };
-    return { verdict: await judge(host, call, tool, parsed.json, { signal: worldSignal, left }), left };
+    return { verdict: await judge(host, call, tool, parsed.json, { signal: callSignal, left }), left };
   });
   if (signal.aborted) return undefined;
   const { turnId } = call;
@@ -51,7 +51,7 @@ export async function gateCall(
   return append(host, call, tool, verdict);
 }
 
-/** Once a turn, and only where such a tool is called: what it is called with was not checked against all of its schema. */
+/** Warns once a turn, when such a tool is called, that its arguments are not checked against all of its schema. */
 function warnOfUnchecked(host: Host, turnId: string, tool: AgentTool): void {
   if (uncheckedOf(tool).length === 0) return;
   const lines = host.definition.tools.tools.flatMap((one) => uncheckedOf(one).map((part) => `${one.name} ${part}`));
@@ -66,7 +66,7 @@ function uncheckedOf(tool: AgentTool): readonly string[] {
   return (tool.kind === "function" || tool.kind === "client" ? tool.unchecked : undefined) ?? [];
 }
 
-/** Arguments that a person put in place of the model's: validated as those were. Hooks do not overrule a person. */
+/** Gates arguments that a person put in place of the model's: they are validated, and hooks do not overrule a person. */
 export function gateEdited(host: Host, call: CallState, tool: AgentTool, edited: Json): EntryOf<"call.gated"> {
   const parsed = tool.parse(JSON.stringify(edited));
   if (!parsed.ok) return append(host, call, tool, { verdict: "invalid", message: parsed.message });
@@ -97,13 +97,13 @@ function append(host: Host, call: CallState, tool: AgentTool | undefined, verdic
   }) as EntryOf<"call.gated">;
 }
 
-/** What hooks leave besides the verdict. Whoever takes the verdict journals it: the activation that ran them may be gone. */
+/** Warnings and stops of hooks. They are journalled with the verdict, since the activation that ran the hooks may be gone. */
 interface LeftByHooks {
   readonly warnings: Warning[];
   readonly stops: StopSignal[];
 }
 
-/** User code decides: the `beforeEachTool` hooks in order, then the tool's own `needsApproval`. A throw fails this call alone. */
+/** Runs the `beforeEachTool` hooks in order, then the tool's `needsApproval`. An error fails only this call. */
 async function judge(
   host: Host,
   call: CallState,
@@ -144,7 +144,7 @@ async function judge(
   }
 }
 
-/** User code that throws fails the call alone; `AgentStopError` stops the turn (row S11), and the call does not run. */
+/** An error of user code fails only the call; `AgentStopError` stops the turn (row S11), and the call does not run. */
 function verdictOfError(thrown: unknown, source: string, { stops }: LeftByHooks): Verdict {
   const error = readableThrown(thrown);
   const { message } = storedErrorOf(error);

@@ -21,9 +21,9 @@ interface SideCall {
 }
 
 /**
- * Model calls of user code (hooks, tools), numbered within their run. Each is reserved and journalled; when the run is
- * repeated, a call with the same number and the same prompt gets the journalled answer (design, The journal). The code
- * that calls may outlive its activation, so the agent's live host is asked for again after each wait.
+ * Model calls of user code (hooks, tools), numbered within their run. Each is reserved and journalled; when the run is repeated,
+ * a call with the same number and prompt gets the journalled answer (design, The journal). The code may outlive its activation,
+ * so the live host is looked up again after each wait.
  */
 export function generateFor(owner: Host, turnId: string, step: number, run: string, signal: AbortSignal) {
   let count = 0;
@@ -60,9 +60,9 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   try {
     const asked = request.maxOutputTokens ?? owner.definition.maxOutputTokens;
     const asking = callModel(model, lent(boundedRequest(request, asked, reservation)), { signal });
-    // An adapter that does not hear its signal must not keep the code that called.
+    // An adapter that ignores its signal must not hold up the calling code.
     const { response, warnings } = await abortable(asking, signal);
-    // It is journalled, and it is the calling code's as well.
+    // The journal and the calling code share it.
     deepFreeze<unknown>(response);
     faultPoint("generate.effect");
     const settlement = settlementOf(reservation, response.usage, ask.price);
@@ -78,7 +78,7 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   }
 }
 
-/** Asks until it is granted: others' reservations and pauses are waited for, every other refusal stops the run. */
+/** Proposes the call until it is granted: waits for others' reservations and for pauses; every other refusal stops the run. */
 function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
   return onLive(owner, async (host) => {
@@ -116,7 +116,7 @@ type Outcome =
   | Pick<EntryOf<"generate.responded">, "type" | "promptHash" | "response" | "costMicros" | "settlement">
   | Pick<EntryOf<"generate.failed">, "type" | "error" | "usage" | "settlement">;
 
-/** Appends the outcome, unless whoever ended the turn has settled the call already. */
+/** Appends the outcome, unless the end of the turn has settled the call. */
 function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAnswer["warnings"] = []): Promise<void> {
   const { turnId, step, run, index } = side;
   return onLive(owner, async (host) => {
@@ -129,7 +129,7 @@ function settle(owner: Host, side: SideCall, outcome: Outcome, warnings: ModelAn
   });
 }
 
-/** A side call that was in flight when its process died: settled in full before it is made anew. */
+/** A call that was in flight when its process died is settled in full before it is made again. */
 function settleAbandoned(host: Host, { turnId, step, run, index }: SideCall): void {
   const open = host.turn(turnId)?.openGenerates.find((one) => one.run === run && one.index === index);
   if (!open || open.epoch >= host.epoch) return;

@@ -1,29 +1,11 @@
 import { createDraft } from "../hooks/index.ts";
 import type { CallEffectInput, TurnEffectInput } from "../machines/index.ts";
-import { openCallsOf, textOf, type TurnState } from "../state/index.ts";
-import { checkOutput } from "./check-output.ts";
+import { type Json, type Message, openCallsOf, stepMetadata, textOf, type TurnState } from "../state/index.ts";
 import { effectActor } from "./effect.ts";
 import { endOf } from "./end-turn.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
 import type { Host } from "./host.ts";
-import { isFailure } from "./settle-call.ts";
-import { argumentsTextOf, callPatchesOf, resultOfCall, resultsOfRound } from "./tool-calls.ts";
-
-/** The hooks that look at one call's result: `onError` where it failed, then `afterEachTool`. */
-export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host, { turnId, callId }, signal) => {
-  const step = host.call(turnId, callId)?.step;
-  const result = resultOfCall(host, turnId, callId);
-  if (step === undefined || !result) return;
-  const { hooks } = host.definition;
-  const place = { turnId, step, callId };
-  const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
-  const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
-  const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
-  if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
-  // A hook that ended the turn has looked at it as well: the round is over when every call is through.
-  if (signal.aborted) return;
-  host.append({ type: "call.reviewed", turnId, step, callId });
-});
+import { argumentsTextOf, callPatchesOf, isFailure, resultOfCall, resultsOfRound } from "./tool-calls.ts";
 
 /** The `afterUserInput` hooks, once per turn, before anything else is done with the input. */
 export const receive = effectActor<TurnEffectInput>("receive", async (host, { turnId }, signal) => {
@@ -36,8 +18,8 @@ export const receive = effectActor<TurnEffectInput>("receive", async (host, { tu
 });
 
 /**
- * What has to be seen to between an answer and what follows from it: the `afterLlm` hooks, then the `beforeTools` hooks
- * where there are calls, or the output schema where there are none.
+ * The hooks between an answer and what follows from it: `afterLlm`, then `beforeTools` where the answer has calls, or the check
+ * of the output schema where it has none.
  */
 export const decide = effectActor<TurnEffectInput>("decide", async (host, { turnId }, signal) => {
   const turn = host.turn(turnId);
@@ -77,6 +59,63 @@ function responseOf(host: Host, turn: TurnState) {
   };
 }
 
+/** How often an answer that does not fit its schema is asked for again. */
+const REPAIRS = 1;
+
+/**
+ * Checks a final answer against the definition's output schema, and journals the parsed value, with transforms applied. An
+ * answer that does not fit is asked for once more, with the mistakes; then the turn fails.
+ */
+export async function checkOutput(host: Host, turnId: string, signal: AbortSignal): Promise<void> {
+  const { output } = host.definition;
+  const turn = host.turn(turnId);
+  if (!output || !turn?.checksOutput || turn.outputFits !== null) return;
+  const { stopSignals, isContinuationRequested } = turn.execution.continuation;
+  if (stopSignals.length > 0 || isContinuationRequested) return;
+  const { step } = turn;
+  const messageId = `${turnId}:${step}`;
+  const text = textOf(host.message(messageId)?.content ?? "");
+  await host.committed();
+  if (signal.aborted) return;
+  const checked = await host.inFlight.run(`${messageId}:output`, signal, () => output.parse(text));
+  if (signal.aborted) return;
+  const place = { type: "output.checked", turnId, step, messageId } as const;
+  if (checked.ok) {
+    host.append({ ...place, valid: true, value: checked.value });
+    return;
+  }
+  const { issues } = checked;
+  if (turn.outputRepairs >= REPAIRS) {
+    host.append({ ...place, valid: false, issues });
+    return;
+  }
+  const repair = repairMessage(host, turnId, step, issues);
+  host.append({ ...place, valid: false, issues, repairMessageId: repair.id }, { messages: [repair] });
+}
+
+function repairMessage(host: Host, turnId: string, step: number, issues: string): Message {
+  return {
+    id: `${turnId}:${step}:repair`,
+    role: "user",
+    createdAt: host.clock.now(),
+    content: `Your answer does not fit the required output: ${issues}. Answer again with nothing but JSON that fits.`,
+    origin: "runtime",
+    metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: true }),
+  };
+}
+
+/** The output of a turn whose answer was checked and fits. */
+export function outputOf(entries: readonly { readonly type: string }[]): Json | undefined {
+  const checked = entries.findLast(isValidOutput);
+  return checked?.value;
+}
+
+function isValidOutput(entry: {
+  readonly type: string;
+}): entry is { readonly type: "output.checked"; readonly valid: true; readonly value: Json } {
+  return entry.type === "output.checked" && "valid" in entry && entry.valid === true;
+}
+
 /** The `afterTools` hooks of a round: every call of it has its result. */
 export const settleRound = effectActor<TurnEffectInput>("settleRound", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
@@ -86,7 +125,23 @@ export const settleRound = effectActor<TurnEffectInput>("settleRound", async (ho
   await runHooks(host, { turnId, step, hook: "afterTools" }, { registered, draft }, signal);
 });
 
-/** The `onComplete` hooks: once per turn, last, when it has come to its end by itself; not after a failure or an abort. */
+/** The hooks that review one call's result: `onError` where it failed, then `afterEachTool`. */
+export const reviewCall = effectActor<CallEffectInput>("reviewCall", async (host, { turnId, callId }, signal) => {
+  const step = host.call(turnId, callId)?.step;
+  const result = resultOfCall(host, turnId, callId);
+  if (step === undefined || !result) return;
+  const { hooks } = host.definition;
+  const place = { turnId, step, callId };
+  const onError = { registered: hooks.onError, draft: () => createDraft("onError", result) };
+  const afterEach = { registered: hooks.afterEachTool, draft: () => createDraft("afterEachTool", result) };
+  const goesOn = !isFailure(result.outcome) || (await runHooks(host, { ...place, hook: "onError" }, onError, signal));
+  if (goesOn) await runHooks(host, { ...place, hook: "afterEachTool" }, afterEach, signal);
+  // Also after a hook that ended the turn: the round is over when every call is reviewed.
+  if (signal.aborted) return;
+  host.append({ type: "call.reviewed", turnId, step, callId });
+});
+
+/** The `onComplete` hooks: once per turn, at its end; not after a failure or an abort. */
 export const complete = effectActor<TurnEffectInput>("complete", async (host, { turnId }, signal) => {
   releaseHeld(host, turnId);
   const turn = host.turn(turnId);

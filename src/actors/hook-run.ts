@@ -14,21 +14,20 @@ import { redactError } from "../tools/index.ts";
 import { reportMessage } from "./background-calls.ts";
 import { generateFor } from "./generate.ts";
 import { appendWarnings, type Host, isWarnedOf, type Warning } from "./host.ts";
-import { runAgentOf } from "./run-context.ts";
+import { contextPercentOf, runAgentOf, traceOf } from "./run-context.ts";
 import { stopSignalOf } from "./stored-error.ts";
-import { contextPercentOf, traceOf } from "./trace.ts";
 
 /** One run of a hook. */
-export interface HookRun {
+interface HookRun {
   readonly turnId: string;
   readonly step: number;
-  /** Names it, so that its model calls can be told from others'. */
+  /** Its name, by which its model calls are journalled. */
   readonly run: string;
-  /** What it warns of; journalled with what it changed. */
+  /** Its warnings, journalled with its changes. */
   readonly warnings: Warning[];
 }
 
-/** What a hook knows of its run. */
+/** The context that a hook is given. */
 export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookRun, signal: AbortSignal): HookContext {
   const turn = host.turn(turnId);
   return {
@@ -57,16 +56,16 @@ export function hookContextOf(host: Host, { turnId, step, run, warnings }: HookR
 }
 
 /** The hooks of one name, at one place of a turn. */
-export interface HookPlace {
+interface HookPlace {
   readonly turnId: string;
   readonly step: number;
   readonly hook: Exclude<HookName, "beforeEachTool">;
-  /** The call that they look at. */
+  /** The call that they review. */
   readonly callId?: string;
 }
 
-/** What came of one hook's draft. */
-export interface HookDraft<Draft> {
+/** One hook's draft, and its outcome. */
+interface HookDraft<Draft> {
   readonly draft: Draft;
   readonly outcome: () => {
     readonly added: readonly AddedMessage[];
@@ -76,17 +75,16 @@ export interface HookDraft<Draft> {
 
 type HookCode<Draft> = (draft: Draft, run: HookContext) => void | Promise<void>;
 
-/** The hooks that are to run here, and what each of them gets to see. */
-export interface HookSet<Draft> {
+/** The hooks to run, and the draft that each is given. */
+interface HookSet<Draft> {
   readonly registered: readonly RegisteredHook<HookCode<Draft>>[];
   draft(): HookDraft<Draft>;
 }
 
 /**
- * Runs the hooks of one name that are not committed yet, in the order of registration: as many as the turn began with.
- * One that a newer program no longer has counts as having changed nothing, so that the turn goes on without it. Each runs
- * when all before it is committed. It is out in the world: an agent that is restored in this process joins it. False when
- * there is nothing more to do here: a hook ended the turn, or the turn was stopped.
+ * Runs the hooks of one name that are not committed yet, in the order of registration: as many as the turn began with. A hook that
+ * a newer program no longer has changes nothing. Each runs when everything before it is committed, and is in flight like a
+ * call: an agent that is recovered in this process joins it. False when a hook ended the turn, or the turn was stopped.
  */
 export async function runHooks<Draft>(
   host: Host,
@@ -117,12 +115,16 @@ async function runHook<Draft>(
   if (signal.aborted) return false;
   const run = callId === undefined ? hookKeyOf(hook, index) : `${hookKeyOf(hook, index)}:${callId}`;
   try {
-    const { added, patch, warnings } = await host.world.run(`${turnId}:${step}:${run}`, signal, async (worldSignal) => {
-      const { draft, outcome } = hooks.draft();
-      const warnings: Warning[] = [];
-      await code(draft, hookContextOf(host, { turnId, step, run, warnings }, worldSignal));
-      return { ...outcome(), warnings };
-    });
+    const { added, patch, warnings } = await host.inFlight.run(
+      `${turnId}:${step}:${run}`,
+      signal,
+      async (callSignal) => {
+        const { draft, outcome } = hooks.draft();
+        const warnings: Warning[] = [];
+        await code(draft, hookContextOf(host, { turnId, step, run, warnings }, callSignal));
+        return { ...outcome(), warnings };
+      },
+    );
     if (signal.aborted) return false;
     faultPoint("hook.effect");
     appendWarnings(host, turnId, warnings);
@@ -155,7 +157,7 @@ async function runHook<Draft>(
   }
 }
 
-/** A message that a hook added, as history keeps it. */
+/** A message that a hook added, for history. */
 function messageOf(
   host: Host,
   turnId: string,
@@ -168,8 +170,8 @@ function messageOf(
 }
 
 /**
- * Lets messages into history that waited: those of hooks for the results of a round (requirements, before_tools hooks),
- * reports of children in the background for the next model call.
+ * Adds held messages to history: those of hooks that waited for the results of a round (requirements, before_tools hooks), and
+ * reports of children in the background that waited for the next model call.
  */
 export function releaseHeld(host: Host, turnId: string): void {
   const held = host.turn(turnId)?.heldMessageIds ?? [];

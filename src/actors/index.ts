@@ -1,14 +1,23 @@
-export { hashOfArguments } from "./tool-calls.ts";
-export { outputOf } from "./check-output.ts";
+export {
+  hashOfArguments,
+  artifactOf,
+  type CallResult,
+  errorResult,
+  saveArtifacts,
+  settleCall,
+  settleEnded,
+  unknownResult,
+} from "./tool-calls.ts";
+export { outputOf } from "./hook-effects.ts";
 export { bindHost, isOver } from "./effect.ts";
 export { storedErrorOf } from "./stored-error.ts";
 export type {
   BackgroundChild,
-  BackgroundDesk,
+  BackgroundChildren,
   FactParts,
   Host,
   Proposed,
-  QueueDesk,
+  CallQueue,
   SpawnRequest,
   TurnMemory,
   Viewers,
@@ -22,20 +31,10 @@ export {
   executeTool,
   isOnce,
   reconcileCall,
-} from "./attempt-tool.ts";
-export { runAgentOf } from "./run-context.ts";
-export {
-  artifactOf,
-  type CallResult,
-  errorResult,
-  saveArtifacts,
-  settleCall,
-  settleEnded,
-  unknownResult,
-} from "./settle-call.ts";
+  attemptKeyOf,
+} from "./run-tool.ts";
+export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
-export { requestKeyOf } from "./model-outcome.ts";
+export { requestKeyOf } from "./think.ts";
 export { PromptMemory } from "./prompt-memory.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";
-export { worldKeyOf } from "./run-tool.ts";
-export { percentOfWindow } from "./trace.ts";

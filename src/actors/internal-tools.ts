@@ -4,14 +4,14 @@ import { type CallState, type Json, type Message } from "../state/index.ts";
 import { type InternalTool, type ReadArtifactArguments, readArtifactText } from "../tools/index.ts";
 import type { Host } from "./host.ts";
 import { compileInputOf } from "./prompt.ts";
-import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
+import { type CallResult, errorResult, settleCall } from "./tool-calls.ts";
 
 /** Longest excerpt of one call's arguments in a list. */
 const EXCERPT_CHARACTERS = 200;
 
 /**
- * Carries out a tool on the agent's own context (row R6). It touches nothing outside, so it is no intent and costs no tool
- * call; what it changed is an entry of its own.
+ * Carries out a tool on the agent's own context (row R6). It has no effect outside, so it needs no intent and costs no tool call;
+ * its change is an entry.
  */
 export async function runInternalTool(
   host: Host,
@@ -34,7 +34,7 @@ export async function runInternalTool(
   }
 }
 
-/** It has no entry for its beginning: that it ran is told with its end. */
+/** Marks the result as internal: such a call has no entry for its beginning. */
 function settle(host: Host, call: CallState, result: CallResult): void {
   settleCall(host, call, result, { isInternal: true });
 }
@@ -61,7 +61,7 @@ interface EarlierCall {
   readonly failed: boolean;
 }
 
-/** External calls with their results, newest first: internal ones are no part of what can be asked for again. */
+/** External calls with their results, newest first; internal ones cannot be loaded again. */
 function earlierCalls(host: Host): EarlierCall[] {
   const results = new Map<string, Message>();
   for (const message of host.archive()) if (message.role === "tool") results.set(message.callId, message);
@@ -106,10 +106,10 @@ function loadToolResults(host: Host, call: CallState, args: Readonly<Record<stri
   settle(host, call, { outcome: "success", text: `Loaded ${callIds.length} results into your context.${missing}` });
 }
 
-/** Ids that are named to a model which asked for another one. */
+/** How many known ids the answer to an unknown one names. */
 const NAMED_IDS = 10;
 
-/** Of the agent's own artifacts only: what a subagent has made is the subagent's to read. */
+/** Reads the agent's own artifacts only, not those of subagents. */
 async function readArtifact(
   host: Host,
   call: CallState,

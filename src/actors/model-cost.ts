@@ -20,14 +20,14 @@ import type { MeasuredPrompt } from "./prompt-memory.ts";
 import { lent } from "./prompt.ts";
 import { storedErrorOf } from "./stored-error.ts";
 
-export interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
+interface Asking extends Pick<ReservationAsk, "key" | "opensStep" | "finalAnswer"> {
   readonly turn: TurnState;
   readonly signal: AbortSignal;
 }
 
 /**
- * What a model call asks its accounts for, before it is made.
- * Throws `InvalidInputError` where a limit on cost binds and nobody knows what the model costs.
+ * The reservation that a model call asks of its accounts.
+ * Throws `InvalidInputError` where a limit on cost binds and the model's price is not known.
  */
 export async function reservationAskOf(
   host: Host,
@@ -53,7 +53,7 @@ export async function reservationAskOf(
   };
 }
 
-/** The definition's price, or what the runtime knows; null: unknown, which is refused where a limit on cost binds. */
+/** The definition's price, or the runtime's; null: unknown, which is refused where a limit on cost binds. */
 async function priceFor({ definition, prices, clock }: Host, binds: boolean): Promise<Price | null> {
   const { model } = definition;
   const price = definition.price ?? (await prices.priceOf(model, binds, clock.now()));
@@ -65,13 +65,13 @@ async function priceFor({ definition, prices, clock }: Host, binds: boolean): Pr
   );
 }
 
-/** The bound is sent only where one was asked for, or where a limit stands behind the reservation. */
+/** The bound is sent only where one was asked for, or where a limit made the reservation. */
 export function boundedRequest(request: ModelRequest, asked: number | undefined, granted: Reservation): ModelRequest {
   if (asked === undefined && granted.isBound !== true) return request;
   return { ...request, maxOutputTokens: granted.outputTokens };
 }
 
-/** The settlement by what the provider reports, or by what was counted here. */
+/** The settlement by the provider's report, or by a count made here. */
 export function settlementOf(reservation: Reservation, usage: Usage, price: Price | null): Settlement {
   return {
     reservation,
@@ -82,15 +82,15 @@ export function settlementOf(reservation: Reservation, usage: Usage, price: Pric
   };
 }
 
-/** The settlement of a call nobody knows the end of: all that was reserved counts as used. */
+/** The settlement of a call with an unknown outcome: everything reserved counts as used. */
 export function unconfirmedSettlement(reservation: Reservation): Settlement {
   const { tokens, costMicros } = reservation;
   return { reservation, tokens, costMicros, usage: null, unconfirmed: true };
 }
 
 /**
- * What a failed call may have cost: nothing when the provider refused it or never got it, the prompt and what had
- * arrived when a stream was cut, all that was reserved when nobody knows.
+ * The cost of a failed call: nothing when the provider refused it or never got it; the prompt and the output so far when a stream
+ * was cut; the whole reservation when it is not known.
  */
 export function billOf(
   error: unknown,
@@ -107,7 +107,7 @@ export function billOf(
   return { usage, settlement: settlementOf(reservation, usage, price) };
 }
 
-/** The settlement of a call that surely never reached the provider. */
+/** The settlement of a call that the provider refused or never got. */
 function emptySettlement(reservation: Reservation): Settlement {
   return { reservation, tokens: 0, costMicros: 0, usage: null, unconfirmed: false };
 }
@@ -118,16 +118,16 @@ export function costOf(usage: Usage, price: Price | null): number | null {
 }
 
 /** Longest time that counting a prompt may take. */
-export const COUNT_TIMEOUT_MS = 5_000;
+const COUNT_TIMEOUT_MS = 5_000;
 
-/** A prompt is not counted where its bytes are no more than this part of each limit: it could spare no more than that. */
+/** A prompt is not counted when its bytes are at most this part of each limit: counting could save no more. */
 const NEGLIGIBLE_PART = 1 / 1_000;
 
-export interface Measuring {
+interface Measuring {
   readonly turnId: string;
   /** Names the call. */
   readonly key: string;
-  /** What binds on its accounts. */
+  /** The limits that bind on its accounts. */
   readonly binding: Binding;
   /** Null: not known. */
   readonly price: Price | null;
@@ -135,12 +135,11 @@ export interface Measuring {
 }
 
 /**
- * The prompt's tokens, and what they cannot exceed. Its bytes are taken at once without a limit on tokens or cost, under `strict`,
- * and where what no provider has told of it yet is negligible beside the limits; else it is counted by the model's adapter. A
- * count that fails, makes no sense or takes too long costs a warning and room in the budget, not the turn: then it is the
- * bytes again.
+ * The prompt's tokens, and an upper bound of them. The bytes serve as the count without a limit on tokens or cost, under `strict`,
+ * and where the part that no provider has counted yet is negligible beside the limits; otherwise the model's adapter counts. If
+ * counting fails, gives nonsense or takes too long, the bytes are reserved, with a warning.
  */
-export async function measurePrompt(
+async function measurePrompt(
   host: Host,
   request: ModelRequest,
   { turnId, key, binding, price, signal }: Measuring,
@@ -165,14 +164,14 @@ export async function measurePrompt(
   return { promptTokens, promptBound: Math.max(bound, promptTokens) };
 }
 
-/** Whether so many tokens, and what they cost, are next to nothing beside the limits. */
+/** Whether so many tokens, and their cost, are negligible beside the limits. */
 function isNegligible(tokens: number, { maxTokens, maxCostMicros }: Binding, price: Price | null): boolean {
   if (maxTokens !== undefined && tokens > maxTokens * NEGLIGIBLE_PART) return false;
   if (maxCostMicros === undefined) return true;
   return price !== null && costBound(price, tokens, 0) <= maxCostMicros * NEGLIGIBLE_PART;
 }
 
-/** A bound that an adapter cannot give is that of the bytes: it is none of a turn's conditions. */
+/** If the adapter cannot give a bound, the bytes are one: a turn does not depend on it. */
 function boundOf(model: LanguageModel, request: ModelRequest): number {
   try {
     const bound = model.boundPromptTokens?.(lent(request));

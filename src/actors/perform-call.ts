@@ -1,21 +1,19 @@
+import type { AgentTool } from "../agents/index.ts";
 import { faultPoint } from "../base/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
-import { type CallState, foldCall } from "../state/index.ts";
+import { type CallState, foldCall, requestIdOf, type RequestKind } from "../state/index.ts";
 import { runControlTool } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
-import { gateCall } from "./gate.ts";
+import { gateCall, gateEdited } from "./gate.ts";
 import type { Host } from "./host.ts";
 import { runInternalTool } from "./internal-tools.ts";
-import { askFirst, takeDecision } from "./requests.ts";
 import { runTool } from "./run-tool.ts";
-import { errorResult, settleCall } from "./settle-call.ts";
 import { spawnSubagent } from "./subagent-calls.ts";
-import { grantedTool } from "./tool-calls.ts";
+import { errorResult, grantedTool, hashOfArguments, resultOfOutput, settleCall } from "./tool-calls.ts";
 
 /**
- * One tool call from its declaration to its result. Started again after a restart or a decision it reads from the fold how
- * far the call had come: what was gated is not gated again, and what was started is repeated only if its effect class
- * allows it.
+ * One tool call from its declaration to its result. After a restart or a decision it reads from the fold how far the call had
+ * come: a gated call is not gated again, and a started one is repeated only if its effect class allows it.
  */
 export const performCall = effectActor<CallEffectInput>("performCall", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
@@ -33,7 +31,7 @@ export const performCall = effectActor<CallEffectInput>("performCall", async (ho
   else if (tool.kind === "function") await runTool(host, decided, tool, signal);
 });
 
-/** The call with its verdict; undefined when that was a refusal, which is its result. */
+/** The call with its verdict; undefined when it was refused, and so settled. */
 async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<CallState | undefined> {
   if (call.gate) return settleRefused(host, call) ? undefined : call;
   const entry = await gateCall(host, call, signal);
@@ -43,7 +41,7 @@ async function gate(host: Host, call: CallState, signal: AbortSignal): Promise<C
   return settleRefused(host, gated) ? undefined : gated;
 }
 
-/** True when the verdict was a refusal, which is now the call's result. */
+/** Settles the call if its verdict is a refusal; false when it is allowed. */
 function settleRefused(host: Host, call: CallState): boolean {
   if (!call.gate || call.gate.verdict === "allowed") return false;
   const { verdict, message } = call.gate;
@@ -52,7 +50,7 @@ function settleRefused(host: Host, call: CallState): boolean {
   return true;
 }
 
-/** The definition no longer has the tool that was gated: the agent goes on without it (design, The journal). */
+/** Settles a call whose tool the definition no longer has (design, The journal). */
 function settleGone(host: Host, call: CallState): void {
   const text = `The tool "${call.name}" is not available any more.`;
   settleCall(
@@ -62,9 +60,137 @@ function settleGone(host: Host, call: CallState): void {
   );
 }
 
+/** Characters of an answer that the model sees; the whole of a longer one is stored as an artifact. */
+const ANSWER_CHARACTERS = 32_000;
+
+/** A question that a person, the caller or the program has to answer before a call can go on. */
+interface Question {
+  readonly kind: RequestKind;
+  /** In words for a person. */
+  readonly prompt: string;
+  /** Milliseconds from now; absent: it waits for ever. */
+  readonly expiresAfterMs?: number | undefined;
+}
+
 /**
- * Gives a call to its queue. Begun again after a restart or a pause it does the same once more: a job that is there already
- * stays one job, and whoever runs it finds in the store whether it is still to be run.
+ * Opens the request that has to be decided before the call can go on, if there is one: an approval, the caller's own
+ * execution, an answer, or credentials. True when the call now waits, or has been refused.
+ */
+export async function askFirst(host: Host, call: CallState, tool: AgentTool, signal: AbortSignal): Promise<boolean> {
+  const question = await questionOf(host, call, tool);
+  // Interrupted while credentials were looked for: the call is settled.
+  if (signal.aborted) return true;
+  if (question === "tampered") {
+    const text = "The call was not run: its arguments are not those that were approved.";
+    settleCall(host, call, errorResult(text, "arguments_changed", "denied"));
+    return true;
+  }
+  if (question) openRequest(host, call, question);
+  return question !== undefined;
+}
+
+async function questionOf(host: Host, call: CallState, tool: AgentTool): Promise<Question | "tampered" | undefined> {
+  const { gate, turnId } = call;
+  if (!gate) return undefined;
+  const describe = (): string =>
+    tool.kind === "function" || tool.kind === "client" ? tool.describeCall(gate.arguments as never) : call.name;
+  if (tool.kind === "client") {
+    return { kind: tool.requestKind, prompt: describe(), expiresAfterMs: tool.expiresAfterMs };
+  }
+  if (gate.needsApproval) {
+    // The approval is bound to the hash of the arguments: stored ones may have been changed since (S15).
+    if (hashOfArguments(gate.arguments) !== gate.argumentsHash) return "tampered";
+    if (call.approvedHash !== gate.argumentsHash) {
+      const expiresAfterMs = tool.kind === "function" ? tool.approvalExpiresAfterMs : undefined;
+      return { kind: "approval", prompt: describe(), expiresAfterMs };
+    }
+  }
+  if (tool.kind !== "function" || tool.auth !== "required") return undefined;
+  const isCut = call.startedEpoch !== null && tool.effect === "once";
+  if (isCut || (await hasCredentials(host, turnId))) return undefined;
+  return { kind: "auth", prompt: `Credentials are needed for ${describe()}` };
+}
+
+async function hasCredentials(host: Host, turnId: string): Promise<boolean> {
+  if (host.auth(turnId)?.credentials !== undefined) return true;
+  return (await host.resolveAuth(turnId))?.credentials !== undefined;
+}
+
+function openRequest(host: Host, call: CallState, { kind, prompt, expiresAfterMs }: Question): void {
+  const { turnId, step, callId, name, gate } = call;
+  if (!gate) return;
+  const { tenant, agentId, rootAgentId, definition } = host.identity;
+  const requestId = requestIdOf(callId, call.requests + 1);
+  const openedAt = host.clock.now();
+  const expiresAt = expiresAfterMs === undefined ? null : openedAt + expiresAfterMs;
+  const { arguments: args, argumentsHash } = gate;
+  host.append(
+    { type: "request.opened", turnId, step, callId, requestId, kind, name, argumentsHash, prompt, expiresAt },
+    {
+      requests: [
+        {
+          tenant,
+          requestId,
+          agentId,
+          agentName: definition.name,
+          rootAgentId,
+          turnId,
+          step,
+          callId,
+          kind,
+          name,
+          arguments: args,
+          argumentsHash,
+          prompt,
+          actorId: host.turn(turnId)?.actorId ?? null,
+          openedAt,
+          expiresAt,
+          status: "open",
+          decision: null,
+          decidedAt: null,
+        },
+      ],
+    },
+  );
+  faultPoint("request.opened");
+}
+
+/** The call after the decision on its request; undefined when the decision settled it. */
+export function takeDecision(host: Host, call: CallState, tool: AgentTool): CallState | undefined {
+  const { decision } = call;
+  if (!decision || call.startedEpoch !== null) return call;
+  const { verdict, reason } = decision;
+  switch (verdict) {
+    case "rejected":
+      settleCall(host, call, errorResult(withReason("Rejected by user", reason), "rejected", "denied"));
+      return undefined;
+    case "expired":
+      settleCall(host, call, errorResult("Nobody decided in time: the request has expired.", "expired", "denied"));
+      return undefined;
+    case "answered": {
+      const { text = "", isError = false } = decision.result ?? {};
+      const shown = resultOfOutput(host, call, { text, isError: false }, ANSWER_CHARACTERS);
+      settleCall(host, call, isError ? { ...shown, ...errorResult(shown.text, "client_error") } : shown);
+      return undefined;
+    }
+    case "edited":
+      return foldCall(call, gateEdited(host, call, tool, decision.arguments ?? null));
+    case "approved":
+    case "provided":
+      return call;
+    default:
+      verdict satisfies never;
+      return call;
+  }
+}
+
+function withReason(what: string, reason: string | null): string {
+  return reason === null || reason === "" ? `${what}.` : `${what}: ${reason}`;
+}
+
+/**
+ * Adds a call to its queue. After a restart or a pause it does so again: the queue keeps one job, and the worker reads from the
+ * store whether the call is still to be run.
  */
 export const enqueueCall = effectActor<CallEffectInput>(
   "enqueueCall",

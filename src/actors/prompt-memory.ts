@@ -5,34 +5,34 @@ export interface MeasuredPrompt {
   readonly request: ModelRequest;
   /** Its upper bound by bytes. */
   readonly bound: number;
-  /** What was counted; absent: only its bytes were measured. */
+  /** Its tokens as counted here; absent: only its bytes were measured. */
   readonly counted?: number;
 }
 
-/** Tokenizers differ by no more on any text that people write; what goes beyond it the provider has added by itself, once. */
+/** Tokenizers differ by no more than this on any text that people write; a provider adds what is beyond it once. */
 const mostTooLow = 2;
 
-export interface AnsweredPrompt extends MeasuredPrompt {
-  /** Its tokens as the provider has reported them. */
+interface AnsweredPrompt extends MeasuredPrompt {
+  /** Its tokens as the provider reported them. */
   readonly reported: number;
 }
 
 /**
- * What a live agent knows of its last answered prompt. A conversation grows at its end, so most prompts begin with the one before,
- * of which the provider itself has told how many tokens it has. It is of use while the agent lives here, and not kept.
+ * The last answered prompt of a live agent. A conversation grows at its end, so most prompts begin with the one before, whose
+ * tokens the provider has reported. It is not stored.
  */
 export class PromptMemory {
   #asked: { readonly key: string; readonly prompt: MeasuredPrompt } | undefined;
   #answered: AnsweredPrompt | undefined;
-  /** How often the last count that was made would fit into what the provider reported for the same prompt: 1 and more. */
+  /** The provider's report divided by the count made here, for the last prompt that was counted: at least 1. */
   #tooLow = 1;
 
-  /** The call of this key is about to be asked for with this prompt. */
+  /** A call with this key is about to be proposed with this prompt. */
   noteAsked(key: string, prompt: MeasuredPrompt): void {
     this.#asked = { key, prompt };
   }
 
-  /** The provider has reported this many input tokens for the call of this key. */
+  /** The provider has reported so many input tokens for the call with this key. */
   noteAnswered(key: string, reported: number): void {
     const asked = this.#asked;
     this.#asked = undefined;
@@ -42,22 +42,21 @@ export class PromptMemory {
     if (counted !== undefined) this.#tooLow = Math.min(mostTooLow, Math.max(1, reported / Math.max(1, counted)));
   }
 
-  /** The last answered prompt, where this one begins with it. */
+  /** The last answered prompt, if this one begins with it. */
   startOf(request: ModelRequest): AnsweredPrompt | undefined {
     const before = this.#answered;
     return before !== undefined && beginsWith(request, before.request) ? before : undefined;
   }
 
   /**
-   * The prompt's tokens as close as they are known: where it begins with the last answered one (`start`), that one's as reported
-   * and the rest as measured, raised by as much as the last count was too low, and never above its bytes. Otherwise what was
-   * measured.
+   * The best estimate of the prompt's tokens. If it begins with the last answered prompt (`start`): that one's tokens as reported,
+   * and the rest as measured, raised by the error of the last count, at most its bytes. Otherwise as measured.
    */
   tokensOf({ request, bound, counted }: MeasuredPrompt, start = this.startOf(request)): number {
     if (start === undefined) return counted ?? bound;
     const restBound = Math.max(0, bound - start.bound);
     if (counted === undefined) return start.reported + restBound;
-    // Where the start itself was not counted, the rest is what the whole has beyond its report.
+    // If the start was not counted, the rest is the whole less the start's report.
     const rest =
       start.counted === undefined
         ? counted * this.#tooLow - start.reported
@@ -66,7 +65,7 @@ export class PromptMemory {
   }
 }
 
-/** Whether all that stands in a prompt before its messages is the same, and its first messages are those of the other. */
+/** Whether the prompt has the same tools and format, and its first messages are those of the other. */
 function beginsWith(request: ModelRequest, before: ModelRequest): boolean {
   if (request.messages.length < before.messages.length) return false;
   if (!isSame(request.tools ?? [], before.tools ?? [])) return false;

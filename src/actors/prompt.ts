@@ -28,7 +28,7 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
     patches: patchesOf(host, turn),
   });
   const messages = withOwnReasoning(assembled, definition.model);
-  // From the first excerpt on it stays: tools that come and go cost the provider's cache of the whole prompt.
+  // From the first excerpt on the tool stays: a change of tools would cost the provider's cache of the whole prompt.
   const all = definition.tools.definitions({ onDemand: host.hasExcerpts() });
   const isNarrowed = identity.grantedTools !== null || identity.deniedTools !== undefined;
   const tools = isNarrowed ? all.filter(({ name }) => grantedTool(host, name) !== undefined) : all;
@@ -41,14 +41,14 @@ export function assembleRequest(host: Host, turn: TurnState): ModelRequest {
 }
 
 /**
- * A turn without input that follows one that was stopped goes on where that one was: what the runtime said of the stop, in
- * the agent's place, is left out of its prompts.
+ * A turn without input continues the one before. If that was stopped, the runtime's message about the stop is left out of the
+ * prompts.
  */
 function withoutClosing(host: Host, { turnId, number }: TurnState): { readonly history: readonly Message[] } {
   const history = host.history();
   const before = turnIdOf(host.identity.agentId, number - 1);
   const closingId = `${before}:end`;
-  // It is one of the last messages before the open turn's: a long history is not searched.
+  // That message is one of the last before the open turn's, so a long history is not searched.
   let index = (host.turnStart() ?? openTurnStart(history, turnId)) - 1;
   for (let at = history[index]; at && at.id !== closingId && isOfTurn(at, before); at = history[index]) index -= 1;
   if (history[index]?.id !== closingId) return { history };
@@ -56,7 +56,7 @@ function withoutClosing(host: Host, { turnId, number }: TurnState): { readonly h
   return { history: isContinued ? history.toSpliced(index, 1) : history };
 }
 
-/** What the history compiler chooses from. */
+/** The input of the history compiler. */
 export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCallIds }: TurnState): CompileInput {
   return {
     history: host.history(),
@@ -69,8 +69,8 @@ export function compileInputOf(host: Host, { turnId, contextWindowSize, loadedCa
 }
 
 /**
- * The request as a model adapter is given it: with a list of its own, for it may be anybody's code and add to the list. The
- * messages in it are frozen.
+ * The request for a model adapter, with a list of its own, since an adapter may be user code that adds to the list. The messages
+ * are frozen.
  */
 export function lent(request: ModelRequest): ModelRequest {
   return { ...request, messages: [...request.messages] };
@@ -104,7 +104,7 @@ function isResolved(entry: { type: string }): entry is EntryOf<"instructions.res
   return entry.type === "instructions.resolved";
 }
 
-/** What `beforeLlm` hooks changed for the coming call. */
+/** The changes of `beforeLlm` hooks for the coming call. */
 export function patchesOf(host: Host, turn: TurnState): HookPatch[] {
   if (turn.appliedHooks.length === 0) return [];
   const patches: HookPatch[] = [];
@@ -122,10 +122,10 @@ export function writerOf({ provider, name }: Writer): NonNullable<AssistantMessa
 }
 
 /**
- * The messages as they go to a model: reasoning goes back to its writer alone. It may be signed or encrypted, and a provider
- * refuses what another one has signed: the agent could then never be asked again.
+ * The messages for a model: reasoning goes back only to the model that wrote it. It may be signed or encrypted, and a provider
+ * refuses reasoning that another one has signed, so that every further call would fail.
  */
-export function withOwnReasoning(messages: readonly Message[], model: Writer): readonly Message[] {
+function withOwnReasoning(messages: readonly Message[], model: Writer): readonly Message[] {
   if (!messages.some((message) => isForeign(message, model))) return messages;
   return messages.map((message) => (isForeign(message, model) ? bare(message) : message));
 }
@@ -136,7 +136,7 @@ function isForeign(message: Message, { provider, name }: Writer): message is Ass
   return writer?.provider !== provider || writer.model !== name;
 }
 
-/** The same copy each time: what is known of a prompt's messages (tokens, digests) is remembered by object. */
+/** The same copy each time: tokens and digests of messages are cached by object. */
 const bareMessages = new WeakMap<Message, AssistantMessage>();
 
 function bare(message: AssistantMessage): AssistantMessage {
@@ -149,8 +149,8 @@ function bare(message: AssistantMessage): AssistantMessage {
   return copy;
 }
 
-/** What the model is told at the end of the prompt of a turn's last permitted call. It is in that prompt alone. */
-export const LAST_CALL_NOTE =
+/** The end of the prompt of a turn's last permitted call. It is in no other prompt. */
+const LAST_CALL_NOTE =
   "This is the last model call that the budget of this turn allows, and tools are no longer available. Answer now, with what you have; say plainly what is missing.";
 
 const note: Message = Object.freeze({
@@ -161,11 +161,11 @@ const note: Message = Object.freeze({
   origin: "runtime",
 });
 
-/** Tokens of the note, generously, and what no tokenizer exceeds; with what frames a message. */
+/** Tokens of the note and its message frame: a generous estimate, and an upper bound for any tokenizer. */
 const NOTE_TOKENS = 48;
 const NOTE_BOUND = Buffer.byteLength(LAST_CALL_NOTE) + 16;
 
-/** Whether the turn's budget asks that its last call be told of. */
+/** Whether the turn's budget asks for a final answer. */
 export function finalAnswerOf({ limits }: TurnState): Pick<ReservationAsk, "finalAnswer"> {
   return limits.finalAnswer === true ? { finalAnswer: true } : {};
 }
@@ -177,15 +177,15 @@ export function withNote(ask: ReservationAsk): ReservationAsk {
 }
 
 /**
- * The same request for a call after which none is allowed: no tool may be called, and the model is told so. The tools stay
- * in it, since providers keep prompts in their caches by how they begin, and tools come first.
+ * The request for a call after which none is allowed: no tool may be called, and a note says so. The tools stay in it, since
+ * providers cache prompts by their beginning, and tools come first.
  */
 export function asLastCall(request: ModelRequest): ModelRequest {
   const toolChoice = request.tools === undefined ? {} : ({ toolChoice: "none" } as const);
   return { ...request, ...toolChoice, messages: [...request.messages, note] };
 }
 
-/** The stop of a turn whose last permitted answer asks for tools all the same: it names the limit that left no further call. */
+/** The stop of a turn whose last permitted answer calls tools all the same: it names the limit that left no further call. */
 export function lastCallSignal(last: LastCall, usage: Usage, costMicros: number | null): StopSignal {
   const { limit, accountId, max, holder } = last;
   const tokens = limit === "maxTokens" ? usage.inputTokens + usage.outputTokens : 0;

@@ -1,9 +1,8 @@
 import { agentMachine, toolCallMachine, turnMachine } from "../machines/index.ts";
 import { settleWait } from "./background-calls.ts";
 import { effectActor } from "./effect.ts";
-import { endTurn } from "./end-turn.ts";
+import { endTurn, interruptOpenWork } from "./end-turn.ts";
 import { complete, decide, receive, reviewCall, settleRound } from "./hook-effects.ts";
-import { interruptOpenWork } from "./interrupt.ts";
 import { enqueueCall, performCall } from "./perform-call.ts";
 import { settleChild, spawnOrdered } from "./subagent-calls.ts";
 import { think } from "./think.ts";

@@ -1,14 +1,21 @@
 import { assertGiven } from "../agents/index.ts";
 import { PolicyRefusedError } from "../errors/index.ts";
-import type { CallState } from "../state/index.ts";
+import {
+  type CallState,
+  stepsOf,
+  traceEntriesOf,
+  type TraceEntry,
+  turnIdOf,
+  type TurnState,
+  type Usage,
+} from "../state/index.ts";
 import { type CheckedSpawn, checkedSpawn, type RunAgent, type RunContext, type SpawnedChild } from "../tools/index.ts";
 import { generateFor } from "./generate.ts";
 import { type Host, onLive } from "./host.ts";
-import { artifactOf } from "./settle-call.ts";
 import { awaitedChildOf, policyRefusal } from "./subagent-calls.ts";
-import { contextPercentOf, traceOf } from "./trace.ts";
+import { artifactOf } from "./tool-calls.ts";
 
-/** What a tool sees of its run (row H6). */
+/** The run context of a tool (row H6). */
 export function runContextOf(host: Host, call: CallState, signal: AbortSignal): RunContext {
   const { turnId, step, callId } = call;
   const generate = generateFor(host, turnId, step, callId, signal);
@@ -80,4 +87,32 @@ async function spawnByCode(
 export function runAgentOf(host: Pick<Host, "identity">): RunAgent {
   const { agentId, parentAgentId, rootAgentId, depth, sessionId, tenant, definition } = host.identity;
   return { agentId, name: definition.name, parentAgentId, rootAgentId, depth, sessionId, tenant };
+}
+
+/** The trace of the open turn, derived from its entries (row H5). */
+export function traceOf(host: Host, turnId: string): TraceEntry[] {
+  const { entries, prompt } = host.memory(turnId);
+  return traceEntriesOf(entries, prompt, (id) => host.message(id));
+}
+
+/**
+ * How full the model's window was after the last answer, 0 to 100 and beyond; null when its size is not known, or nothing
+ * was answered yet.
+ */
+export function contextPercentOf(host: Host, turn: TurnState | undefined): number | null {
+  const { contextWindow } = host.definition.model;
+  if (!turn) return null;
+  const before = turn.number > 1 ? host.turn(turnIdOf(host.identity.agentId, turn.number - 1)) : undefined;
+  return percentOfWindow(turn, contextWindow) ?? (before ? percentOfWindow(before, contextWindow) : null);
+}
+
+/** After the turn's last answer; null before one, and where the window's size is not known. */
+export function percentOfWindow(turn: TurnState, contextWindow: number | undefined): number | null {
+  const usage = lastUsageOf(turn);
+  if (!usage || contextWindow === undefined) return null;
+  return ((usage.inputTokens + usage.outputTokens) / contextWindow) * 100;
+}
+
+function lastUsageOf(turn: TurnState): Usage | undefined {
+  return stepsOf(turn.execution).findLast(({ inference }) => inference !== null)?.inference?.usage;
 }

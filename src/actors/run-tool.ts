@@ -1,35 +1,55 @@
-import { backoffDelay, faultPoint } from "../base/index.ts";
-import { type CallState, foldCall, signalOfLimit } from "../state/index.ts";
-import type { Tool } from "../tools/index.ts";
 import {
-  type AttemptEnd,
-  type AttemptPlace,
-  endOfError,
-  endOfOutput,
-  executeTool,
-  isOnce,
-  reconcileCall,
-} from "./attempt-tool.ts";
+  abortable,
+  backoffDelay,
+  type Clock,
+  combineSignals,
+  describeValue,
+  faultPoint,
+  readableThrown,
+  type TraceHeaders,
+  withinTrace,
+} from "../base/index.ts";
+import { AgentStopError, InvalidInputError, ToolNotStartedError } from "../errors/index.ts";
+import { type CallState, type EntryOf, foldCall, type StopSignal, type StoredError } from "../state/index.ts";
+import {
+  AwaitedChild,
+  type Reconciliation,
+  type Redact,
+  redactError,
+  type RenderedOutput,
+  renderOutput,
+  revocable,
+  type RunContext,
+  type Tool,
+} from "../tools/index.ts";
 import { until } from "./effect.ts";
 import type { Host } from "./host.ts";
 import { runContextOf } from "./run-context.ts";
-import { errorResult, settleCall } from "./settle-call.ts";
+import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 import { awaitChild } from "./subagent-calls.ts";
+import {
+  type CallResult,
+  errorResult,
+  refusedResult,
+  resultOfOutput,
+  settleCall,
+  unknownResult,
+} from "./tool-calls.ts";
 
 /**
- * Runs a function tool: slot, intent, body, result; attempts again where its effect class allows it (design, Tool effects).
- * Of one with a queue there is the intent alone: granted, the call waits for whoever works on the queue.
+ * Runs a function tool: slot, intent, body, result; further attempts where its effect class allows them (design, Tool effects).
+ * A tool with a queue ends here with its intent: when that is granted, the call waits for a worker.
  */
 export async function runTool(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<void> {
   const leftOpen = call.startedEpoch !== null && call.startedEpoch < host.epoch;
-  let takesUp = leftOpen && host.world.has(worldKeyOf(call.callId, call.attempt));
+  let takesUp = leftOpen && host.inFlight.has(attemptKeyOf(call.callId, call.attempt));
   if (leftOpen && !takesUp && isOnce(tool, call)) {
     if (tool.reconcile) await host.committed();
     const known = await reconcileCall(placeOf(host, call), call, tool, "its process ended while it ran", signal);
     if (!signal.aborted) settleCall(host, call, known);
     return;
   }
-  // The queue keeps it until it is time.
+  // For a retry, the queue keeps the job until its time.
   if (tool.queue !== undefined && !takesUp) return void (await start(host, call, tool, signal));
   let current = call;
   for (;;) {
@@ -59,7 +79,7 @@ function placeOf(host: Host, call: CallState): AttemptPlace {
   };
 }
 
-/** Journals how an attempt has ended; gives the call as it stands before the next one, where there is one. */
+/** Journals the end of an attempt. Gives the call as it is before its next attempt; undefined when there is none. */
 function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSignal): CallState | undefined {
   const { turnId, step, callId } = call;
   if (end.type === "retrying") {
@@ -79,18 +99,32 @@ function takeEnd(host: Host, call: CallState, end: AttemptEnd, signal: AbortSign
     return undefined;
   }
   if (end.stop) host.append({ type: "stop.signalled", turnId, signal: end.stop });
-  // A stop that cuts gives every open call its outcome.
+  // A stop that cuts has settled every open call.
   if (signal.aborted) return undefined;
   settleCall(host, call, end.result);
   faultPoint("tool.result");
   return undefined;
 }
 
-/** Commits the intent and gives the call as it then stands; undefined when it was refused. */
 async function start(
   host: Host,
   call: CallState,
   tool: Tool<never>,
+  signal: AbortSignal,
+): Promise<CallState | undefined> {
+  const { queue, priority } = tool;
+  const job = queue === undefined ? {} : { queue, ...(priority === undefined ? {} : { priority }) };
+  const effect = isOnce(tool, call) ? "once" : tool.effect;
+  const started = await startCall(host, call, { effect, ...job }, signal);
+  if (started) faultPoint("tool.intent");
+  return started;
+}
+
+/** Commits the intent to begin an attempt. Gives the call as it is then; undefined when the intent was refused. */
+export async function startCall(
+  host: Host,
+  call: CallState,
+  begun: Pick<EntryOf<"tool.started">, "effect" | "queue" | "priority">,
   signal: AbortSignal,
 ): Promise<CallState | undefined> {
   const { turnId, step, callId, name } = call;
@@ -103,36 +137,29 @@ async function start(
     callId,
     name,
     attempt: call.attempt + 1,
-    effect: isOnce(tool, call) ? "once" : tool.effect,
     idempotencyKey: callId,
     accountId: turn.accountId,
-    ...(tool.queue === undefined ? {} : { queue: tool.queue }),
-    ...(tool.queue === undefined || tool.priority === undefined ? {} : { priority: tool.priority }),
+    ...begun,
   });
-  if (outcome.granted) {
-    faultPoint("tool.intent");
-    return foldCall(call, outcome.entry);
-  }
-  const { reason, limit, accountId } = outcome.entry;
-  // An interrupt that came with the refusal has given the call its one result.
-  if (reason === "paused" || signal.aborted) return undefined;
-  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
-  settleCall(host, call, errorResult(`The tool was not run: ${why}.`, "refused", "interrupted"));
+  if (outcome.granted) return foldCall(call, outcome.entry);
+  // An interrupt that came with the refusal has settled the call.
+  if (outcome.entry.reason === "paused" || signal.aborted) return undefined;
+  settleCall(host, call, refusedResult("The tool was not run", outcome.entry));
   return undefined;
 }
 
-/** One attempt is out in the world under this key. */
-export function worldKeyOf(callId: string, attempt: number): string {
+/** The key under which one attempt is in flight. */
+export function attemptKeyOf(callId: string, attempt: number): string {
   return `${callId}#${attempt}`;
 }
 
 async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: AbortSignal): Promise<AttemptEnd> {
   const place = placeOf(host, call);
   try {
-    const output = await host.world.run(
-      worldKeyOf(call.callId, call.attempt),
+    const output = await host.inFlight.run(
+      attemptKeyOf(call.callId, call.attempt),
       signal,
-      (worldSignal) => executeTool(place, call, tool, worldSignal),
+      (callSignal) => executeTool(place, call, tool, callSignal),
       !isOnce(tool, call),
     );
     faultPoint("tool.effect");
@@ -142,4 +169,166 @@ async function attempt(host: Host, call: CallState, tool: Tool<never>, signal: A
     if (tool.reconcile) await host.committed();
     return await endOfError(place, call, tool, error, signal);
   }
+}
+
+/**
+ * Where a tool's code runs: in the process that has its agent, or in a worker of its queue. Both run it by the same rules, and
+ * handle the outcome in their own way.
+ */
+export interface AttemptPlace {
+  readonly clock: Clock;
+  /** Removes the credentials that the tool is given, and secrets of the environment, from a text (S13). */
+  readonly redact: Redact;
+  contextOf(signal: AbortSignal): RunContext;
+  /** The parent span of the code's own spans. */
+  readonly trace: TraceHeaders | undefined;
+}
+
+/** How one attempt has ended. */
+export type AttemptEnd =
+  | { readonly type: "settled"; readonly result: CallResult; readonly stop?: StopSignal | undefined }
+  /** It failed, and another attempt may follow. */
+  | { readonly type: "retrying"; readonly error: StoredError }
+  /** A child will give the result. */
+  | { readonly type: "awaiting"; readonly child: AwaitedChild };
+
+/** A call that was gated as `once` stays so, even when a newer program declares the tool repeatable. */
+export function isOnce(tool: Pick<Tool, "effect">, call: CallState): boolean {
+  return tool.effect === "once" || call.gate?.effect === "once";
+}
+
+/** Runs the tool's code, with its time-out; its run context is revoked afterwards (row H6). */
+export async function executeTool(
+  place: AttemptPlace,
+  call: CallState,
+  tool: Tool<never>,
+  signal: AbortSignal,
+): Promise<RenderedOutput | AwaitedChild> {
+  const timed = combineSignals([signal]);
+  const cancel = place.clock.setDelay(tool.timeoutMs, () => {
+    timed.abort(new Error(`the tool did not end within ${tool.timeoutMs} ms`));
+  });
+  const run = revocable(place.contextOf(timed.signal));
+  try {
+    const { args, redact: hide } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
+    const redact = hiding(place, hide);
+    run.redactWith(redact);
+    const work = async (): Promise<unknown> => {
+      try {
+        const output: unknown = tool.execute(args as never, run.run);
+        run.begun();
+        return await output;
+      } catch (error) {
+        if (!isOnce(tool, call) || !run.isFirstRefusal(error)) throw error;
+        throw new ToolNotStartedError(`${storedErrorOf(error).message} Nothing was done.`, { cause: error });
+      }
+    };
+    return await withoutSecrets(redact, () => abortable(withinTrace(place.trace, work), timed.signal));
+  } finally {
+    run.revoke();
+    cancel();
+    timed.dispose();
+  }
+}
+
+/** The end of an attempt whose code gave an output. */
+export function endOfOutput(
+  place: AttemptPlace,
+  call: CallState,
+  tool: Tool<never>,
+  output: RenderedOutput | AwaitedChild,
+): AttemptEnd {
+  if (output instanceof AwaitedChild) return { type: "awaiting", child: output };
+  return { type: "settled", result: resultOfOutput(place, call, output, tool.maxOutputCharacters) };
+}
+
+/** The end of an attempt whose code threw. */
+export async function endOfError(
+  place: AttemptPlace,
+  call: CallState,
+  tool: Tool<never>,
+  thrown: unknown,
+  signal: AbortSignal,
+): Promise<AttemptEnd> {
+  const error = readableThrown(thrown);
+  const stored = storedErrorOf(error);
+  if (error instanceof AgentStopError) {
+    const result: CallResult = { outcome: "success", text: `The tool stopped the run: ${stored.message}` };
+    return { type: "settled", result, stop: stopSignalOf(error, `tool:${call.name}`) };
+  }
+  const result: CallResult = { outcome: "error", text: `Error: ${stored.message}`, error: stored };
+  if (isOnce(tool, call)) {
+    if (error instanceof ToolNotStartedError) return { type: "settled", result };
+    return { type: "settled", result: await reconcileCall(place, call, tool, stored.message, signal) };
+  }
+  if (call.attempt < tool.maxAttempts) return { type: "retrying", error: stored };
+  return { type: "settled", result };
+}
+
+/** Asks a `once` tool whether it took effect after all; without an answer the outcome stays unknown. */
+export async function reconcileCall(
+  place: AttemptPlace,
+  call: CallState,
+  tool: Tool<never>,
+  why: string,
+  signal: AbortSignal,
+): Promise<CallResult> {
+  if (!tool.reconcile) return unknownResult(call.name, why);
+  const run = revocable(place.contextOf(signal));
+  let answer: Reconciliation;
+  let hide = asItIs;
+  try {
+    const { args, redact } = await tool.resolveArguments(call.gate?.arguments ?? null, run.run);
+    hide = hiding(place, redact);
+    run.redactWith(hide);
+    answer = reconciliationOf(await abortable(tool.reconcile(args as never, run.run), signal));
+  } catch (error) {
+    return unknownResult(
+      call.name,
+      `${why}; asking whether it took effect failed too: ${hide(storedErrorOf(error).message)}`,
+    );
+  } finally {
+    run.revoke();
+  }
+  faultPoint("reconcile.effect");
+  if ("unknown" in answer) return unknownResult(call.name, why);
+  if (answer.done) return resultOfOutput(place, call, renderOutput(answer.result, hide), tool.maxOutputCharacters);
+  return errorResult(`Error: ${why}. It is known not to have taken effect.`, "not_done");
+}
+
+/** The answer of `reconcile`, each field read once. Throws `InvalidInputError` for anything else: the outcome stays unknown. */
+function reconciliationOf(answer: unknown): Reconciliation {
+  if (typeof answer === "object" && answer !== null) {
+    const { unknown, done, result } = answer as Readonly<Record<string, unknown>>;
+    if (unknown === true) return { unknown };
+    if (done === true) return { done, result };
+    if (done === false) return { done };
+  }
+  const right = "{ done: true, result }, { done: false } or { unknown: true }";
+  throw new InvalidInputError(`reconcile gave ${describeValue(answer)}; it must give ${right}`);
+}
+
+const asItIs: Redact = (text) => text;
+
+/** Removes the tool's own secrets and the place's from a text (S13). */
+function hiding({ redact: known }: AttemptPlace, redact: Redact): Redact {
+  return (text) => known(redact(text));
+}
+
+/** The tool's output or error as text, without the secrets that it was called with (S13). */
+async function withoutSecrets(redact: Redact, work: () => Promise<unknown>): Promise<RenderedOutput | AwaitedChild> {
+  try {
+    const value = await work();
+    return value instanceof AwaitedChild ? awaitedOf(value) : renderOutput(value, redact);
+  } catch (error) {
+    throw redactError(error, redact);
+  }
+}
+
+/** The class is public, so one that `run.await()` did not make may hold anything. */
+function awaitedOf({ childId, prefix }: AwaitedChild): AwaitedChild {
+  const isText = typeof childId === "string" && (prefix === undefined || typeof prefix === "string");
+  if (isText) return new AwaitedChild(childId, prefix);
+  const given = `{ childId: ${describeValue(childId)}, prefix: ${describeValue(prefix)} }`;
+  throw new InvalidInputError(`the tool returned an AwaitedChild of ${given}; return what run.await(child) gives`);
 }

@@ -19,12 +19,12 @@ import {
   type StoredError,
 } from "../state/index.ts";
 
-/** An error as it is journalled: code and words, no stack, no cause. Never throws, whatever was thrown. */
+/** An error for the journal: code and message, no stack, no cause. Never throws, whatever was thrown. */
 export function storedErrorOf(thrown: unknown): StoredError {
   const error = readableThrown(thrown);
   const message = shown(withAdvice(error, wordsOfThrown(error)));
   if (error instanceof TroupeError) {
-    // What a model refused as too long is told apart: it is what compaction is for.
+    // A prompt that the model refused as too long has a code of its own: compaction depends on it.
     const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
     return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
   }
@@ -35,17 +35,20 @@ function isTrue(value: unknown): boolean {
   return value === true;
 }
 
-/** A class of a user's own may have set anything. */
+/** Longest code that is journalled; UTF-16 units. */
+const CODE_CHARACTERS = 200;
+
+/** A user's error class may have set anything. */
 function codeOf(code: unknown): string {
   return typeof code === "string" && code !== "" ? code.slice(0, CODE_CHARACTERS) : "Error";
 }
 
-/** Longest error text that is journalled and told to a model; UTF-16 units. */
+/** Longest error text that is journalled and shown to a model; UTF-16 units. */
 const MESSAGE_CHARACTERS = 8_000;
 
 let redactor: Redactor | undefined;
 
-/** Error texts are where secrets turn up that nobody meant to show: headers, addresses, values of the environment (S13). */
+/** Error texts often hold secrets by accident: headers, addresses, values of the environment (S13). */
 function shown(message: string): string {
   redactor ??= createRedactor();
   return redactor.text(bounded(message));
@@ -56,7 +59,7 @@ function bounded(message: string): string {
   return `${message.slice(0, MESSAGE_CHARACTERS)}… [${message.length - MESSAGE_CHARACTERS} characters were cut]`;
 }
 
-/** JavaScript says which property is read-only, and not what would be right. */
+/** JavaScript names the read-only property; this adds what to do instead. */
 function withAdvice(error: unknown, words: string): string {
   if (!isRefusedChange(error)) return words;
   return (
@@ -65,10 +68,7 @@ function withAdvice(error: unknown, words: string): string {
   );
 }
 
-/** Longest code that is journalled; UTF-16 units. */
-const CODE_CHARACTERS = 200;
-
-/** The error of user code that was refused a call for good; whoever catches it names the same account again. */
+/** The error for user code whose call was refused finally. It carries the limit and account, for `stopSignalOf`. */
 export function refusedCall(what: string, refusal: Refusal): AgentStopError {
   const signal = signalOfRefusal(refusal);
   const { limit, accountId, used, max, holder } = refusal;
@@ -77,8 +77,8 @@ export function refusedCall(what: string, refusal: Refusal): AgentStopError {
 }
 
 /**
- * What `AgentStopError` means for the turn: `stop_requested`, or the limit for which a call was refused. User code makes such
- * errors too, with whatever it likes in them.
+ * The stop that an `AgentStopError` means: `stop_requested`, or the limit for which a call was refused. User code makes such errors
+ * too, with any details.
  */
 export function stopSignalOf(error: AgentStopError, source: string): StopSignal {
   const { message } = storedErrorOf(error);
@@ -98,7 +98,7 @@ function isRecord(json: Json): boolean {
   return typeof json === "object" && json !== null && !Array.isArray(json);
 }
 
-/** What `refusedCall` has put beside limit and account. */
+/** The figures that `refusedCall` put beside limit and account. */
 function figuresOf({ used, max, holder: name, kinship }: AgentStopError["details"]): LimitFigures {
   const holder = accountHolderSchema.safeParse({ name, kinship });
   return {

@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_DEPTH, lineLimitOf, type SubagentTool } from "../agents/index.ts";
+import { DEFAULT_MAX_DEPTH, spawnLimitOf, type SubagentTool } from "../agents/index.ts";
 import { abortable, describeValue, faultPoint } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { CallEffectInput } from "../machines/index.ts";
@@ -8,16 +8,15 @@ import {
   type Entry,
   type EntryOf,
   type OrderedSpawn,
-  signalOfLimit,
   takeText,
 } from "../state/index.ts";
 import { AwaitedChild, type AwaitOptions } from "../tools/index.ts";
 import { effectActor } from "./effect.ts";
 import type { ChildEnd, Host } from "./host.ts";
-import { type CallResult, errorResult, settleCall } from "./settle-call.ts";
 import { storedErrorOf } from "./stored-error.ts";
+import { type CallResult, errorResult, refusedResult, settleCall } from "./tool-calls.ts";
 
-/** Asks for the child of a call to be brought into being; granted, the call awaits it and this effect is over. */
+/** Proposes the child of a call. When it is granted the call awaits the child, and this effect is over. */
 export async function spawnSubagent(
   host: Host,
   call: CallState,
@@ -25,12 +24,12 @@ export async function spawnSubagent(
   signal: AbortSignal,
 ): Promise<void> {
   const { turnId, step, callId } = call;
-  const line = lineLimitOf(tool);
-  // Whatever frees a place is an entry: the end of a child, or the refusal of one that was only asked for.
-  while (line && childrenAtWork(entriesOf(host, turnId), line.childName).length >= line.maxConcurrent) {
+  const most = spawnLimitOf(tool);
+  // A place becomes free by an entry: the end of a child, or the refusal of one that was proposed.
+  while (most && childrenAtWork(entriesOf(host, turnId), most.childName).length >= most.maxConcurrent) {
     await abortable(host.moved(), signal);
   }
-  // From the last look to the proposal nothing is awaited: calls of one round see each other's proposals.
+  // Nothing is awaited between this check and the proposal: calls of one round see each other's proposals.
   const forbidden = policyRefusal(host, turnId, tool);
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
   let input: string;
@@ -42,11 +41,9 @@ export async function spawnSubagent(
   }
   const outcome = await host.proposeSpawn({ turnId, step, callId, key: callId, tool, input });
   if (outcome.granted) return faultPoint("child.intent");
-  // An interrupt that came with the refusal has given the call its one result.
+  // An interrupt that came with the refusal has settled the call.
   if (outcome.entry.reason === "paused" || signal.aborted) return;
-  const { limit, accountId } = outcome.entry;
-  const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
-  settleCall(host, call, errorResult(`No subagent was started: ${why}.`, "refused", "interrupted"));
+  settleCall(host, call, refusedResult("No subagent was started", outcome.entry));
 }
 
 /** Why the policy forbids another child, in words; undefined when it does not (row S8). */
@@ -61,7 +58,7 @@ export function policyRefusal(
   if (depth > maxDepth) return `A subagent here would be at depth ${depth}; the policy allows ${maxDepth}.`;
   const { maxConcurrent } = policy;
   if (tool.background && maxConcurrent !== undefined) {
-    // Calls of one round are begun before the first of them is granted.
+    // Calls of one round begin before the first of them is granted.
     const coming = host
       .undelivered()
       .filter((entry) => entry.type === "child.spawned" && entry.definition.name === definition.name);
@@ -77,8 +74,7 @@ export function policyRefusal(
 }
 
 /**
- * Children of one definition that the turn has started, those that are just being asked for included: calls of one round
- * are begun before the first is granted.
+ * Children of one definition that the turn has started or proposed: calls of one round begin before the first is granted.
  */
 function spawnedOf(host: Host, turnId: string, definition: string): string[] {
   return entriesOf(host, turnId).flatMap((entry) =>
@@ -88,42 +84,9 @@ function spawnedOf(host: Host, turnId: string, definition: string): string[] {
   );
 }
 
-/** Also what has not entered the machines yet. */
-function entriesOf(host: Host, turnId: string): Entry[] {
-  return [...host.memory(turnId).entries, ...host.undelivered()];
-}
-
-/** The end of a child becomes the result of its call; of a child in the background, its beginning does. */
-export const settleChild = effectActor<CallEffectInput>("settleChild", (host, { turnId, callId }) => {
-  const call = host.call(turnId, callId);
-  if (!call || call.outcome !== null) return;
-  const result = resultOfSpawn(call) ?? (call.childResult && resultOfChild(call.childResult as ChildEnd, call.prefix));
-  if (!result) return;
-  settleCall(host, call, result);
-  faultPoint("child.result");
-});
-
-/** What the model is told of a child that now goes on by itself; undefined for any other call. */
-export function resultOfSpawn({ childId, isBackground }: CallState): CallResult | undefined {
-  if (!isBackground || childId === null) return undefined;
-  const note =
-    "It works in the background, and its answer will reach you by itself. Use subagent_status, subagent_wait or subagent_cancel with this id.";
-  return { outcome: "success", text: JSON.stringify({ agentId: childId, note }) };
-}
-
-export function resultOfChild({ outcome, stopReason, text }: ChildEnd, prefix: string | null = null): CallResult {
-  const before = prefix ?? "";
-  if (outcome === "completed") return { outcome: "success", text: `${before}${text}` };
-  if (outcome === "stopped") {
-    const note = `The subagent was stopped (${stopReason}) before it had finished. What it has: ${text}`;
-    return { outcome: "success", text: `${before}${note}` };
-  }
-  return errorResult(`${before}The subagent failed: ${text}`, "subagent_failed");
-}
-
 /**
- * Spawns what a queued tool has asked for, as its own code would have; then the call waits for the child that its result was
- * left to. Begun again it spawns nothing twice: the children's ids are derived.
+ * Spawns the children that a queued tool has ordered, as its own code would have done; then the call waits for the child that
+ * gives its result. Running it again spawns nothing twice: the children's ids are derived.
  */
 export const spawnOrdered = effectActor<CallEffectInput>("spawnOrdered", async (host, { turnId, callId }, signal) => {
   const call = host.call(turnId, callId);
@@ -139,7 +102,7 @@ export const spawnOrdered = effectActor<CallEffectInput>("spawnOrdered", async (
   if (known) settleCall(host, call, known);
 });
 
-/** Undefined when the child is there. */
+/** Undefined when the child is spawned. */
 async function spawnOne(
   host: Host,
   call: CallState,
@@ -158,23 +121,17 @@ async function spawnOne(
     if (forbidden) return errorResult(forbidden, "policy_refused", "denied");
     const outcome = await host.proposeSpawn({ turnId, step, callId: null, key: `${callId}:${key}`, tool, input });
     if (outcome.granted || signal.aborted) return undefined;
-    const { reason, limit, accountId } = outcome.entry;
-    if (reason === "paused" || reason === "mustWait") {
-      await host.freed(outcome.entry, callId);
-      continue;
-    }
-    const why = limit && accountId ? signalOfLimit(limit, accountId, outcome.entry).message : "the agent was aborted";
-    return errorResult(`No subagent was started: ${why}.`, "refused", "interrupted");
+    const { reason } = outcome.entry;
+    if (reason !== "paused" && reason !== "mustWait") return refusedResult("No subagent was started", outcome.entry);
+    await host.freed(outcome.entry, callId);
   }
 }
 
 function isSpawned(host: Host, turnId: string, childId: string): boolean {
-  return [...host.memory(turnId).entries, ...host.undelivered()].some(
-    (entry) => entry.type === "child.spawned" && entry.childId === childId,
-  );
+  return entriesOf(host, turnId).some((entry) => entry.type === "child.spawned" && entry.childId === childId);
 }
 
-/** What `run.await(child)` gives: only a child that the code of this turn has spawned can be waited for. */
+/** The value of `run.await(child)`. Throws `InvalidInputError` for a child that no code of this turn has spawned. */
 export function awaitedChildOf(
   host: Host,
   turnId: string,
@@ -186,19 +143,25 @@ export function awaitedChildOf(
   );
   if (spawned) return new AwaitedChild(child.agentId, prefix);
   throw new InvalidInputError(
-    `run.await() takes a child that this turn has started with run.spawn(); ${JSON.stringify(child?.agentId)} is none`,
+    `run.await() takes a child that this turn has started with run.spawn(), not ${describeChild(child)}`,
   );
 }
 
-/** The result of the child that the tool has left its own to; undefined when the call now waits for it. */
+/** The value that `run.await()` was given instead of a child of its turn, for an error message. */
+function describeChild(child: { readonly agentId: string } | null | undefined): string {
+  const agentId: unknown = child?.agentId;
+  return typeof agentId === "string" ? `"${agentId.slice(0, 200)}"` : describeValue(child);
+}
+
+/** The result of the child that the tool awaits in place of a result; undefined when the call now waits for it. */
 export function awaitChild(
   host: Host,
   { turnId, step, callId }: CallState,
   { childId, prefix }: AwaitedChild,
 ): CallResult | undefined {
   const entries = entriesOf(host, turnId);
-  // The class is public: nobody would ever tell of a child that is none.
-  if (!entries.some((entry) => entry.type === "child.spawned" && entry.childId === childId)) {
+  // The class is public, so the id may be anything: the end of an unknown child would never come.
+  if (!isSpawned(host, turnId, childId)) {
     const text = `Error: the tool left its result to ${describeValue(childId)}, which is no subagent of this turn.`;
     return errorResult(text, "child_unknown");
   }
@@ -215,4 +178,37 @@ export function awaitChild(
     ...(prefix === undefined ? {} : { prefix }),
   });
   return undefined;
+}
+
+/** The end of a child becomes the result of its call; of a child in the background, its beginning does. */
+export const settleChild = effectActor<CallEffectInput>("settleChild", (host, { turnId, callId }) => {
+  const call = host.call(turnId, callId);
+  if (!call || call.outcome !== null) return;
+  const result = resultOfSpawn(call) ?? (call.childResult && resultOfChild(call.childResult as ChildEnd, call.prefix));
+  if (!result) return;
+  settleCall(host, call, result);
+  faultPoint("child.result");
+});
+
+/** The result of a call that has started a child in the background; undefined for any other call. */
+export function resultOfSpawn({ childId, isBackground }: CallState): CallResult | undefined {
+  if (!isBackground || childId === null) return undefined;
+  const note =
+    "It works in the background, and its answer will reach you by itself. Use subagent_status, subagent_wait or subagent_cancel with this id.";
+  return { outcome: "success", text: JSON.stringify({ agentId: childId, note }) };
+}
+
+function resultOfChild({ outcome, stopReason, text }: ChildEnd, prefix: string | null = null): CallResult {
+  const before = prefix ?? "";
+  if (outcome === "completed") return { outcome: "success", text: `${before}${text}` };
+  if (outcome === "stopped") {
+    const note = `The subagent was stopped (${stopReason}) before it had finished. What it has: ${text}`;
+    return { outcome: "success", text: `${before}${note}` };
+  }
+  return errorResult(`${before}The subagent failed: ${text}`, "subagent_failed");
+}
+
+/** Entries of the turn, with those that the machines have not got yet. */
+function entriesOf(host: Host, turnId: string): Entry[] {
+  return [...host.memory(turnId).entries, ...host.undelivered()];
 }

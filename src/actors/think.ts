@@ -1,26 +1,43 @@
-import { faultPoint } from "../base/index.ts";
-import { AgentStopError, TurnInterruptedError } from "../errors/index.ts";
+import { backoffDelay, faultPoint } from "../base/index.ts";
+import { AgentStopError, ModelError, TurnInterruptedError } from "../errors/index.ts";
 import { createDraft } from "../hooks/index.ts";
 import type { TurnEffectInput } from "../machines/index.ts";
-import { callModel, type ModelDelta } from "../model/index.ts";
-import { type EntryOf, type ModelRequest, type OpenRequest, takeText, type TurnState } from "../state/index.ts";
-import { compactIfDue } from "./compact.ts";
+import { callModel, type ModelAnswer, type ModelDelta } from "../model/index.ts";
+import {
+  callIdOf,
+  type EntryOf,
+  type ModelRequest,
+  type OpenRequest,
+  stepMetadata,
+  takeText,
+  type TurnState,
+  type Usage,
+} from "../state/index.ts";
+import { compactIfDue, COMPACTIONS_WITHOUT_PROGRESS, tooLong } from "./compact.ts";
 import { effectActor, until } from "./effect.ts";
 import { releaseHeld, runHooks } from "./hook-run.ts";
-import type { Host } from "./host.ts";
-import { boundedRequest, reservationAskOf } from "./model-cost.ts";
-import { abandonRequest, dropAttempt, failAttempt, requestKeyOf, respond } from "./model-outcome.ts";
-import { asLastCall, assembleRequest, finalAnswerOf, lent, promptHashOf, withNote } from "./prompt.ts";
-import { stopSignalOf } from "./stored-error.ts";
+import { appendWarnings, type Host } from "./host.ts";
+import { billOf, boundedRequest, costOf, reservationAskOf, settlementOf, unconfirmedSettlement } from "./model-cost.ts";
+import {
+  asLastCall,
+  assembleRequest,
+  finalAnswerOf,
+  lastCallSignal,
+  lent,
+  promptHashOf,
+  withNote,
+  writerOf,
+} from "./prompt.ts";
+import { stopSignalOf, storedErrorOf } from "./stored-error.ts";
 
 /**
- * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that
- * are not journalled yet, the intent, the call, its retries. Started again after a restart it goes on from what the fold holds;
- * a call that was in flight then is settled in full, since nobody knows what became of it, and made anew.
+ * One model call of a step, from its prompt to its committed answer: instructions, `beforeLlm` hooks and compactions that are not
+ * journalled yet, the intent, the call, its retries. After a restart it goes on from the fold; a call that was in flight is then
+ * settled in full, since its outcome is unknown, and made again.
  */
 export const think = effectActor<TurnEffectInput>("think", async (host, { turnId }, signal) => {
   const started = turnOf(host, turnId);
-  if (started.openRequest && (await takeUp(host, started, started.openRequest, signal))) return;
+  if (started.openRequest && (await resume(host, started, started.openRequest, signal))) return;
   releaseHeld(host, turnId);
   await resolveInstructions(host, turnId, signal);
   if (signal.aborted || !(await applyBeforeHooks(host, turnId, signal))) return;
@@ -30,7 +47,7 @@ export const think = effectActor<TurnEffectInput>("think", async (host, { turnId
     const turn = turnOf(host, turnId);
     if (turn.retryAt !== null) await until(host, turn.retryAt, signal);
     if (!(await compacts(host, turnId, signal))) return;
-    // What has come meanwhile is seen by this call.
+    // Messages that have come meanwhile are part of this call.
     releaseHeld(host, turnId);
     const request = assembleRequest(host, turnOf(host, turnId));
     const granted = await requestCall(host, turnOf(host, turnId), request, signal);
@@ -46,12 +63,12 @@ function turnOf(host: Host, turnId: string): TurnState {
 }
 
 /**
- * A call that was under way when this owner began: one that this process itself has out in the world is taken up, any
- * other is settled as lost. True when it has its outcome and there is nothing more to do.
+ * A call that was in flight when this activation began: if this process made it, it is joined, otherwise it is settled as lost.
+ * True when the call has its outcome.
  */
-async function takeUp(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
+async function resume(host: Host, turn: TurnState, open: OpenRequest, signal: AbortSignal): Promise<boolean> {
   const granted = host.memory(turn.turnId).entries.findLast((entry) => entry.type === "model.requested");
-  if (granted?.type === "model.requested" && host.world.has(requestKeyOf(open))) {
+  if (granted?.type === "model.requested" && host.inFlight.has(requestKeyOf(open))) {
     return await attempt(host, granted, assembleRequest(host, turn), signal);
   }
   abandonRequest(host, turn, open);
@@ -67,7 +84,7 @@ async function resolveInstructions(host: Host, turnId: string, signal: AbortSign
   const { agentId, metadata } = host.identity;
   const context = { agentId, turnId, actorId: turn.actorId, metadata };
   const what = `what instructions() of agent "${host.definition.name}" gave`;
-  const text = await host.world.run(`${turnId}:instructions`, signal, async () =>
+  const text = await host.inFlight.run(`${turnId}:instructions`, signal, async () =>
     takeText(await instructions(context), what),
   );
   if (!signal.aborted) host.append({ type: "instructions.resolved", turnId, text });
@@ -110,7 +127,7 @@ async function requestCall(
   const messageId = `${turn.turnId}:${step}`;
   const asking = { turn, key: messageId, opensStep: !retries, signal };
   const ask = await reservationAskOf(host, request, { ...asking, ...finalAnswerOf(turn) });
-  // The turn was ended while tokens were counted: what were granted now nobody would give back.
+  // The turn ended while tokens were counted: nothing would settle a reservation that is granted now.
   if (signal.aborted) return undefined;
   const outcome = await host.propose({
     type: "model.requested",
@@ -147,14 +164,14 @@ async function attempt(
   try {
     const sent = granted.last ? asLastCall(request) : request;
     const bounded = boundedRequest(sent, definition.maxOutputTokens, reservation);
-    const answer = await host.world.run(key, signal, async (worldSignal) => {
+    const answer = await host.inFlight.run(key, signal, async (callSignal) => {
       const shown = listening ? host.viewers.showAnswer(granted) : undefined;
       const onDelta = (delta: ModelDelta): void => {
         received += Buffer.byteLength(delta.text);
-        if (!worldSignal.aborted) shown?.add(delta);
+        if (!callSignal.aborted) shown?.add(delta);
       };
       try {
-        return await callModel(definition.model, lent(bounded), { signal: worldSignal, onDelta: shown && onDelta });
+        return await callModel(definition.model, lent(bounded), { signal: callSignal, onDelta: shown && onDelta });
       } finally {
         shown?.end();
       }
@@ -172,4 +189,158 @@ async function attempt(
   } finally {
     signal.removeEventListener("abort", noteCut);
   }
+}
+
+/** Settles a call of a lost owner: nobody knows whether it was answered (design, Budgets). */
+export function abandonRequest(host: Host, turn: TurnState, open: OpenRequest): void {
+  const settlement = unconfirmedSettlement(open.reservation);
+  host.append(
+    {
+      type: "model.failed",
+      turnId: turn.turnId,
+      step: open.step,
+      attempt: open.attempt,
+      model: open.model,
+      error: { code: "interrupted", message: "the process ended while the call was in flight", retryable: true },
+      retryAt: host.clock.now(),
+      usage: null,
+      settlement,
+    },
+    { moves: [{ type: "settle", settlement }] },
+  );
+}
+
+/** Appends the answer, its message and its settlement. */
+export function respond(
+  host: Host,
+  granted: EntryOf<"model.requested">,
+  { response, warnings }: ModelAnswer,
+  durationMs: number,
+): void {
+  const { turnId, step, attempt, messageId, price, reservation } = granted;
+  if (!reservation) return;
+  const calls = response.toolCalls.map(({ id, name, arguments: text }, index) => ({
+    callId: callIdOf(turnId, step, index),
+    providerId: id,
+    name,
+    arguments: text,
+  }));
+  const isInternal = (name: string): boolean => host.definition.tools.get(name)?.kind === "internal";
+  const settlement = settlementOf(reservation, response.usage, price);
+  const isFinal = calls.length === 0;
+  const costMicros = costOf(response.usage, price);
+  // Before the answer, so that its calls never begin.
+  if (granted.last && !isFinal) {
+    const signal = lastCallSignal(granted.last, response.usage, costMicros);
+    host.append({ type: "stop.signalled", turnId, signal });
+  }
+  host.append(
+    {
+      type: "model.responded",
+      turnId,
+      step,
+      attempt,
+      model: response.model,
+      messageId,
+      hasText: response.content !== "",
+      calls: calls.map(({ callId, name }) => ({
+        callId,
+        name,
+        ...(isInternal(name) ? { internal: true as const } : {}),
+      })),
+      usage: response.usage,
+      costMicros,
+      finishReason: response.finishReason,
+      durationMs: Math.max(0, Math.round(durationMs)),
+      settlement,
+    },
+    {
+      messages: [
+        {
+          id: messageId,
+          role: "assistant",
+          createdAt: granted.at,
+          content: response.content,
+          origin: "model",
+          metadata: stepMetadata(host.identity.agentId, { turnId, step, isTrace: !isFinal }),
+          ...(isFinal ? {} : { toolCalls: calls }),
+          ...(response.reasoning
+            ? { reasoning: response.reasoning, reasoningBy: writerOf(host.definition.model) }
+            : {}),
+        },
+      ],
+      moves: [{ type: "settle", settlement }],
+    },
+  );
+  noteUsage(host, granted, response.usage);
+  appendWarnings(host, turnId, warnings);
+}
+
+/** The next prompt is counted from the provider's count of this one. */
+function noteUsage(host: Host, { messageId, last }: EntryOf<"model.requested">, usage: Usage): void {
+  // The last call of a budget carries a note, so its prompt is not the one that was measured.
+  const isMeasured = usage.estimated !== true && last === undefined;
+  if (isMeasured) host.notes.prompts.noteAnswered(messageId, usage.inputTokens);
+}
+
+/** Appends the failed attempt, settled by what it may have cost; true when another attempt follows. */
+export function failAttempt(host: Host, granted: EntryOf<"model.requested">, error: unknown): boolean {
+  const { turnId, step, attempt, model, reservation } = granted;
+  if (!reservation) return false;
+  const known = error instanceof ModelError ? error : undefined;
+  const stored = storedErrorOf(error);
+  const isTooLong = stored.code === "context_length";
+  const compactions = host.turn(turnId)?.compactions ?? 0;
+  const compacts = isTooLong && host.definition.autoCompact !== null && compactions < COMPACTIONS_WITHOUT_PROGRESS;
+  const isTransient = known?.retryable ?? false;
+  const retries = compacts || (isTransient && attempt < host.definition.maxModelAttempts);
+  const delay = compacts ? 0 : (known?.retryAfterMs ?? backoffDelay(attempt, host.random()));
+  const { usage, settlement } = billOf(error, granted.ask, reservation);
+  host.append(
+    {
+      type: "model.failed",
+      turnId,
+      step,
+      attempt,
+      model,
+      error:
+        isTooLong && !retries
+          ? { ...stored, code: "context_too_long", message: `${tooLong(compactions)} (${stored.message})` }
+          : stored,
+      retryAt: retries ? host.clock.now() + delay : null,
+      ...(isTransient && !retries ? { isExhausted: true as const } : {}),
+      usage,
+      settlement,
+    },
+    { moves: [{ type: "settle", settlement }] },
+  );
+  return retries;
+}
+
+/** Appends the end of a call that a pause with `now` has dropped: it is made again after the pause. */
+export function dropAttempt(host: Host, granted: EntryOf<"model.requested">, outputTokens: number | undefined): void {
+  const { turnId, step, attempt, model, reservation, ask, price } = granted;
+  if (!reservation) return;
+  const usage =
+    outputTokens === undefined ? null : { inputTokens: ask.promptTokens, outputTokens, estimated: true as const };
+  const settlement = usage ? settlementOf(reservation, usage, price) : unconfirmedSettlement(reservation);
+  const error = {
+    code: "paused",
+    message: "the call was dropped by a pause; it is repeated after it",
+    retryable: true,
+  };
+  const retryAt = host.clock.now();
+  host.append(
+    { type: "model.failed", turnId, step, attempt, model, error, retryAt, usage, settlement },
+    { moves: [{ type: "settle", settlement }] },
+  );
+}
+
+/** Names one attempt of one model call. */
+export function requestKeyOf(request: {
+  readonly turnId?: string;
+  readonly messageId: string;
+  readonly attempt: number;
+}): string {
+  return `${request.messageId}:${request.attempt}`;
 }

@@ -17,8 +17,7 @@ import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { checkedPrice } from "../model/index.ts";
 import { responseFormatSchema, take } from "../state/index.ts";
-import type { AutoCompactOptions } from "./auto-compact.ts";
-import type { AgentOptions, AgentTool } from "./definition.ts";
+import type { AgentOptions, AgentTool, AutoCompactOptions } from "./definition.ts";
 
 const toolKinds: readonly unknown[] = [
   "function",

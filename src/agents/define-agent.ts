@@ -1,15 +1,24 @@
-import { deepFreeze, describeValue, optionsOf, reading, shortHash, stableStringify } from "../base/index.ts";
-import { limitsOf } from "../budget/index.ts";
-import { fullHistory } from "../context/index.ts";
+import {
+  hasMethods,
+  portNameRule,
+  ruleOf,
+  deepFreeze,
+  describeValue,
+  optionsOf,
+  reading,
+  shortHash,
+  stableStringify,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
+import { type LanguageModel, offlineModel, openaiModel } from "../model/index.ts";
+import { limitsOf } from "../budget/index.ts";
+import { fullHistory, summarize } from "../context/index.ts";
 import { type Plugin, pluginsOf, registerHooks } from "../hooks/index.ts";
 import type { JsonObject } from "../state/index.ts";
 import { artifactTool, controlTools, createToolRegistry, internalTools, type ToolRegistry } from "../tools/index.ts";
 import { definitionDoor, toolRule } from "./agent-door.ts";
-import { autoCompactOf } from "./auto-compact.ts";
-import type { AgentDefinition, AgentOptions, AgentTool } from "./definition.ts";
+import type { AgentDefinition, AgentOptions, AgentTool, AutoCompact, AutoCompactOptions } from "./definition.ts";
 import { instructionsOf } from "./instructions.ts";
-import { modelOf } from "./model-by-name.ts";
 import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
@@ -133,4 +142,40 @@ export function collectDefinitions(roots: readonly AgentDefinition[]): Map<strin
   };
   for (const definition of roots) visit(definition);
   return found;
+}
+
+/**
+ * The model that a definition names: `offline` is the model of this package, any other name one of the OpenAI-compatible
+ * server of the environment (row H7).
+ */
+export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
+  if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
+  if (hasMethods(model, ["generate", "countPromptTokens"])) return checkedModel(agent, model);
+  if (hasMethods(model, ["generate"])) {
+    throw new InvalidInputError(`agent "${agent}": model lacks countPromptTokens(request), by which budgets are kept`);
+  }
+  throw new InvalidInputError(
+    `agent "${agent}": model must be a LanguageModel or the name of one, for instance openaiModel("gpt-5-mini"), "gpt-5-mini" or offlineModel()`,
+  );
+}
+
+/** What is journalled of a model, and reckoned with. */
+function checkedModel(agent: string, model: LanguageModel): LanguageModel {
+  const { name, provider, contextWindow } = model;
+  portNameRule(name, `agent "${agent}": model.name`);
+  portNameRule(provider, `agent "${agent}": model.provider`);
+  if (contextWindow !== undefined) windowRule(contextWindow, `agent "${agent}": model.contextWindow`);
+  return model;
+}
+
+const windowRule = ruleOf(
+  "a number of tokens above 0, or nothing",
+  (value) => typeof value === "number" && Number.isFinite(value) && value > 0,
+);
+
+/** Null: the conversation is never compacted (row L10). */
+function autoCompactOf(options: boolean | AutoCompactOptions | undefined): AutoCompact | null {
+  if (options === undefined || options === false) return null;
+  const { strategy = summarize(), atPercent = 80, keep } = options === true ? {} : options;
+  return Object.freeze({ strategy, atPercent, ...(keep === undefined ? {} : { keep }) });
 }

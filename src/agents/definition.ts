@@ -1,11 +1,12 @@
+import { describeValue, hasMethods, type OptionRule, reading, ruleOf } from "../base/index.ts";
+import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { z } from "zod";
 import type { Budget, Limits, Price } from "../budget/index.ts";
-import type { HistoryCompiler } from "../context/index.ts";
+import type { CompactionStrategy, HistoryCompiler } from "../context/index.ts";
 import type { HookRegistry, Hooks, Plugin } from "../hooks/index.ts";
 import type { LanguageModel } from "../model/index.ts";
 import type { Background, DefinitionRef, GrantedTool, Json, JsonObject, ResponseFormat } from "../state/index.ts";
 import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
-import type { AutoCompact, AutoCompactOptions } from "./auto-compact.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
 /** What a subagent may itself do (row S8). */
@@ -51,6 +52,22 @@ export interface InstructionsContext {
   readonly turnId: string;
   readonly actorId: string | null;
   readonly metadata: JsonObject;
+}
+
+export interface AutoCompactOptions {
+  /** Default: `summarize()`. */
+  readonly strategy?: CompactionStrategy | undefined;
+  /** How full the model's window may be, in percent, before the next call is preceded by a compaction. Default 80. */
+  readonly atPercent?: number | undefined;
+  /** Newest messages that stay as they are. Default: as the strategy has it, 20. */
+  readonly keep?: number | undefined;
+}
+
+export interface AutoCompact {
+  readonly strategy: CompactionStrategy;
+  readonly atPercent: number;
+  /** Absent: as the strategy has it. */
+  readonly keep?: number;
 }
 
 export interface AgentOptions {
@@ -116,4 +133,45 @@ export interface AgentDefinition {
   readonly output: OutputSchema | null;
   /** Name, and hash of what shapes its behaviour: a turn that goes on under another hash is warned about. */
   readonly ref: DefinitionRef;
+}
+
+/** Whether `defineAgent` has made it, in this copy of the package or another one. */
+export function isDefinition(value: unknown): value is AgentDefinition {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, ref, tools, model } = value as Partial<Record<keyof AgentDefinition, unknown>>;
+  if (typeof name !== "string" || typeof ref !== "object" || ref === null) return false;
+  return hasMethods(tools, ["get", "definitions"]) && hasMethods(model, ["generate"]);
+}
+
+export const definitionRule: OptionRule = ruleOf("a definition, as defineAgent() makes it", isDefinition);
+
+/**
+ * A child runs only where its definition is known by name, after a restart too: one that the runtime was not given would never
+ * begin. Throws `NotFoundError` for such a one, `InvalidInputError` for what is none, and for another one of a known name.
+ * @param of Who was given it: `run.spawn()`.
+ */
+export function assertGiven(
+  definitions: Pick<ReadonlyMap<string, AgentDefinition>, "get">,
+  definition: unknown,
+  of: string,
+): asserts definition is AgentDefinition {
+  if (!reading(of, () => isDefinition(definition))) {
+    throw new InvalidInputError(
+      `${of} takes a definition, as defineAgent() makes it, not ${describeValue(definition)}`,
+    );
+  }
+  const { name } = definition as AgentDefinition;
+  const known = definitions.get(name);
+  if (known === definition) return;
+  const details = { definition: name };
+  if (known) {
+    throw new InvalidInputError(
+      `${of} was given another definition "${name}" than this runtime has; spawn the one that it was given, or give this one its own name`,
+      { details },
+    );
+  }
+  throw new NotFoundError(
+    `${of}: the definition "${name}" was not given to this runtime; name it in { agents: [...] } of createRuntime(), createAgent() or createAgentLoop()`,
+    { details },
+  );
 }

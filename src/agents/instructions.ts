@@ -21,6 +21,9 @@ export function instructionsOf(agent: string, given: AgentOptions["instructions"
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     throw new InvalidInputError(`${of} are ${describeValue(given)}; they take ${right}`);
   }
+  if (!("file" in given) && Object.keys(given).length === 0) {
+    throw new InvalidInputError(`${of} are an empty object; they take ${right}`);
+  }
   const { file } = optionsOf<{ readonly file: string | URL }>(given, of, {
     rules: { file: ruleOf("the path of a text file", (value) => isText(value) || value instanceof URL) },
     needed: ["file"],

@@ -14,10 +14,15 @@ import {
 } from "../base/index.ts";
 import { type Budget, budgetRule, limitsOf } from "../budget/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { Background, Json, LineLimit } from "../state/index.ts";
+import type { Background, Json, SpawnLimit } from "../state/index.ts";
 import { defineTool } from "../tools/index.ts";
-import type { AgentDefinition, AgentTool, SubagentPolicy, SubagentTool } from "./definition.ts";
-import { definitionRule } from "./known-definition.ts";
+import {
+  type AgentDefinition,
+  type AgentTool,
+  type SubagentPolicy,
+  type SubagentTool,
+  definitionRule,
+} from "./definition.ts";
 
 export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
@@ -145,29 +150,29 @@ function defaultInput(args: Json): string {
   return JSON.stringify(args);
 }
 
-/** In which line the calls of a tool stand; undefined: there is none. Of those in the background one too many is refused. */
-export function lineLimitOf(tool: AgentTool | undefined): LineLimit | undefined {
+/** How many children of a tool run at a time; undefined: any number. In the background one too many is refused instead of queued. */
+export function spawnLimitOf(tool: AgentTool | undefined): SpawnLimit | undefined {
   if (tool?.kind !== "subagent" || tool.background || tool.policy.maxConcurrent === undefined) return undefined;
   return { childName: tool.definition.name, maxConcurrent: tool.policy.maxConcurrent };
 }
 
-/** What a child may use. */
+/** The tools that a child may use. */
 export interface Grant {
   /** Names of its tools; null: all that its definition has. */
   readonly grantedTools: string[] | null;
-  /** Names that are withheld from it and from everything below it. */
+  /** Names that are withheld from it and all its descendants. */
   readonly deniedTools?: string[];
 }
 
 /**
- * The tools a child may use under this policy. What its parent was denied stays denied: grants only get narrower on the
- * way down (row S8).
+ * The tools a child may use under this policy. Tools that its parent was denied stay denied: grants only get narrower
+ * downwards (row S8).
  */
 export function grantOf(tool: Pick<SubagentTool, "definition" | "policy">, deniedAbove: readonly string[] = []): Grant {
   const { allowedTools, deniedTools = [] } = tool.policy;
   const { tools } = tool.definition.tools;
   const names = tools.map(({ name }) => name);
-  // Tools on the agent's own context and subagents reach nothing else: they are withheld only where they are named.
+  // Tools that reach only the agent's own context and subagents are withheld only by name.
   const withheld = tools.flatMap(({ name, kind }) =>
     !allowedTools || isOwnTool(kind) || allowedTools.includes(name) ? [] : [name],
   );

@@ -1,13 +1,29 @@
+import { amountOfLimit, type LimitName, type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
-import { type Amounts, amountsSchema, noAmounts, nothingReserved, reservedAmountsSchema } from "./amounts.ts";
-import { type Limits, limitNameSchema, limitsSchema } from "./limits.ts";
-import { type ModelUse, modelUseSchema } from "./model-use.ts";
-import { lineStateSchema } from "./waiter.ts";
+import {
+  type Amounts,
+  amountsSchema,
+  noAmounts,
+  nothingReserved,
+  reservedAmountsSchema,
+  type ModelUse,
+  modelUseSchema,
+} from "./amounts.ts";
+
+/** The part of the wait queue that is kept with the account at the top of a tree; the waiters are rows of their own. */
+const waitQueueStateSchema = z.object({
+  /** How many wait. */
+  waiting: z.number().int().nonnegative(),
+  /** Changes with each change of the queue, so that a process need not read the waiters of a revision that it knows. */
+  revision: z.string(),
+  /** When, by the steady time, an alarm looks for waiters that were woken and did not ask; null: none is set. */
+  alarmAt: z.number().int().nullable(),
+});
 
 /**
- * One node in the tree of accounts (design, Budgets). A turn has an account; an agent has one when it holds a budget
- * for its lifetime, as every subagent does. Money reserved below counts here too.
+ * One node in the tree of accounts (design, Budgets). A turn has an account; an agent has one if it has a budget for its
+ * lifetime, as every subagent does. Money reserved below counts here too.
  *
  * Invariants
  * 1. used + reserved never exceeds a limit through a reservation.
@@ -26,18 +42,18 @@ export const accountSchema = z.object({
   openedAt: z.number().int(),
   used: amountsSchema,
   reserved: reservedAmountsSchema,
-  /** The part of `used` whose real amount nobody knows: a call that was in flight when its process died. */
+  /** The part of `used` whose real amount is unknown: calls that were in flight when their process died. */
   unconfirmed: reservedAmountsSchema,
-  /** What settled calls have used, by the name of the model that was asked for. */
+  /** The use of settled calls, by the name of the model that was asked for. */
   models: z.record(z.string(), modelUseSchema),
-  /** Whether its own holder works now. */
+  /** Whether the turn or agent that holds the account works now. */
   isActive: z.boolean(),
   activeCount: z.number().int().nonnegative(),
   activeSince: z.number().int().nullable(),
-  /** Limits for which the warning at 80 % was given. */
+  /** Limits whose warning at 80 % was given. */
   warned: z.array(limitNameSchema),
-  /** Of those who wait for others' reservations, here or below; only at the top of a tree, once somebody has waited. */
-  line: lineStateSchema.optional(),
+  /** The queue of calls that wait for others' reservations, here or below; only at the top of a tree, once a call has waited. */
+  line: waitQueueStateSchema.optional(),
 });
 export type Account = DeepReadonly<z.infer<typeof accountSchema>>;
 
@@ -71,13 +87,13 @@ export function openAccount({ id, agentId, turnId, parentId, limits }: NewAccoun
   };
 }
 
-/** What the account has used at `now`: the work that goes on counts as far as it has come. */
+/** The amounts used at `now`, with the working time until then. */
 export function usedAt(account: Account, now: number): Amounts {
   if (account.activeSince === null) return account.used;
   return { ...account.used, activeMs: activeMsAt(account, now) };
 }
 
-/** The working time alone, of what `usedAt` tells. */
+/** The working time of `usedAt`. */
 export function activeMsAt({ activeSince, used }: Account, now: number): number {
   return activeSince === null ? used.activeMs : used.activeMs + Math.max(0, now - activeSince);
 }
@@ -90,4 +106,18 @@ export function agentAccountId(agentId: string): string {
 /** Account of one turn. */
 export function turnAccountId(turnId: string): string {
   return `turn:${turnId}`;
+}
+
+/** A limit that was met, in its unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline, moments. */
+export interface MetLimit {
+  readonly accountId: string;
+  readonly limit: LimitName;
+  readonly used: number;
+  readonly max: number;
+}
+
+/** The use of one of the account's limits at `now`; a deadline goes by `wallNow`. */
+export function metLimit(account: Account, limit: LimitName, now: number, wallNow: number = now): MetLimit {
+  const used = limit === "deadlineAt" ? wallNow : usedAt(account, now)[amountOfLimit[limit]];
+  return { accountId: account.id, limit, used, max: account.limits[limit] ?? 0 };
 }

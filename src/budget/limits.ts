@@ -4,7 +4,7 @@ import type { Amounts } from "./amounts.ts";
 
 const count = z.number().int().nonnegative();
 
-/** Limits as they are stored: integers, every one optional; an absent one is unlimited, 0 allows nothing (row S7). */
+/** Limits as they are stored: integers, each optional; an absent one is unlimited, 0 allows nothing (row S7). */
 export const limitsSchema = z.object({
   maxSteps: count.optional(),
   maxTokens: count.optional(),
@@ -15,18 +15,18 @@ export const limitsSchema = z.object({
   maxToolCalls: count.optional(),
   maxTreeSteps: count.optional(),
   maxTreeToolCalls: count.optional(),
-  /** Not a limit but how they are held: prompts are reserved at their hard upper bound. */
+  /** A flag: prompts are reserved at their hard upper bound. */
   strict: z.boolean().optional(),
-  /** Not a limit but how they end: in the last call that surely fits no tool may be called: it is for an answer. */
+  /** A flag: the last call that surely fits may call no tool, so that it gives an answer. */
   finalAnswer: z.boolean().optional(),
 });
 export type Limits = DeepReadonly<z.infer<typeof limitsSchema>>;
 
-/** What stands beside the limits and is none. */
+/** The fields of `Limits` that are no limits. */
 export const limitFlags = ["strict", "finalAnswer"] as const;
 export type LimitFlag = (typeof limitFlags)[number];
 export type LimitName = Exclude<keyof Limits, LimitFlag>;
-/** In the order in which they are looked at: steps, tool calls, tokens, cost, time. */
+/** In the order in which they are checked: steps, tool calls, tokens, cost, time. */
 export const limitNameSchema = z.enum([
   "maxSteps",
   "maxTreeSteps",
@@ -38,7 +38,7 @@ export const limitNameSchema = z.enum([
   "deadlineAt",
 ]);
 
-/** What is used up of each limit; a deadline is met by the clock. */
+/** The amount that each limit bounds; a deadline goes by the clock. */
 export const amountOfLimit: Readonly<Record<Exclude<LimitName, "deadlineAt">, keyof Amounts>> = {
   maxSteps: "steps",
   maxTreeSteps: "treeSteps",
@@ -49,12 +49,11 @@ export const amountOfLimit: Readonly<Record<Exclude<LimitName, "deadlineAt">, ke
   maxActiveMs: "activeMs",
 };
 
-/** Limits of which none is set. */
 export function unlimited(): Limits {
   return {};
 }
 
-/** Whether no limit is set at all (row S7). A limit of 0 is one; `strict` and `finalAnswer` are none. */
+/** Whether no limit is set (row S7). 0 is a limit; `strict` and `finalAnswer` are none. */
 export function isEmpty(limits: Limits): boolean {
   return limitNameSchema.options.every((name) => limits[name] === undefined);
 }
@@ -72,12 +71,12 @@ export function reachedLimit(limits: Limits, used: Amounts, now: number): LimitN
   });
 }
 
-/** What is left of a limit, in its own unit; of a deadline it is the milliseconds until it. An absent one is unlimited. */
+/** The rest of each limit in its unit; for a deadline, the milliseconds until it. An absent one is unlimited. */
 export type Remaining = { readonly [Name in LimitName]?: number };
 
 /**
- * What is left of each limit that is set, never below 0 (row S7). What is reserved is not taken off: pass
- * `used` with it added to know what a new call may have.
+ * The rest of each limit that is set, never below 0 (row S7). Reservations are not subtracted: to know what a new call may
+ * use, add them to `used`.
  */
 export function remaining(limits: Limits, used: Amounts, now: number): Remaining {
   const left: { -readonly [Name in LimitName]?: number } = {};
@@ -92,7 +91,7 @@ function usedOf(name: LimitName, used: Amounts, now: number): number {
   return name === "deadlineAt" ? now : used[amountOfLimit[name]];
 }
 
-/** What stands somewhere on a chain of accounts: what decides how a prompt is counted and whether a price is needed. */
+/** The tightest limits of a chain of accounts. They decide how a prompt is counted and whether a price is needed. */
 export const bindingSchema = z.object({
   /** The smallest limit on tokens. Absent: none. */
   maxTokens: count.optional(),
@@ -104,7 +103,7 @@ export type Binding = DeepReadonly<z.infer<typeof bindingSchema>>;
 
 export const nothingBinds: Binding = Object.freeze({ strict: false });
 
-/** What binds where these limits come in below what binds already. */
+/** The binding of an account with these limits below accounts with that binding. */
 export function bindingOf(limits: Limits, above: Binding = nothingBinds): Binding {
   const maxTokens = smaller(limits.maxTokens, above.maxTokens);
   const maxCostMicros = smaller(limits.maxCostMicros, above.maxCostMicros);
@@ -119,12 +118,17 @@ function smaller(one: number | undefined, other: number | undefined): number | u
   return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
 }
 
-/** Whether a limit on tokens or cost binds, so that what a call may use has to be known before it is made. */
+/** Whether a limit on tokens or cost binds, so that a call's size must be known before it is made. */
 export function bindsAmounts({ maxTokens, maxCostMicros }: Binding): boolean {
   return maxTokens !== undefined || maxCostMicros !== undefined;
 }
 
-/** The part of an agent's record that says what binds on it; it says nothing where nothing does. */
+/** The field `binding` of an agent's record; absent where nothing binds. */
 export function bindingField(binding: Binding): { readonly binding?: Binding } {
   return bindsAmounts(binding) || binding.strict ? { binding } : {};
+}
+
+/** The flags that a lifetime budget sets for each turn; null for none. */
+export function turnFlagsOf({ finalAnswer }: Limits): Limits | null {
+  return finalAnswer === true ? { finalAnswer } : null;
 }

@@ -1,28 +1,28 @@
 import { type Account, openAccount, usedAt } from "./account.ts";
 import type { Limits } from "./limits.ts";
 
-/** Account that the children share which go on in the background when their turn has ended. */
+/** Account shared by the children that go on in the background when their turn has ended. */
 export function backgroundAccountId(turnId: string): string {
   return `background:${turnId}`;
 }
 
 /** The accounts after a move. */
 export interface AccountMove {
-  /** The turn's account, without what was moved. */
+  /** The turn's account, less the moved amounts. */
   readonly turn: Account;
-  /** The new account between the moved ones and what is above the turn's; undefined where it would hold nobody back. */
+  /** The new account between the moved ones and the one above the turn's; undefined where its limits would bind nobody. */
   readonly background: Account | undefined;
   /** The moved accounts, under it. */
   readonly children: readonly Account[];
 }
 
 /**
- * The turn of `turn` ends while these accounts right under it go on: they get an account of their own beside it, with what
- * the turn has left as its limits. What they have reserved and who of them works leaves the turn's account with them; what
- * is above both stays as it is. `above` is the account above the turn's, if there is one.
+ * The turn of account `turn` ends while these accounts right under it go on: they get an account beside it whose limits are
+ * the rest of the turn's. Their reservations and active counts leave the turn's account with them; accounts above stay as
+ * they are. `above` is the account above the turn's, if there is one.
  *
- * Nobody gains room: what is used and reserved on the turn's account and on the new one together is never more than the
- * turn's limits allowed, in whatever order calls are settled later (properties in the tests).
+ * Nobody gains room: the amounts used and reserved on the turn's account and the new one together never exceed the turn's
+ * limits, in whatever order calls are settled later (properties in the tests).
  */
 export function moveToBackground(
   turn: Account,
@@ -54,7 +54,7 @@ export function moveToBackground(
   );
   const background: Account = {
     ...opened,
-    // It is the same deadline.
+    // The deadline is the same.
     warned: turn.warned.filter((limit) => limit === "deadlineAt"),
     reserved: { tokens: moved.tokens, costMicros: moved.costMicros },
     activeCount: moved.activeCount,
@@ -71,7 +71,7 @@ function left(max: number, gone: number): number {
   return Math.max(0, max - gone);
 }
 
-/** What is neither used nor reserved by those that stay. A deadline, and how limits are held, are the same for all. */
+/** The limits less what is used and reserved. Deadline and flags are the same for all. */
 function limitsLeft(account: Account, now: number): Limits {
   const { limits, reserved } = account;
   const used = usedAt(account, now);
@@ -98,8 +98,8 @@ function withFewerActive(account: Account, fewer: number, now: number): Account 
 }
 
 /**
- * Whether the account above leaves no more than this on any limit, so that limits of their own would hold nobody back. So it
- * is where a turn that was started for a child's end leaves children behind: the line of accounts does not grow.
+ * Whether the account above leaves no more than this on any limit, so that an account between would bind nobody. It is so
+ * when a turn that was started for a child's end leaves children behind: the chain of accounts does not grow then.
  */
 function isImplied(own: Limits, turn: Account, above: Account | undefined, now: number): boolean {
   const { deadlineAt, strict, finalAnswer, ...amounts } = own;
@@ -107,7 +107,7 @@ function isImplied(own: Limits, turn: Account, above: Account | undefined, now: 
   const { limits } = above;
   if ((strict && !limits.strict) || (finalAnswer && !limits.finalAnswer)) return false;
   if (deadlineAt !== undefined && (limits.deadlineAt === undefined || limits.deadlineAt > deadlineAt)) return false;
-  // What others have reserved there may come free again.
+  // Others' reservations there may be released.
   const leftAbove = limitsLeft({ ...above, reserved: { tokens: 0, costMicros: 0 } }, now);
   return (Object.keys(amounts) as (keyof typeof amounts)[]).every((name) => {
     const isOwn = name === "maxSteps" || name === "maxToolCalls";

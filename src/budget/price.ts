@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 
-/** The finest price, in dollars per million tokens: a finer one is nearly always a price per token, and would round to nothing. */
+/** In dollars per million tokens. A smaller price is nearly always one per token by mistake, and would round to nothing. */
 const finestPrice = 0.0001;
 /** A dollar a token. */
 const highestPrice = 1_000_000;
@@ -14,15 +14,15 @@ const rate = z
 
 const rates = {
   inputPerMillion: rate,
-  /** Input that the provider found in its cache. Default: what all input costs. */
+  /** Input that the provider found in its cache. Default: `inputPerMillion`. */
   cachedInputPerMillion: rate.optional(),
-  /** Input that the provider wrote to its cache, where it charges that apart. Default: what all input costs. */
+  /** Input that the provider wrote to its cache, where it charges that separately. Default: `inputPerMillion`. */
   cacheWritePerMillion: rate.optional(),
   /** Reasoning tokens are output tokens. */
   outputPerMillion: rate,
 };
 
-/** What a call costs whose prompt has more tokens than `aboveInputTokens`: these prices hold for all of it. */
+/** The prices of a call whose prompt has more tokens than `aboveInputTokens`; they hold for all of its tokens. */
 export const priceTierSchema = z.strictObject({ aboveInputTokens: z.number().int().nonnegative(), ...rates });
 export type PriceTier = DeepReadonly<z.infer<typeof priceTierSchema>>;
 
@@ -45,8 +45,8 @@ export interface UsedTokens {
 }
 
 /**
- * What a call costs, in whole micro-dollars (millionths of a dollar), rounded up once: at the prices of the tier that its prompt
- * has reached. A price finer than six decimals is rounded to them.
+ * The cost of a call in whole micro-dollars (millionths of a dollar), rounded up once, at the prices of the tier that its
+ * prompt has reached. Prices are rounded to six decimals.
  */
 export function costOf(used: UsedTokens, price: Price): number {
   const { inputTokens, outputTokens } = used;
@@ -64,21 +64,21 @@ export function costOf(used: UsedTokens, price: Price): number {
 }
 
 /**
- * The share by which a prompt may turn out longer than it was counted and still not reach a tier that its reservation did not
- * reckon with: near its threshold a miscount of one token doubles the price of the whole call.
+ * The share by which a prompt may turn out longer than counted without reaching a tier that its reservation left out: near a
+ * threshold a miscount of one token can double the price of the whole call.
  */
 export const TIER_MARGIN = 0.25;
 
 /**
- * Upper bound of a call's cost in micro-dollars, rounded up: nothing of its input is cached, all is written to the cache where
- * that is dearer, and each price is that of the dearest tier which a prompt of a quarter more than `inputTokens` may reach.
+ * Upper bound of a call's cost in micro-dollars, rounded up: no input is cached, all of it is written to the cache where
+ * that is dearer, and each price is that of the dearest tier that a prompt a quarter longer than `inputTokens` may reach.
  */
 export function costBound(price: Price, inputTokens: number, outputTokens: number): number {
   const { input, output } = dearest(price, inputTokens);
   return wholeMicros(promptBound(price, input, inputTokens) + charge(outputTokens, output));
 }
 
-/** The most output tokens whose cost bound stays within `micros`; -1 when not even the prompt does. */
+/** The most output tokens whose cost bound stays within `micros`; -1 if the prompt alone exceeds it. */
 export function outputWithin(price: Price, inputTokens: number, micros: number): number {
   const { input, output } = dearest(price, inputTokens);
   const left = BigInt(micros) * 1_000_000n - promptBound(price, input, inputTokens);

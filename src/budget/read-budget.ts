@@ -1,4 +1,4 @@
-import { describeValue, nearestName } from "../base/index.ts";
+import { type OptionRule, describeValue, nearestName } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import { type LimitFlag, type LimitName, type Limits, limitFlags } from "./limits.ts";
 
@@ -8,7 +8,7 @@ export interface Budget {
   readonly maxSteps?: number | undefined;
   /** Input and output tokens together, subagents included. */
   readonly maxTokens?: number | undefined;
-  /** Seconds in which models, tools or children work; time spent waiting for people does not count. */
+  /** Seconds in which models, tools or children work; waiting for people does not count. */
   readonly maxSeconds?: number | undefined;
   /** Dollars, subagents included. */
   readonly maxCost?: number | undefined;
@@ -26,8 +26,8 @@ export interface Budget {
    */
   readonly strict?: boolean | undefined;
   /**
-   * Lets no tool be called in the last call that surely fits into the limits, and tells the model so: the turn ends with an
-   * answer from what is there instead of in the middle of its work. Default false.
+   * Lets the last call that surely fits into the limits call no tool, and tells the model so: the turn ends with an answer
+   * from what it has found, not in the middle of its work. Default false.
    */
   readonly finalAnswer?: boolean | undefined;
 }
@@ -36,9 +36,8 @@ const wholeNumbers = ["maxSteps", "maxTokens", "maxToolCalls", "maxTreeSteps", "
 const budgetFields: readonly string[] = [...wholeNumbers, "maxSeconds", "maxCost", "deadline", ...limitFlags];
 
 /**
- * Turns a user's budget into stored limits. `now` (milliseconds since the epoch) is given where the budget holds from now on:
- * then a deadline that has passed is refused as well.
- * Throws `InvalidInputError` naming the field, the value and what is right.
+ * Turns a user's budget into stored limits. With `now` (milliseconds since the epoch) a deadline that has passed is refused.
+ * Throws `InvalidInputError` that names the field, the value and what is right.
  */
 export function limitsOf(budget: Budget = {}, now?: number): Limits {
   if (typeof budget !== "object" || budget === null || Array.isArray(budget)) {
@@ -73,7 +72,7 @@ function wholeNumber(name: string, value: unknown): number {
 }
 
 interface Scale {
-  /** How many of the smallest part there are in one. */
+  /** How many of the smallest part make one unit. */
   readonly perUnit: number;
   readonly unit: string;
 }
@@ -86,7 +85,7 @@ function scaled(name: string, value: unknown, { perUnit, unit }: Scale): number 
   throw refused(name, value, `0, which allows nothing, or at least ${unitPart(perUnit)} ${unit}`);
 }
 
-/** Not -0 either: what was below 0 before it was rounded is no budget that anybody meant. */
+/** -0 is refused: it was below 0 before it was rounded. */
 function isAmount(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 && !Object.is(value, -0);
 }
@@ -95,7 +94,7 @@ function unitPart(perUnit: number): string {
   return (1 / perUnit).toFixed(Math.log10(perUnit));
 }
 
-/** What seconds since the epoch look like, taken for milliseconds: from September 2001 to November 2286. */
+/** Numbers in this range are probably seconds since the epoch (September 2001 to November 2286), not milliseconds. */
 const fewestSeconds = 1e9;
 const mostSeconds = 1e10;
 
@@ -125,13 +124,12 @@ function unknownField(field: string): InvalidInputError {
   );
 }
 
-/** The field that somebody who wrote this most likely meant. */
 function nearest(field: string): string | undefined {
   const meant = nearestName(plainName(field), budgetFields.map(plainName));
   return budgetFields.find((name) => plainName(name) === meant);
 }
 
-/** Without case, `_` and a `max` in front: `tokens`, `max_tokens` and `maxTokens` are one. */
+/** Lower case without `_`, `-` and a leading `max`: `tokens`, `max_tokens` and `maxTokens` are the same. */
 function plainName(field: string): string {
   return field.replace(/[_-]/g, "").toLowerCase().replace(/^max/, "");
 }
@@ -141,3 +139,11 @@ function refused(name: string, value: unknown, right: string): InvalidInputError
     details: { field: name },
   });
 }
+
+/** The rule of an option that is a budget. Returns a checked copy. */
+export const budgetRule: OptionRule = (value) => {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  const budget = isObject ? Object.freeze({ ...value }) : (value as Budget);
+  limitsOf(budget);
+  return budget;
+};

@@ -1,27 +1,49 @@
+import { type Account, activeMsAt, type MetLimit, metLimit } from "./account.ts";
+import type { ReservedAmounts } from "./amounts.ts";
+import { costBound, outputWithin, priceSchema } from "./price.ts";
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
-import { type Account, activeMsAt } from "./account.ts";
-import type { ReservedAmounts } from "./amounts.ts";
-import { costOfCall, hasRoomFor, leastOfCall, type Room, roomsOn, wholeOf } from "./call-room.ts";
 import type { LimitName } from "./limits.ts";
-import { type MetLimit, metLimit } from "./met-limit.ts";
-import type { ReservationAsk } from "./reservation-ask.ts";
+
+/** The size of a model call before it is made, as it is asked of the accounts. */
+export const reservationAskSchema = z.object({
+  /** Identifies the call in its agent's tree; the same when it asks again after a wait. */
+  key: z.string(),
+  accountId: z.string(),
+  agentId: z.string(),
+  /** The counted prompt. */
+  promptTokens: z.number().int().nonnegative(),
+  /** Upper bound of the prompt with any tokenizer; reserved if an account of the chain is `strict`. */
+  promptBound: z.number().int().nonnegative(),
+  /** The most the call may generate. */
+  outputTokens: z.number().int().positive(),
+  /** With less output the call is not worth making: min(outputTokens, 256). */
+  minimumOutputTokens: z.number().int().positive(),
+  price: priceSchema.nullable(),
+  /** Whether this attempt opens a step; retries and metered side calls do not. */
+  opensStep: z.boolean(),
+  /** The model's name, under which the accounts count its use. */
+  model: z.string(),
+  /** Whether to tell if it is the last call. Absent: no. */
+  finalAnswer: z.boolean().optional(),
+});
+export type ReservationAsk = DeepReadonly<z.infer<typeof reservationAskSchema>>;
 
 export const reservationSchema = z.object({
   accountId: z.string(),
   tokens: z.number().int().nonnegative(),
   costMicros: z.number().int().nonnegative(),
-  /** The bound the call has to keep to: what was asked, or less where the limit is near. */
+  /** The bound that the call must keep to: as asked, or less near a limit. */
   outputTokens: z.number().int().positive(),
-  /** Whether a limit on tokens or cost stands behind it, so that the provider has to be told the bound. Absent: no. */
+  /** Whether the bound comes from a limit on tokens or cost, so that the provider must be told. Absent: no. */
   isBound: z.boolean().optional(),
   model: z.string(),
   /**
-   * Whether another call after it might not be granted: where this one uses all that it may, some account of the chain has
-   * no room left for the same prompt with the least output, or no step. Only where it was asked for. Absent: no.
+   * Whether this may be the last call: if it uses all it may, some account of the chain has no room left for the same prompt
+   * with the least output, or no step. Only given if asked for. Absent: no.
    */
   isLast: z.boolean().optional(),
-  /** Whether nobody knows what the call costs. Absent: its price is known. */
+  /** Whether the call's price is unknown. Absent: it is known. */
   isUnpriced: z.boolean().optional(),
 });
 export type Reservation = DeepReadonly<z.infer<typeof reservationSchema>>;
@@ -31,13 +53,13 @@ export type ReserveOutcome =
       readonly granted: true;
       readonly reservation: Reservation;
       readonly accounts: readonly Account[];
-      /** The limit for which the reservation is the last one, without this call's own tokens and cost. */
+      /** The limit that makes it the last call, without this call's own tokens and cost. */
       readonly last?: MetLimit;
     }
   | MustWait
   | Exhausted;
 
-/** `blockedOn`: the accounts on which others stand in the way. */
+/** `blockedOn`: the accounts on which others' reservations leave no room. */
 export type MustWait = {
   readonly granted: false;
   readonly reason: "mustWait";
@@ -51,10 +73,10 @@ export const MINIMUM_OUTPUT_TOKENS = 256;
 
 /**
  * Reserves on every account from the turn's (first) to the root's (last), or on none.
- * Exhausted (`budget`): used + prompt + minimum output is over a limit. `mustWait`: only others' reservations stand in
- * the way. `unpriced`: a limit on cost binds, and nobody knows what the call costs. The output is clamped below what
- * was asked only to what the limits themselves leave.
- * Deadlines are told by `wallNow`, working time by `now`.
+ * Refusals: `budget`, if used + prompt + minimum output is over a limit; `mustWait`, if only others' reservations leave no
+ * room; `unpriced`, if a limit on cost binds and the call's price is unknown. The output is reduced only to what the limits
+ * leave, not to what others' reservations leave.
+ * Deadlines go by `wallNow`, working time by `now`.
  */
 export function reserve(
   chain: readonly Account[],
@@ -75,7 +97,7 @@ export function reserve(
       return { granted: false, reason: "unpriced", ...metLimit(account, "maxCostMicros", now) };
     }
     if (account.limits.maxTokens !== undefined || account.limits.maxCostMicros !== undefined) isBound = true;
-    // Nearly always there is room for all that was asked, on every account: then nothing has to be divided.
+    // The usual case: there is room for all that was asked.
     if (hasRoomFor(account, whole)) continue;
     for (const room of roomsOn(account, ask)) {
       if (room.alone < ask.minimumOutputTokens) {
@@ -113,15 +135,15 @@ export function reserve(
   };
 }
 
-/** The prompt as it is reserved: at its hard bound where an account of the chain is strict. */
+/** The tokens reserved for the prompt: its hard bound if an account of the chain is strict. */
 export function promptOf(chain: readonly Account[], { promptTokens, promptBound }: ReservationAsk): number {
   const isStrict = chain.some(({ limits }) => limits.strict === true);
   return isStrict ? Math.max(promptTokens, promptBound) : promptTokens;
 }
 
 /**
- * The limit that keeps any call from being made on the account, whatever its size: steps of its own agent and of the tree,
- * then time. What is reserved does not count.
+ * The limit that refuses any call on the account, whatever its size: steps of its own agent and of the tree, then time.
+ * Reservations do not count.
  */
 export function gateOf(
   account: Account,
@@ -136,21 +158,21 @@ export function gateOf(
   return limits.deadlineAt !== undefined && wallNow >= limits.deadlineAt ? "deadlineAt" : undefined;
 }
 
-/** The limit that leaves the agent no step on the account. */
+/** The limit that leaves the agent no step. */
 function stepLimitOf({ agentId, limits, used }: Account, spender: string): LimitName | undefined {
   const isOwn = agentId === spender;
   if (isOwn && limits.maxSteps !== undefined && used.steps >= limits.maxSteps) return "maxSteps";
   return limits.maxTreeSteps !== undefined && used.treeSteps >= limits.maxTreeSteps ? "maxTreeSteps" : undefined;
 }
 
-/** Whether the account limits the cost, and nobody knows what the call costs. */
+/** Whether the account limits the cost while the call's price is unknown. */
 export function isUnpriced({ limits }: Account, { price }: ReservationAsk): boolean {
   return limits.maxCostMicros !== undefined && !price;
 }
 
 /**
- * The limit for which the same prompt with the least output would be refused once this call has used all it may. What others
- * have reserved does not count: a call waits for it.
+ * The limit that would refuse the same prompt with the least output once this call has used all it may. Others' reservations
+ * do not count: a call waits for them.
  */
 function lastFor(after: readonly Account[], ask: ReservationAsk, worst: ReservedAmounts): MetLimit | undefined {
   const least = leastOfCall(ask);
@@ -161,7 +183,7 @@ function lastFor(after: readonly Account[], ask: ReservationAsk, worst: Reserved
   return undefined;
 }
 
-/** The limit that leaves no room for both calls on top of what is used. */
+/** The limit that leaves no room for both calls. */
 function amountLimitOf(
   { limits, used }: Account,
   first: ReservedAmounts,
@@ -184,4 +206,58 @@ function withReservation(account: Account, ask: ReservationAsk, tokens: number, 
     },
     reserved: { tokens: account.reserved.tokens + tokens, costMicros: account.reserved.costMicros + costMicros },
   };
+}
+
+/** The most that the call may use. */
+export function wholeOf(ask: ReservationAsk): ReservedAmounts {
+  const { promptTokens, outputTokens, minimumOutputTokens } = ask;
+  const most = Math.max(outputTokens, minimumOutputTokens);
+  return { tokens: promptTokens + most, costMicros: costOfCall(ask, most) };
+}
+
+/** The same with the least output. */
+export function leastOfCall(ask: ReservationAsk): ReservedAmounts {
+  const { promptTokens, minimumOutputTokens } = ask;
+  return { tokens: promptTokens + minimumOutputTokens, costMicros: costOfCall(ask, minimumOutputTokens) };
+}
+
+/** Upper bound of its cost; 0 if its price is unknown. */
+export function costOfCall({ price, promptTokens }: ReservationAsk, outputTokens: number): number {
+  return price ? costBound(price, promptTokens, outputTokens) : 0;
+}
+
+/** Whether this fits beside the used and reserved amounts. */
+export function hasRoomFor({ limits, used, reserved }: Account, { tokens, costMicros }: ReservedAmounts): boolean {
+  const { maxTokens = Number.POSITIVE_INFINITY, maxCostMicros = Number.POSITIVE_INFINITY } = limits;
+  return (
+    used.tokens + reserved.tokens + tokens <= maxTokens &&
+    used.costMicros + reserved.costMicros + costMicros <= maxCostMicros
+  );
+}
+
+/** The output tokens that a limit of an account leaves. */
+export interface Room {
+  readonly account: Account;
+  readonly limit: "maxTokens" | "maxCostMicros";
+  /** Output tokens that fit now; below `alone` exactly if others' reservations take room. */
+  readonly now: number;
+  /** Output tokens that would fit if nothing else were reserved. */
+  readonly alone: number;
+}
+
+/** One for each limit on tokens and cost of the account. */
+export function roomsOn(account: Account, { promptTokens, price }: ReservationAsk): Room[] {
+  const rooms: Room[] = [];
+  const { limits, used, reserved } = account;
+  if (limits.maxTokens !== undefined) {
+    const alone = limits.maxTokens - used.tokens - promptTokens;
+    rooms.push({ account, limit: "maxTokens", alone, now: alone - reserved.tokens });
+  }
+  if (limits.maxCostMicros !== undefined && price) {
+    const free = limits.maxCostMicros - used.costMicros;
+    const alone = outputWithin(price, promptTokens, free);
+    const now = reserved.costMicros === 0 ? alone : outputWithin(price, promptTokens, free - reserved.costMicros);
+    rooms.push({ account, limit: "maxCostMicros", alone, now });
+  }
+  return rooms;
 }

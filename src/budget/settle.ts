@@ -1,26 +1,24 @@
 import { z } from "zod";
 import { type DeepReadonly, describeValue } from "../base/index.ts";
 import { InvariantError } from "../errors/index.ts";
-import type { Account } from "./account.ts";
-import { addAmounts } from "./amounts.ts";
-import { type MetLimit, metLimit } from "./met-limit.ts";
-import { addModelUse, type ModelUse, noModelUse, settledUsageSchema } from "./model-use.ts";
+import { type Account, type MetLimit, metLimit } from "./account.ts";
+import { addAmounts, addModelUse, type ModelUse, noModelUse, settledUsageSchema } from "./amounts.ts";
 import { reservationSchema } from "./reserve.ts";
 
-/** The end of one reservation: what was really used takes its place. */
+/** The end of one reservation: the amounts that were really used take its place. */
 export const settlementSchema = z.object({
   reservation: reservationSchema,
   tokens: z.number().int().nonnegative(),
   costMicros: z.number().int().nonnegative(),
-  /** What `tokens` are made of: the provider's report, or what was counted here. Null: nobody knows, or there are none. */
+  /** The parts of `tokens`, as the provider reported or as counted here. Null: unknown, or there are none. */
   usage: settledUsageSchema.nullable(),
-  /** True when nobody knows the real amount, so the whole reservation counts as used. */
+  /** True when the real amount is unknown, so that the whole reservation counts as used. */
   unconfirmed: z.boolean(),
 });
 export type Settlement = DeepReadonly<z.infer<typeof settlementSchema>>;
 
 /**
- * What was used is never less than nothing: a refund would let a team spend more than its budget.
+ * Amounts below 0 would be refunds, with which a team could spend more than its budget.
  * @throws InvariantError for amounts that are no whole numbers from 0.
  */
 export function assertSettlement({ tokens, costMicros, usage }: Settlement): void {
@@ -36,7 +34,7 @@ function assertAmount(what: string, amount: number): void {
   throw new InvariantError(`a call was to be settled at ${describeValue(amount)} ${what}; nothing was settled`);
 }
 
-/** Settles on every account of the chain; what the provider reports counts, also when it is more than was reserved (F16). */
+/** Settles on every account of the chain. The provider's report counts, even above the reservation (F16). */
 export function settle(chain: readonly Account[], settlement: Settlement): Account[] {
   assertSettlement(settlement);
   const { reservation, tokens, costMicros, unconfirmed } = settlement;
@@ -67,7 +65,7 @@ function useOf({ models }: Account, model: string): ModelUse {
   return (Object.hasOwn(models, model) ? models[model] : undefined) ?? noModelUse;
 }
 
-/** The settled call as a model's use; undefined when it cost nothing. What nobody knows is counted as it was reserved. */
+/** The settled call as use of its model; undefined when it cost nothing. An unknown amount counts as it was reserved. */
 export function modelUseOf({ reservation, tokens, costMicros, usage, unconfirmed }: Settlement): ModelUse | undefined {
   if (usage === null && tokens === 0 && costMicros === 0 && !unconfirmed) return undefined;
   const outputTokens = usage?.outputTokens ?? Math.min(tokens, reservation.outputTokens);
@@ -76,6 +74,7 @@ export function modelUseOf({ reservation, tokens, costMicros, usage, unconfirmed
     inputTokens: tokens - outputTokens,
     outputTokens,
     cachedInputTokens: usage?.cachedInputTokens ?? 0,
+    cacheWriteTokens: usage?.cacheWriteTokens ?? 0,
     reasoningTokens: usage?.reasoningTokens ?? 0,
     costMicros,
     estimatedCalls: usage?.estimated === true ? 1 : 0,
@@ -84,7 +83,7 @@ export function modelUseOf({ reservation, tokens, costMicros, usage, unconfirmed
   };
 }
 
-/** Counts one tool call on the chain, or names the account and limit that forbid it. */
+/** Counts one tool call on the chain, or returns the account and limit that forbid it. */
 export function countToolCall(
   chain: readonly Account[],
   agentId: string,
@@ -114,8 +113,8 @@ export function countToolCall(
 }
 
 /**
- * Notes whether the first account's own holder works, and counts it on the whole chain; the time between the first worker
- * and the last is what `maxSeconds` counts. Gives the accounts that change: none when it is as told already.
+ * Sets whether the holder of the first account works, and counts it on the whole chain: `maxSeconds` counts the time in
+ * which at least one works. Returns the accounts that change; none if it was so already.
  */
 export function countActivity(chain: readonly Account[], isActive: boolean, at: number): Account[] {
   const [own, ...above] = chain;
@@ -131,8 +130,8 @@ export function countActivity(chain: readonly Account[], isActive: boolean, at: 
 }
 
 /**
- * Leaves out the time in which nobody worked because the process that did was gone: what counts ends at its last sign of
- * life, and goes on now. An account that began to count after that sign is as it was.
+ * Leaves out the time in which the working process was dead: working time counts until its last sign of life, and again
+ * from now on. An account that began to count after that sign stays as it is.
  */
 export function passOverAbsence(account: Account, lastSign: number, now: number): Account {
   const { activeSince, used } = account;

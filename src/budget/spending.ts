@@ -1,14 +1,13 @@
 import type { Account } from "./account.ts";
-import { addModelUse, type ModelUse, noModelUse } from "./model-use.ts";
+import { addModelUse, type ModelUse, noModelUse } from "./amounts.ts";
 
-/** What calls have used, by the name of the model that was asked for. */
+/** The use of models, by the name that was asked for. */
 export type UseByModel = Readonly<Record<string, ModelUse>>;
 
-/** What one agent has spent over its turns. */
 export interface AgentSpending {
   /** By its own calls. */
   readonly own: UseByModel;
-  /** By them and those of all subagents whose spending counts on its accounts. */
+  /** By its own calls and those of all subagents whose spending counts on its accounts. */
   readonly tree: UseByModel;
 }
 
@@ -22,8 +21,8 @@ export function addUse(one: UseByModel, other: UseByModel): UseByModel {
 }
 
 /**
- * The spending of each agent, from the accounts of its tree. An account counts all that is spent below it: an agent's own
- * part is what is left when that of its children is taken away.
+ * The spending of each agent, from the accounts of its tree. An account counts everything spent below it, so an agent's own
+ * part is its account less those of its children.
  */
 export function spendingByAgent(accounts: readonly Account[]): ReadonlyMap<string, AgentSpending> {
   const holders = new Map(accounts.map(({ id, agentId }) => [id, agentId]));
@@ -31,7 +30,7 @@ export function spendingByAgent(accounts: readonly Account[]): ReadonlyMap<strin
   const below = new Map<string, UseByModel>();
   for (const { agentId, parentId, models } of accounts) {
     const holder = parentId === null ? undefined : holders.get(parentId);
-    // A turn under its agent's lifetime account is in that one's figures.
+    // The agent's lifetime account counts the turns under it.
     if (holder === agentId) continue;
     trees.set(agentId, addUse(trees.get(agentId) ?? {}, models));
     if (holder !== undefined) below.set(holder, addUse(below.get(holder) ?? {}, models));

@@ -1,8 +1,9 @@
 import type { Account } from "./account.ts";
 import type { ReservedAmounts } from "./amounts.ts";
 import { gateOf, reserve } from "./reserve.ts";
-import { MAX_PASSES, type Waiter } from "./waiter.ts";
 import {
+  MAX_PASSES,
+  type Waiter,
   chainOf,
   covers,
   type FindAccount,
@@ -12,40 +13,40 @@ import {
   leftOn,
   needOf,
   withoutOverdue,
-} from "./waiting-room.ts";
+} from "./waiter.ts";
 
-/** The line as it is after a wake, and the agents that have to be told, in its order. */
+/** The queue after a wake, and the agents to wake, in its order. */
 export interface Woken {
-  readonly line: readonly Waiter[];
+  readonly queue: readonly Waiter[];
   readonly agentIds: readonly string[];
 }
 
 export interface WakeContext {
-  /** The account at the top of the tree, on which all of the line wait, or below it. */
+  /** The account at the top of the tree: all waiters wait on it or below it. */
   readonly topId: string;
   readonly find: FindAccount;
-  /** All accounts that were changed since somebody was looked for last: only for them a call may be refused now. */
+  /** All accounts that changed since the last call: only they can have become a reason to refuse. */
   readonly changed: readonly Account[];
 }
 
 /**
- * Who may ask again: in the order of the line those that fit beside each other and beside what is kept for those told
- * earlier, and those for whom a limit has left too little. Nobody is told twice; whoever was told long ago and did not ask is
- * forgotten. To be called when room came free, a limit was used up, or somebody left the line. `now`: steady time.
+ * Chooses the waiters that may ask again: in the order of the queue those that fit beside each other and beside the room kept
+ * for woken ones, and those that a limit now refuses. None is woken twice; one that was woken long ago and did not ask is
+ * removed. To be called when room came free, a limit was used up, or a waiter left the queue. `now` is steady time.
  */
 export function wakeNext(all: readonly Waiter[], context: WakeContext, now: number, wallNow: number = now): Woken {
   const { find, topId } = context;
-  const { line, mayRefuse } = withNeeds(withoutOverdue(all, now), context, now, wallNow);
+  const { queue, mayRefuse } = withNeeds(withoutOverdue(all, now), context, now, wallNow);
   const claimed = new Map<string, Account>();
   const withClaims: FindAccount = (id) => claimed.get(id) ?? find(id);
-  /** Accounts on which one that was told will ask. */
+  /** Accounts on which a woken waiter will ask. */
   const awaited = new Set<string>();
   const holding: Waiter[] = [];
-  const told = new Set<Waiter>();
-  const smallest = smallestNeed(line);
-  for (const waiter of line) {
+  const woken = new Set<Waiter>();
+  const smallest = smallestNeed(queue);
+  for (const waiter of queue) {
     const top = withClaims(topId);
-    // Nobody fits any more, and nobody is refused: the rest of a long line need not be looked at.
+    // No other waiter fits, and none is refused: the rest of a long queue need not be looked at.
     if (!mayRefuse && top && !covers(freeOn(top), smallest)) break;
     const chain = chainOf(waiter, withClaims);
     const outcome = isSurelyHeld(waiter, chain, now, wallNow) ? undefined : reserve(chain, waiter.ask, now, wallNow);
@@ -57,27 +58,27 @@ export function wakeNext(all: readonly Waiter[], context: WakeContext, now: numb
       for (const account of outcome.accounts) claimed.set(account.id, account);
     }
     if (!isHeld || waiter.wokenAt !== null) for (const id of waiter.blockedOn) awaited.add(id);
-    if (!isHeld && waiter.wokenAt === null) told.add(waiter);
+    if (!isHeld && waiter.wokenAt === null) woken.add(waiter);
   }
-  if (told.size === 0) return { line, agentIds: [] };
+  if (woken.size === 0) return { queue, agentIds: [] };
   return {
-    line: line.map((waiter) => (told.has(waiter) ? { ...waiter, wokenAt: now } : waiter)),
-    agentIds: [...new Set([...told].map(({ ask }) => ask.agentId))],
+    queue: queue.map((waiter) => (woken.has(waiter) ? { ...waiter, wokenAt: now } : waiter)),
+    agentIds: [...new Set([...woken].map(({ ask }) => ask.agentId))],
   };
 }
 
 /**
- * What each takes by what its accounts have used now, and whether some call may be refused for good. Both can only have
- * changed where an account that was changed leaves less than what somebody takes.
+ * Updates the need of each waiter by what its accounts have used now, and tells whether a call may be refused finally. Both
+ * can only have changed where a changed account leaves less than a waiter needs.
  */
 function withNeeds(
-  line: readonly Waiter[],
+  queue: readonly Waiter[],
   { changed, find }: WakeContext,
   now: number,
   wallNow: number,
-): { readonly line: readonly Waiter[]; readonly mayRefuse: boolean } {
+): { readonly queue: readonly Waiter[]; readonly mayRefuse: boolean } {
   const largest = { tokens: 0, costMicros: 0 };
-  for (const { need } of line) {
+  for (const { need } of queue) {
     largest.tokens = Math.max(largest.tokens, need.tokens);
     largest.costMicros = Math.max(largest.costMicros, need.costMicros);
   }
@@ -85,11 +86,11 @@ function withNeeds(
     const step = { agentId: account.agentId, opensStep: true };
     return !covers(leftOn(account), largest) || gateOf(account, step, now, wallNow) !== undefined;
   });
-  if (near.length === 0) return { line, mayRefuse: false };
+  if (near.length === 0) return { queue, mayRefuse: false };
   let mayRefuse = false;
   let isSame = true;
   const ids = new Set(near.map(({ id }) => id));
-  const looked = line.map((waiter) => {
+  const looked = queue.map((waiter) => {
     const chain = chainOf(waiter, find);
     if (!chain.some(({ id }) => ids.has(id))) return waiter;
     const need = needOf(waiter, chain, now, wallNow);
@@ -98,21 +99,21 @@ function withNeeds(
     isSame = false;
     return { ...waiter, need };
   });
-  return { line: isSame ? line : looked, mayRefuse };
+  return { queue: isSame ? queue : looked, mayRefuse };
 }
 
-/** No call of the line takes less than this. */
-function smallestNeed(line: readonly Waiter[]): ReservedAmounts {
+/** No waiter needs less than this. */
+function smallestNeed(queue: readonly Waiter[]): ReservedAmounts {
   let tokens = Number.POSITIVE_INFINITY;
   let costMicros = Number.POSITIVE_INFINITY;
-  for (const { need } of line) {
+  for (const { need } of queue) {
     tokens = Math.min(tokens, need.tokens);
     costMicros = Math.min(costMicros, need.costMicros);
   }
   return { tokens, costMicros };
 }
 
-/** Whether it would be refused for good also where nobody takes the room and the steps that are kept for those before it. */
+/** Whether it would be refused even if the waiters before it took none of the room and steps kept for them. */
 function isRefused(waiter: Waiter, find: FindAccount, now: number, wallNow: number): boolean {
   const outcome = reserve(chainOf(waiter, find), waiter.ask, now, wallNow);
   return !outcome.granted && outcome.reason !== "mustWait";
@@ -125,7 +126,7 @@ interface WakeState {
   readonly wallNow: number;
 }
 
-/** Whether the call would have to wait behind one before it that does not fit yet (`reserveInTurn`). */
+/** Whether the waiter would have to wait behind `one`, which does not fit yet (`reserveQueued`). */
 function isBehind(
   waiter: Waiter,
   taken: ReservedAmounts,

@@ -1,6 +1,5 @@
-import { type Account, activeMsAt } from "./account.ts";
+import { type Account, activeMsAt, type MetLimit, metLimit } from "./account.ts";
 import { amountOfLimit, type LimitName, limitNameSchema } from "./limits.ts";
-import { type MetLimit, metLimit } from "./met-limit.ts";
 
 /** Four fifths of a limit are used, or of the time until a deadline. */
 export type BudgetWarning = MetLimit;
@@ -8,10 +7,10 @@ export type BudgetWarning = MetLimit;
 /** The share of a limit at which its warning is given. */
 export const WARNING_SHARE = 0.8;
 
-/** The limits that run out by themselves. */
+/** The limits that are reached by the passing of time alone. */
 export type TimeLimit = "maxActiveMs" | "deadlineAt";
 
-/** The next moment of a limit on time: by the steady time for `maxActiveMs`, by people's for a deadline. */
+/** The next moment of a time limit: steady time for `maxActiveMs`, wall time for a deadline. */
 export interface LimitAlarm {
   readonly dueAt: number;
   /** When the limit itself is reached; later than `dueAt` while its warning comes first. */
@@ -26,7 +25,7 @@ export function alarmOf(account: Account, limit: TimeLimit): LimitAlarm | undefi
   return { dueAt: warnsAt === undefined ? limitAt : Math.min(warnsAt, limitAt), limitAt };
 }
 
-/** When `maxSeconds` of this account runs out if its work goes on; undefined when it is idle or has no such limit. */
+/** When `maxSeconds` is reached if the work goes on; undefined when the account is idle or has no such limit. */
 export function activeUntil({ activeSince, limits, used }: Account): number | undefined {
   if (activeSince === null || limits.maxActiveMs === undefined) return undefined;
   return activeSince + Math.max(0, limits.maxActiveMs - used.activeMs);
@@ -43,9 +42,8 @@ function warningAt({ limits, openedAt, activeSince, used }: Account, limit: Time
 }
 
 /**
- * Limits of this account that passed 80 % at `now` and were not warned of yet; the returned account remembers them. Work
- * that goes on counts as far as it has come; of a deadline it is the time since the account was opened, told by `wallNow`,
- * and no warning comes once it has passed.
+ * The limits of this account that have passed 80 % at `now` without a warning so far; the returned account remembers them.
+ * Of a deadline, 80 % of the time since the account was opened, by `wallNow`; there is no warning once it has passed.
  */
 export function newWarnings(
   account: Account,

@@ -1,34 +1,33 @@
 import type { Message } from "../state/index.ts";
 import type { CompactionInput } from "./compaction.ts";
-import { isInput, isSummary, taskStart } from "./open-turn.ts";
-import { cutPlaces, isComplete, roundsOf } from "./rounds.ts";
+import { cutPlaces, isComplete, isInput, isSummary, roundsOf, taskStart } from "./turns-and-rounds.ts";
 
 /*
- * Where a view may be cut. Invariants, which the properties in the tests hold it to:
+ * Where a view may be cut. Invariants (property tests check them):
  *  1. No call is parted from its results.
- *  2. The open turn's task stays in sight: the cut lies before it, or, only where nothing before it can go, behind it
- *     with the task kept; and then the turn's last complete round stays too.
- *  3. Each plan takes at least one message out of sight that no earlier plan had: planning ends.
+ *  2. The open turn's task stays visible: the cut is before it or, only where nothing before it can go, behind it with the
+ *     task kept; then the turn's last complete round stays too.
+ *  3. Each plan hides at least one message that no earlier plan hid, so planning ends.
  */
 
-/** What goes out of sight. */
-export interface CompactionPlan {
-  /** All up to the cut, the kept ones among them: what a summary has to cover. */
+/** The messages that a compaction hides. */
+interface CompactionPlan {
+  /** All messages before the cut, kept ones included: a summary has to cover them. */
   readonly covered: readonly Message[];
-  /** Id of the last message that goes. */
+  /** Id of the last hidden message. */
   readonly through: string;
   /** Messages before `through` that stay. */
   readonly keepIds: readonly string[];
 }
 
-/** The view, and what is known of its places. */
+/** The view, where it may be cut, and where the task begins. */
 interface View {
   readonly messages: readonly Message[];
   readonly cuts: readonly boolean[];
   readonly task: number;
 }
 
-/** Null: nothing can be left out. */
+/** Null: nothing can be hidden. */
 export function planCompaction(
   input: Pick<CompactionInput, "messages" | "turnId" | "isTooLong">,
   keep: number,
@@ -45,7 +44,7 @@ export function planCompaction(
   return null;
 }
 
-/** Half of what there is helps more than one message less, so that a long prompt fits after few compactions. */
+/** Keeping half each time makes a long prompt fit after few compactions. */
 function halvings(size: number): number[] {
   const sizes: number[] = [];
   for (let left = size; left >= 1; left = Math.floor(left / 2)) sizes.push(left);
@@ -54,8 +53,8 @@ function halvings(size: number): number[] {
 
 /** The latest cut before the open turn's task. */
 function earlierCut({ messages, cuts, task }: View, limit: number): number | undefined {
-  // A summary that stands for nothing more is no progress. Nor are the inputs behind it alone: an earlier compaction may
-  // have kept those, so that what follows them here does not follow them in the store.
+  // Hiding only a summary is no progress. Nor is hiding only the inputs behind it: an earlier compaction may have kept
+  // those, so that the messages after them here are not the messages after them in the store.
   const answered = messages.findIndex((message, index) => index < task && !isSummary(message) && !isInput(message));
   const first = answered < 0 ? messages.findIndex((message) => !isSummary(message)) : answered;
   if (first < 0) return undefined;

@@ -1,19 +1,19 @@
 import { z } from "zod";
 import { type Message, type ModelResponse, take } from "../state/index.ts";
 import type { GenerateInput } from "../tools/index.ts";
-import { isSummary } from "./open-turn.ts";
+import { isSummary } from "./turns-and-rounds.ts";
 
-/** What a strategy compacts. */
+/** The input of a strategy. */
 export interface CompactionInput {
-  /** What the model could see until now, oldest first: after an earlier compaction its summary stands in front. */
+  /** The messages that the model could see until now, oldest first; the summary of an earlier compaction is the first. */
   readonly messages: readonly Message[];
-  /** Those of some messages that the model may be shown, as `beforeLlm` hooks edited them, without what they took away. */
+  /** The given messages as `beforeLlm` hooks edited them, without those that hooks removed. */
   readonly shown: (messages: readonly Message[]) => readonly Message[];
   /** Newest messages to leave as they are; absent: the strategy's own number. */
   readonly keep?: number | undefined;
-  /** The open turn: its task stays in sight. */
+  /** The open turn: its task stays visible. */
   readonly turnId: string;
-  /** The model has refused the prompt as too long: whatever can be left out, however little is kept. Default false. */
+  /** The model has refused the prompt as too long: hide as much as possible, even below `keep`. Default false. */
   readonly isTooLong?: boolean | undefined;
   /** A model call on the agent's budget; it is journalled. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
@@ -21,18 +21,18 @@ export interface CompactionInput {
 }
 
 export interface Compaction {
-  /** Id of the last message that the model sees no more. */
+  /** Id of the last message that the model no longer sees. */
   readonly through: string;
-  /** What stands for all up to there; null: nothing does. */
+  /** Replaces all messages up to there; null: nothing does. */
   readonly summary: string | null;
-  /** Messages before `through` that the model sees all the same: the open turn's task. Default none. */
+  /** Messages before `through` that the model still sees: the open turn's task. Default none. */
   readonly keepIds?: readonly string[];
 }
 
 /** How a conversation is made shorter for the model. The store keeps everything. */
 export interface CompactionStrategy {
   readonly name: string;
-  /** Null: there is nothing that could be left out. */
+  /** Null: nothing can be hidden. */
   compact(input: CompactionInput): Promise<Compaction | null>;
 }
 
@@ -43,7 +43,7 @@ const compactionSchema = z.object({
 });
 
 /**
- * What a strategy gave, brought to its schema; nothing at all is as `null`.
+ * A strategy's result, parsed by its schema; undefined counts as null.
  * @throws InvalidInputError that says what does not fit.
  */
 export function takeCompaction({ name }: CompactionStrategy, given: unknown): Compaction | null {
@@ -60,15 +60,15 @@ export interface CompactedView {
 }
 
 /**
- * What the model may see of a conversation: the summary, the messages that were kept, and all behind `through`.
- * Summaries of earlier compactions are in the last one, or were dropped with it; the store has a summary where it was
- * written, later than where it stands here.
+ * The messages of a conversation that the model may see: the summary, the kept messages, and all behind `through`. Summaries of
+ * earlier compactions are part of the last one, or were hidden with it. In the store a summary is where it was written, later
+ * than here.
  */
 export function viewOf(history: readonly Message[], compaction: CompactedView | null): readonly Message[] {
   if (!compaction) return history;
   const { through, summaryMessageId, kept } = compaction;
   const keptIds = new Set(kept);
-  // An unknown `through` is older than what was loaded of the history.
+  // An unknown `through` is older than the loaded history.
   const end = history.findIndex(({ id }) => id === through);
   const summary: Message[] = [];
   const before: Message[] = [];
@@ -85,11 +85,11 @@ export function viewOf(history: readonly Message[], compaction: CompactedView | 
 export interface CompactionDue {
   /** Messages of the conversation that the model may see. */
   readonly messages: number;
-  /** Past so many a compaction is due; absent: any number is fine. */
+  /** With more messages a compaction is due; absent: no limit. */
   readonly maxMessages?: number | undefined;
   /** How full the model's context window was after its last answer, 0 to 100; null: not known. */
   readonly contextPercent: number | null;
-  /** From so full on a compaction is due. Default 80. */
+  /** From this percentage on a compaction is due. Default 80. */
   readonly atPercent?: number | undefined;
 }
 

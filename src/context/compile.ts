@@ -1,7 +1,7 @@
 import { describeValue } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { Content, HookPatch, Message } from "../state/index.ts";
-import { legalMessages } from "./rounds.ts";
+import { legalMessages } from "./turns-and-rounds.ts";
 
 export interface Assembly {
   /** The system prompt; "": none. */
@@ -13,18 +13,18 @@ export interface Assembly {
 }
 
 /**
- * The messages of one model call: what the compiler chose, with what hooks edited or took away for this call alone, and
- * the instructions in front. Whatever came in, each call has exactly one result right behind it.
+ * The messages of one model call: the compiler's choice, with the changes of hooks for this call, and the instructions in front.
+ * Each tool call has exactly one result right behind it, whatever came in.
  */
 export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
   return [...legalMessages(compileMessages(instructions, compiledBy(compiler, input), patches))];
 }
 
-/** Messages that a compiler may add to those that it chooses from. */
+/** How many messages a compiler may add. */
 const MOST_ADDED = 1_000;
 const roles: ReadonlySet<unknown> = new Set<Message["role"]>(["user", "system", "assistant", "tool"]);
 
-/** What the compiler chose. Throws `InvalidInputError` where that is no list of messages. */
+/** The compiler's choice. Throws `InvalidInputError` where that is no list of messages. */
 function compiledBy(compiler: HistoryCompiler, input: CompileInput): readonly Message[] {
   const most = input.history.length + input.earlier.length + MOST_ADDED;
   const chosen: unknown = compiler.compile(input);
@@ -41,7 +41,7 @@ function compiledBy(compiler: HistoryCompiler, input: CompileInput): readonly Me
   );
 }
 
-/** At a glance: most are the conversation's own, and a long one comes by with each call. */
+/** Looks at few fields: most messages are the conversation's own, and all of them are checked at each call. */
 function isMessage(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content, id } = message as Partial<Message>;
@@ -49,8 +49,7 @@ function isMessage(message: unknown): boolean {
 }
 
 /**
- * The messages of one model call: history, with what `beforeLlm` hooks edited or took away for this call alone.
- * Instructions come first, as a system message.
+ * The instructions as a system message, and history with the changes of `beforeLlm` hooks for this call.
  */
 export function compileMessages(
   instructions: string,
@@ -66,7 +65,7 @@ export function compileMessages(
 const systemMessages = new Map<string, Message>();
 const systemMessagesKept = 64;
 
-/** Instructions seldom change: while their text stays, it is the same message, and what is known of it (tokens, digest) is found. */
+/** Instructions seldom change: the same text gives the same message, since tokens and digests are cached by message. */
 function systemMessageOf(instructions: string): Message {
   let message = systemMessages.get(instructions);
   if (message === undefined) {
@@ -79,7 +78,7 @@ function systemMessageOf(instructions: string): Message {
   return message;
 }
 
-/** Messages as `beforeLlm` hooks let the model see them. */
+/** Messages with the changes of `beforeLlm` hooks. */
 export function withPatches(history: readonly Message[], patches: readonly HookPatch[]): readonly Message[] {
   if (patches.length === 0) return history;
   const edited = new Map<string, Content>();
@@ -95,22 +94,22 @@ export function withPatches(history: readonly Message[], patches: readonly HookP
   });
 }
 
-/** What a compiler chooses from. */
+/** The input of a history compiler. */
 export interface CompileInput {
-  /** Oldest first, since the last compaction or clear. What hooks edited for one call is applied afterwards. */
+  /** Oldest first, since the last compaction or clear. Changes of hooks for one call are applied afterwards. */
   readonly history: readonly Message[];
-  /** The open turn: what it has added so far is always shown. */
+  /** The open turn: all its messages so far are always shown. */
   readonly turnId: string;
   /**
-   * Place in `history` of the open turn's first message, where the runtime has kept it; nothing before it is a summary then
-   * but the first message. Absent: it is searched for, which takes time in a long history.
+   * Index in `history` of the open turn's first message, where the runtime knows it; then only the first message can be a summary
+   * before it. Absent: it is searched for, which takes time in a long history.
    */
   readonly turnStart?: number | undefined;
   /** The window as the turn has it now; null: the compiler's own. */
   readonly contextWindowSize: number | null;
   /** Earlier calls whose results the model asked to see again, in that order. */
   readonly loadedCallIds: readonly string[];
-  /** What came before the last compaction, or the whole conversation: results are loaded from there too. */
+  /** The messages before the last compaction, or the whole conversation: results are loaded from there too. */
   readonly earlier: readonly Message[];
 }
 

@@ -1,8 +1,15 @@
 import { optionsOf, wholeNumberRule } from "../base/index.ts";
 import type { AssistantMessage, Content, Message } from "../state/index.ts";
 import type { CompileInput, HistoryCompiler } from "./compile.ts";
-import { isOfTurn, isSummary, openTurnStart } from "./open-turn.ts";
-import { isLegal, legalMessages, type Round, roundsOf } from "./rounds.ts";
+import {
+  isLegal,
+  isOfTurn,
+  isSummary,
+  legalMessages,
+  openTurnStart,
+  type Round,
+  roundsOf,
+} from "./turns-and-rounds.ts";
 
 export interface ReactHistoryOptions {
   /** Messages of the conversation that a turn sees at first. Default 10. */
@@ -13,9 +20,9 @@ export interface ReactHistoryOptions {
 
 /**
  * The context of seed 001: the newest messages of user and assistant, without the tool rounds of earlier turns; the open
- * turn in full; and in front of it the calls that the model loaded again. The window counts what user and assistant
- * said, the open turn's input included and its rounds not, so it does not move while the turn works. A summary is always
- * shown and never counted. The model widens its own window by internal tools (row R6).
+ * turn in full; and in front of it the calls that the model loaded again. The window counts messages of user and assistant, with
+ * the open turn's input but without its rounds, so it does not move while the turn works. A summary is always shown and never
+ * counted. The model widens its own window by internal tools (row R6).
  */
 export function reactHistory(options?: ReactHistoryOptions): HistoryCompiler {
   const { contextWindowSize = 10, expandBy = 10 } = optionsOf<ReactHistoryOptions>(options, "reactHistory()", {
@@ -43,7 +50,7 @@ function reactContext(input: CompileInput, size: number): readonly Message[] {
 }
 
 interface ConversationParts {
-  /** What was said before the open turn. */
+  /** The conversation before the open turn. */
   readonly said: readonly Message[];
   /** The open turn, rounds included. */
   readonly open: readonly Message[];
@@ -59,7 +66,7 @@ function conversationOf({ history, turnId }: CompileInput): ConversationParts {
   return { said: legal.slice(0, start).flatMap((message) => spoken(message) ?? []), open, counted };
 }
 
-/** The newest so many that count, with what stands among them; summaries always. */
+/** The newest `size` messages that count, with those between them; summaries always. */
 function newestOf(said: readonly Message[], size: number): readonly Message[] {
   let from = said.length;
   let left = size;
@@ -79,7 +86,7 @@ function isCounted(message: Message): boolean {
 
 const textOnly = new WeakMap<AssistantMessage, AssistantMessage>();
 
-/** A message as part of the conversation: what was said along with tool calls stays, the calls and results do not. */
+/** A message as part of the conversation: text beside tool calls stays, the calls and results do not. */
 function spoken(message: Message): Message | undefined {
   if (message.role === "tool") return undefined;
   if (message.role !== "assistant" || !message.toolCalls || message.toolCalls.length === 0) return message;
@@ -103,7 +110,7 @@ function isEmpty(content: Content): boolean {
 export interface ExpandedWindow {
   /** Its new size; the old one when there is no more to show. */
   readonly size: number;
-  /** How many messages there are to be shown in all. */
+  /** How many messages could be shown in all. */
   readonly total: number;
 }
 
@@ -120,14 +127,10 @@ export function expandedWindow(compiler: HistoryCompiler, input: CompileInput): 
 }
 
 /**
- * Earlier calls as rounds of their own, each a message with the one call and its result, for calls that the model asked
- * to see again (seed 001). Unknown calls and those that `shown` has anyway are left out.
+ * Earlier calls that the model asked to see again (seed 001), each as a round with one call and its result. Unknown calls and
+ * those in `shown` are left out.
  */
-export function loadedRounds(
-  callIds: readonly string[],
-  from: readonly Message[],
-  shown: readonly Message[],
-): Message[] {
+function loadedRounds(callIds: readonly string[], from: readonly Message[], shown: readonly Message[]): Message[] {
   if (callIds.length === 0) return [];
   const wanted = new Set(callIds);
   for (const { calls } of roundsOf(shown).values()) for (const { callId } of calls) wanted.delete(callId);
@@ -153,8 +156,8 @@ function pseudoRound({ message, calls, results }: Round, place: number): Message
 }
 
 /**
- * The newest `size` messages, results included; fewer where a call would be parted from its results, more where the open
- * turn alone has more: its own messages are always shown. So is the summary of a compaction, which is not counted.
+ * The newest `size` messages, results included; fewer where a call would be parted from its results, more where the open turn
+ * alone has more, since its messages are always shown. So is the summary of a compaction, which is not counted.
  * Throws `InvalidInputError` for a size that is no whole number of at least 1.
  */
 export function windowHistory(size: number): HistoryCompiler {
@@ -179,8 +182,8 @@ function windowOf(size: number, { history, turnId, turnStart }: CompileInput): r
 }
 
 /**
- * Where the open turn and the newest `size` messages are surely behind, and no round is parted. An end of the history that is
- * legal by itself is the end of the legal history too: each result in it answers a call in it.
+ * An index before the open turn and the newest `size` messages that parts no round. A tail of the history that is legal by itself
+ * is also the tail of the legal history: each result in it answers a call in it.
  */
 function tailStart(size: number, history: readonly Message[], turnStart: number): number {
   let from = Math.min(turnStart, Math.max(0, history.length - size));
@@ -192,7 +195,7 @@ function legalWindow(size: number, legal: readonly Message[], turnId: string): r
   const body = legal.some(isSummary) ? legal.filter((message) => !isSummary(message)) : legal;
   const open = openTurnStart(body, turnId);
   let from = Math.max(0, body.length - size);
-  // Results stand right behind their call, so only a result can be at a place that parts the two.
+  // Results are right behind their call, so a cut parts the two only where it is before a result.
   while (from < open && body[from]?.role === "tool") from += 1;
   from = Math.min(from, open);
   if (from === 0) return legal;
@@ -209,8 +212,8 @@ export function fullHistory(): HistoryCompiler {
 }
 
 /**
- * The conversation without the traces of earlier turns (`is_trace`, row S4): of those only what was asked and what was
- * answered in the end. Of the open turn everything stays.
+ * The conversation without the traces of earlier turns (`is_trace`, row S4): of those only question and final answer. Of the open
+ * turn everything stays.
  */
 export function withoutTraces(): HistoryCompiler {
   return Object.freeze({

@@ -17,8 +17,7 @@ export {
   type HistoryCompiler,
 } from "./compile.ts";
 export { type DropOldestOptions, dropOldest, type SummarizeOptions, summarize } from "./strategies.ts";
-export { isLegal, legalMessages } from "./rounds.ts";
-export { COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./open-turn.ts";
+export { isLegal, legalMessages, COMPACTION_ORIGIN, isOfTurn, openTurnStart } from "./turns-and-rounds.ts";
 export {
   type ExpandedWindow,
   expandedWindow,

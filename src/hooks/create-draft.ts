@@ -24,22 +24,21 @@ import type {
 } from "./drafts.ts";
 
 /**
- * A draft under way, for whoever runs the hook: `createDraft(hook, view)`, the hook's code with `draft`, then `outcome()`,
- * which closes the draft. The outcome is data: `added` and `patch` for `hook.applied`; for `beforeEachTool` what the
- * call's gate takes in.
+ * A draft for one run of a hook: `createDraft(hook, view)`, then the hook's code with `draft`, then `outcome()`, which closes the
+ * draft. The outcome is data: `added` and `patch` for `hook.applied`; for `beforeEachTool` the part for the call's gate.
  */
 export interface OpenDraft<Name extends HookName> {
   readonly draft: HookDrafts[Name];
-  /** What the hook changed. From here on every change throws `InvalidInputError`. */
+  /** The hook's changes. After this every change throws `InvalidInputError`. */
   readonly outcome: () => DraftOutcomes[Name];
 }
 
-/** A draft for one run of one hook over what it gets to see: frozen, to the last field. */
+/** A draft for one run of one hook, with its view; both are frozen deeply. */
 export function createDraft<Name extends HookName>(hook: Name, view: HookViews[Name]): OpenDraft<Name> {
   return makers[hook](view);
 }
 
-/** Each draft is written out: what it may do is here and nowhere else. */
+/** Each draft is written out, so that everything it may do is in one place. */
 const makers: { readonly [Name in HookName]: (view: HookViews[Name]) => OpenDraft<Name> } = {
   afterUserInput(view) {
     const changes = new DraftChanges(view.messages, []);
@@ -115,10 +114,10 @@ function changingCalls(changes: DraftChanges): Pick<HookDrafts["beforeTools"], "
 const addableRoles: readonly string[] = ["user", "system", "assistant"] satisfies AddedMessage["role"][];
 
 /**
- * Everything a hook can change, whatever its place: the drafts offer parts of it. Owns what one hook has changed so far.
- * Invariants: 1. nothing that was refused with an error is recorded; 2. after `close` nothing can be changed.
+ * All changes that hooks can make; each draft offers some of them. Owns: the changes of one hook so far.
+ * Invariants: 1. a change that was refused with an error is not recorded; 2. after `close` nothing can be changed.
  */
-export class DraftChanges {
+class DraftChanges {
   readonly #messages: readonly Message[];
   readonly #calls: readonly HookCall[];
   readonly #added: AddedMessage[] = [];
@@ -229,7 +228,7 @@ export class DraftChanges {
   }
 }
 
-/** A copy: what the hook does to its own object afterwards changes nothing. */
+/** A copy, so that the hook's later changes to its own object change nothing. */
 function checkedContent(content: Content): Content {
   const checked = taken(contentSchema, content, { maxSize: LONGEST_CONTENT });
   if (checked.ok) return checked.value as Content;
@@ -239,7 +238,7 @@ function checkedContent(content: Content): Content {
   );
 }
 
-/** Arguments as JSON text. Throws where they are no JSON object. */
+/** Arguments as JSON text. Throws when they are not a JSON object. */
 function argumentsText(args: object): string {
   if (typeof args !== "object" || args === null || Array.isArray(args)) {
     throw new InvalidInputError("the arguments of a call must be an object, one member for each parameter");
@@ -250,7 +249,7 @@ function argumentsText(args: object): string {
   throw new InvalidInputError(`the arguments of a call must be JSON: ${renderPath(path)}: ${message}`);
 }
 
-/** Reasons are told to people or models: an empty one tells nothing. */
+/** Reasons are shown to people or models, so they must not be empty. */
 function checkedReason(what: string, reason: string): string {
   if (typeof reason === "string" && reason.trim() !== "") return takeText(reason, "the reason of a hook");
   throw new InvalidInputError(`a hook that ${what} must give a reason, as a text that is not empty`);

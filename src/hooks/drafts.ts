@@ -20,13 +20,13 @@ export interface AddedMessage {
   readonly content: Content;
 }
 
-/** Every hook may stop the turn. */
+/** Hooks that may stop the turn. */
 export interface Stoppable {
   /** Stops the turn with stop reason `stop_requested` at the end of this step (row S11). The first reason counts. */
   readonly stop: (reason: string) => void;
 }
 
-/** Hooks at places where a message may enter the conversation (row H2). */
+/** Hooks that may add a message to the conversation (row H2). */
 export interface Addable {
   /**
    * Adds a message to the conversation. Between an answer with tool calls and their results it is held back, and enters
@@ -37,13 +37,13 @@ export interface Addable {
 
 /** Hooks that come before the calls of a round are checked. */
 export interface CallsChangeable {
-  /** Puts other arguments in the place of the model's; they are checked as those would be. */
+  /** Replaces the model's arguments; the new ones are checked as those would be. */
   readonly changeArguments: (callId: string, args: object) => void;
-  /** Keeps a call from running; the model is told the reason. */
+  /** Keeps a call from running; the model gets the reason. */
   readonly deny: (callId: string, reason: string) => void;
 }
 
-/** Hooks that can ask for another step where the turn would end or stop (row S5). */
+/** Hooks that may ask for another step where the turn would end or stop (row S5). */
 export interface Continuable {
   readonly continue: () => void;
 }
@@ -52,9 +52,9 @@ export type AfterUserInputDraft = HookViews["afterUserInput"] & Addable & Stoppa
 
 export interface BeforeLlmDraft extends Addable, Stoppable {
   readonly messages: HookViews["beforeLlm"]["messages"];
-  /** Changes what a message says, for the one model call that follows; history keeps it as it was. */
+  /** Changes a message for the next model call only; history keeps it as it was. */
   readonly edit: (messageId: string, content: Content) => void;
-  /** Leaves a message out of the one model call that follows; history keeps it. */
+  /** Leaves a message out of the next model call only; history keeps it. */
   readonly remove: (messageId: string) => void;
 }
 
@@ -64,9 +64,9 @@ export type BeforeToolsDraft = HookViews["beforeTools"] & Addable & CallsChangea
 
 export interface BeforeEachToolDraft extends Stoppable {
   readonly call: CheckedCall;
-  /** Puts other arguments in the place of those that were checked; they are checked again. */
+  /** Replaces the checked arguments; the new ones are checked again. */
   readonly changeArguments: (args: object) => void;
-  /** Keeps the call from running; the model is told the reason. */
+  /** Keeps the call from running; the model gets the reason. */
   readonly deny: (reason: string) => void;
 }
 
@@ -79,10 +79,10 @@ export type OnErrorDraft = AfterEachToolDraft;
 
 export type AfterToolsDraft = HookViews["afterTools"] & Addable & Stoppable & Continuable;
 
-/** The turn has come to its end: what is added here is there for the next one. */
+/** The turn has ended: messages that are added here are for the next one. */
 export type OnCompleteDraft = HookViews["onComplete"] & Addable;
 
-/** The draft of each hook: what it sees, and what it may do. What is not safe at its place is not there (row H2). */
+/** The draft of each hook: its view, and the changes that are safe at its place (row H2). */
 export interface HookDrafts {
   readonly afterUserInput: AfterUserInputDraft;
   readonly beforeLlm: BeforeLlmDraft;
@@ -95,13 +95,13 @@ export interface HookDrafts {
   readonly onComplete: OnCompleteDraft;
 }
 
-/** What came of a draft: the messages it added, without ids, and the rest of the patch. */
+/** The outcome of a draft: added messages, without ids, and the rest of the patch. */
 export interface DraftOutcome {
   readonly added: readonly AddedMessage[];
   readonly patch: Omit<HookPatch, "addedMessageIds" | "held">;
 }
 
-/** What came of a `beforeEachTool` draft: its part of the call's gate. */
+/** The outcome of a `beforeEachTool` draft, for the call's gate. */
 export interface CallDraftOutcome {
   readonly arguments?: Json;
   readonly denied?: string;
@@ -120,15 +120,15 @@ export interface DraftOutcomes {
   readonly onComplete: DraftOutcome;
 }
 
-/** A tool call as the model asked for it, with the arguments that an earlier hook put in place of its own. */
+/** A tool call as the model asked for it, or with the arguments of an earlier hook. */
 export interface HookCall {
   readonly callId: string;
   readonly name: string;
-  /** JSON text; when it is the model's own it may be broken. */
+  /** JSON text; the model's own text may be broken. */
   readonly arguments: string;
 }
 
-/** A tool call whose arguments were checked, right before it runs. */
+/** A tool call with checked arguments, right before it runs. */
 export interface CheckedCall {
   readonly callId: string;
   readonly name: string;
@@ -139,21 +139,21 @@ export interface CheckedCall {
 export interface CallResult {
   readonly call: HookCall;
   readonly outcome: CallOutcome;
-  /** What the model is told. */
+  /** The result's text for the model. */
   readonly text: string;
   /** Milliseconds from its start; 0 when it never started. */
   readonly durationMs: number;
   readonly error: StoredError | null;
 }
 
-/** What the model answered. */
+/** The model's answer. */
 export interface HookResponse {
   readonly text: string;
   readonly finishReason: FinishReason;
   readonly usage: Usage;
 }
 
-/** How a turn is about to end. */
+/** The coming end of a turn. */
 export interface TurnEnd {
   readonly outcome: TurnOutcome;
   readonly stopReason: StopReason;
@@ -162,14 +162,14 @@ export interface TurnEnd {
 }
 
 interface MessagesView {
-  /** The conversation as the hook finds it: what hooks before it added is in, what it adds itself is not. */
+  /** The conversation with the messages of earlier hooks, without the hook's own. */
   readonly messages: readonly Message[];
 }
 
-/** What each hook gets to see. */
+/** The view of each hook. */
 export interface HookViews {
   readonly afterUserInput: MessagesView & {
-    /** The user's prompt, as text; empty for a turn that has no input of its own. */
+    /** The user's prompt, as text; empty for a turn without input. */
     readonly input: string;
   };
   readonly beforeLlm: MessagesView;

@@ -2,7 +2,7 @@ import type { HookName, ModelResponse, TraceEntry } from "../state/index.ts";
 import type { Auth, GenerateInput, RegisteredTool, RunAgent } from "../tools/index.ts";
 import type { HookDrafts } from "./drafts.ts";
 
-/** User code at one place of a turn. What it changes through its draft is committed when it returns. */
+/** User code at one place of a turn. Its changes to the draft are committed when it returns. */
 export type Hook<Name extends HookName> = (draft: HookDrafts[Name], run: HookContext) => void | Promise<void>;
 
 /** One hook, or several in the order in which they are to run. */
@@ -13,11 +13,11 @@ export type OneOrMore<Name extends HookName> = Hook<Name> | readonly Hook<Name>[
  * that call alone (row H4).
  */
 export interface Hooks {
-  /** Once per turn, before anything is done with the input. */
+  /** Once per turn, before the input is used. */
   readonly afterUserInput?: OneOrMore<"afterUserInput"> | undefined;
   /** Once per step, before its model call; retries of the call do not call it again. */
   readonly beforeLlm?: OneOrMore<"beforeLlm"> | undefined;
-  /** Once per step, when the answer is there and before anything follows from it. */
+  /** Once per step, after the answer and before anything follows from it. */
   readonly afterLlm?: OneOrMore<"afterLlm"> | undefined;
   /** Once per round of tool calls, before the first of them. */
   readonly beforeTools?: OneOrMore<"beforeTools"> | undefined;
@@ -38,11 +38,11 @@ export interface Plugin {
   /** 1 to 64 letters, digits, `_`, `-` and `.`; not `agent`. It is the origin of what its hooks add. */
   readonly name: string;
   readonly hooks?: Hooks | undefined;
-  /** Tools that an agent gets with the plugin: whatever its own `tools` may hold. */
+  /** Tools that an agent gets with the plugin, of any kind that its own `tools` may hold. */
   readonly tools?: readonly RegisteredTool[] | undefined;
 }
 
-/** What a hook knows of the run it takes part in. */
+/** The run that a hook is part of. */
 export interface HookContext {
   readonly agent: RunAgent;
   readonly turnId: string;
@@ -50,21 +50,21 @@ export interface HookContext {
   readonly step: number;
   /** The user's prompt of this turn, as text. */
   readonly prompt: string;
-  /** Who started the turn; null: nobody was named. */
+  /** The actor who started the turn; null: none was named. */
   readonly actorId: string | null;
-  /** Who the turn is for, with credentials where they are there. Not for storing: they are in no journal. */
+  /** The actor with credentials, where the runtime has them. Do not store them: no journal has them. */
   readonly auth: Auth | undefined;
   /** How full the model's context window was after the last answer, 0 to 100; null when that is not known. */
   readonly contextPercent: number | null;
-  /** What happened in this turn so far (row H5). */
+  /** The turn so far (row H5). */
   readonly trace: readonly TraceEntry[];
   /** Aborted when the turn is stopped. */
   readonly signal: AbortSignal;
   /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
   /**
-   * Shows a `warning` event to whoever watches: `code` is for programs, `message` for people. One code is shown once per
-   * turn, whatever its message; false when it had been shown already.
+   * Emits a `warning` event: `code` is for programs, `message` for people. One code is emitted once per turn, whatever its message;
+   * false when the turn has had it.
    */
   readonly emitWarning: (code: string, message: string) => boolean;
 }

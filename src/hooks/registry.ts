@@ -57,7 +57,7 @@ export function hookCountsOf(registry: HookRegistry): HookCounts {
   };
 }
 
-/** What plugins are made of, as copies. Throws `InvalidInputError` for what is none, and names that they cannot have. */
+/** Copies of plugins. Throws `InvalidInputError` for values that are not plugins, and for names that they cannot have. */
 export function pluginsOf(plugins: readonly unknown[]): readonly Plugin[] {
   return plugins.map((plugin, index) => optionsOf<Plugin>(plugin ?? null, `plugins[${index}]`, pluginDoor));
 }

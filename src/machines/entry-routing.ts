@@ -1,7 +1,7 @@
 import type { Entry, EntryType } from "../state/index.ts";
 
 type Family<Type extends string> = Type extends `${infer First}.${string}` ? `${First}.*` : Type;
-export type EntryFamily = Family<Entry["type"]>;
+type EntryFamily = Family<Entry["type"]>;
 
 const families: Record<EntryFamily, true> = {
   "agent.*": true,
@@ -39,8 +39,8 @@ export function onEveryEntry<const Transition>(transition: Transition): Record<E
 }
 
 /**
- * Which entries of its address a machine reacts to. The others change nothing in it, and sending them would cost as much
- * as a transition; live and in the fold they are passed over alike.
+ * The entries on its address that a machine reacts to. The others change nothing in it, and sending them would cost a
+ * transition; live and in the fold they are skipped alike.
  */
 const ofAgent: ReadonlySet<EntryType> = new Set<EntryType>([
   "agent.starting",
@@ -83,4 +83,10 @@ export function agentHears(entry: Entry): boolean {
 
 export function turnHears(entry: Entry): boolean {
   return !notOfTurn.has(entry.type);
+}
+
+/** Whether any call of the turn may wait for the entry, so that all of them get it: it names no call itself. */
+export function allCallsHear(entry: Entry): boolean {
+  if (entry.type === "child.ended") return entry.callId === undefined;
+  return entry.type === "agent.resumed" || entry.type === "child.reported";
 }

@@ -2,7 +2,7 @@ import { assign, fromCallback, setup } from "xstate";
 import { type CallState, declareCall, type Entry, foldCall, isItsChild, isWaitOver } from "../state/index.ts";
 import { onEveryEntry } from "./entry-routing.ts";
 
-/** What the effect actor of a call is started with. */
+/** The input of an effect of a call. */
 export interface CallEffectInput {
   readonly turnId: string;
   readonly callId: string;
@@ -17,10 +17,9 @@ const begun = [
 
 /**
  * One tool call: `declared → gated → queued → running → settled | outcomeUnknown`, `awaitingChild` for a subagent,
- * `awaitingReports` for subagents in the background, `awaitingQueue` for whoever runs a queued tool, `awaitingDecision` for a
- * person, a client tool or credentials, `held` while paused, `reviewing` while hooks look at the result. One effect actor
- * lives through declared, gated, queued and running: when it is started again after a restart it reads from the fold how far
- * the call had come.
+ * `awaitingReports` for subagents in the background, `awaitingQueue` for a worker of a queued tool, `awaitingDecision` for a
+ * person, a client tool or credentials, `held` while paused, `reviewing` while hooks review the result. One effect lives through
+ * declared, gated, queued and running: after a restart it reads from the fold how far the call had come.
  */
 const made = setup({
   types: {
@@ -31,15 +30,15 @@ const made = setup({
   actors: {
     /** Gates the call, waits for its slot, asks for it to be granted, runs it, appends its result. */
     performCall: vacant,
-    /** Gives the call to its queue; nothing else of it is done here. */
+    /** Adds the call to its queue. */
     enqueueCall: vacant,
-    /** Spawns what a queued tool has asked for, and leaves the result to one of the children. */
+    /** Spawns the children that a queued tool has ordered; one of them gives the result. */
     spawnOrdered: vacant,
-    /** Turns the end of a child into the call's result; of one in the background, its beginning. */
+    /** Turns the end of a child into the call's result; for a child in the background, its beginning. */
     settleChild: vacant,
-    /** Turns what children in the background have come to into the call's result. */
+    /** Turns the ends of children in the background into the call's result. */
     settleWait: vacant,
-    /** Runs the hooks that look at the result. */
+    /** Runs the hooks that review the result. */
     reviewCall: vacant,
   },
   actions: { record: assign(({ context, event }) => foldCall(context, event)) },
@@ -91,7 +90,7 @@ const made = setup({
     },
     // Only a gated call proposes an intent that a pause can hold.
     held: { on: { "agent.resumed": { target: "performing.gated", actions: "record" } } },
-    // The end of a pause adds it again: what was refused meanwhile is no job any more.
+    // The end of a pause adds the job again: a worker that took it meanwhile was refused and dropped it.
     awaitingQueue: {
       invoke: { src: "enqueueCall", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
       on: {
@@ -111,7 +110,7 @@ const made = setup({
         "call.expired": { target: "settlingWait", actions: "record" },
       },
     },
-    // The decision enters the fold, and the call goes on from where it stood when it was asked for.
+    // The decision enters the fold, and the call goes on from the question.
     awaitingDecision: { on: { "request.decided": { target: "performing.gated", actions: "record" } } },
     settlingChild: {
       invoke: { src: "settleChild", input: ({ context }) => ({ turnId: context.turnId, callId: context.callId }) },
@@ -136,7 +135,7 @@ const made = setup({
 const unborn = declareCall(":1:0", "");
 
 type Made = typeof made;
-/** By a name of its own: written out in the types of the machine that holds it, it would be too long for a declaration. */
+/** Named, because written out in the type of its parent machine it would be too long for a declaration. */
 export interface ToolCallMachine extends Made {}
 
 export const toolCallMachine: ToolCallMachine = made;

@@ -16,7 +16,7 @@ import {
 import { onEveryEntry } from "./entry-routing.ts";
 import { toolCallMachine } from "./tool-call.machine.ts";
 
-/** What an effect actor of a turn is started with; all else it reads through its host. */
+/** The input of an effect of a turn; it reads everything else through its host. */
 export interface TurnEffectInput {
   readonly turnId: string;
 }
@@ -49,7 +49,7 @@ const machine = setup({
   },
   actions: {
     record: assign(({ context, event }) => after(context, event)),
-    /** The calls of the round before: they have their results, and stay in their parent until they are stopped. */
+    /** Stops the calls of the last round: a child that has ended stays in its parent until it is stopped. */
     dropCalls: enqueueActions(({ enqueue, context }) => {
       for (const { callId } of context.execution.currentStep?.toolExecutions ?? []) enqueue.stopChild(callId);
     }),
@@ -100,7 +100,7 @@ const ending = [
   { target: "#turn.finishing", actions: "record" },
 ] as const;
 
-/** What ends the turn where it stands: a failure, or the wish of a hook, which alone lets `onComplete` run. */
+/** An end at any point of the turn: a failure, or a stop by a hook, which alone lets `onComplete` run. */
 const failure = [{ guard: "leavesWorkOpen", target: "#turn.stopping", actions: "record" }, ...ending] as const;
 
 const afterRound = [{ guard: "thinksNext", target: "#turn.thinking", actions: "record" }, ...ending] as const;
@@ -210,11 +210,11 @@ const made = machine.createMachine({
           { guard: "leavesWorkOpen", actions: "record" },
           { target: "finishing", actions: "record" },
         ]),
-        // Calls of an answer that were not begun because of a wish to stop.
+        // Calls of an answer that a stop kept from beginning.
         "tool.settled": [{ guard: "leavesWorkOpen", actions: "record" }, ...ending],
         "stop.signalled": { actions: "record" },
         "timer.due": { actions: "record" },
-        // Hooks of several calls may throw; only where nobody is left to give the rest an outcome is the turn over.
+        // Hooks of several calls may throw; the turn is over only when interruptOpenWork itself failed.
         "effect.failed": [{ guard: "cannotStop", target: "finishing", actions: "record" }, { actions: "record" }],
       },
     },
@@ -248,23 +248,23 @@ const made = machine.createMachine({
 });
 
 type Made = typeof made;
-/** By a name of its own: written out in the types of the machine that holds it, it would be too long for a declaration. */
+/** Named, because written out in the type of its parent machine it would be too long for a declaration. */
 export interface TurnMachine extends Made {}
 
 export const turnMachine: TurnMachine = made;
 
 let lastFold: { readonly context: TurnState; readonly event: Entry; readonly next: TurnState } | undefined;
 
-/** The turn after this entry. Guards and the action that follows them ask for the same fold: it is made once. */
-export function after(context: TurnState, event: Entry): TurnState {
+/** The turn after this entry. Guards and the action after them need the same fold: it is made once. */
+function after(context: TurnState, event: Entry): TurnState {
   if (lastFold?.context !== context || lastFold.event !== event) {
     lastFold = { context, event, next: foldTurn(context, event) };
   }
   return lastFold.next;
 }
 
-/** Context of a machine that was made without input, as pure transitions make it. */
-export const unborn = startTurn({
+/** The context of a machine without input, as pure transitions make one. */
+const unborn = startTurn({
   type: "turn.started",
   seq: 1,
   at: 0,

@@ -1,5 +1,5 @@
 import { ModelError } from "../errors/index.ts";
-import type { ModelFailureKind } from "./answer-error.ts";
+import type { ModelFailureKind } from "./call-failure.ts";
 
 export interface CallLimits {
   /** Milliseconds for the whole call. */

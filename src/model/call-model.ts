@@ -1,10 +1,9 @@
 import { readableThrown } from "../base/index.ts";
 import { ModelError } from "../errors/index.ts";
 import type { ModelRequest, ModelResponse, Usage } from "../state/index.ts";
-import { completeUsage } from "./complete-usage.ts";
+import { completeUsage, isTokenCount } from "./usage.ts";
 import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-model.ts";
 import { type TakenAnswer, takeAnswer } from "./take-answer.ts";
-import { isTokenCount } from "./take-usage.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 /** An answer that can be journalled, and what whoever runs the agent should know of it. */

@@ -1,6 +1,6 @@
 export * from "./language-model.ts";
 export { callModel, type ModelAnswer } from "./call-model.ts";
-export { httpFetch } from "./http-fetch.ts";
+export { httpFetch } from "./http.ts";
 export { type OpenaiModelOptions, openaiModel } from "./openai-model.ts";
 export { checkedPrice, examplePrice, PriceBook, type PricedModel, type PriceTable } from "./prices.ts";
 export { imageTokenBound } from "./prompt-parts.ts";
@@ -16,4 +16,4 @@ export { answerFromConversation } from "./offline-conversation.ts";
 export { type Assignment, assignmentOf, oneLine, pathsIn, type ToolResult } from "./offline-request.ts";
 export type { PlannedCall } from "./offline-tools.ts";
 export { isIdentifier, isStopWord, stemOf, wordsOf } from "./offline-words.ts";
-export { MOST_TOKENS } from "./wire-usage.ts";
+export { MOST_TOKENS } from "./usage.ts";

@@ -1,3 +1,4 @@
+import { InvalidInputError, ModelError } from "../errors/index.ts";
 import {
   type Door,
   functionRule,
@@ -8,15 +9,13 @@ import {
   textRule,
   wholeNumberRule,
 } from "../base/index.ts";
-import { InvalidInputError, ModelError } from "../errors/index.ts";
 import { type JsonObject, type ModelRequest, type ModelResponse, takeObject } from "../state/index.ts";
 import { AnswerAccumulator } from "./accumulator.ts";
 import { callFailure } from "./call-failure.ts";
 import { CallGuard } from "./call-guard.ts";
-import { completeUsage, outputTokensOf } from "./complete-usage.ts";
-import { httpFetch } from "./http-fetch.ts";
+import { completeUsage, outputTokensOf } from "./usage.ts";
+import { httpFetch } from "./http.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
-import { createOpenaiClient, type OpenaiClient } from "./openai-client.ts";
 import { wireRequest } from "./openai-wire.ts";
 import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
 import { imageTokenBound } from "./prompt-parts.ts";
@@ -219,4 +218,56 @@ function notSent(signal: AbortSignal): ModelError {
     cause: signal.reason,
     details: { kind: "aborted" },
   });
+}
+
+export interface OpenaiClientOptions {
+  readonly apiKey: string | undefined;
+  readonly baseURL: string | undefined;
+  readonly organization: string | undefined;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly timeoutMs: number;
+  readonly fetch: typeof globalThis.fetch;
+}
+
+/** What is needed of the provider's client: it brings authentication, base URL, headers and error parsing. */
+export interface OpenaiClient {
+  /** The key it authenticates with, to keep it out of messages. */
+  readonly apiKey: string;
+  /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
+  send(body: Record<string, unknown>, signal: AbortSignal): Promise<Response>;
+}
+
+/**
+ * Loads the `openai` package and makes a client that never retries. The key and the base URL default to
+ * `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with a base URL that is none.
+ */
+export async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
+  const apiKey = options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "";
+  if (apiKey === "") {
+    throw new InvalidInputError(
+      "No API key for the model: set OPENAI_API_KEY, or pass openaiModel(name, { apiKey }). A server that needs no key takes any text.",
+    );
+  }
+  const given = options.baseURL ?? process.env["OPENAI_BASE_URL"] ?? "";
+  const baseURL = given === "" ? undefined : given;
+  if (baseURL !== undefined && !/^https?:\/\//.test(baseURL)) {
+    throw new InvalidInputError(
+      `The model's base URL "${baseURL}" is no http or https URL; right is for instance "https://api.openai.com/v1".`,
+    );
+  }
+  const { OpenAI } = await import("openai");
+  const client = new OpenAI({
+    apiKey,
+    baseURL,
+    ...(options.organization === undefined ? {} : { organization: options.organization }),
+    ...(options.headers === undefined ? {} : { defaultHeaders: options.headers }),
+    timeout: options.timeoutMs,
+    maxRetries: 0,
+    fetch: options.fetch,
+  });
+  return {
+    apiKey,
+    // `chat.completions.create` does the same, but watches each key of the body while it is serialised.
+    send: (body, signal) => client.post("/chat/completions", { body, signal }).asResponse(),
+  };
 }

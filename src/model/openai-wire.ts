@@ -1,16 +1,15 @@
-import type {
-  AssistantMessage,
-  Content,
-  JsonObject,
-  Message,
-  ModelRequest,
-  ResponseFormat,
-  ToolCallRequest,
-  ToolMessage,
+import {
+  type AssistantMessage,
+  type Content,
+  type JsonObject,
+  type Message,
+  type ModelRequest,
+  type ResponseFormat,
+  type ToolCallRequest,
+  type ToolMessage,
+  textOf,
 } from "../state/index.ts";
-import { textOf } from "../state/index.ts";
 import { WireCalls } from "./wire-calls.ts";
-import { type WireObject, wireArray, wireObject } from "./wire-values.ts";
 
 export interface WireOptions {
   readonly model: string;
@@ -141,4 +140,30 @@ function toolImages(message: ToolMessage, id: string): WireObject {
 
 export function toolImagesCaption(id: string): string {
   return `Images from the result of tool call ${id}:`;
+}
+
+/** What a provider sent, before anyone looked at it: every field may be missing or of another type. */
+export type WireObject = Readonly<Record<string, unknown>>;
+
+export function wireObject(value: unknown): WireObject | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as WireObject) : undefined;
+}
+
+export function wireArray(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function wireText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** Text that is a string, or a list of parts of which those of one type are taken. */
+export function wireParts(value: unknown, type: string, field: string): string {
+  if (typeof value === "string") return value;
+  let text = "";
+  for (const entry of wireArray(value)) {
+    const part = wireObject(entry);
+    if (part?.["type"] === type) text += wireParts(part[field], "text", "text");
+  }
+  return text;
 }

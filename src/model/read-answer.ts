@@ -1,7 +1,7 @@
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import type { AnswerAccumulator } from "./accumulator.ts";
-import { answerError } from "./answer-error.ts";
-import { HttpResponse } from "./http-response.ts";
+import { answerError } from "./call-failure.ts";
+import { HttpResponse } from "./http.ts";
 import type { ModelDelta } from "./language-model.ts";
 
 export interface AnswerReading {

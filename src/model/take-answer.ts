@@ -10,7 +10,7 @@ import {
   textOf,
   type Usage,
 } from "../state/index.ts";
-import { type GivenUsage, readUsage } from "./take-usage.ts";
+import { type GivenUsage, readUsage } from "./usage.ts";
 
 /** What an answer may have in all, in UTF-16 units. */
 const MOST_CHARACTERS = 2 ** 24;

@@ -1,8 +1,31 @@
+import {
+  anyRule,
+  type Clock,
+  clockRule,
+  type Door,
+  functionRule,
+  listRule,
+  optionsOf,
+  systemClock,
+  textRule,
+} from "../base/index.ts";
+import { InvalidInputError, InvariantError, LeaseLostError, TroupeError, UnsupportedError } from "../errors/index.ts";
+import {
+  checkedPlace,
+  type RedisPlace,
+  type RedisPlaceOptions,
+  redisPlaceRules,
+  hasAnswered,
+  networkCode,
+  translated as translatedFor,
+  checkServers,
+  letGo,
+  type RedisClient,
+  RedisLink,
+} from "../redis/index.ts";
+import { checkWhole, DEFAULT_DEAD_LETTERS_KEPT, DEFAULT_GRACE_MS, redactKnown } from "./checks.ts";
+import { createSigner, type Signer, type SigningKey, signingKeyRule } from "./jobs.ts";
 import type * as Bullmq from "bullmq";
-import { InvalidInputError, UnsupportedError } from "../errors/index.ts";
-import { checkServers, letGo, type RedisClient, RedisLink } from "../redis/index.ts";
-import { QUEUES } from "./bullmq-errors.ts";
-import type { CheckedOptions } from "./bullmq-options.ts";
 
 /**
  * The queues' ways to Redis.
@@ -67,4 +90,151 @@ async function checkFitness(client: RedisClient): Promise<void> {
   throw new InvalidInputError(
     "the user of Redis may not call INFO, which the queues need to know what Redis can do; allow it (ACL SETUSER name +info)",
   );
+}
+
+/** As errors name what sends the commands. */
+export const QUEUES = "the queues";
+
+/**
+ * Numbers with which the package answers whoever writes down what became of a job that is not its own any more: the job is
+ * gone, since another worker has ended it; its lock is; it does not count as running; the lock is another's.
+ */
+const lostJobCodes: readonly unknown[] = [-1, -2, -3, -6];
+const LONGEST_TEXT = 500;
+
+/** An error of Redis, the connection or the queue package in this package's own words. */
+export function translated(error: unknown): TroupeError {
+  const known = translatedFor(error, QUEUES);
+  if (known instanceof TroupeError) return known;
+  return new InvariantError(`the queues failed: ${known instanceof Error ? known.name : typeof known}`);
+}
+
+/** What a worker complains of while it goes on. `redact` takes secrets out of what is not known here, and told as it is. */
+export function faultOf(queue: string, error: unknown, redact: (text: string) => string): TroupeError {
+  const jobId = lostJobOf(error);
+  if (jobId !== undefined) {
+    return new LeaseLostError(
+      `job "${jobId}" of queue "${queue}" has lost its lock while it ran, since its worker was not heard of in time; ` +
+        "another worker may run it too, or has ended it",
+      { details: { queue, jobId } },
+    );
+  }
+  const isOfConnection = hasAnswered(error) || networkCode(error) !== undefined;
+  if (isOfConnection || (error instanceof Error && /connection/i.test(error.message))) return translated(error);
+  return new InvariantError(
+    `a worker of queue "${queue}" met an error: ${redact(textOf(error)).slice(0, LONGEST_TEXT)}`,
+  );
+}
+
+/** The job whose lock a worker complains not to have renewed; undefined where it complains of something else. */
+export function unrenewedJobOf(error: unknown): string | undefined {
+  return error instanceof Error ? /^could not renew lock for job (.+)$/s.exec(error.message)?.[1] : undefined;
+}
+
+/** The job that a worker complains to have lost; undefined where it complains of something else. */
+function lostJobOf(error: unknown): string | undefined {
+  const unrenewed = unrenewedJobOf(error);
+  if (unrenewed !== undefined) return unrenewed;
+  if (!(error instanceof Error && "code" in error && lostJobCodes.includes(error.code))) return undefined;
+  return /\bjob (\S+?)\.?(?:\s|$)/i.exec(error.message)?.[1] ?? "?";
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${typeof error}`;
+}
+
+/** Where Redis is, one of `url`, `client` and `cluster`, which may be that of the stores or another; and how it is used. */
+export interface BullmqQueuesOptions extends RedisPlaceOptions {
+  /** What all keys begin with, after a brace; any text without braces, `"troupe:queue:"` by default. */
+  readonly prefix?: string | undefined;
+  /** How long adding, cancelling or counting may take, with all attempts, in milliseconds. Default 5,000. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * With which jobs are signed (by the first) and believed (by any). With them a job that somebody else wrote to Redis is
+   * refused. All processes need the same. Default: jobs are not signed, and whoever can write to Redis can add some.
+   */
+  readonly secrets?: readonly SigningKey[] | undefined;
+  /**
+   * How long a worker that is not heard of is still believed to run its jobs, in milliseconds: 15,000 by default. A Redis that
+   * is away for longer makes running jobs run twice.
+   */
+  readonly lockMs?: number | undefined;
+  /**
+   * How often dead workers, and jobs that nobody was told of, are looked for, in milliseconds. Default 5,000. A death is found
+   * within `lockMs` and two of these.
+   */
+  readonly deathCheckMs?: number | undefined;
+  /** How often running jobs look whether they were cancelled, in milliseconds. Default 250. */
+  readonly cancelCheckMs?: number | undefined;
+  /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
+  readonly graceMs?: number | undefined;
+  /** The newest so many are kept of each queue, for a week. Default 1,000. */
+  readonly deadLettersKept?: number | undefined;
+  /** Takes secrets out of what processors throw. Default: known shapes, and what the environment names a secret. */
+  readonly redact?: ((text: string) => string) | undefined;
+  /** For time-outs of jobs. Default: the system's. */
+  readonly clock?: Clock | undefined;
+}
+
+export interface CheckedOptions {
+  readonly place: RedisPlace;
+  readonly prefix: string;
+  readonly timeoutMs: number;
+  readonly signer: Signer | undefined;
+  readonly lockMs: number;
+  readonly deathCheckMs: number;
+  readonly cancelCheckMs: number;
+  readonly graceMs: number;
+  readonly deadLettersKept: number;
+  readonly redact: (text: string) => string;
+  readonly clock: Clock;
+}
+
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Numbers are looked at where their defaults are known. */
+const bullmqDoor: Door<BullmqQueuesOptions> = {
+  rules: {
+    ...redisPlaceRules,
+    prefix: textRule,
+    timeoutMs: anyRule,
+    secrets: listRule("a list of keys { id, secret }", signingKeyRule),
+    lockMs: anyRule,
+    deathCheckMs: anyRule,
+    cancelCheckMs: anyRule,
+    graceMs: anyRule,
+    deadLettersKept: anyRule,
+    redact: functionRule,
+    clock: clockRule,
+  },
+  instead: { connection: "client", redis: "client", nodes: "cluster: { nodes }" },
+};
+
+/** Throws `InvalidInputError` for what cannot work, in words that do not show what a URL or a secret holds. */
+export function checkedOptions(given: BullmqQueuesOptions): CheckedOptions {
+  const options = optionsOf<BullmqQueuesOptions>(given, "bullmqQueues()", bullmqDoor);
+  const { prefix = "troupe:queue:", secrets, clock = systemClock } = options;
+  const place = checkedPlace("bullmqQueues", options);
+  if (/[{}]/.test(prefix)) {
+    throw new InvalidInputError(`prefix is ${JSON.stringify(prefix)}; it takes any text without braces`);
+  }
+  return {
+    place,
+    prefix,
+    signer: secrets && createSigner(secrets),
+    clock,
+    redact: options.redact ?? redactKnown(),
+    timeoutMs: whole("timeoutMs", options.timeoutMs, 5_000, 1),
+    lockMs: whole("lockMs", options.lockMs, 15_000, 100),
+    deathCheckMs: whole("deathCheckMs", options.deathCheckMs, 5_000, 50),
+    cancelCheckMs: whole("cancelCheckMs", options.cancelCheckMs, 250, 10),
+    graceMs: whole("graceMs", options.graceMs, DEFAULT_GRACE_MS, 0),
+    deadLettersKept: whole("deadLettersKept", options.deadLettersKept, DEFAULT_DEAD_LETTERS_KEPT, 1),
+  };
+}
+
+function whole(name: string, given: number | undefined, byDefault: number, least: number): number {
+  const value = given ?? byDefault;
+  checkWhole(name, value, least, LONGEST_MS);
+  return value;
 }

@@ -1,9 +1,8 @@
 import type { Job as BullJob, JobsOptions, Queue } from "bullmq";
 import type { DeadCause, DeadCode, DeadLetter, QueueCount } from "./ports.ts";
-import type { BullmqConnection } from "./bullmq-connection.ts";
-import type { CheckedOptions } from "./bullmq-options.ts";
+import type { BullmqConnection, CheckedOptions } from "./bullmq-connection.ts";
 import { MAX_TRIES } from "./checks.ts";
-import { type Envelope, open } from "./envelope.ts";
+import { type Envelope, open } from "./jobs.ts";
 
 /** What workers tell about each step is kept this far back, about; nobody needs it but who looks on. */
 const EVENTS_KEPT = 100;

@@ -1,7 +1,5 @@
 import { createId } from "../base/index.ts";
-import type { BullmqConnection } from "./bullmq-connection.ts";
-import { translated } from "./bullmq-errors.ts";
-import type { CheckedOptions } from "./bullmq-options.ts";
+import { type BullmqConnection, translated, type CheckedOptions } from "./bullmq-connection.ts";
 import type { BullmqPlaces } from "./bullmq-places.ts";
 import type { WorkOptions } from "./ports.ts";
 

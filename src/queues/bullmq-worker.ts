@@ -3,17 +3,19 @@ import { pid } from "node:process";
 import type { Job as BullJob, Worker } from "bullmq";
 import { backoffDelay } from "../base/index.ts";
 import { UnsupportedError } from "../errors/index.ts";
-import type { BullmqConnection } from "./bullmq-connection.ts";
-import { faultOf, translated, unrenewedJobOf } from "./bullmq-errors.ts";
+import {
+  type BullmqConnection,
+  faultOf,
+  translated,
+  unrenewedJobOf,
+  type CheckedOptions,
+} from "./bullmq-connection.ts";
 import type { BullmqMarks } from "./bullmq-marks.ts";
-import type { CheckedOptions } from "./bullmq-options.ts";
 import { type BullmqPlaces, textOfCause } from "./bullmq-places.ts";
 import { MAX_TRIES, mayDieAgain, type QueueWork, TRY_PAUSES } from "./checks.ts";
-import { type Envelope, open } from "./envelope.ts";
-import type { Job } from "./jobs.ts";
+import { type Envelope, open, type Job } from "./jobs.ts";
 import type { DeadCause, WorkOptions } from "./ports.ts";
-import type { JobEnd } from "./running-job.ts";
-import type { RunningJobs } from "./running-jobs.ts";
+import type { JobEnd, RunningJobs } from "./running-jobs.ts";
 
 export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
   readonly onFault: NonNullable<WorkOptions["onFault"]>;

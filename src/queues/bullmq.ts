@@ -1,13 +1,12 @@
 import { BullmqDesk } from "./bullmq-desk.ts";
-import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-options.ts";
+import { type BullmqQueuesOptions, checkedOptions } from "./bullmq-connection.ts";
 import { checkAnyQueueName, checkedAdd, checkQueueName, checkWhole } from "./checks.ts";
-import { seal } from "./envelope.ts";
-import { checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
+import { seal, checkedTool, checkedWake, toolJobIdOf, wakeKeyOf } from "./jobs.ts";
 import { type Queues, WAKE_QUEUE } from "./ports.ts";
 import { createId } from "../base/index.ts";
 
-export type { BullmqQueuesOptions } from "./bullmq-options.ts";
-export type { SigningKey } from "./signature.ts";
+export type { BullmqQueuesOptions } from "./bullmq-connection.ts";
+export type { SigningKey } from "./jobs.ts";
 
 /**
  * Queues in Redis 6.2 or later, single or cluster, by BullMQ, for any number of processes on any number of machines. Nothing

@@ -1,6 +1,14 @@
-import { z } from "zod";
+import { createHmac, timingSafeEqual } from "node:crypto";
+import {
+  anyRule,
+  assertId,
+  optionsRule,
+  stableStringify,
+  type DeepReadonly,
+  type TraceHeaders,
+} from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
-import type { DeepReadonly, TraceHeaders } from "../base/index.ts";
+import { z } from "zod";
 import { type AgentKey, traceHeadersSchema } from "../state/index.ts";
 
 /** Longer than any id that this package makes. */
@@ -87,4 +95,135 @@ export function wakeKeyOf({ tenant, agentId }: AgentKey): string {
 export function toolJobIdOf({ tenant, agentId, callId, attempt }: ToolJobKey): string {
   const ids = [tenant, agentId, callId].map((id) => encodeURIComponent(id));
   return `call.${ids.join("/")}/${attempt}`;
+}
+
+const VERSION = 1;
+/** Of a job as it is stored, in characters; ids are shorter by far. */
+const MAX_CHARACTERS = 8_192;
+
+const laterSchema = z.looseObject({ version: z.number().int().gt(VERSION) });
+
+const envelopeSchema = z.strictObject({
+  version: z.literal(VERSION),
+  job: z.unknown(),
+  signature: z.strictObject({ keyId: z.string().max(128), mac: z.string().max(128) }).optional(),
+});
+
+/** A job as it lies in a queue that others can write to. */
+export type Envelope = DeepReadonly<z.infer<typeof envelopeSchema>>;
+
+/** `later`: it is for processes of a later version of this package. */
+export type Opened = { readonly job: Job } | { readonly refused: string } | { readonly later: string };
+
+/** What is signed: a job is good in the queue that it was made for, and in no other. */
+function signedPart(queue: string, job: unknown): unknown {
+  return { version: VERSION, queue, job };
+}
+
+/** Throws `InvalidInputError` for a job that is too large. */
+export function seal(queue: string, job: Job, signer: Signer | undefined): Envelope {
+  const signature = signer?.sign(signedPart(queue, job));
+  const envelope = { version: VERSION, job, ...(signature ? { signature } : {}) } as const;
+  const { length } = JSON.stringify(envelope);
+  if (length <= MAX_CHARACTERS) return envelope;
+  throw new InvalidInputError(`the job is ${length} characters long; a job takes ids only, at most ${MAX_CHARACTERS}`);
+}
+
+/**
+ * Reads what lies in a queue under an id. Nothing of it is believed before it fits the schema, the signature (where there
+ * is a signer) and its own id. Where there is no signer, signatures are not looked at.
+ */
+export function open(queue: string, jobId: string, stored: unknown, signer: Signer | undefined): Opened {
+  if (!isBounded(stored)) return { refused: `it is longer than ${MAX_CHARACTERS} characters` };
+  const later = laterSchema.safeParse(stored);
+  if (later.success) return { later: `it is of version ${later.data.version}; this process knows ${VERSION}` };
+  const envelope = envelopeSchema.safeParse(stored);
+  if (!envelope.success) return { refused: `it is no job of this version (${issueOf(envelope.error)})` };
+  const fault = signer && faultOf(queue, envelope.data, signer);
+  if (fault !== undefined) return { refused: fault };
+  const parsed = jobSchema.safeParse(envelope.data.job);
+  if (!parsed.success) return { refused: `it does not fit the schema (${issueOf(parsed.error)})` };
+  const { data: job } = parsed;
+  if (job.kind === "tool" && toolJobIdOf(job) !== jobId) return { refused: "it lies under the id of another job" };
+  return { job };
+}
+
+function faultOf(queue: string, { job, signature }: Envelope, signer: Signer): string | undefined {
+  try {
+    return signer.fault(signedPart(queue, job), signature);
+  } catch {
+    // Nested so deep, for instance, that it has no canonical form.
+    return "its signature cannot be looked at";
+  }
+}
+
+function isBounded(stored: unknown): boolean {
+  try {
+    return (JSON.stringify(stored) ?? "").length <= MAX_CHARACTERS;
+  } catch {
+    return false;
+  }
+}
+
+/** A secret that all processes of a deployment share. */
+export interface SigningKey {
+  /** Names the key within signed jobs, so that it can be replaced: 1 to 128 characters, as ids. */
+  readonly id: string;
+  /** At least 16 characters; 32 random ones are better. */
+  readonly secret: string;
+}
+
+export interface Signature {
+  readonly keyId: string;
+  /** HMAC-SHA256 in hexadecimal digits. */
+  readonly mac: string;
+}
+
+/** Signs with the first key, believes any of them. */
+export interface Signer {
+  sign(value: unknown): Signature;
+  /** Why the signature is not to be trusted; undefined when it is good. */
+  fault(value: unknown, signature: Signature | undefined): string | undefined;
+}
+
+/** What a key says is looked at where it is used; it is never shown. */
+export const signingKeyRule = optionsRule<SigningKey>({
+  rules: { id: anyRule, secret: anyRule },
+  needed: ["id", "secret"],
+});
+
+const SHORTEST_SECRET = 16;
+const MAC_BYTES = 32;
+
+/**
+ * To replace a key, first give every process the new one after the old one, then put it first, then take the old one away.
+ * Throws `InvalidInputError` for no keys, a short secret and two keys of one id.
+ */
+export function createSigner(keys: readonly SigningKey[]): Signer {
+  const [first] = keys;
+  if (!first) throw new InvalidInputError("secrets is empty; it takes at least one { id, secret }, or leave it out");
+  const secrets = new Map<string, string>();
+  for (const [place, { id, secret }] of keys.entries()) {
+    assertId(`secrets[${place}].id`, id);
+    if (typeof secret !== "string" || secret.length < SHORTEST_SECRET) {
+      throw new InvalidInputError(`secrets[${place}].secret must be a text of at least ${SHORTEST_SECRET} characters`);
+    }
+    if (secrets.has(id)) throw new InvalidInputError(`secrets[${place}].id is ${JSON.stringify(id)} a second time`);
+    secrets.set(id, secret);
+  }
+  return {
+    sign: (value) => ({ keyId: first.id, mac: macOf(first.secret, value).toString("hex") }),
+    fault(value, signature) {
+      if (!signature) return "it is not signed";
+      const secret = secrets.get(signature.keyId);
+      if (secret === undefined) return "it is signed with a key that is not known here";
+      const given = Buffer.from(signature.mac, "hex");
+      const isGood = given.length === MAC_BYTES && timingSafeEqual(given, macOf(secret, value));
+      return isGood ? undefined : "its signature does not fit what it says";
+    },
+  };
+}
+
+function macOf(secret: string, value: unknown): Buffer {
+  return createHmac("sha256", secret).update(stableStringify(value)).digest();
 }

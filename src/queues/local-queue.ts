@@ -1,10 +1,8 @@
+import type { DeadLetter, CancelOutcome, DeadCause, WorkOptions } from "./ports.ts";
 import { backoffDelay, type Clock, createTimerQueue } from "../base/index.ts";
 import { MAX_TRIES, type QueueWork, TRY_PAUSES } from "./checks.ts";
 import type { Job } from "./jobs.ts";
-import { LocalDeadLetters } from "./local-dead-letters.ts";
-import type { CancelOutcome, DeadCause, DeadLetter, WorkOptions } from "./ports.ts";
-import type { JobEnd } from "./running-job.ts";
-import type { RunningJobs } from "./running-jobs.ts";
+import type { JobEnd, RunningJobs } from "./running-jobs.ts";
 
 export interface LocalAround {
   readonly clock: Clock;
@@ -230,5 +228,43 @@ export class LocalQueue {
 
   #runName(id: string): string {
     return `${this.#name}/${id}`;
+  }
+}
+
+/** The newest dead letters of one queue, at most so many. */
+export class LocalDeadLetters {
+  readonly #kept: number;
+  /** In the order in which they came. */
+  readonly #letters: DeadLetter[] = [];
+  readonly #counts = new Map<string, number>();
+
+  constructor(kept: number) {
+    this.#kept = kept;
+  }
+
+  get size(): number {
+    return this.#letters.length;
+  }
+
+  has(jobId: string): boolean {
+    return this.#counts.has(jobId);
+  }
+
+  keep(letter: DeadLetter): void {
+    this.#letters.push(letter);
+    this.#count(letter.jobId, 1);
+    if (this.#letters.length <= this.#kept) return;
+    const oldest = this.#letters.shift();
+    if (oldest) this.#count(oldest.jobId, -1);
+  }
+
+  newest(limit: number): DeadLetter[] {
+    return this.#letters.slice(-limit).toReversed();
+  }
+
+  #count(jobId: string, by: 1 | -1): void {
+    const count = (this.#counts.get(jobId) ?? 0) + by;
+    if (count === 0) this.#counts.delete(jobId);
+    else this.#counts.set(jobId, count);
   }
 }

@@ -1,7 +1,6 @@
 import { type Clock, createDeferred, type Deferred } from "../base/index.ts";
-import { JobStoppedError } from "../errors/index.ts";
-import type { DrainOutcome } from "./ports.ts";
-import { type JobEnd, type JobTask, RunningJob, type RunSettings } from "./running-job.ts";
+import { InvariantError, JobStoppedError, type JobStop, TroupeError } from "../errors/index.ts";
+import type { DeadCode, JobOutcome, JobRun, DrainOutcome } from "./ports.ts";
 
 const LEAVING = "its worker leaves";
 /** How long before the end of a drain what still runs hears of it, at most, in milliseconds. */
@@ -93,4 +92,113 @@ export class RunningJobs {
     cancel();
     return this.#held === 0;
   }
+}
+
+/** One run of one job. */
+export interface JobTask {
+  readonly queue: string;
+  readonly deaths: number;
+  readonly isRepeatable: boolean;
+  readonly timeoutMs: number | undefined;
+  readonly run: (run: JobRun) => Promise<JobOutcome>;
+}
+
+/** What is to become of the job. */
+export type JobEnd =
+  | { readonly type: "done" }
+  | { readonly type: "cancelled" }
+  | { readonly type: "again" }
+  | { readonly type: "retry"; readonly message: string }
+  | { readonly type: "dead"; readonly code: DeadCode; readonly message: string };
+
+export interface RunSettings {
+  readonly clock: Clock;
+  /** How long a processor may go on after its signal was aborted, in milliseconds. */
+  readonly graceMs: number;
+  readonly leaving: AbortSignal;
+  /** Takes secrets out of what processors throw. */
+  readonly redact: (text: string) => string;
+}
+
+/**
+ * A processor at work.
+ * Owns: its signal, its time-out, and giving it up. Does not own: what becomes of the job.
+ * 1. It ends once, and at the latest `graceMs` after it was cancelled or has taken too long.
+ * 2. The first reason to stop counts.
+ */
+export class RunningJob {
+  readonly #task: JobTask;
+  readonly #settings: RunSettings;
+  readonly #controller = new AbortController();
+  readonly #givenUp = createDeferred<JobEnd>();
+  readonly #timers: (() => void)[] = [];
+  #stopped: JobStoppedError | undefined;
+
+  constructor(task: JobTask, settings: RunSettings) {
+    this.#task = task;
+    this.#settings = settings;
+  }
+
+  async end(): Promise<JobEnd> {
+    const { timeoutMs } = this.#task;
+    if (timeoutMs !== undefined) {
+      this.#after(timeoutMs, () => this.stop("timed_out", `the job did not end within ${timeoutMs} ms`));
+    }
+    try {
+      return await Promise.race([this.#work(), this.#givenUp.promise]);
+    } finally {
+      for (const cancel of this.#timers.splice(0)) cancel();
+    }
+  }
+
+  stop(why: JobStop, message: string): void {
+    if (this.#stopped) return;
+    this.#stopped = new JobStoppedError(why, message);
+    this.#controller.abort(this.#stopped);
+    // A worker that leaves does not wait for it, and to others it still belongs to this one.
+    if (why !== "drained") this.#after(this.#settings.graceMs, () => this.#givenUp.resolve(this.#endOfStop()));
+  }
+
+  async #work(): Promise<JobEnd> {
+    const { queue, deaths, run } = this.#task;
+    const { signal } = this.#controller;
+    try {
+      const outcome: unknown = await run({ queue, signal, deaths, leaving: this.#settings.leaving });
+      if (outcome === "done") return { type: "done" };
+      // What was cancelled or took too long does not come back for it.
+      if (outcome === "again") return this.#isOver() ? this.#endOfStop() : { type: "again" };
+      throw new InvariantError('a processor gave neither "done" nor "again"');
+    } catch (error) {
+      return this.#stopped ? this.#endOfStop() : this.#endOfError(error);
+    }
+  }
+
+  #isOver(): boolean {
+    return this.#stopped !== undefined && this.#stopped.why !== "drained";
+  }
+
+  #endOfStop(): JobEnd {
+    const { why, message } = this.#stopped ?? { why: "cancelled", message: "" };
+    if (why === "cancelled") return { type: "cancelled" };
+    if (why === "timed_out") return { type: "dead", code: "timed_out", message };
+    if (this.#task.isRepeatable) return { type: "again" };
+    return { type: "dead", code: "stopped", message: `${message}, and the job may not be repeated` };
+  }
+
+  #endOfError(error: unknown): JobEnd {
+    const message = this.#settings.redact(textOf(error));
+    if (error instanceof TroupeError && error.retryable) return { type: "retry", message };
+    return { type: "dead", code: "failed", message };
+  }
+
+  #after(ms: number, callback: () => void): void {
+    this.#timers.push(this.#settings.clock.setDelay(ms, callback));
+  }
+}
+
+const LONGEST_MESSAGE = 500;
+
+function textOf(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${typeof error}`;
+  return text.length <= LONGEST_MESSAGE ? text : `${text.slice(0, LONGEST_MESSAGE)}…`;
 }

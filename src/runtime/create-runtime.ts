@@ -99,7 +99,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     recover: () => recover(core, copies),
     health: async (how) => await healthOf(core, healthOptionsOf(how)),
     metrics: () => metricsOf(core),
-    drain: (how) => core.drain(drainMsOf(how)),
+    drain: async (how) => await core.drain(drainMsOf(how)),
     shutdown: async (how) => {
       await core.shutdown(shutdownMsOf(how));
     },

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { limitNameSchema, limitsSchema } from "../budget/index.ts";
-import { envelope, ofStep, ofTurn } from "./entry-envelope.ts";
 import {
+  envelope,
+  ofStep,
+  ofTurn,
   definitionRefSchema,
   grantedToolSchema,
   hookCountsSchema,
@@ -9,11 +11,11 @@ import {
   hookPatchSchema,
   turnOutcomeSchema,
   wakingReportSchema,
+  traceHeadersSchema,
 } from "./entry-parts.ts";
-import { traceHeadersSchema } from "./trace-headers.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
-import { lifecycleSchema } from "./lifecycle.ts";
+import { lifecycleSchema } from "./record.ts";
 import { accountHolderSchema } from "./limit-reached.ts";
 import { usageSchema } from "./model-call.ts";
 import { stopReasonSchema, stopSignalSchema } from "./stop.ts";

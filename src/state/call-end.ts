@@ -1,9 +1,22 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import { limitsSchema } from "../budget/index.ts";
-import { artifactSchema } from "./artifact.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { stopSignalSchema } from "./stop.ts";
+
+/** A result that an agent or a tool made and that is too large for the conversation. */
+export const artifactSchema = z.object({
+  artifactId: z.string(),
+  name: z.string(),
+  /** Counts from 1 over the artifacts of one name. */
+  version: z.number().int().positive(),
+  contentType: z.string(),
+  /** UTF-8 bytes. */
+  size: z.number().int().nonnegative(),
+  createdAt: z.number().int(),
+  content: z.string(),
+});
+export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;
 
 /** A child that a queued tool has asked for: the owner of its agent spawns it. */
 export const orderedSpawnSchema = z.object({

@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { limitNameSchema } from "../budget/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
-import { envelope, ofCall, ofStep } from "./entry-envelope.ts";
 import {
+  envelope,
+  ofCall,
+  ofStep,
   backgroundSchema,
   definitionRefSchema,
   gateVerdictSchema,

@@ -1,11 +1,11 @@
+import type { Entry, EntryOf } from "./entry.ts";
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import { orderedSpawnSchema } from "./call-end.ts";
-import type { Entry, EntryOf } from "./entry.ts";
 import { gateVerdictSchema, toolKindSchema } from "./entry-parts.ts";
 import { callOutcomeSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
-import { partsOfCall } from "./identity.ts";
+import { partsOfCall } from "./record.ts";
 import { decisionSchema, requestKindSchema } from "./request.ts";
 import { hookKeyOf } from "./turn-state.ts";
 
@@ -207,4 +207,39 @@ function decided(call: CallState, entry: EntryOf<"request.decided">): CallState 
   };
   const approvedHash = verdict === "approved" ? call.openRequest.argumentsHash : call.approvedHash;
   return { ...call, openRequest: null, decision, approvedHash };
+}
+
+/** How many children of one definition a turn may have at work at a time. */
+export interface SpawnLimit {
+  /** Name of their definition. */
+  readonly childName: string;
+  readonly maxConcurrent: number;
+}
+
+/**
+ * The children of one definition that count for its limit: those that have not ended, and those that were just asked for, if
+ * `entries` include undecided ones. A refusal replaces the entry that it refused, so a refused child does not count. Children
+ * in the background have a limit that is checked elsewhere.
+ */
+export function childrenAtWork(entries: readonly Entry[], childName: string): string[] {
+  const atWork = new Set<string>();
+  for (const entry of entries) {
+    if (entry.type === "child.spawned" && entry.definition.name === childName && !entry.background) {
+      atWork.add(entry.childId);
+    }
+    if (entry.type === "child.ended") atWork.delete(entry.childId);
+  }
+  return [...atWork];
+}
+
+/**
+ * Whether a call waits until a child of its definition ends. Nothing of it is under way then, so the turn may rest. Once
+ * there is room the call is under way, even before an entry shows it.
+ */
+export function isQueuedToSpawn(call: CallState, entries: readonly Entry[], limit: SpawnLimit | undefined): boolean {
+  if (!limit || call.outcome !== null || call.childId !== null) return false;
+  const { gate, approvedHash } = call;
+  // A call that needs approval is about to open its request.
+  if (gate?.verdict !== "allowed" || (gate.needsApproval && approvedHash === null)) return false;
+  return childrenAtWork(entries, limit.childName).length >= limit.maxConcurrent;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { DeepReadonly } from "../base/index.ts";
+import type { DeepReadonly, TraceHeaders } from "../base/index.ts";
 import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
@@ -119,3 +119,34 @@ export type GateVerdict = DeepReadonly<z.infer<typeof gateVerdictSchema>>;
 
 export const turnOutcomeSchema = z.enum(["completed", "stopped", "failed"]);
 export type TurnOutcome = DeepReadonly<z.infer<typeof turnOutcomeSchema>>;
+
+/** What every entry has: given by the writer. */
+export const envelope = {
+  seq: z.number().int().positive(),
+  /** Milliseconds since the epoch, never going back within a journal; for people. */
+  at: z.number().int(),
+  epoch: z.number().int().positive(),
+};
+export const ofTurn = { ...envelope, turnId: z.string() };
+export const ofStep = { ...ofTurn, step: z.number().int().positive() };
+export const ofCall = { ...ofStep, callId: z.string() };
+
+/**
+ * What may be done with a tool call whose outcome is not known.
+ * - `none`: no effect outside; repeat freely.
+ * - `keyed`: repeat with the same `idempotencyKey`; the receiver makes sure that it takes effect once.
+ * - `once`: never repeated; a call that was cut after its start has an unknown outcome.
+ */
+export const effectClassSchema = z.enum(["none", "keyed", "once"]);
+export type EffectClass = DeepReadonly<z.infer<typeof effectClassSchema>>;
+
+/** W3C Trace Context: the span under which something was asked for. It is stored and passed on as it is. */
+export const traceHeadersSchema = z.object({
+  traceparent: z
+    .string()
+    .regex(/^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/, "is not of the form 00-<32 hex>-<16 hex>-<2 hex>"),
+  tracestate: z
+    .string()
+    .regex(/^[\x20-\x7e]{0,512}$/, "takes at most 512 printable ASCII characters")
+    .optional(),
+}) satisfies z.ZodType<TraceHeaders>;

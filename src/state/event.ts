@@ -3,11 +3,11 @@ import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { jsonSchema } from "./json.ts";
-import { lifecycleSchema } from "./lifecycle.ts";
+import { lifecycleSchema } from "./record.ts";
 import { usageSchema } from "./model-call.ts";
 import { requestKindSchema, requestVerdictSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
-import { traceHeadersSchema } from "./trace-headers.ts";
+import { traceHeadersSchema } from "./entry-parts.ts";
 
 const common = {
   agentId: z.string(),

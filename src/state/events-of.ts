@@ -3,9 +3,9 @@ import type { Entry, EntryOf } from "./entry.ts";
 import type { TroupeEvent, TroupeEventBody } from "./event.ts";
 import type { TextLookup } from "./react-inputs.ts";
 import { limitText, warningText } from "./limit-reached.ts";
+import { signalOfLimit } from "./stop-signals.ts";
 import type { AgentIdentity } from "./record.ts";
 import type { StopSignal } from "./stop.ts";
-import { signalOfLimit } from "./stop-signals.ts";
 
 /** Who an event is about: the fixed part of an agent's record. */
 export type EventSource = Pick<AgentIdentity, "agentId" | "parentAgentId" | "rootAgentId" | "sessionId" | "definition">;

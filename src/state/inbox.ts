@@ -2,13 +2,12 @@ import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import { limitNameSchema, limitsSchema } from "../budget/index.ts";
 import { callEndSchema } from "./call-end.ts";
-import { backgroundSchema, turnOutcomeSchema } from "./entry-parts.ts";
+import { backgroundSchema, turnOutcomeSchema, traceHeadersSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { contentSchema } from "./message.ts";
-import { queuedCallKey } from "./queued-call.ts";
+import { queuedCallKey } from "./record.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
-import { traceHeadersSchema } from "./trace-headers.ts";
 
 /** `key` is natural: posting the same thing twice is one item. */
 const item = { key: z.string(), at: z.number().int() };

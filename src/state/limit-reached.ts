@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 import type { LimitName } from "../budget/index.ts";
-import { agentOfTurn } from "./identity.ts";
+import { agentOfTurn } from "./record.ts";
 
 /** Whose account it is, as seen by the agent that met its limit. */
 export const accountHolderSchema = z.object({

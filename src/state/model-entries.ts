@@ -7,7 +7,7 @@ import {
   reservationSchema,
   settlementSchema,
 } from "../budget/index.ts";
-import { ofStep } from "./entry-envelope.ts";
+import { ofStep } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { accountHolderSchema } from "./limit-reached.ts";
 import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";

@@ -4,21 +4,98 @@ import { bindingSchema, limitsSchema } from "../budget/index.ts";
 import { backgroundSchema, definitionRefSchema } from "./entry-parts.ts";
 import { storedErrorSchema } from "./execution.ts";
 import { jsonObjectSchema, jsonSchema } from "./json.ts";
-import { lifecycleSchema } from "./lifecycle.ts";
-import { queuedCallsSchema } from "./queued-call.ts";
 
-/** A wish set on one agent by a command; every intent reads those of all its ancestors. */
+export const agentKeySchema = z.object({ tenant: z.string(), agentId: z.string() });
+export type AgentKey = DeepReadonly<z.infer<typeof agentKeySchema>>;
+
+export const DEFAULT_TENANT = "default";
+
+/** Text form of a key, for maps: a tenant may not hold a `/` (ids are validated). */
+export function keyText(key: AgentKey): string {
+  return `${key.tenant}/${key.agentId}`;
+}
+
+/** A child's id names its root: `root~hash`. */
+export function rootOf(agentId: string): string {
+  const end = agentId.indexOf("~");
+  return end < 0 ? agentId : agentId.slice(0, end);
+}
+
+export function childIdOf(rootAgentId: string, hash: string): string {
+  return `${rootAgentId}~${hash}`;
+}
+
+/** A turn's id names its agent and its ordinal: `agent#1`. The first turn is number 1. */
+export function turnIdOf(agentId: string, number: number): string {
+  return `${agentId}#${number}`;
+}
+
+export function agentOfTurn(turnId: string): string {
+  const end = turnId.indexOf("#");
+  return end < 0 ? turnId : turnId.slice(0, end);
+}
+
+/** The ordinal of a turn among those of its agent, from 1. */
+export function numberOfTurn(turnId: string): number {
+  return Number(turnId.slice(turnId.indexOf("#") + 1));
+}
+
+/** `turn:step:index`; steps count from 1, the index from 0 (design, The journal). */
+export function callIdOf(turnId: string, step: number, index: number): string {
+  return `${turnId}:${step}:${index}`;
+}
+
+/** The inverse of `callIdOf`. */
+export function partsOfCall(callId: string): { turnId: string; step: number; index: number } {
+  const [index, step, ...turn] = callId.split(":").toReversed();
+  return { turnId: turn.toReversed().join(":"), step: Number(step), index: Number(index) };
+}
+
+export const lifecycleSchema = z.enum(["created", "starting", "ready", "busy", "paused", "failed", "shutdown"]);
+export type Lifecycle = DeepReadonly<z.infer<typeof lifecycleSchema>>;
+
+/** A tool call that waits in a queue, or runs in a worker of it. */
+export const queuedCallSchema = z.object({
+  turnId: z.string(),
+  step: z.number().int().positive(),
+  callId: z.string(),
+  /** From 1. */
+  attempt: z.number().int().positive(),
+  queue: z.string(),
+  /** Absent: 0. */
+  priority: z.number().int().nonnegative().optional(),
+  /** Whether it may be run again after its worker has died. */
+  isRepeatable: z.boolean(),
+  /** Milliseconds since the epoch. */
+  addedAt: z.number().int(),
+  /** The process that runs it, or ran it last; null before the first run. */
+  claimedBy: z.string().nullable(),
+  /** Its outcome is in the agent's inbox. */
+  isEnded: z.boolean(),
+});
+export type QueuedCall = DeepReadonly<z.infer<typeof queuedCallSchema>>;
+
+/** By `queuedCallKey`. */
+export const queuedCallsSchema = z.record(z.string(), queuedCallSchema);
+export type QueuedCalls = Readonly<Record<string, QueuedCall>>;
+
+/** Identifies one attempt of a call within its agent. */
+export function queuedCallKey({ callId, attempt }: { readonly callId: string; readonly attempt: number }): string {
+  return `${callId}#${attempt}`;
+}
+
+/** A pause or abort that a command sets on one agent; every intent reads the marks of all its ancestors. */
 export const markSchema = z.object({ by: z.string(), at: z.number().int() });
 export type Mark = DeepReadonly<z.infer<typeof markSchema>>;
 
-/** Stands as long as the turn it ends is open. */
+/** It stays until the turn that it ends is closed. */
 export const abortMarkSchema = markSchema.extend({ turnId: z.string(), reason: z.string() });
 export type AbortMark = DeepReadonly<z.infer<typeof abortMarkSchema>>;
 
-/** What activation starts from, so that it never reads the whole history (design, Machines). */
+/** Activation starts from it, so that it never reads the whole history (design, Machines). */
 export const checkpointSchema = z.object({
   version: z.literal(1),
-  /** The last entry that is folded in. */
+  /** The last folded entry. */
   seq: z.number().int().nonnegative(),
   /** Persisted snapshot of the agent machine. */
   agent: jsonSchema,
@@ -42,12 +119,12 @@ export const commandFieldsSchema = z.object({
   nextTurnNumber: z.number().int().positive(),
   pause: markSchema.nullable(),
   abort: abortMarkSchema.nullable(),
-  /** Calls of the open turn that have to be run from a queue, or are. Absent: none. */
+  /** Calls of the open turn that wait in a queue or run from one. Absent: none. */
   queued: queuedCallsSchema.optional(),
 });
 export type CommandFields = DeepReadonly<z.infer<typeof commandFieldsSchema>>;
 
-/** What is fixed when an agent is made. */
+/** The fields that are fixed when an agent is created. */
 export const agentIdentitySchema = z.object({
   tenant: z.string(),
   agentId: z.string(),
@@ -58,26 +135,26 @@ export const agentIdentitySchema = z.object({
   /** The parent's step and call that wait for it; null when code spawned it. */
   parentStep: z.number().int().nullable(),
   parentCallId: z.string().nullable(),
-  /** It goes on when the turn that spawned it ends, and its end is reported to the agent. Absent: it belongs to that turn. */
+  /** It goes on after the turn that spawned it, and its end is reported to the agent. Absent: it belongs to that turn. */
   background: backgroundSchema.optional(),
   depth: z.number().int().nonnegative(),
   definition: definitionRefSchema,
   ownerId: z.string().nullable(),
   sessionId: z.string().nullable(),
   createdAt: z.number().int(),
-  /** Account of its lifetime, where it has one. */
+  /** Account of its lifetime, if it has one. */
   accountId: z.string().nullable(),
   /** Account above its own: the parent's turn. */
   parentAccountId: z.string().nullable(),
-  /** What binds on the accounts above those of its turns. Absent: nothing. */
+  /** The binding of the accounts above those of its turns. Absent: nothing binds. */
   binding: bindingSchema.optional(),
   /** Names of the tools it may use; null: all its definition has. Never more than the parent granted (row S8). */
   grantedTools: z.array(z.string()).nullable(),
-  /** Names of tools that policies above it withhold: nothing below it is granted them either. Absent: none. */
+  /** Names of tools that policies above withhold from it and all its descendants. Absent: none. */
   deniedTools: z.array(z.string()).optional(),
   /** Deepest level at which it may still spawn. */
   maxDepth: z.number().int().nonnegative(),
-  /** Limits of each of its turns, where the spawner set them. */
+  /** Limits of each of its turns, if the spawner set them. */
   turnLimits: limitsSchema.nullable(),
   metadata: jsonObjectSchema,
   /** Number of its first turn, where earlier ones were run elsewhere. Default 1. */
@@ -105,4 +182,34 @@ export function newRecord(identity: AgentIdentity): AgentRecord {
     pause: null,
     abort: null,
   };
+}
+
+/**
+ * The status of an agent by its record, for processes that do not run it. Its owner writes only the status at rest; whether
+ * it works, is paused, or goes on again follows from the fields that commands write, without a further write per turn.
+ *
+ * | the owner wrote | open turn | pause mark | status |
+ * |---|---|---|---|
+ * | `created`, with no turn | | | `created` |
+ * | `starting`, `shutdown` | | | the same |
+ * | `paused` | | its own, or it has a parent | `paused` |
+ * | `paused` | yes / no | none, and no parent | it was resumed: `busy` / `ready` |
+ * | anything else | yes | | `busy`, also while it comes to rest |
+ * | anything else | no | its own | `paused` |
+ * | `failed` | no | none | `failed` |
+ * | `ready`, `busy` | no | none | `ready` |
+ */
+export function statusOf({
+  status,
+  openTurnId,
+  pause,
+  parentAgentId,
+}: Pick<AgentRecord, "status" | "openTurnId" | "pause" | "parentAgentId">): Lifecycle {
+  if (status === "starting" || status === "shutdown") return status;
+  if (status === "created" && openTurnId === null) return status;
+  // A child may be held by a mark above it, which its own record does not show.
+  if (status === "paused" && (pause !== null || parentAgentId !== null)) return status;
+  if (openTurnId !== null) return "busy";
+  if (pause !== null) return "paused";
+  return status === "failed" ? "failed" : "ready";
 }

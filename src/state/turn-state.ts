@@ -6,7 +6,7 @@ import { hookCountsSchema, wakingReportSchema } from "./entry-parts.ts";
 import { executionStateSchema, freshExecution } from "./execution.ts";
 import { initialAgentState, reactStateSchema } from "./react/index.ts";
 
-/** A model call that was granted and has no outcome yet. An epoch older than the owner's means its caller is gone. */
+/** A granted model call without an outcome yet. An epoch older than the owner's means that its caller is gone. */
 export const openRequestSchema = z.object({
   step: z.number().int(),
   attempt: z.number().int(),
@@ -149,4 +149,33 @@ export function stepIdOf(turnId: string, step: number): string {
 
 export function hookKeyOf(hook: string, index: number): string {
   return `${hook}:${index}`;
+}
+
+/** Whether calls to the model or of tools of this turn have neither an outcome nor a result. */
+export function hasOpenWork(turn: TurnState): boolean {
+  const { openRequest, openCallIds, unreviewedCallIds, openGenerates } = turn;
+  return openRequest !== null || openCallIds.length + unreviewedCallIds.length + openGenerates.length > 0;
+}
+
+/** Whether hooks or a schema must check the new answer before the turn goes on. */
+export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState): boolean {
+  if (hooks.afterLlm > 0) return true;
+  return openCallIds.length > 0 ? hooks.beforeTools > 0 : checksOutput;
+}
+
+/**
+ * Whether nothing of the turn itself is under way: each open call waits for a child, for a decision, or to spawn a child
+ * after calls that wait too.
+ */
+export function isResting(turn: TurnState, isQueuedToSpawn: (callId: string) => boolean = () => false): boolean {
+  const { openCallIds, waitingCallIds } = turn;
+  if (turn.execution.status !== "in_progress" || turn.openRequest !== null || openCallIds.length === 0) return false;
+  if (turn.openGenerates.length > 0 || turn.unreviewedCallIds.length > 0) return false;
+  return openCallIds.every((callId) => waitingCallIds.includes(callId) || isQueuedToSpawn(callId));
+}
+
+/** The calls of the new answer that are still to be made. */
+export function openCallsOf({ openCallIds, execution }: TurnState): { callId: string; name: string }[] {
+  const calls = execution.currentStep?.toolExecutions ?? [];
+  return calls.flatMap(({ callId, name }) => (openCallIds.includes(callId) ? [{ callId, name }] : []));
 }

@@ -11,15 +11,15 @@ import {
 import { pairStart } from "./output.ts";
 import type { ReadArtifactArguments } from "./runtime-tools.ts";
 
-/** What a reading of an artifact gives: text for the model, or why there is none. */
+/** The result of reading an artifact: text for the model, or the reason why there is none. */
 export type ArtifactReading =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly code: string; readonly message: string };
 
 /**
- * A part of an artifact's text, or the places of it where a pattern matches; at most `length` characters of it, with a line
- * before them that says which they are and where to go on. Characters are UTF-16 units; no surrogate pair is split.
- * A search hands the event loop back between its parts, and ends with the signal.
+ * A part of an artifact's text, or the places where a pattern matches: at most `length` characters, after a line that says which
+ * they are and where to go on. Characters are UTF-16 units; no surrogate pair is split. A search yields to the event loop between
+ * its parts, and rejects when the signal is aborted.
  */
 export async function readArtifactText(
   artifact: Artifact,
@@ -55,7 +55,7 @@ function isBinary(contentType: string): boolean {
 function endOf(content: string, from: number, length: number): number {
   const to = Math.min(content.length, from + length);
   const end = pairStart(content, to);
-  // A single pair is shown whole, or reading would not go on.
+  // A single pair is shown whole, otherwise reading would not advance.
   return end > from ? end : Math.min(content.length, to + 1);
 }
 
@@ -65,7 +65,7 @@ function goOn(to: number, content: string): string {
 
 /** Lines are searched one by one, long ones in pieces of this many characters of which each overlaps the next by half. */
 const pieceLength = 400;
-/** What a search may take in all: about two seconds, handed back to the event loop every few milliseconds. */
+/** The steps of a search in all, about two seconds, and between two yields, a few milliseconds. */
 const searchSteps = 100_000_000;
 const stepsAtOnce = 200_000;
 
@@ -107,7 +107,7 @@ interface Search {
   readonly limit: StepLimit;
 }
 
-/** Matching pieces, and how far the search has come when there is no room or time for more. */
+/** Matching pieces, and how far the search came when there was no more room or time. */
 async function piecesOf(
   content: string,
   { from, length, pattern, limit }: Search,

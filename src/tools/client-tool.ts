@@ -9,7 +9,7 @@ import { describer, parseArguments, readParameters, type ToolParameters, uncheck
 import { type ParsedArguments } from "./parsed-arguments.ts";
 
 /**
- * A tool that whoever called the agent executes: the turn waits with a request of its kind until somebody answers it.
+ * A tool that the agent's caller executes: the turn waits with a request of its kind until somebody answers it.
  * Made by `clientTool` or `askUser`; frozen.
  */
 export interface ClientTool {
@@ -17,16 +17,16 @@ export interface ClientTool {
   readonly requestKind: "client" | "question";
   readonly name: string;
   readonly description: string;
-  /** What happens at the caller's is not ours to repeat. */
+  /** The runtime cannot repeat what the caller does. */
   readonly effect: "once";
   readonly jsonSchema: JsonObject;
-  /** Parts of a JSON Schema that nobody checks, as `defineTool` tells them. */
+  /** Parts of a JSON Schema that are not checked. */
   readonly unchecked?: readonly string[];
   /** Milliseconds until a request that nobody answered expires; absent: never. */
   readonly expiresAfterMs?: number;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
   parse(argumentsText: string): ParsedArguments;
-  /** What the request asks, in words. Never throws. */
+  /** The request's question, in words. Never throws. */
   describeCall(args: Json): string;
 }
 
@@ -37,7 +37,7 @@ export interface ClientToolDefinition<Schema extends ToolParameters> {
   readonly description: string;
   /** A zod 4 object schema, or the text of a JSON Schema. */
   readonly parameters: Schema;
-  /** What the caller is asked, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
+  /** The question to the caller, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
   /** Whole milliseconds until a request that nobody answered expires. Default: never. */
   readonly expiresAfterMs?: number | undefined;
@@ -55,7 +55,7 @@ export function clientTool<const Schema extends ToolParameters>(definition: Clie
   return reading(of, () => waitingTool("client", options, definition));
 }
 
-/** What a definition has; how its values have to be is said where each is read. */
+/** The fields of a definition; each value is checked where it is read. */
 const clientToolDoor: Door<ClientToolDefinition<ToolParameters>> = {
   rules: {
     name: anyRule,
@@ -68,7 +68,7 @@ const clientToolDoor: Door<ClientToolDefinition<ToolParameters>> = {
   takesOwnFields: true,
 };
 
-export function waitingTool<const Schema extends ToolParameters>(
+function waitingTool<const Schema extends ToolParameters>(
   requestKind: ClientTool["requestKind"],
   definition: ClientToolDefinition<Schema>,
   self: object = definition,
@@ -93,7 +93,7 @@ export function waitingTool<const Schema extends ToolParameters>(
   return Object.freeze(tool);
 }
 
-/** What the model sees of the caller's answer: texts as they are, other values as JSON text. Never throws. */
+/** The caller's answer as the model sees it: texts as they are, other values as JSON text. Never throws. */
 export function answerText(tool: Pick<ClientTool, "name">, value: unknown): RenderedOutput {
   const answer = textOf(value);
   if (answer.ok) return { text: answer.text, isError: false };

@@ -8,10 +8,10 @@ import type { RunContext } from "./run-context.ts";
 import { checkSecrets, resolveArguments, type SecretResolver } from "./secrets.ts";
 import type { Reconciliation, Tool } from "./tool.ts";
 
-/** What a model's arguments become: the output of the zod schema, or any JSON object with a JSON Schema text. */
+/** A model's arguments after the check: the output of the zod schema, or any JSON object with a JSON Schema text. */
 export type CheckedArguments<Schema extends ToolParameters> = Schema extends z.ZodType ? z.output<Schema> : JsonObject;
 
-/** What `execute` is called with: the checked arguments, and the secrets by their names. */
+/** The arguments of `execute`: the checked ones, and the secrets by their names. */
 export type ToolArguments<Schema extends ToolParameters, SecretName extends string = never> = [SecretName] extends [
   never,
 ]
@@ -21,14 +21,14 @@ export type ToolArguments<Schema extends ToolParameters, SecretName extends stri
 export interface ToolDefinition<Schema extends ToolParameters, SecretName extends string = never> {
   /** Letters, digits, `_` and `-`; 1 to 64 characters (row L13). */
   readonly name: string;
-  /** For the model: what the tool does and when to use it. */
+  /** For the model: the tool's purpose and when to use it. */
   readonly description: string;
   /**
    * A zod 4 object schema, or the text of a JSON Schema. Transforms must give JSON values: their result is journalled,
    * and after a restart `execute` gets it from there.
    */
   readonly parameters: Schema;
-  /** What may be done with a call whose outcome is not known. Default `once`: it is never repeated. */
+  /** Says whether a call with an unknown outcome may be repeated. Default `once`: never. */
   readonly effect?: EffectClass | undefined;
   execute(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
   /** Asked after a crash whether a `once` call took effect. */
@@ -43,7 +43,7 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
     | undefined;
   /** Whole milliseconds until a call that nobody decided on is refused. Default: never. */
   readonly approvalExpiresAfterMs?: number | undefined;
-  /** What a person is asked, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
+  /** The question to a person, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
   /** `required`: it runs only where `run.auth` has credentials; until then the turn waits. Default: it runs anyway. */
   readonly auth?: "required" | undefined;
@@ -82,7 +82,7 @@ export function defineTool<const Schema extends ToolParameters, const SecretName
   return reading(of, () => made(options, definition));
 }
 
-/** What a definition has; how its values have to be is said where each is read. */
+/** The fields of a definition; each value is checked where it is read. */
 const toolDoor: Door<ToolDefinition<ToolParameters>> = {
   rules: {
     name: anyRule,
@@ -186,13 +186,13 @@ function boundTo<Value>(self: object, value: Value): Value {
 }
 
 /** As an author declares it: always, never, or by a function of the checked arguments. */
-export interface ApprovalDefinition {
+interface ApprovalDefinition {
   readonly name: string;
   readonly needsApproval?: boolean | ((args: never, run: RunContext) => boolean | Promise<boolean>) | undefined;
 }
 
-/** An answer that is neither true nor false fails the call: a slip of the author must not let it run unseen. */
-export function approvalRule(definition: ApprovalDefinition): Tool["needsApproval"] {
+/** An answer that is neither true nor false fails the call: a slip of the author must not let it run without approval. */
+function approvalRule(definition: ApprovalDefinition): Tool["needsApproval"] {
   const { name, needsApproval = false } = definition;
   if (typeof needsApproval === "boolean") return needsApproval;
   return async (args, run) => {

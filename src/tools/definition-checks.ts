@@ -1,12 +1,12 @@
 import { assertId, describeValue, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
-/** Makes the error for a wrong field of one tool: the tool is named, `what` says what is wrong and what would be right. */
+/** Makes the error for a wrong field of one tool. `what` says what is wrong and what would be right; the tool's name is added. */
 export type Refuse = (what: string, cause?: unknown) => InvalidInputError;
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
 
-/** Who is told to be wrong: the tool by its name, where it has one. Throws `InvalidInputError` for what is no definition. */
+/** The subject of error texts: the tool by its name, where it has one. Throws `InvalidInputError` for what is no definition. */
 export function toolNameIn(definition: unknown, of: string): string {
   const isObject = reading(
     of,
@@ -19,24 +19,25 @@ export function toolNameIn(definition: unknown, of: string): string {
   return typeof name === "string" && namePattern.test(name) ? `Tool "${name}"` : of;
 }
 
-/** Checks what every kind of tool has, and gives the way to refuse the rest. Throws `InvalidInputError`. */
+/** Checks the fields that every kind of tool has. Gives the way to refuse the others. Throws `InvalidInputError`. */
 export function checkIdentity(name: unknown, description: unknown): Refuse {
   if (typeof name !== "string" || !namePattern.test(name)) {
-    const shown = JSON.stringify(typeof name === "string" ? name.slice(0, 80) : typeof name);
+    const shown = typeof name === "string" ? JSON.stringify(name.slice(0, 80)) : describeValue(name);
     throw new InvalidInputError(`A tool cannot be named ${shown}: use 1 to 64 letters, digits, "_" and "-".`);
   }
   const refuse: Refuse = (what, cause) =>
     new InvalidInputError(`Tool "${name}": ${what}`, { details: { tool: name }, cause });
   if (typeof description !== "string" || description.trim() === "") {
-    throw refuse("description is empty; say in a sentence what the tool does and when to use it.");
+    const is = typeof description === "string" ? "empty" : describeValue(description);
+    throw refuse(`description is ${is}; say in a sentence what the tool does and when to use it.`);
   }
   return refuse;
 }
 
-/** 31,000 years: such a time from now on is still a time that is stored exactly. */
+/** 31,000 years: a time so far from now can still be stored exactly. */
 const maxExpiryMs = 1e15;
 
-/** How long a request may stay open: absent for ever, else whole milliseconds. */
+/** How long a request may stay open, in whole milliseconds; absent: for ever. */
 export function checkExpiry(field: string, milliseconds: number | undefined, refuse: Refuse): void {
   if (milliseconds === undefined) return;
   if (Number.isSafeInteger(milliseconds) && milliseconds >= 1 && milliseconds <= maxExpiryMs) return;
@@ -50,8 +51,8 @@ export function checkOptionalFunction(field: string, value: unknown, refuse: Ref
   throw refuse(`${field} must be a function, not ${value === null ? "null" : typeof value}.`);
 }
 
-/** Options that make a call wait for a person or for credentials, as they were given. */
-export interface WaitOptions {
+/** Options that make a call wait for a person or for credentials, unchecked. */
+interface WaitOptions {
   readonly needsApproval?: unknown;
   readonly approvalExpiresAfterMs?: number | undefined;
   readonly describeCall?: unknown;
@@ -73,14 +74,14 @@ export function checkWaits(options: WaitOptions, refuse: Refuse): void {
   }
 }
 
-/** Options that have the calls run by whoever works on a queue, as they were given. */
-export interface QueueChoice {
+/** Options of tools whose calls run in a queue's workers, unchecked. */
+interface QueueChoice {
   readonly queue?: unknown;
   readonly priority?: number | undefined;
   readonly concurrency?: number | undefined;
 }
 
-/** In it agents wait to be taken up. */
+/** The queue of agents that wait for a worker. */
 const QUEUE_OF_AGENTS = "wake";
 const HIGHEST_PRIORITY = 1_000_000;
 

@@ -1,4 +1,4 @@
-/** A regular expression that answers in time linear in pattern times text, whatever they are (guarantee S11). */
+/** A regular expression whose test takes time linear in pattern times text (guarantee S11). */
 export interface LinearPattern {
   /** Whether it matches anywhere in the text, as `RegExp.test` would say. Throws `TooManySteps` past the limit. */
   test(text: string): boolean;
@@ -19,8 +19,8 @@ interface Program {
 const maxStates = 5_000;
 
 /**
- * All alternatives are followed side by side (Thompson's construction), so nothing backtracks. Lookaheads start such
- * a run of their own; their steps count against the same limit. Throws `UnsupportedPattern`.
+ * All alternatives are followed side by side (Thompson's construction), so nothing backtracks. A lookahead starts another run,
+ * whose steps count against the same limit. Throws `UnsupportedPattern`.
  */
 export function createLinearPattern(source: string, limit: StepLimit): LinearPattern {
   const program = compile(parsePattern(source), { states: 0 });
@@ -34,7 +34,7 @@ function compile(root: PatternNode, size: { states: number }): Program {
     if (size.states > maxStates) throw new UnsupportedPattern("it is too large once its repetitions are written out");
     return states.push(state) - 1;
   }
-  /** Gives the state at which `node` begins when `next` comes after it. */
+  /** The state at which `node` begins when `next` comes after it. */
   function build(node: PatternNode, next: number): number {
     switch (node.kind) {
       case "character":
@@ -73,7 +73,7 @@ function run(program: Program, text: string, from: number, anchored: boolean, li
   let current: number[] = [];
   let at = from;
 
-  /** Follows what needs no character; true when the end of the pattern is reached. */
+  /** Follows states that need no character; true when the end of the pattern is reached. */
   function reach(entry: number, into: number[]): boolean {
     const open = [entry];
     for (let index = open.pop(); index !== undefined; index = open.pop()) {
@@ -107,15 +107,15 @@ function run(program: Program, text: string, from: number, anchored: boolean, li
   }
 }
 
-/** A regular expression as a tree, without captures: only whether it matches is asked. */
-export type PatternNode =
+/** A regular expression as a tree, without captures, which a test does not need. */
+type PatternNode =
   | { readonly kind: "character"; readonly matches: (codePoint: number) => boolean }
   | { readonly kind: "sequence" | "choice"; readonly nodes: readonly PatternNode[] }
   | { readonly kind: "repeat"; readonly node: PatternNode; readonly min: number; readonly max: number }
   | { readonly kind: "boundary"; readonly holds: (text: string, at: number) => boolean }
   | { readonly kind: "lookahead"; readonly node: PatternNode; readonly negated: boolean };
 
-/** The pattern is no regular expression, or one that cannot be checked in linear time. */
+/** The pattern is not a regular expression, or cannot be checked in linear time. */
 export class UnsupportedPattern extends Error {}
 
 export const maxPatternLength = 5_000;
@@ -129,27 +129,27 @@ const groupStart = /\((?:\?(?::|=|!|<[^>]+>|[ims]+:))?/uy;
 const inlineFlags = /^\(\?([ims]+)\)/;
 
 /**
- * Parses JavaScript's regular expressions, less back references and lookbehind: first as with the `u` flag, and where that
- * does not hold as without. Characters are code points either way. `(?i)`, `(?m)` and `(?s)` are taken at the beginning, as
- * other languages write them. Throws `UnsupportedPattern`.
+ * Parses JavaScript's regular expressions without back references and lookbehind: as with the `u` flag, or without it where the
+ * pattern is invalid with it. Characters are code points either way. `(?i)`, `(?m)` and `(?s)` are accepted at the beginning, as
+ * in other languages. Throws `UnsupportedPattern`.
  */
-export function parsePattern(given: string): PatternNode {
+function parsePattern(given: string): PatternNode {
   if (given.length > maxPatternLength) {
     throw new UnsupportedPattern(`it is longer than ${maxPatternLength} characters`);
   }
   const flags = inlineFlags.exec(given)?.[1] ?? "";
-  // So Python names its groups.
+  // Python's named groups.
   const source = given.replace(inlineFlags, "").replaceAll("(?P<", "(?<");
   checkSyntax(source);
   return parseChoice({ source, flags, at: 0 }, 0);
 }
 
-/** The engine's own parser judges the syntax; below, only well-formed patterns are taken apart. */
+/** The engine's own parser checks the syntax, so that only well-formed patterns are parsed below. */
 function checkSyntax(source: string): void {
   const fault = faultOf(source, "u");
   if (fault === undefined) return;
   if (faultOf(source, "") !== undefined) throw new UnsupportedPattern(fault);
-  // Without the flag such an escape would be the letter itself, which nobody can have meant.
+  // Without the flag such an escape would mean the letter itself, which is surely a mistake.
   for (const [escape] of source.matchAll(/\\[^]/g)) {
     if (/[A-Za-z]/.test(escape) && !/[bBcdDfknrsStuvwWx]/.test(escape)) {
       throw new UnsupportedPattern(`${escape} means nothing here`);
@@ -168,7 +168,7 @@ function faultOf(source: string, flags: string): string | undefined {
 
 interface Cursor {
   readonly source: string;
-  /** Of `i`, `m` and `s` those that hold here. */
+  /** Those of `i`, `m` and `s` that apply here. */
   flags: string;
   at: number;
 }
@@ -241,7 +241,7 @@ function parseAtom(text: string, flags: string): PatternNode {
   return { kind: "character", matches: characterTest(text, flags) };
 }
 
-/** One character against one atom is the engine's own business: it cannot backtrack. ASCII answers are remembered. */
+/** The engine tests one character against one atom: that cannot backtrack. Results for ASCII are cached. */
 function characterTest(text: string, flags: string): (codePoint: number) => boolean {
   const expression = expressionOf(text, flags);
   const known = new Int8Array(128).fill(-1);
@@ -252,7 +252,7 @@ function characterTest(text: string, flags: string): (codePoint: number) => bool
   };
 }
 
-/** What holds only without the `u` flag is asked without it; then a pair of surrogates is two characters, of which any is meant. */
+/** An atom that is valid only without the `u` flag is tested without it; then a surrogate pair is two characters, and either may match. */
 function expressionOf(text: string, flags: string): RegExp {
   const kept = [...new Set(flags.replaceAll("m", ""))].join("");
   if (faultOf(text, "u") === undefined) return new RegExp(`^(?:${text})$`, `${kept}u`);
@@ -279,7 +279,7 @@ function take(cursor: Cursor, expression: RegExp): RegExpExecArray | undefined {
   return found;
 }
 
-/** Thrown when a check would take too long; the message is fit for a model. */
+/** Thrown when a check would take too long; a model may read the message. */
 export class TooManySteps extends Error {
   constructor() {
     super("checking it takes too many steps: send fewer or shorter values");
@@ -287,7 +287,7 @@ export class TooManySteps extends Error {
 }
 
 /**
- * Counts the steps of one synchronous check, so that no schema and no value can hold the event loop (guarantee S11).
+ * Counts the steps of one synchronous check, so that no schema and no value can block the event loop (guarantee S11).
  * One step costs 10 to 35 nanoseconds of the processor, and up to twice that at the first checks, while the engine compiles: the
  * default is at most 25 milliseconds, and 50 at first. What costs more per unit of work pays more steps.
  */

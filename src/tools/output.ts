@@ -17,11 +17,9 @@ export function renderOutput(value: unknown, redact: Redact = nothingToRedact): 
   return { text: `The tool ran, but its result cannot be shown: ${rendered.reason}.`, isError: true };
 }
 
-export type TextOfValue =
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly reason: string };
+type TextOfValue = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string };
 
-/** The same with the reason alone where there is no text. */
+/** The result's text; where it has none, the reason. */
 export function textOf(value: unknown, redact: Redact = nothingToRedact): TextOfValue {
   if (typeof value === "string") return { ok: true, text: redact(value) };
   if (value === undefined) return { ok: true, text: "" };
@@ -38,8 +36,8 @@ const maxReasonCharacters = 500;
 const maxRenderedValues = 10_000_000;
 
 /**
- * Names what JSON.stringify would make `null` of, refuses what it would leave out or make `{}` of without a word, and what
- * has more than ten million values: so many take some two seconds, in which nothing else runs.
+ * Refuses values that JSON.stringify would silently drop or turn into `{}`, and more than ten million values, which would block
+ * the process for two seconds; names those that it would turn into `null`.
  */
 function createReplacer(): (this: unknown, key: string, value: unknown) => unknown {
   let values = 0;
@@ -58,7 +56,7 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
   };
 }
 
-/** Before their `toJSON` is asked: a Buffer makes an array of numbers out of itself, many times its own size. */
+/** Checked before `toJSON`: a Buffer turns itself into an array of numbers, many times its size. */
 function lookAhead(container: object): void {
   // An array may have a length of billions and not one member.
   if (Array.isArray(container) && container.length > maxRenderedValues) throw tooManyValues();
@@ -87,7 +85,7 @@ function lossyKindOf(value: unknown): string | undefined {
   return hasNothingToShow(value) ? `an object of class ${classOf(value)}, of which JSON shows nothing` : undefined;
 }
 
-/** What is behind methods and private fields (a RegExp, a Response, an iterator): JSON has `{}` for it. */
+/** Values whose content is behind methods and private fields (a RegExp, a Response, an iterator): JSON has `{}` for them. */
 function hasNothingToShow(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value);
@@ -106,7 +104,7 @@ function reasonOf(error: unknown): string {
 }
 
 /**
- * Head and tail of a text that is too long for the model, with a sentence between them that says how much was cut.
+ * Head and tail of a text that is too long for the model, with a sentence between them about the cut.
  * Characters are UTF-16 units; a surrogate pair is never split. A text that fits is returned unchanged. The result
  * is at most `maxCharacters` long, unless the sentence alone is longer.
  */
@@ -128,7 +126,7 @@ export function headOf(text: string, characters: number): string {
   return text.slice(0, splitsPair(text, characters) ? characters - 1 : characters);
 }
 
-/** The place itself, or the one before it where it would split a surrogate pair. */
+/** The index itself, or the one before it where it would split a surrogate pair. */
 export function pairStart(text: string, at: number): number {
   return splitsPair(text, at) ? at - 1 : at;
 }

@@ -34,7 +34,7 @@ export function readParameters(parameters: ToolParameters, refuse: Refuse = plai
   return { jsonSchema, unchecked, check: (value) => read.check(value) };
 }
 
-/** What a tool tells of its parameters that only the model heeds. */
+/** The field of a tool that names unchecked parts of its schema; absent where all is checked. */
 export function uncheckedOf({ unchecked = [] }: Parameters): { readonly unchecked?: readonly string[] } {
   return unchecked.length === 0 ? {} : { unchecked: Object.freeze([...unchecked]) };
 }
@@ -50,7 +50,7 @@ function readSchema(parameters: unknown): Parameters {
 const defaultMaxBytes = 1_000_000;
 const maxReasonCharacters = 1_000;
 
-export interface ParseOptions {
+interface ParseOptions {
   readonly toolName: string;
   /** Default 1,000,000. */
   readonly maxBytes?: number | undefined;
@@ -68,7 +68,7 @@ export function parseArguments(parameters: Parameters, text: string, options: Pa
     value = parseJson(text.trim() === "" ? "{}" : text, { maxBytes, what: "the arguments text" });
   } catch (error) {
     const reason = error instanceof InvalidInputError ? error.message : "the arguments text cannot be read";
-    // The place of a forbidden key is told by the keys on the way to it: they are the model's own, of any length.
+    // The path to a forbidden key consists of the model's own keys, of any length.
     return refused(toolName, `${headOf(reason, maxReasonCharacters)}. It must be one complete JSON object.`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
@@ -94,7 +94,7 @@ function kindOf(value: unknown): string {
 }
 
 /** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot say what it says. */
-export function zodParameters(schema: z.ZodType): Parameters {
+function zodParameters(schema: z.ZodType): Parameters {
   return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
 }
 
@@ -131,7 +131,7 @@ function check(schema: z.ZodType, value: unknown): ParsedArguments {
 function issuesOf(issue: z.core.$ZodIssue): Issue[] {
   const path = issue.path.map((part) => (typeof part === "number" ? part : String(part)));
   if (issue.code !== "invalid_union") return [{ path, ...messageOf(issue.message) }];
-  // A union's own message says nothing: what each alternative would have wanted does.
+  // A union's own message says nothing, so the expectations of its alternatives are listed.
   const alternatives = issue.errors
     .flat()
     .slice(0, 5)
@@ -143,7 +143,7 @@ function issuesOf(issue: z.core.$ZodIssue): Issue[] {
   return [{ path, message: "fits none of the alternatives", expected: alternatives.join(", or ") }];
 }
 
-/** Takes "Invalid input: expected string, received number" apart. */
+/** Splits "Invalid input: expected string, received number". */
 function messageOf(text: string): { readonly message: string; readonly expected?: string | undefined } {
   const parts = /^(.*?): expected (.*?)(?:, received (.*))?$/s.exec(text);
   if (parts === null) return { message: text };
@@ -158,10 +158,10 @@ const maxRemembered = 1_000;
 /**
  * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in. The
  * schema may be a stranger's: no reference leaves it, no check of a value takes more than a fixed number of steps
- * (guarantee S11), and what cannot be checked is told in `unchecked` and stays for the model. Read once per text.
+ * (guarantee S11), and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text.
  * Throws `InvalidInputError` for what is no JSON object.
  */
-export function jsonSchemaParameters(text: string): Parameters {
+function jsonSchemaParameters(text: string): Parameters {
   const known = remembered.get(text);
   if (known !== undefined) return known;
   const value = parseJson(text, { maxBytes: maxSchemaBytes, what: "The JSON Schema of the parameters" });
@@ -187,7 +187,7 @@ function asObject(value: unknown): JsonObject {
   throw new InvalidInputError('The JSON Schema of the parameters must be an object, such as {"type":"object"}.');
 }
 
-/** Arguments are always an object: providers want it said, and a foreign schema may have left it out. */
+/** Arguments are always an object: providers want the schema to say so, and a foreign one may not. */
 function rootTypeOf({ type }: JsonObject): JsonObject {
   return type === undefined || (Array.isArray(type) && type.includes("object")) ? { type: "object" } : {};
 }
@@ -198,12 +198,12 @@ function checked(check: SchemaCheck, value: unknown): ParsedArguments {
     return issues.length === 0 ? accepted(value) : { ok: false, message: renderIssues(issues) };
   } catch (error) {
     if (error instanceof TooManySteps) return { ok: false, message: error.message };
-    // Nesting that overflows the stack; nothing else throws here.
+    // Nesting overflowed the stack; nothing else throws here.
     return { ok: false, message: "the schema of this tool cannot be checked against them" };
   }
 }
 
-/** The tool gets a copy of its own: what it does to its arguments must not reach the journal. */
+/** The tool gets a copy: its changes to the arguments must not reach the journal. */
 function accepted(value: unknown): ParsedArguments {
   const copied = toJson(value);
   if (copied.ok) return { ok: true, value: copied.json, json: value as Json };
@@ -213,14 +213,14 @@ function accepted(value: unknown): ParsedArguments {
 const maxDescribedCharacters = 500;
 
 /** A call in words for the person who decides on it: `name(arguments as JSON, cut at 500 characters)`. */
-export function describeByArguments(name: string, args: Json): string {
+function describeByArguments(name: string, args: Json): string {
   const text = JSON.stringify(args);
   const shown = text.length > maxDescribedCharacters ? `${headOf(text, maxDescribedCharacters)}…` : text;
   return `${name}(${shown})`;
 }
 
 /**
- * The author's own words, or the arguments where there are none. A description that throws or is no text must not keep
+ * The author's description of a call, or its arguments where there is none. A description that throws or is no text must not keep
  * a person from deciding: the arguments are shown instead. Never throws.
  */
 export function describer(name: string, describe: ((args: never) => string) | undefined): (args: Json) => string {
@@ -230,7 +230,7 @@ export function describer(name: string, describe: ((args: never) => string) | un
       const words: unknown = describe(copyOfJson(args) as never);
       if (typeof words === "string" && words.trim() !== "") return words;
     } catch {
-      // Told below, by the arguments.
+      // The arguments are shown instead.
     }
     return describeByArguments(name, args);
   };

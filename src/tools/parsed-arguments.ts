@@ -1,18 +1,18 @@
 import { type Path, renderPath } from "../base/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 
-/** A model's arguments after parsing: what `execute` gets and what is journalled, or what the model is told. */
+/** A model's arguments after parsing: the values for `execute` and for the journal, or an error message for the model. */
 export type ParsedArguments =
   | {
       readonly ok: true;
       /** For `execute`: with a zod schema its output, transforms applied. */
       readonly value: unknown;
-      /** What is journalled, shown and approved. */
+      /** For the journal, for display and for approval. */
       readonly json: Json;
     }
   | {
       readonly ok: false;
-      /** For the model: what is wrong, where, and what would be right. */
+      /** For the model: the mistakes, their places, and what would be right. */
       readonly message: string;
     };
 
@@ -20,17 +20,17 @@ export type ParsedArguments =
 export interface Parameters {
   /** For the model: a JSON Schema whose root is an object. */
   readonly jsonSchema: JsonObject;
-  /** Parts of a foreign schema that only the model heeds, each with its place and the reason. Absent: none. */
+  /** Parts of a foreign schema that are shown to the model and not checked, each with its place and the reason. Absent: none. */
   readonly unchecked?: readonly string[] | undefined;
   /** Checks a value that was read from JSON. Synchronous; never throws. */
   check(value: unknown): ParsedArguments;
 }
 
-/** One thing that is wrong with a value, for a person or a model to read. */
+/** One mistake in a value, for a person or a model. */
 export interface Issue {
   readonly path: Path;
   readonly message: string;
-  /** What would have been right, where it is known. */
+  /** What would have been right, if that is known. */
   readonly expected?: string | undefined;
 }
 

@@ -2,7 +2,7 @@ import { deepFreeze, nearestNames } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { JsonObject, ModelTool } from "../state/index.ts";
 
-/** What a registry needs to know of a tool, whatever its kind: functions, subagents, client tools. */
+/** The fields that every kind of tool has: functions, subagents, client tools. */
 export interface RegisteredTool {
   readonly kind: string;
   readonly name: string;
@@ -14,17 +14,17 @@ export interface ToolRegistry<Member extends RegisteredTool> {
   /** In the order of registration, without those on demand. */
   readonly tools: readonly Member[];
   get(name: string): Member | undefined;
-  /** Whether the tool of that name is shown only when there is something for it to do. */
+  /** Whether the model sees the tool of that name only when there is something for it to do. */
   isOnDemand(name: string): boolean;
-  /** The tools as the model sees them, with those on demand at the end when they are wanted; the same array each time. */
+  /** The tools for the model, with those on demand at the end when they are wanted; the same array each time. */
   definitions(options?: { readonly onDemand: boolean }): readonly ModelTool[];
-  /** What to tell a model that named a tool which is not there. */
+  /** The answer to a model that called an unknown tool. */
   unknownToolMessage(name: string): string;
 }
 
 /**
  * Throws `InvalidInputError` when two tools have one name.
- * @param onDemand Tools that are shown only when there is something for them to do. Their names are taken all the same.
+ * @param onDemand Tools that the model sees only when there is something for them to do; no other tool may have their names.
  */
 export function createToolRegistry<Member extends RegisteredTool>(
   tools: readonly Member[],

@@ -12,7 +12,7 @@ import type { Redact } from "./tool.ts";
 
 export interface RevocableRun {
   readonly run: RunContext;
-  /** From now on whatever leaves by this run (progress, artifacts, prompts, a child's input) goes through `redact`. */
+  /** From now on everything that leaves by this run (progress, artifacts, prompts, a child's input) goes through `redact`. */
   readonly redactWith: (redact: Redact) => void;
   /** From now on every access to `run`, and every method taken from it earlier, throws. Calling it again changes nothing. */
   readonly revoke: () => void;
@@ -22,15 +22,15 @@ export interface RevocableRun {
   readonly isFirstRefusal: (error: unknown) => boolean;
 }
 
-/** What is known of a tool's first act. */
+/** A tool's first act by its run. */
 interface FirstAct {
   isOver: boolean;
   refusal?: unknown;
 }
 
 /**
- * Lends a run context for the time of one call (row H6). `auth` is not enumerable, so that logging the run shows no
- * credentials. Plain values that were read during the call (a string, the signal) stay what they are.
+ * A run context that is valid for one call (row H6). `auth` is not enumerable, so that logging the run shows no credentials.
+ * Plain values that were read during the call (a string, the signal) keep their values.
  */
 export function revocable(target: RunContext): RevocableRun {
   let lent: RunContext | undefined = target;
@@ -62,8 +62,8 @@ export function revocable(target: RunContext): RevocableRun {
 }
 
 /**
- * Each getter asks `live` again, and so does each method when it is called: taking a method out early is no way around. Whatever
- * the tool's code hands in is brought to its schema here, before anything looks at it.
+ * Each getter asks `live` again, and so does each method when it is called: keeping a method does not help. Values from the tool's
+ * code are parsed here, before anything reads them.
  */
 function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, firstAct: FirstAct): RunContext {
   const progress: RunContext["progress"] = (update) => live().progress(conceal(takeUpdate(update)));
@@ -149,7 +149,7 @@ function lend(live: () => RunContext, conceal: <Value>(value: Value) => Value, f
   };
 }
 
-/** Code that does not await what it began must not end the process when that fails. */
+/** A rejection that the tool's code does not await must not end the process. */
 function heard<T>(work: () => Promise<T>): Promise<T> {
   const promise = work();
   promise.catch(() => undefined);

@@ -76,13 +76,13 @@ export interface SpawnedChild {
 }
 
 export interface AwaitOptions {
-  /** What comes before the child's answer in the call's result, for instance a heading. */
+  /** Text before the child's answer in the call's result, for instance a heading. */
   readonly prefix?: string | undefined;
 }
 
 /**
- * What a tool sees of the run that called it (row H6). It is valid during the call only: afterwards every access
- * throws `InvalidInputError`. The runtime implements it.
+ * The run that called a tool, as the tool sees it (row H6). It is valid only during the call: afterwards every access throws
+ * `InvalidInputError`. The runtime implements it.
  */
 export interface RunContext {
   readonly agent: RunAgent;
@@ -98,7 +98,7 @@ export interface RunContext {
   readonly trace: readonly TraceEntry[];
   /** In a queued tool: what the `resolveAuth` of the runtime that runs it gives, since credentials never travel. */
   readonly auth: Auth | undefined;
-  /** Who started the turn; stored, unlike `auth`, and so the same after a restart. null: nobody was named. */
+  /** The actor who started the turn; stored, unlike `auth`, and so the same after a restart. null: none was named. */
   readonly actorId: string | null;
   /** How full the model's context window was after its last answer, from 0 to 100; null when that is not known. */
   readonly contextPercent: number | null;
@@ -106,14 +106,14 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** The same for every repeat of this call: hand it to a receiver that drops duplicates. */
   readonly idempotencyKey: string;
-  /** Tells whoever watches how far the call is (`tool.progress`). Ephemeral: never stored. */
+  /** Reports progress to followers (`tool.progress`). Ephemeral: never stored. */
   readonly progress: (update: Json) => void;
   /**
-   * A model call on the agent's budget. It is journalled: a rerun with the same prompt gets the first answer. In a queued tool
-   * it throws `UnsupportedError`: budget and journal are the agent's, who may live in another process.
+   * A model call on the agent's budget. It is journalled: a rerun with the same prompt gets the first answer. In a queued tool it
+   * throws `UnsupportedError`, since the agent, with its budget and journal, may live in another process.
    */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
-  /** In a queued tool it is stored together with the call's end, and not at all where the attempt fails and is repeated. */
+  /** In a queued tool the artifact is stored with the call's end, and not at all where the attempt fails and is repeated. */
   readonly saveArtifact: (artifact: ArtifactInput) => Promise<SavedArtifact>;
   /**
    * Starts a subagent. The same `key` within one call names the same child: spawning twice is one spawn. Rejects with
@@ -122,24 +122,23 @@ export interface RunContext {
    */
   readonly spawn: (definition: unknown, input: string, options: SpawnOptions) => Promise<SpawnedChild>;
   /**
-   * To be returned by the tool: `return run.await(child)`. The tool's code is over then; its call waits for the child, through
-   * restarts and without holding a slot, and the child's answer is the call's result. Throws `InvalidInputError` for a child
-   * that this turn has not spawned.
+   * For the tool to return: `return run.await(child)`. The call then waits for the child, through restarts and without holding a
+   * slot, and the child's answer is the call's result. Throws `InvalidInputError` for a child that this turn has not spawned.
    */
   readonly await: (child: Pick<SpawnedChild, "agentId">, options?: AwaitOptions) => AwaitedChild;
 }
 
-/** Who a turn is for (row L9). */
+/** The actor of a turn (row L9). */
 export interface Auth {
-  /** A stored fact: ownership, approvals and audit rest on it. */
+  /** Stored: ownership, approvals and audit use it. */
   readonly actorId: string;
   /** Never stored, queued, logged, traced or shown: resolved anew after a restart. */
   readonly credentials?: unknown;
 }
 
 /**
- * A copy whose `credentials` can be read but are not enumerable: JSON, spreading and console output leave them out.
- * The runtime wraps every `Auth` it is given in this before anything else sees it.
+ * A copy whose `credentials` can be read but are not enumerable: JSON, spreading and console output leave them out. The runtime does
+ * this to every `Auth` that it is given.
  */
 export function concealCredentials(auth: Auth): Auth {
   const concealed = { actorId: auth.actorId };
@@ -150,12 +149,12 @@ export function concealCredentials(auth: Auth): Auth {
 }
 
 /**
- * What a tool returns to leave its result to a child that it has spawned: `run.await(child)` makes it. The call then waits for
- * the child without holding a slot, and the child's answer is its result.
+ * A tool returns it to leave its result to a child that it has spawned; `run.await(child)` makes it. The call then waits for the
+ * child without holding a slot, and the child's answer is its result.
  */
 export class AwaitedChild {
   readonly childId: string;
-  /** What comes before the child's answer. */
+  /** Text before the child's answer. */
   readonly prefix: string | undefined;
 
   constructor(childId: string, prefix?: string) {
@@ -164,9 +163,9 @@ export class AwaitedChild {
   }
 }
 
-/** Longest content of an artifact, in UTF-16 units: what is longer no store can be trusted with. 100 MB of a tool's result fit. */
+/** Longest content of an artifact that every store can hold, in UTF-16 units: 100 MB of a tool's result fit. */
 export const LONGEST_ARTIFACT = 2 ** 27;
-/** What one update of progress may have in all, in characters: it goes to everyone who watches. */
+/** Largest update of progress, in characters: it is sent to all followers. */
 const LARGEST_UPDATE = 2 ** 20;
 const LONGEST_NAME = 1_000;
 
@@ -185,7 +184,7 @@ const generateInputSchema = z.object({
 
 const awaitOptionsSchema = z.object({ prefix: z.string().optional() }).optional();
 
-// What user code hands to its run, brought to our own form; each throws `InvalidInputError` that says what is wrong where.
+// Parse values that user code hands to its run. Each throws `InvalidInputError` with the mistake and its place.
 
 export function takeArtifact(given: unknown): ArtifactInput {
   const maxSize = LONGEST_ARTIFACT + 4 * LONGEST_NAME;
@@ -218,14 +217,14 @@ const spawnDoor: Door<SpawnOptions> = {
   instead: { name: "key", id: "key", limits: "budget" },
 };
 
-/** What a tool's code asks of a child, checked whole. */
+/** The checked input and options of `run.spawn()`. */
 export interface CheckedSpawn {
   readonly key: string;
   readonly input: string;
   readonly limits: Limits;
 }
 
-/** Throws `InvalidInputError` for what `run.spawn()` cannot take. */
+/** Throws `InvalidInputError` for wrong arguments of `run.spawn()`. */
 export function checkedSpawn(input: unknown, options: unknown): CheckedSpawn {
   const prompt = reading("run.spawn()", () => textRule(input, "run.spawn(): the child's input"));
   const { key, budget } = optionsOf<SpawnOptions>(options, "run.spawn()", spawnDoor);

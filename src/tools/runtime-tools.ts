@@ -6,8 +6,8 @@ import { type ParsedArguments } from "./parsed-arguments.ts";
 export type InternalToolName = "load_history" | "list_tool_calls" | "load_tool_results" | "read_artifact";
 
 /**
- * A tool on the agent's own context (row R6). It does nothing by itself: the runtime carries it out, and where an agent
- * has these tools their names are taken.
+ * A tool on the agent's own context (row R6), which the runtime carries out. Where an agent has these tools, no other tool can have
+ * their names.
  */
 export interface InternalTool {
   readonly kind: "internal";
@@ -58,7 +58,7 @@ function internalTool(name: InternalToolName, description: string, schema: z.Zod
   } satisfies InternalTool);
 }
 
-/** Opens results that were cut: every agent with tools has it from its first such result on. */
+/** Reads results that were cut: every agent with tools has it from its first such result on. */
 export const artifactTool: InternalTool = internalTool(
   "read_artifact",
   "Reads from a result of yours that was too long to be shown whole and is stored as an artifact.",

@@ -4,25 +4,25 @@ import { checkArray, checkObject } from "./schema-containers.ts";
 import { type Checking, isObject, type Place, type SchemaDocument, type Seen, type Visit } from "./schema-document.ts";
 import { checkScalar, isAmong, isOfType, isSame, shownList } from "./schema-values.ts";
 
-/** More mistakes than this nobody reads; to look for the rest would only take time. */
+/** The check stops at so many mistakes: nobody reads more. */
 const mostIssues = 1_000;
 const visitCost = 20;
 const trackedVisitCost = 40;
 const branchCost = 10;
 
-/** Thrown where enough mistakes are known. */
+/** Thrown when `mostIssues` is reached. */
 class EnoughIssues extends Error {}
 
 /**
- * Checks values against a foreign schema, keyword by keyword as draft 2020-12 and its forerunners have them. Nothing is
- * compiled and no code is made. Each visit of a schema is paid for in steps (guarantee S11); a schema that leads back to
- * itself at the same value says nothing more there.
+ * Checks values against a foreign schema, keyword by keyword as in draft 2020-12 and earlier. It is an interpreter: no code is
+ * generated. Each visit of a schema costs steps (guarantee S11); a schema that leads back to itself at the same value adds nothing
+ * there.
  */
 export class SchemaCheck implements Checking {
   readonly document: SchemaDocument;
   readonly limit: StepLimit;
   #issues: Issue[] = [];
-  /** Above 0 mistakes are not noted. */
+  /** Above 0 mistakes are not recorded. */
   #quiet = 0;
 
   constructor(document: SchemaDocument, limit: StepLimit) {
@@ -30,7 +30,7 @@ export class SchemaCheck implements Checking {
     this.limit = limit;
   }
 
-  /** What is wrong with a value that was read from JSON; empty: nothing. Throws `TooManySteps` where nothing was found till then. */
+  /** Mistakes of a value that was read from JSON. Throws `TooManySteps` if none was found before the steps ran out. */
   issuesOf(value: unknown): readonly Issue[] {
     this.#issues = [];
     this.#quiet = 0;
@@ -44,7 +44,7 @@ export class SchemaCheck implements Checking {
     return this.#issues;
   }
 
-  /** Whether the value fits; what does not is noted. */
+  /** Whether the value fits; mistakes are recorded. */
   visit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean {
     if (schema === false) return this.fail(place, "is not allowed");
     if (!isObject(schema)) return true;
@@ -64,7 +64,7 @@ export class SchemaCheck implements Checking {
     return this.visit(schema, value, { parent, key, open: [] });
   }
 
-  /** Whether it would fit: nothing is noted. */
+  /** Whether the value fits; nothing is recorded. */
   wouldFit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean {
     this.#quiet += 1;
     const fits = this.visit(schema, value, place, seen);
@@ -79,7 +79,7 @@ export class SchemaCheck implements Checking {
     return false;
   }
 
-  /** Whether a branch fits, and what does not, apart from what is wrong elsewhere. */
+  /** Whether a branch fits, with its mistakes, apart from those found elsewhere. */
   #aside(
     branch: unknown,
     { value, place, seen }: Visit,
@@ -106,7 +106,7 @@ export class SchemaCheck implements Checking {
     fits = this.#general(visit) && fits;
     fits = checkScalar(this, visit) && fits;
     fits = this.#combined(visit) && fits;
-    // Last of all: what nothing else has said anything of is left for them.
+    // Last: they judge the members and items that no other keyword has.
     if (Array.isArray(value)) fits = checkArray(this, { ...visit, value }) && fits;
     else if (isObject(value)) fits = checkObject(this, { ...visit, value }) && fits;
     return fits;
@@ -151,7 +151,7 @@ export class SchemaCheck implements Checking {
       const { fits, issues } = this.#aside(branch, visit);
       if (fits) fitting += 1;
       else wrong.push(...issues.slice(0, 20));
-      // One is enough, unless what others say counts too.
+      // One is enough, unless `unevaluated*` needs to know what the others cover.
       if (fits && ((kind === "anyOf" && !seen) || fitting > 1)) break;
     }
     if (kind === "anyOf" ? fitting > 0 : fitting === 1) return true;

@@ -28,7 +28,7 @@ export function checkArray(check: Checking, visit: ArrayVisit): boolean {
   return fits;
 }
 
-/** Until draft 2019-09 a tuple is a list under `items`, and `additionalItems` is for the rest. */
+/** Up to draft 2019-09 a tuple is a list under `items`, and `additionalItems` is for the rest. */
 function checkItems(check: Checking, { schema, value, place, seen }: ArrayVisit): boolean {
   const isOldTuple = Array.isArray(schema["items"]);
   const tuple: unknown = isOldTuple ? schema["items"] : schema["prefixItems"];
@@ -130,7 +130,7 @@ function checkMembers(check: Checking, visit: ObjectVisit, names: readonly strin
     }
     for (const [source, member] of patterns) {
       const pattern = check.document.pattern(source);
-      // Of a pattern that cannot be asked any name may be one: what is for the others says nothing of it.
+      // A pattern that is not checked may match any name, so the keywords for the rest say nothing.
       if (pattern === undefined) isKnown = true;
       else if (pattern.test(name)) {
         isKnown = true;
@@ -146,13 +146,13 @@ function checkMembers(check: Checking, visit: ObjectVisit, names: readonly strin
   return fits;
 }
 
-/** A member that no other keyword speaks of. */
+/** A member that no other keyword covers. */
 function checkRest(check: Checking, rest: unknown, { value, place }: ObjectVisit, name: string): boolean {
   if (rest !== false) return check.visitAt(rest, value[name], place, name);
   return check.fail(place, "must not have additional properties", `no property ${JSON.stringify(name.slice(0, 100))}`);
 }
 
-/** `dependencies` of draft-07 are names or a schema; later drafts have a keyword for either. */
+/** In draft-07 `dependencies` holds names or a schema; later drafts have a keyword for each. */
 function checkDependent(check: Checking, visit: ObjectVisit): boolean {
   const { schema, value, place, seen } = visit;
   let fits = true;

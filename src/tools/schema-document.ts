@@ -2,22 +2,22 @@ import { createLinearPattern, type LinearPattern, type StepLimit } from "./linea
 
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
-/** A foreign schema, read once: what its references and patterns mean, and what of it is not checked. */
+/** A foreign schema, read once: its references and patterns resolved, its unchecked parts listed. */
 export interface SchemaDocument {
   readonly root: SchemaObject;
-  /** Draft-07 and older: what stands beside a `$ref` says nothing. */
+  /** Draft-07 and older: keywords beside a `$ref` say nothing. */
   readonly refsStandAlone: boolean;
-  /** Whether `unevaluatedProperties` or `unevaluatedItems` is anywhere in it. */
+  /** Whether the schema has `unevaluatedProperties` or `unevaluatedItems` anywhere. */
   readonly tracksSeen: boolean;
-  /** What a reference of this schema leads to; undefined where it is left out of the check. */
+  /** The target of this schema's reference; undefined where it is not checked. */
   target(schema: SchemaObject): unknown;
-  /** Undefined where the pattern is left out of the check. */
+  /** Undefined where the pattern is not checked. */
   pattern(source: string): LinearPattern | undefined;
-  /** Parts that the model sees and nobody checks, each with its place and the reason. */
+  /** Parts that are shown to the model and not checked, each with its place and the reason. */
   readonly unchecked: readonly string[];
 }
 
-/** Their members are schemas whatever they are named. */
+/** Keywords whose members are schemas, whatever their names. */
 const schemaMaps: ReadonlySet<string> = new Set([
   "properties",
   "patternProperties",
@@ -26,7 +26,7 @@ const schemaMaps: ReadonlySet<string> = new Set([
   "dependentSchemas",
   "dependencies",
 ]);
-/** What is in them is data. */
+/** Keywords that hold data, not schemas. */
 const plainValues: ReadonlySet<string> = new Set(["const", "enum", "default", "examples", "example", "required"]);
 const isCount = (value: unknown): boolean => typeof value === "number" && value >= 0;
 const isLimit = (value: unknown): boolean => typeof value === "number" || typeof value === "boolean";
@@ -34,7 +34,7 @@ const isText = (value: unknown): boolean => typeof value === "string";
 const isSchema = (value: unknown): boolean => typeof value === "boolean" || isObject(value);
 const types: ReadonlySet<unknown> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
 
-/** What keywords have to be to say something; others are checked by nobody. */
+/** The forms in which keywords say something; in any other form they are not checked. */
 const shapes: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ...["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"].map(
     (keyword) => [keyword, isCount] as const,
@@ -50,10 +50,10 @@ const shapes: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
 ]);
 const references = ["$ref", "$dynamicRef", "$recursiveRef"] as const;
 const base = "troupe:///schema";
-/** A stranger's schema may have as many faults as it has lines. */
+/** A foreign schema may have a fault in every line. */
 const mostUnchecked = 100;
 
-/** Reads a schema of any draft from 4 to 2020-12. Whatever cannot be checked is told in `unchecked`; nothing throws. */
+/** Reads a schema of any draft from 4 to 2020-12. Parts that cannot be checked are listed in `unchecked`; nothing throws. */
 export function readDocument(root: SchemaObject, draft: unknown, limit: StepLimit): SchemaDocument {
   return new Reader(root, typeof draft === "string" ? draft : "", limit);
 }
@@ -65,7 +65,7 @@ class Reader implements SchemaDocument {
   tracksSeen = false;
   readonly #limit: StepLimit;
   readonly #hasOldIds: boolean;
-  /** Schemas by the whole address under which references know them. */
+  /** Schemas by the full addresses that references use. */
   readonly #addresses = new Map<string, unknown>();
   readonly #dynamic = new Map<string, number>();
   readonly #bases = new Map<SchemaObject, string>();
@@ -91,7 +91,7 @@ class Reader implements SchemaDocument {
     return this.#patterns.get(source);
   }
 
-  /** Tells of a part of the schema that is left out of the check. */
+  /** Lists a part of the schema that is not checked. */
   #leaveOut(at: string, why: string): void {
     if (this.unchecked.length < mostUnchecked) this.unchecked.push(`${at.slice(0, 200)}: ${why}`);
   }
@@ -116,14 +116,14 @@ class Reader implements SchemaDocument {
     }
   }
 
-  /** Keywords that are not known may hold schemas too: a reference may lead into them. */
+  /** Unknown keywords may hold schemas too: a reference may lead into them. */
   #walkValue(value: unknown, at: string, own: string, found: SchemaPlace[]): void {
     if (Array.isArray(value)) {
       for (const [index, member] of value.entries()) this.#walkValue(member, `${at}/${index}`, own, found);
     } else if (isObject(value)) this.#walk({ schema: value, at, base: own }, found);
   }
 
-  /** Notes under which addresses the schema is known, and gives the one that its references are relative to. */
+  /** Records the addresses of the schema, and gives the one to which its references are relative. */
   #baseOf({ schema, at, base: outer }: SchemaPlace): string {
     const id = schema[this.#hasOldIds ? "id" : "$id"];
     let own = outer;
@@ -198,7 +198,7 @@ function addressOf(reference: string, from: string): string | undefined {
     const url = new URL(reference, from);
     const hash = reference.includes("#") ? reference.slice(reference.indexOf("#")) : "";
     url.hash = "";
-    // As it stands: names in a fragment are compared letter by letter.
+    // The fragment is kept as written: names in it are compared letter by letter.
     return `${withoutFragment(url.href)}${hash === "#" ? "" : hash}`;
   } catch {
     return reference.startsWith("#") ? `${from}${reference === "#" ? "" : reference}` : undefined;
@@ -240,7 +240,7 @@ export function isObject(value: unknown): value is SchemaObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Where a value stands: what it is called in the value around it. */
+/** The place of a value: its key in the value around it. */
 export interface Place {
   readonly parent: Place | undefined;
   readonly key: string | number;
@@ -248,7 +248,7 @@ export interface Place {
   readonly open: SchemaObject[];
 }
 
-/** What schemas of one value have said something of: for `unevaluatedProperties` and `unevaluatedItems`. */
+/** Members and items that some schema of the value covers: for `unevaluatedProperties` and `unevaluatedItems`. */
 export interface Seen {
   /** Names of members, or places of items. */
   readonly keys: Set<string | number>;
@@ -261,16 +261,16 @@ export interface Visit {
   readonly seen: Seen | undefined;
 }
 
-/** What keywords ask of the check that they are part of. */
+/** The check, as its keywords use it. */
 export interface Checking {
   readonly document: SchemaDocument;
   readonly limit: StepLimit;
-  /** Whether the value fits; what does not is noted. */
+  /** Whether the value fits; mistakes are recorded. */
   visit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean;
   /** The same for a member or item of the value. */
   visitAt(schema: unknown, value: unknown, parent: Place, key: string | number): boolean;
-  /** Whether it would fit: nothing is noted. */
+  /** Whether the value fits; nothing is recorded. */
   wouldFit(schema: unknown, value: unknown, place: Place, seen?: Seen): boolean;
-  /** Notes a mistake. */
+  /** Records a mistake. */
   fail(place: Place, message: string, expected?: string): false;
 }

@@ -5,7 +5,7 @@ import type { Checking, SchemaObject, Visit } from "./schema-document.ts";
 
 const types: ReadonlySet<unknown> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
 
-/** Types that no draft knows (`any`, `file`) say nothing. */
+/** Types that are in no draft (`any`, `file`) say nothing. */
 export function isOfType(value: unknown, { type, nullable }: SchemaObject): boolean {
   const wanted: readonly unknown[] = Array.isArray(type) ? type : [type];
   if (!wanted.every((one) => types.has(one))) return true;
@@ -18,7 +18,7 @@ function isA(value: unknown, type: unknown): boolean {
   return typeof value === type || (type === "integer" && Number.isInteger(value));
 }
 
-/** Comparing costs as much as both are long. */
+/** Comparing costs steps by the length of both. */
 export function isSame(one: unknown, other: unknown, limit: StepLimit): boolean {
   if (typeof one !== typeof other) return false;
   if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) {
@@ -40,7 +40,7 @@ interface KnownList {
   readonly shown: string;
 }
 
-/** Each list of a schema is written out once: a value is compared with all of it by one look. */
+/** Each list of a schema is turned to text once, so that a value is found in it by one lookup. */
 const lists = new WeakMap<readonly unknown[], KnownList>();
 
 function known(allowed: readonly unknown[]): KnownList {
@@ -110,7 +110,7 @@ function checkString(check: Checking, { schema, place }: Visit, value: string): 
   return fits;
 }
 
-/** Characters are code points; they are counted only where the UTF-16 units leave it open. */
+/** Characters are code points; they are counted only where the number of UTF-16 units does not decide. */
 function isShorter(text: string, length: number): boolean {
   if (text.length < length) return true;
   if (text.length >= length * 2) return false;
@@ -124,8 +124,8 @@ function isShorter(text: string, length: number): boolean {
 }
 
 /*
- * What `format` says of a string. Every expression is linear in its text: no quantifier is followed by what it could have
- * matched itself, or both are bounded. Formats that are not here say nothing.
+ * Checks of `format`. Every expression is linear in its text: no quantifier is followed by something that it could have matched
+ * itself, or both are bounded. Formats that are not here say nothing.
  */
 
 type Format = (text: string) => boolean;
@@ -226,7 +226,7 @@ const formats: Readonly<Record<string, Format>> = {
   byte: isBase64,
 };
 
-/** Whether the text has the format; undefined where nothing is known of it. */
-export function hasFormat(text: string, format: string): boolean | undefined {
+/** Whether the text has the format; undefined for an unknown format. */
+function hasFormat(text: string, format: string): boolean | undefined {
   return Object.hasOwn(formats, format) ? formats[format]?.(text) : undefined;
 }

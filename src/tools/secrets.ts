@@ -22,7 +22,7 @@ export type SecretResolvers = Readonly<Record<string, SecretResolver>>;
 const namePattern = /^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/;
 const unsafeNames: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
-/** The names of a tool's secret parameters. Throws by `refuse` what is no resolver, or is a parameter as well. */
+/** A tool's secrets. Throws by `refuse` for one that has no resolver or is a parameter too. */
 export function checkSecrets(secrets: unknown, jsonSchema: JsonObject, refuse: Refuse): SecretResolvers {
   if (secrets === undefined) return {};
   if (typeof secrets !== "object" || secrets === null || Array.isArray(secrets)) {
@@ -85,7 +85,7 @@ async function resolveSecret(
   try {
     value = await abortable(Promise.resolve(resolver?.(run)), signal);
   } catch (error) {
-    // Neither the error's text nor the error itself: both may tell the value.
+    // Neither the error's text nor the error itself: both may contain the value.
     throw failed(signal.aborted ? "was not there before the call was ended" : `could not be had${kindOf(error)}`);
   }
   if (typeof value !== "string") throw failed(`could not be had: its resolver gave ${typeOf(value)}, not a text`);
@@ -102,14 +102,14 @@ function typeOf(value: unknown): string {
   return value === null ? "null" : typeof value;
 }
 
-/** Why a model may not send these arguments, or nothing: what is secret is never its to give. */
+/** Why the model's arguments are refused, if they contain a secret; undefined if not. */
 export function secretGivenIn(args: object, secrets: SecretResolvers): string | undefined {
   const given = Object.keys(secrets).find((name) => Object.hasOwn(args, name));
   if (given === undefined) return undefined;
   return `"${given}" is not yours to give: it is filled in when the tool runs. Leave it out.`;
 }
 
-/** Why secrets cannot be added to what the tool's own schema made of the arguments, or nothing. */
+/** Why secrets cannot be added to the parsed arguments; undefined if they can. */
 export function secretClashIn(json: Json, secrets: SecretResolvers): string | undefined {
   const names = Object.keys(secrets);
   if (names.length === 0) return undefined;
@@ -120,7 +120,7 @@ export function secretClashIn(json: Json, secrets: SecretResolvers): string | un
   return clash === undefined ? undefined : `the tool's own transform set "${clash}", which is one of its secrets.`;
 }
 
-/** Shorter values stand in any text by chance: to take them out would tell more than it hides. */
+/** Shorter values occur in any text by chance: to remove them would reveal more than it hides. */
 const minRedactedLength = 4;
 
 /** The `redact` of a tool without secrets. */
@@ -130,7 +130,7 @@ export const nothingToRedact: Redact = (text) => text;
  * Replaces each of the values by `[secret:<name>]`, also where they are escaped as in JSON, YAML or URLs, to any depth.
  * One pass over each reading of the text: a marker is never searched again. Values of fewer than 4 characters are left alone.
  */
-export function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
+function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
   const known = Object.entries(secrets).flatMap(([name, value]) =>
     [...new Set([value, value.trim()])]
       .filter((text) => text.length >= minRedactedLength)
@@ -144,14 +144,14 @@ export function redactorOf(secrets: Readonly<Record<string, string>>): Redact {
   return (text) => marked(text, search.placesIn(readingsOf(text)), (secret) => known[secret]?.marker ?? "");
 }
 
-/** Of two that begin at one place the longer one is taken, or its rest would be shown. */
+/** Of two secrets that begin at one place the longer one is replaced, or its rest would be shown. */
 function marked(text: string, places: readonly SecretPlace[], markerOf: (secret: number) => string): string {
   if (places.length === 0) return text;
   let shown = "";
   let done = 0;
   for (const { from, to, secret } of places.toSorted((one, other) => one.from - other.from || other.to - one.to)) {
     if (to <= done) continue;
-    // What overlaps the one before is marked from where that one ends.
+    // A secret that overlaps the one before is marked from the end of that one.
     shown += text.slice(done, Math.max(done, from)) + markerOf(secret);
     done = to;
   }
@@ -166,7 +166,7 @@ export function redactDeep<Value>(value: Value, redact: Redact): Value {
 function redactAt(value: unknown, redact: Redact, depth: number): unknown {
   if (typeof value === "string") return redact(value);
   if (typeof value !== "object" || value === null) return value;
-  // What is deeper than any JSON we take is not shown at all: it could hold the secret.
+  // Values deeper than any accepted JSON are dropped: they could hold the secret.
   if (depth > maxJsonDepth) return null;
   if (Array.isArray(value)) return value.map((member: unknown) => redactAt(member, redact, depth + 1));
   return Object.fromEntries(
@@ -175,8 +175,8 @@ function redactAt(value: unknown, redact: Redact, depth: number): unknown {
 }
 
 /**
- * What a tool threw, without its secrets: the same error where it can be changed, so that its class still tells what to
- * do with it, else a copy of its name and message. What is no error becomes its text.
+ * A thrown value without secrets: the same error, changed in place so that its class still counts, or a copy of its name and
+ * message where it cannot be changed. What is not an error becomes its text.
  */
 export function redactError(thrown: unknown, redact: Redact): unknown {
   const error = readableThrown(thrown);

@@ -16,7 +16,7 @@ export interface Slots {
 }
 
 /**
- * Counts the calls of one tool that run at a time in this process; the runtime holds one per tool name.
+ * Limits how many calls of one tool run at a time in this process.
  * Owns: the queue of waiters. Does not own: time-outs, the calls themselves.
  * 1. `taken` never exceeds `limit`. 2. Waiters are served in the order in which they came. 3. An aborted waiter takes no slot.
  *

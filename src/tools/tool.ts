@@ -3,21 +3,21 @@ import type { ParsedArguments } from "./parsed-arguments.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
- * What `reconcile` found out about a `once` call that was cut: it took effect (with this result), it did not (and may be
- * run again), or nobody can tell.
+ * The answer of `reconcile` about a `once` call that was cut off: it took effect (with this result), it did not (and may be run
+ * again), or that is not known.
  */
 export type Reconciliation =
   | { readonly done: true; readonly result: unknown }
   | { readonly done: false }
   | { readonly unknown: true };
 
-/** Takes resolved secrets out of a text: each becomes `[secret:<name>]`. */
+/** Removes resolved secrets from a text: each becomes `[secret:<name>]`. */
 export type Redact = (text: string) => string;
 
-/** What `execute` and `reconcile` are called with. */
+/** The arguments of `execute` and `reconcile`. */
 export interface ResolvedArguments {
   readonly args: unknown;
-  /** For every text that the tool gives, results and errors alike, before it is cut, stored or shown. */
+  /** Applied to every result and error of the tool before it is cut, stored or shown. */
   readonly redact: Redact;
 }
 
@@ -30,8 +30,7 @@ export interface Tool<Args = unknown> {
   /** Milliseconds per attempt; enforced by the runtime. */
   readonly timeoutMs: number;
   /**
-   * Its calls are jobs on this queue: whoever works on it runs them, in any process. Absent: they run where their agent
-   * does.
+   * Its calls are jobs of this queue, run by its workers in any process. Absent: they run in the process of their agent.
    */
   readonly queue?: string;
   /** Place of its calls in their queue, the lowest first; those of one priority in the order in which they came. Absent: 0. */
@@ -46,13 +45,13 @@ export interface Tool<Args = unknown> {
   readonly needsApproval: boolean | ((args: Json, run: RunContext) => boolean | Promise<boolean>);
   /** Milliseconds until a call that nobody decided on is refused; absent: never. */
   readonly approvalExpiresAfterMs?: number;
-  /** `required`: it runs only where credentials are there. */
+  /** `required`: it runs only with credentials. */
   readonly auth?: "required";
   /** The parameters as the model sees them, without secrets. */
   readonly jsonSchema: JsonObject;
   /**
-   * Parts of a JSON Schema that the model sees and nobody checks, each with its place and the reason: patterns that cannot be
-   * asked in linear time, references that lead out of it. Absent: there are none.
+   * Parts of a JSON Schema that are shown to the model and not checked, each with its place and the reason: patterns that cannot be
+   * tested in linear time, references out of the schema. Absent: there are none.
    */
   readonly unchecked?: readonly string[];
   /** Reads and checks the model's arguments. Synchronous; never throws. */

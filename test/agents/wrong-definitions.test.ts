@@ -24,7 +24,7 @@ it.each([
   [{ instructions: 123 }, "instructions are 123; they take a text"],
   [{ instructions: [] }, "instructions are a list"],
   [{ instructions: { text: "x" } }, "did you mean the text itself?"],
-  [{ instructions: {} }, "instructions: file is undefined"],
+  [{ instructions: {} }, "instructions are an empty object; they take a text, { file }"],
   [{ systemPrompt: "x" }, "did you mean instructions?"],
   [{ maxSteps: 3 }, "did you mean budget: { maxSteps }?"],
   [{ temprature: 1 }, "did you mean temperature?"],

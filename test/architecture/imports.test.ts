@@ -59,10 +59,10 @@ describe("the order of the rooms", () => {
       `await import("../runtime/index.ts");`,
       `type A = import("../runtime/index.ts").A;`,
     ]) {
-      const faults = faultsOf({ "src/runtime/index.ts": empty, "src/state/journal.ts": `\n${statement}` });
+      const faults = faultsOf({ "src/runtime/index.ts": empty, "src/state/entry.ts": `\n${statement}` });
       expect({ statement, faults }).toEqual({
         statement,
-        faults: ["src/state/journal.ts:2: imports src/runtime/index.ts: runtime stands above state"],
+        faults: ["src/state/entry.ts:2: imports src/runtime/index.ts: runtime stands above state"],
       });
     }
   });
@@ -140,7 +140,7 @@ describe("doors", () => {
   const files = { "src/state/index.ts": empty, "src/state/react/index.ts": empty, "src/stores/memory.ts": empty };
 
   test("a deep import past an index is a fault, inside one room it is not", () => {
-    expect(faultsOf({ ...files, "src/state/journal.ts": `import "./react/index.ts";` })).toEqual([]);
+    expect(faultsOf({ ...files, "src/state/entry.ts": `import "./react/index.ts";` })).toEqual([]);
     expect(faultsOf({ ...files, "src/tools/a.ts": `import type { A } from "../state/react/index.ts";` })).toEqual([
       "src/tools/a.ts:1: imports src/state/react/index.ts past src/state/index.ts",
     ]);

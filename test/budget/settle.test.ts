@@ -70,7 +70,7 @@ describe("a settlement", () => {
 });
 
 describe("the use of models", () => {
-  const usage = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 40, reasoningTokens: 5 };
+  const usage = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 40, cacheWriteTokens: 30, reasoningTokens: 5 };
 
   test("is kept by name on every account of the chain: calls, tokens of each kind, cost", () => {
     const ofAnother = { ...reservation, model: "other" };

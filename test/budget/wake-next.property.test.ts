@@ -5,7 +5,7 @@ import {
   limitsOf,
   openAccount,
   type Reservation,
-  reserveInTurn,
+  reserveQueued,
   settle,
   type Waiter,
   wakeNext,
@@ -47,12 +47,12 @@ class Line {
       minimumOutputTokens: Math.min(outputTokens, 64),
       price: { inputPerMillion: 1, outputPerMillion: 2 },
     });
-    const { outcome, accounts, line, mayWake } = reserveInTurn(
-      this.#chain(id),
-      asked,
-      { line: this.line, find: this.find },
-      now,
-    );
+    const {
+      outcome,
+      accounts,
+      queue: line,
+      mayWake,
+    } = reserveQueued(this.#chain(id), asked, { queue: this.line, find: this.find }, now);
     this.#put(accounts);
     this.line = line;
     if (outcome.granted) this.out.push(outcome.reservation);
@@ -73,12 +73,12 @@ class Line {
   #wake(now: number): readonly (readonly string[])[] {
     const changed = [...this.#changed].flatMap((id) => this.find(id) ?? []);
     this.#changed.clear();
-    const { line, agentIds } = wakeNext(this.line, { topId: "a0", find: this.find, changed }, now);
+    const { queue: line, agentIds } = wakeNext(this.line, { topId: "a0", find: this.find, changed }, now);
     // Of a line of which nothing is known but what each takes at least.
     const unknown = this.line.map((waiter) => ({ ...waiter, need: waiter.least }));
     const all = wakeNext(unknown, { topId: "no short way", find: this.find, changed: [] }, now);
     this.line = line;
-    return [keysOf(line), keysOf(all.line), agentIds, all.agentIds];
+    return [keysOf(line), keysOf(all.queue), agentIds, all.agentIds];
   }
 
   readonly find = (id: string): Account | undefined => this.accounts.get(id);

@@ -51,7 +51,13 @@ export function accountsContract(subject: () => Stores): void {
   test("a settlement counts for its model, on the account and all above", async () => {
     const owner = await openAgent(subject());
     const first = reservationIn(await owner.commit({ entries: [modelRequested()] }));
-    const usage = { inputTokens: 100, outputTokens: 20, cachedInputTokens: 40, reasoningTokens: 5 };
+    const usage = {
+      inputTokens: 100,
+      outputTokens: 20,
+      cachedInputTokens: 40,
+      cacheWriteTokens: 30,
+      reasoningTokens: 5,
+    };
     await owner.commit(settled(first, { tokens: 120, costMicros: 7, usage }));
     const second = reservationIn(await owner.commit({ entries: [modelRequested({ model: "other" })] }));
     await owner.commit(settled(second, { tokens: 500, unconfirmed: true }));

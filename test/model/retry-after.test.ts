@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseRetryAfter } from "../../src/model/retry-after.ts";
+import { parseRetryAfter } from "../../src/model/call-failure.ts";
 
 const now = Date.parse("2026-01-01T00:00:00Z");
 const parsed = (headers: Record<string, string>) => parseRetryAfter(new Headers(headers), now);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { faultOf } from "../../src/queues/bullmq-errors.ts";
+import { faultOf } from "../../src/queues/bullmq-connection.ts";
 
 const asIs = (text: string): string => text;
 const jobId = "call.default/desk-7/desk-7%231%3A1%3A0/1";

@@ -1,9 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
-import { open, seal } from "../../src/queues/envelope.ts";
-import { toolJobIdOf, type ToolJob, wakeKeyOf } from "../../src/queues/jobs.ts";
-import { createSigner } from "../../src/queues/signature.ts";
+import { open, seal, createSigner, toolJobIdOf, type ToolJob, wakeKeyOf } from "../../src/queues/jobs.ts";
 
 const first = { id: "2026-10", secret: "a secret of enough characters" };
 const second = { id: "2026-11", secret: "another secret of enough characters" };

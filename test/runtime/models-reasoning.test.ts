@@ -78,5 +78,7 @@ describeRuntimes("reasoning in a conversation", (stage) => {
     await agent.start();
     const result = await agent.executeTurn("go").result;
     expect(result.usage).toMatchObject({ cacheWriteTokens: 14, cachedInputTokens: 6 });
+    const spent = { cacheWriteTokens: 14, cachedInputTokens: 6 };
+    expect(result.spent).toMatchObject({ own: spent, tree: spent, byModel: { [model.name]: spent } });
   });
 });

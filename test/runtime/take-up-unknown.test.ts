@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { NotFoundError } from "../../src/errors/index.ts";
-import { AuthBook } from "../../src/runtime/agent/turn-auth.ts";
+import { TurnAuth } from "../../src/runtime/agent/turn-auth.ts";
 import { recoverAgent } from "../../src/runtime/residence/recovery.ts";
 import { memoryStores } from "../../src/stores/index.ts";
 import { note } from "../contracts/entry-fixtures.ts";
@@ -18,7 +18,7 @@ test("a process that does not know an agent's definition has never held its leas
     leaseMs: LEASE_MS,
     process: elsewhere,
     definitions: new Map(),
-    auth: new AuthBook(undefined, () => null),
+    auth: new TurnAuth(undefined, () => null),
   };
   const attempt = recoverAgent(source, keyOf());
   await expect(attempt).rejects.toThrow(NotFoundError);

@@ -76,6 +76,7 @@ function arbitraryMade(schema: z.ZodType): fc.Arbitrary<unknown> {
       return fc.oneof(...(definition.options ?? []).map((option) => arbitraryOf(option)));
     case "nullable":
       return fc.option(inner(definition.innerType), { nil: null });
+    case "default":
     case "optional":
     case "readonly":
       return inner(definition.innerType);

@@ -1,7 +1,7 @@
 import { createDeferred } from "../../src/base/index.ts";
 import { isLegal } from "../../src/context/index.ts";
 import { type HookName, type ModelRequest, textOf } from "../../src/index.ts";
-import { ABSENT_RESULT } from "../../src/context/rounds.ts";
+import { ABSENT_RESULT } from "../../src/context/turns-and-rounds.ts";
 import { loopTurns } from "./journal-probes.ts";
 import {
   type Action,

@@ -81,6 +81,12 @@ describe("what is refused", () => {
     ["an empty name", { name: "" }, /letters, digits/],
     ["a name of 65 characters", { name: "a".repeat(65) }, /1 to 64/],
     ["an empty description", { description: "  " }, /Tool "search": description is empty/],
+    [
+      "a description that is no text",
+      { description: 5 as never },
+      /Tool "search": description is 5; say in a sentence/,
+    ],
+    ["a name that is no text", { name: 5 as never }, /A tool cannot be named 5: use 1 to 64 letters/],
     ["an unknown effect", { effect: "twice" }, /effect is the text "twice"; use "none", "keyed" or "once"/],
     ["more attempts of a once tool", { maxAttempts: 2 }, /maxAttempts is 2.*"once" is never repeated/],
     ["half an attempt", { effect: "none", maxAttempts: 1.5 }, /maxAttempts is 1.5; use a whole number/],

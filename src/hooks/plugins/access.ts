@@ -33,8 +33,8 @@ export interface TrustOptions {
 const actorsRule = listRule("a list of actor ids, or a function", textRule);
 
 /**
- * Ends a turn before its first model call unless the actor who started it may talk to this agent. What such an actor said
- * stays in history, but no later model call is shown it.
+ * Ends a turn before its first model call unless its actor may talk to this agent. The message of such an actor stays in history,
+ * but no model call is shown it.
  */
 export function trust(options: TrustOptions): Plugin {
   const { allow } = optionsOf<TrustOptions>(options, "trust()", {
@@ -55,7 +55,7 @@ export function trust(options: TrustOptions): Plugin {
         draft.stop(`${who} is not trusted by agent "${agent.agentId}"`);
       },
       async beforeLlm(draft, { agent, turnId }) {
-        // Inputs of turns are the only messages with such an id; their origin is who started the turn.
+        // Only inputs of turns have such an id; their origin is the actor.
         const inputs = draft.messages.filter(({ role, id }) => role === "user" && id.endsWith(":in"));
         const earlier = Map.groupBy(
           inputs.filter(({ id }) => id !== `${turnId}:in`),

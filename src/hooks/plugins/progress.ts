@@ -9,8 +9,8 @@ export interface NoProgressGuardOptions {
 }
 
 /**
- * Stops a turn that goes round in circles: the same calls with the same arguments and the same results again and again,
- * in each round or in a cycle of several. All it knows is the turn's trace, so a restart changes nothing.
+ * Stops a turn that runs in circles: the same calls with the same arguments and results again and again, in each round or in a cycle
+ * of several. It reads only the turn's trace, so a restart changes nothing.
  */
 export function noProgressGuard(options?: NoProgressGuardOptions): Plugin {
   const { repeats = 3 } = optionsOf<NoProgressGuardOptions>(options, "noProgressGuard()", {
@@ -36,7 +36,7 @@ export function noProgressGuard(options?: NoProgressGuardOptions): Plugin {
   };
 }
 
-/** What each round of the turn asked and got, as one text, whatever the order of its calls. */
+/** The calls and results of each round as one text, whatever the order of its calls. */
 function roundsOf(trace: readonly TraceEntry[]): string[] {
   const calls = trace.filter((entry): entry is ToolExecutionTrace => entry.type === "tool_execution");
   const rounds = Map.groupBy(calls, ({ step }) => step);
@@ -51,7 +51,7 @@ function roundsOf(trace: readonly TraceEntry[]): string[] {
 }
 
 export interface ReflectionOptions {
-  /** What the model is asked about the round. */
+  /** The question to the model about the round. */
   readonly prompt?: string | undefined;
   /** Reflects after the rounds of every so many steps. Default 1: after each round. */
   readonly every?: number | undefined;
@@ -63,7 +63,7 @@ const defaultPrompt =
 /** Characters of each call's arguments and result that the model is shown. */
 const shownCharacters = 2_000;
 
-/** After a round of tool calls, asks the model what it shows and adds the answer as a message; on the agent's budget. */
+/** After a round of tool calls, asks the model what the results show, and adds the answer as a message; on the agent's budget. */
 export function reflection(options?: ReflectionOptions): Plugin {
   const { prompt = defaultPrompt, every = 1 } = optionsOf<ReflectionOptions>(options, "reflection()", {
     rules: { prompt: nameRule, every: wholeNumberRule(1) },

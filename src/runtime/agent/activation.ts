@@ -1,12 +1,12 @@
 import type { Snapshot } from "xstate";
 import {
+  attemptKeyOf,
   type FactParts,
   type Host,
   PromptMemory,
   type Proposed,
   requestKeyOf,
   type SpawnRequest,
-  worldKeyOf,
 } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
@@ -27,18 +27,18 @@ import type {
 } from "../../state/index.ts";
 import type { Committed } from "../../stores/index.ts";
 import type { Auth, SpawnedChild } from "../../tools/index.ts";
-import { Activity, QuietWatch } from "./activity.ts";
+import { Activity, TurnWaiters } from "./activity.ts";
 import { ActorTree } from "./actor-tree.ts";
-import { backgroundDesk } from "./background-children.ts";
-import { queueDesk } from "./call-queue.ts";
+import { backgroundChildrenOf } from "./background-children.ts";
+import { callQueueOf } from "./call-queue.ts";
 import { Conversation } from "./conversation.ts";
 import { IntentGate, proposedOf, spawnBody, spawnedBefore, spawnOrderOf } from "./intents.ts";
-import { JournalWriter, staleError } from "./journal-writer.ts";
-import { LiveView, type Surroundings } from "./live-view.ts";
+import { JournalWriter } from "./journal-writer.ts";
+import { type ActivationPorts, LiveView } from "./live-view.ts";
 import { assertWritable } from "./writable.ts";
 
 /**
- * One live agent: the host its effects act through.
+ * One live agent: the host through which its effects act.
  * Owns: the actors, the writer, the conversation in memory. Does not own: the lease's renewal, the inbox, other agents.
  */
 export class Activation extends LiveView implements Host {
@@ -49,51 +49,51 @@ export class Activation extends LiveView implements Host {
   readonly clock: Clock;
   readonly writer: JournalWriter;
   readonly conversation: Conversation;
-  readonly world: Host["world"];
+  readonly inFlight: Host["inFlight"];
   readonly background: Host["background"];
   readonly queue: Host["queue"];
   readonly viewers: Host["viewers"];
-  readonly #around: Surroundings<Activation>;
+  readonly #ports: ActivationPorts<Activation>;
   protected readonly actors: ActorTree;
   readonly notes = new EffectNotes();
   readonly gate = new IntentGate();
-  readonly #watch = new QuietWatch(this);
+  readonly #waiters = new TurnWaiters(this);
   readonly #activity = new Activity(this);
   #owned: OwnedFields;
   #lost: LeaseLostError | undefined;
 
-  constructor(start: ActivationStart, around: Surroundings<Activation>) {
-    super(around);
+  constructor(start: ActivationStart, ports: ActivationPorts<Activation>) {
+    super(ports);
     const { key, record, definition, epoch, snapshot } = start;
     this.key = key;
     this.identity = record;
     this.definition = definition;
     this.epoch = epoch;
-    this.clock = around.clock;
-    this.world = {
-      run: (worldKey, signal, start, isRepeatable = true) =>
-        around.world.run(worldKey, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
-      has: (worldKey) => around.world.has(worldKey),
+    this.clock = ports.clock;
+    this.inFlight = {
+      run: (key, signal, start, isRepeatable = true) =>
+        ports.inFlight.run(key, { signal, isDiscarded: () => this.isLost, isRepeatable }, start),
+      has: (key) => ports.inFlight.has(key),
     };
-    this.background = backgroundDesk(this, around);
-    this.queue = queueDesk(this, around);
-    this.viewers = around.viewersOf(record);
-    this.#around = around;
+    this.background = backgroundChildrenOf(this, ports);
+    this.queue = callQueueOf(this, ports);
+    this.viewers = ports.viewersOf(record);
+    this.#ports = ports;
     this.#owned = ownedFieldsOf(record);
     this.conversation = new Conversation(start.history, start.turnEntries);
-    const { processId } = around;
-    this.writer = new JournalWriter({ ...start, processId }, around.committer, {
-      now: () => around.clock.now(),
+    const { processId } = ports;
+    this.writer = new JournalWriter({ ...start, processId }, ports.committer, {
+      now: () => ports.clock.now(),
       deliver: (entry) => this.#deliver(entry),
       onCommitted: (outcome) => this.#onCommitted(outcome),
-      onStale: (found, seq) => this.discard(staleError(key, { epoch, seq }, found)),
+      onStale: (error) => this.discard(error),
       onRefused: (error, isGivenUp) => this.#onRefused(error, isGivenUp),
       onFailure: (cause) => this.#onFailure(cause),
     });
-    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: around.inspect }, this);
+    this.actors = new ActorTree({ agentId: record.agentId, snapshot, inspect: ports.inspect }, this);
   }
 
-  /** Starts the actors: what the state calls for begins to run. */
+  /** Starts the actors, and with them the effects that the state calls for. */
   start(): void {
     this.actors.start();
     const move = this.#activity.begin();
@@ -108,24 +108,24 @@ export class Activation extends LiveView implements Host {
     return this.#lost !== undefined;
   }
 
-  /** Nothing of the open turn's own is under way. */
+  /** A turn is open, and waits. */
   get isAtRest(): boolean {
     return this.openTurnId !== null && !this.#activity.isActive;
   }
 
-  /** Forgets the conversation, and for `all` the artifacts too. */
+  /** Deletes the conversation, and for `all` the artifacts too. */
   clear(scope: "conversation" | "all", by: string): void {
     this.append({ type: "conversation.cleared", by, scope });
     this.writer.clear(scope);
     this.conversation.clear();
   }
 
-  /** Drops the model call in flight: it is repeated when the pause is over. */
+  /** Drops the model call in flight: it is made again after the pause. */
   dropModelCall(): void {
     const request = this.openTurnId === null ? null : this.turn(this.openTurnId)?.openRequest;
     if (!request) return;
     this.notes.drop(requestKeyOf(request));
-    this.#around.world.cut(requestKeyOf(request));
+    this.#ports.inFlight.cut(requestKeyOf(request));
   }
 
   append(body: FactBody, parts?: FactParts): Entry {
@@ -146,7 +146,7 @@ export class Activation extends LiveView implements Host {
     if (spawnedBefore(this.undelivered(), body)) await this.delivered();
     const known = spawnedBefore(this.memory(request.turnId).entries, body);
     if (known) return { granted: true, entry: known };
-    // A child of a tool's own code belongs to what is under way.
+    // A child of a tool's code is part of a call that has begun, which the gate lets finish.
     if (request.callId !== null && this.gate.holds(body.type)) return await this.gate.hold(request.callId);
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
   }
@@ -164,28 +164,28 @@ export class Activation extends LiveView implements Host {
   }
 
   live(): Promise<Host> {
-    return this.#lost ? this.#around.successor(this) : Promise.resolve(this);
+    return this.#lost ? this.#ports.successor(this) : Promise.resolve(this);
   }
 
   isOut({ callId, attempt, startedEpoch }: CallState): boolean {
     if (startedEpoch === null) return false;
-    return startedEpoch === this.epoch || this.world.has(worldKeyOf(callId, attempt));
+    return startedEpoch === this.epoch || this.inFlight.has(attemptKeyOf(callId, attempt));
   }
 
   quiet(): Promise<void> {
-    return this.#watch.quiet();
+    return this.#waiters.quiet();
   }
 
   freed(refusal: Refusal, run: string): Promise<void> {
-    return this.#watch.freed(refusal, run);
+    return this.#waiters.freed(refusal, run);
   }
 
   moved(): Promise<void> {
-    return this.#watch.moved();
+    return this.#waiters.moved();
   }
 
   effectOver(): void {
-    if (!this.#lost) this.#around.onEffectOver(this);
+    if (!this.#lost) this.#ports.onEffectOver(this);
   }
 
   confirmPause(): void {
@@ -193,41 +193,41 @@ export class Activation extends LiveView implements Host {
   }
 
   resolveAuth(turnId: string): Promise<Auth | undefined> {
-    return this.#around.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
+    return this.#ports.resolveAuth(this.identity, turnId, this.turn(turnId)?.actorId ?? null);
   }
 
   child(_turnId: string, childId: string): SpawnedChild["result"] {
-    return this.#around.childResult(this, childId);
+    return this.#ports.childResult(this, childId);
   }
 
-  /** Stops the actors and refuses everything from now on. What was not committed is forgotten: it did not happen. */
+  /** Stops the actors and refuses everything from now on. What was not committed did not happen. */
   discard(error: LeaseLostError): void {
     if (this.#lost) return;
     this.#lost = error;
     this.actors.stop();
     this.writer.close(error);
-    this.#watch.close(error);
-    this.#around.onLost(this);
+    this.#waiters.close(error);
+    this.#ports.onLost(this);
   }
 
-  /** One that gave up what was refused goes on from what is stored. */
+  /** An agent that gave up a refused batch is recovered from what is stored. */
   #onRefused(cause: StoreUnavailableError, isGivenUp: boolean): void {
     const { agentId } = this.key;
-    if (!isGivenUp) return this.#around.onRefused(this, cause);
+    if (!isGivenUp) return this.#ports.onRefused(this, cause);
     this.discard(new LeaseLostError(`agent ${agentId} gave up what the stores did not take`, { cause }));
-    this.#around.notify([agentId]);
+    this.#ports.notify([agentId]);
   }
 
-  /** It is not taken up again by itself: what its state calls for would be paid for once more, and come to the same. */
+  /** It is not recovered here: its effects would be paid for again and end in the same failure. */
   #onFailure(cause: unknown): void {
     this.discard(new LeaseLostError(`agent ${this.key.agentId} could not commit`, { cause }));
-    this.#around.onFailed(this.key.agentId, cause);
+    this.#ports.onFailed(this.key.agentId, cause);
   }
 
   #deliver(entry: Entry): void {
     this.conversation.note(entry);
     this.actors.deliver(entry);
-    this.#watch.look(entry);
+    this.#waiters.look(entry);
     this.#noteOwned(entry);
     const change = this.#activity.look(entry);
     if (!change) return;
@@ -249,11 +249,11 @@ export class Activation extends LiveView implements Host {
     this.notes.noteCommitted(outcome.entries);
     const turnId = this.openTurnId ?? this.lastTurnId;
     if (turnId !== null) for (const one of outcome.warnings) this.append({ type: "budget.warning", turnId, ...one });
-    this.#around.onCommitted(this, outcome);
+    this.#ports.onCommitted(this, outcome);
   }
 }
 
-/** What a live agent begins with: its lease, and what recovery made of its journal. */
+/** How a live agent begins: its lease, and its state as recovery made it from the journal. */
 export interface ActivationStart {
   readonly key: AgentKey;
   readonly record: AgentRecord;
@@ -267,18 +267,18 @@ export interface ActivationStart {
   /** Entries of the open turn; empty when none is open. */
   readonly turnEntries: readonly Entry[];
   readonly history: readonly Message[];
-  /** Aborts that came while nobody had the agent: they count before anything of its open turn is begun. */
+  /** Aborts that came while no process had the agent: they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
 }
 
-/** The part of a record that its owner writes, as it follows from a record and the entries after it. */
-export function ownedFieldsOf(record: AgentRecord): OwnedFields {
+/** The part of the record that its owner writes. */
+function ownedFieldsOf(record: AgentRecord): OwnedFields {
   const { status, turnCount, lastActivity, error, checkpoint } = record;
   return { status, turnCount, lastActivity, error, checkpoint };
 }
 
-/** The fields after one more entry; the same object when it changes nothing that a record keeps. */
-export function nextOwnedFields(
+/** The fields after one more entry; the same object when they do not change. */
+function nextOwnedFields(
   owned: OwnedFields,
   entry: Entry,
   agent: { readonly lifecycle: Lifecycle; checkpoint(): Checkpoint["agent"] },
@@ -302,8 +302,8 @@ export function nextOwnedFields(
   }
 }
 
-/** What effects of one live agent leave for one another, beside the journal; it is of no use to the next owner. */
-export class EffectNotes {
+/** Notes that effects of one live agent leave for one another, beside the journal; the next owner does not need them. */
+class EffectNotes {
   readonly prompts = new PromptMemory();
   readonly #cuts = new Map<string, number>();
   readonly #dropped = new Set<string>();

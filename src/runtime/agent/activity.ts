@@ -9,25 +9,25 @@ import {
 } from "../../state/index.ts";
 import type { BudgetMove } from "../../stores/index.ts";
 
-/** What is watched of a live agent. */
-export interface WorkingAgent {
+/** A live agent, as `Activity` reads it. */
+interface WorkingAgent {
   readonly lifecycle: Lifecycle;
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
-  /** Whether a call of the open turn waits in line for a place. */
-  isInLine(callId: string): boolean;
+  /** Whether a call of the open turn waits for a place among its children. */
+  isQueuedToSpawn(callId: string): boolean;
 }
 
-/** What a change of activity calls for. */
-export interface ActivityChange {
+/** A change of activity, to be stored. */
+interface ActivityChange {
   readonly move: Extract<BudgetMove, { type: "activity" }>;
-  /** Requests that the turn now waits for, and nothing else of its own goes on. */
+  /** Requests that the turn waits for, when nothing else of it is at work. */
   readonly waitsFor: readonly string[];
 }
 
 /**
- * Whether the open turn works or rests: `maxSeconds` runs only while it works (design, Budgets). It follows from the state
- * alone; the account is told each change, and once more when an agent is taken up, since the last change may be lost.
+ * Whether the open turn works or rests: `maxSeconds` runs only while it works (design, Budgets). That follows from the state
+ * alone. Each change goes to the account, and once more after recovery, since a crash may have lost the last change.
  */
 export class Activity {
   readonly #agent: WorkingAgent;
@@ -38,12 +38,12 @@ export class Activity {
     this.#agent = agent;
   }
 
-  /** As it was told last. */
+  /** As the account was last told. */
   get isActive(): boolean {
     return this.#isActive;
   }
 
-  /** For an agent that is taken up with a turn under way. */
+  /** For an agent that is recovered with an open turn. */
   begin(): ActivityChange["move"] | undefined {
     const turn = this.#openTurn();
     if (!turn) return undefined;
@@ -58,7 +58,7 @@ export class Activity {
     const accountId = turn?.accountId ?? this.#accountId;
     const isActive = turn !== undefined && this.#works(turn);
     const isChanged = isActive !== this.#isActive || accountId !== this.#accountId;
-    // After a pause it still waits for what it waited for: those who watch are told again.
+    // After a pause the turn still waits for the same requests: followers get `turn.waiting` again.
     const isBack = entry.type === "agent.resumed" && turn !== undefined && !isActive;
     if (accountId === undefined || !(isChanged || isBack)) return undefined;
     this.#accountId = accountId;
@@ -73,31 +73,31 @@ export class Activity {
   }
 
   #works(turn: TurnState): boolean {
-    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isInLine(callId));
+    return this.#agent.lifecycle !== "paused" && !isResting(turn, (callId) => this.#agent.isQueuedToSpawn(callId));
   }
 }
 
-/** What is watched of a live agent. */
-export interface WatchedAgent {
+/** A live agent, as `TurnWaiters` reads it. */
+interface WatchedAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
-  /** Whether an attempt of the call is out in the world: what a lost process had begun is not. */
+  /** Whether an attempt of the call is in flight: one that a lost process began is not. */
   isOut(call: CallState): boolean;
 }
 
 /**
- * Those who wait until nothing of the open turn's own is out in the world, until a refused intent may be asked again, or for
- * whatever comes next.
+ * Effects that wait: until nothing of the open turn is in flight, until a refused intent may be proposed again, or for the next
+ * entry.
  */
-export class QuietWatch {
+export class TurnWaiters {
   readonly #agent: WatchedAgent;
   #quiet: Deferred<void> | undefined;
   #freed: Deferred<void> | undefined;
   #moved: Deferred<void> | undefined;
-  /** Runs of user code that wait to be freed, by how often. */
+  /** Runs of user code that wait to be freed, and how many waits each has. */
   readonly #held = new Map<string, number>();
-  /** The last entry that lets refused intents be asked again. */
+  /** The last entry after which refused intents may be proposed again. */
   #freedSeq = 0;
 
   constructor(agent: WatchedAgent) {
@@ -125,13 +125,13 @@ export class QuietWatch {
     }
   }
 
-  /** Whoever is stopped meanwhile waits no longer: that is for the caller to see to. */
+  /** Resolves with the next entry; a caller that is stopped meanwhile has to give up by itself. */
   moved(): Promise<void> {
     this.#moved ??= createDeferred();
     return this.#moved.promise;
   }
 
-  /** To be called after each entry; costs next to nothing while nobody waits. */
+  /** To be called after each entry. */
   look(entry: Entry): void {
     if (entry.type === "budget.freed" || entry.type === "agent.resumed") {
       this.#freedSeq = entry.seq;
@@ -149,7 +149,7 @@ export class QuietWatch {
     this.#quiet = undefined;
   }
 
-  /** The agent is discarded: whoever waits for room here turns to the one that takes its place. */
+  /** The agent is discarded: waits for room go on at its successor. */
   close(error: Error): void {
     this.#freed?.promise.catch(() => undefined);
     this.#freed?.reject(error);

@@ -8,11 +8,10 @@ import {
   type liveTurnMachine,
 } from "../../actors/index.ts";
 import { holdProcess } from "../../base/index.ts";
-import { agentHears, lifecycleOf, turnHears } from "../../machines/index.ts";
+import { type AgentContext, agentHears, allCallsHear, lifecycleOf, turnHears } from "../../machines/index.ts";
 import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState } from "../../state/index.ts";
-import { checkpointOf, concernsCalls } from "./rebuild.ts";
 
-export interface ActorTreeStart {
+interface ActorTreeStart {
   readonly agentId: string;
   /** From recovery; absent for an agent that has never moved. */
   readonly snapshot: Snapshot<unknown> | undefined;
@@ -20,7 +19,7 @@ export interface ActorTreeStart {
 }
 
 /** An effect that is under way: of the turn or the agent, or of one of its calls. */
-export interface EffectPlace {
+interface EffectPlace {
   readonly callId: string | null;
 }
 
@@ -77,8 +76,10 @@ export class ActorTree {
     return this.#root.getSnapshot().context;
   }
 
+  /** The part of the agent machine that a checkpoint keeps. */
   checkpoint() {
-    return checkpointOf(this.#root.getSnapshot());
+    const { value, context } = this.#root.getSnapshot();
+    return { value, context } as { value: string; context: AgentContext };
   }
 
   /** The state values of all live machines, for comparing the live state with a fold. */
@@ -107,7 +108,7 @@ export class ActorTree {
 
   deliver(entry: Entry): void {
     const { turnId, callId } = addressOf(entry);
-    const broadcast = concernsCalls(entry) && turnId !== null ? (this.turn(turnId)?.openCallIds ?? []) : [];
+    const broadcast = allCallsHear(entry) && turnId !== null ? (this.turn(turnId)?.openCallIds ?? []) : [];
     if (agentHears(entry)) {
       this.#root.send(entry);
       this.#holdWhileBusy();

@@ -1,11 +1,11 @@
-import type { BackgroundChild, BackgroundDesk } from "../../actors/index.ts";
+import type { BackgroundChild, BackgroundChildren } from "../../actors/index.ts";
 import { agentAccountId } from "../../budget/index.ts";
 import { type AgentKey, type AgentRecord, type AgentRequest, type Entry, turnIdOf } from "../../state/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { readTurnResult } from "./turn-results.ts";
 
-/** What is asked of a live agent. */
-export interface BackgroundParent {
+/** The live agent whose children they are. */
+interface BackgroundParent {
   readonly key: AgentKey;
   readonly identity: AgentRecord;
   readonly clock: { now(): number };
@@ -13,16 +13,16 @@ export interface BackgroundParent {
   undelivered(): readonly Entry[];
 }
 
-export interface BackgroundPlace {
+interface BackgroundPlace {
   readonly stores: Stores;
-  /** Somebody posted to these agents. */
+  /** Items were posted to these agents' inboxes. */
   notify(agentIds: readonly string[]): void;
 }
 
 const ALL = 10_000;
 
-/** The children in the background of one live agent: which of them run follows from its own state, all else is stored. */
-export function backgroundDesk(parent: BackgroundParent, place: BackgroundPlace): BackgroundDesk {
+/** The children in the background of one live agent. Which of them run follows from its own state; all else is stored. */
+export function backgroundChildrenOf(parent: BackgroundParent, place: BackgroundPlace): BackgroundChildren {
   const { key } = parent;
   const { tenant, agentId } = key;
   const keyOf = (childId: string): AgentKey => ({ tenant, agentId: childId });
@@ -31,7 +31,7 @@ export function backgroundDesk(parent: BackgroundParent, place: BackgroundPlace)
     const all = await place.stores.listAgents({ tenant, rootAgentId, limit: ALL });
     return all.filter(({ parentAgentId, background }) => parentAgentId === agentId && background !== undefined);
   };
-  const endOf: BackgroundDesk["endOf"] = async (childId) => {
+  const endOf: BackgroundChildren["endOf"] = async (childId) => {
     const result = await readTurnResult(place.stores, tenant, turnIdOf(childId, 1));
     if (!result) return undefined;
     const { status, stopReason, text, error } = result;
@@ -78,7 +78,7 @@ function stateOf({ agentId, status, pause }: AgentRecord, requests: readonly Age
   return requests.some((request) => request.agentId === agentId) ? "waiting" : "running";
 }
 
-/** A report that has come counts, though it may stand behind an intent that is not decided yet. */
+/** A report that has come counts, even where it is behind an undecided intent. */
 function runningOf(parent: BackgroundParent): BackgroundParent["backgroundChildren"] {
   const reported = parent.undelivered().flatMap((entry) => (entry.type === "child.reported" ? [entry.childId] : []));
   return parent.backgroundChildren.filter(({ childId }) => !reported.includes(childId));

@@ -1,4 +1,4 @@
-import type { QueueDesk, Withdrawal } from "../../actors/index.ts";
+import type { CallQueue, Withdrawal } from "../../actors/index.ts";
 import type { AgentDefinition } from "../../agents/index.ts";
 import { type Clock, type TraceHeaders, untilReached } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
@@ -19,15 +19,15 @@ import type { Stores } from "../../stores/index.ts";
 import type { Tool } from "../../tools/index.ts";
 import { MachineFold } from "./rebuild.ts";
 
-/** What is asked of a live agent. */
-export interface QueueingAgent {
+/** The live agent whose calls are queued. */
+interface QueueingAgent {
   readonly key: AgentKey;
   readonly epoch: number;
   readonly definition: AgentDefinition;
   traceOf(turnId: string, callId: string): TraceHeaders | undefined;
 }
 
-export interface QueueDeskPlace {
+interface CallQueuePlace {
   readonly queues: Queues;
   readonly stores: Stores;
   readonly clock: Clock;
@@ -38,8 +38,8 @@ export interface QueueDeskPlace {
 
 const LONGEST_DELAY_MS = 2 ** 31 - 1;
 
-/** The queues as one live agent uses them: it says what is to be run, and takes it back. */
-export function queueDesk(agent: QueueingAgent, place: QueueDeskPlace): QueueDesk {
+/** The queues as one live agent uses them: it adds jobs and withdraws them. */
+export function callQueueOf(agent: QueueingAgent, place: CallQueuePlace): CallQueue {
   const { key } = agent;
   const { queues, stores, clock } = place;
   const random = (): number => place.random();
@@ -70,7 +70,7 @@ export function queueDesk(agent: QueueingAgent, place: QueueDeskPlace): QueueDes
       const { posted } = await untilReached(() => stores.postCallEnd(key, item), tries);
       const withdrawal = await untilReached(() => whatStands(stores, key, call), tries);
       place.notify(posted);
-      // A job that is left behind finds out in the store that it is over.
+      // A job that stays in the queue finds in the store that its call is over.
       if (call.queue !== null)
         queues
           .cancel(call.queue, { ...key, callId: call.callId, attempt: call.attempt }, reason)
@@ -85,7 +85,7 @@ function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number):
   return { kind: "call.ended", key, at, turnId, step, callId, attempt, end: { type: "withdrawn" } };
 }
 
-/** No claim is given any more: what the inbox holds is how it ended, and what the record says of the claim is final. */
+/** The withdrawal is posted, so nobody can claim the call any more: inbox and record are final now. */
 async function whatStands(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
   const name = callEndedKey(call);
   const posted = (await stores.inbox(key)).find((item) => item.key === name);
@@ -94,40 +94,40 @@ async function whatStands(stores: Stores, key: AgentKey, call: CallState): Promi
   return { isBegun: record?.queued?.[queuedCallKey(call)]?.claimedBy !== null };
 }
 
-/** Beside its own time a tool is given so long, in milliseconds: for secrets, the claim, and its end to be posted. */
+/** Added to the tool's own time-out, in milliseconds: for secrets, the claim, and posting the end. */
 const SPARE_MS = 60_000;
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** How long a run of the job may take in all: the tool's own time-out is kept by whoever runs it. */
-export function timeoutOfJob(tool: Tool<never>): number {
+/** How long a run of the job may take in all; the process that runs it keeps the tool's own time-out. */
+function timeoutOfJob(tool: Tool<never>): number {
   return Math.min(Math.ceil(tool.timeoutMs) * (tool.reconcile ? 2 : 1) + SPARE_MS, LONGEST_MS);
 }
 
-export interface QueuedCallPlace {
+interface QueuedCallPlace {
   readonly stores: Stores;
   readonly tenant: string;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
 }
 
-/** A queued call that has not ended, as the stores have it. */
+/** A queued call without an end, as the stores have it. */
 export interface WaitingCall {
   readonly key: AgentKey;
   readonly record: AgentRecord;
   readonly queued: QueuedCall;
 }
 
-/** Such a call with all that its tool may know of it. */
+/** The same with everything that its tool may know. */
 export interface KnownCall extends WaitingCall {
   readonly definition: AgentDefinition;
   readonly turn: TurnState;
   readonly call: CallState;
   /** Of the open turn, in order. */
   readonly entries: readonly Entry[];
-  /** Those that its entries name. */
+  /** The messages that the entries name. */
   readonly messages: ReadonlyMap<string, Message>;
 }
 
-/** Undefined when the call has ended, or the agent goes on without it. Throws a retryable error for another tenant's. */
+/** Undefined when the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
 export async function waitingCall(
   { stores, tenant: ours }: QueuedCallPlace,
   { tenant, agentId, callId, attempt }: ToolJob,
@@ -141,7 +141,7 @@ export async function waitingCall(
   return record && queued && !queued.isEnded ? { key, record, queued } : undefined;
 }
 
-/** Undefined when the call is not open any more, or this process does not know its agent's definition. */
+/** Undefined when the call is no longer open, or this process does not know its agent's definition. */
 export async function knownCall(
   { stores, definitions }: QueuedCallPlace,
   waiting: WaitingCall,
@@ -168,13 +168,13 @@ export async function knownCall(
   };
 }
 
-/** The input of the turn, and what its tools have given. */
+/** Ids of the turn's input and of its tool results. */
 function messageIdsOf(entry: Entry): readonly string[] {
   if (entry.type === "turn.started") return entry.inputMessageIds;
   return entry.type === "tool.settled" ? [entry.messageId] : [];
 }
 
-/** The tool as this process has it, if the agent was granted it. What a job or a model says grants nothing (S14). */
+/** The tool as this process has it, if the agent was granted it. Neither a job nor a model can grant one (S14). */
 export function toolOf({ definition, call, record: { grantedTools } }: KnownCall): Tool<never> | undefined {
   const tool = definition.tools.get(call.name);
   if (tool?.kind !== "function" || (grantedTools && !grantedTools.includes(call.name))) return undefined;

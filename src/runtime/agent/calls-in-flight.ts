@@ -1,47 +1,47 @@
 import { abortable, readableThrown } from "../../base/index.ts";
 import { LeaseLostError, TurnInterruptedError } from "../../errors/index.ts";
 
-interface Outside {
+interface Call {
   readonly promise: Promise<unknown>;
   readonly controller: AbortController;
 }
 
-/** Who waits for a call. */
-export interface WorldRun {
+/** How one activation waits for a call. */
+export interface CallWait {
   readonly signal: AbortSignal;
-  /** Whether the activation that waits was discarded. */
+  /** Whether the waiting activation was discarded. */
   readonly isDiscarded: () => boolean;
   readonly isRepeatable: boolean;
 }
 
 /**
- * Calls that are out in the world: of models and of tools.
- * Owns: what this process has begun and whose outcome nobody has taken yet. Does not own: whether it may be begun.
+ * Calls of models, tools and other user code that this process has in flight.
+ * Owns: calls without an outcome, or whose outcome was not taken. Does not own: whether a call may begin.
  *
  * Invariants
- * 1. A key is begun at most once while its outcome was not taken: whoever asks again joins.
- * 2. An activation that is discarded lets its calls go on; stopping the work aborts them.
- * 3. Whatever foreign code throws comes out of here as something that can be read.
- * 4. A call that ended because its agent was another process' meanwhile has no outcome: who joined it makes it again, where
- *    it may be repeated.
+ * 1. A key begins at most once until its outcome is taken: asking again joins the call.
+ * 2. Discarding an activation lets its calls go on; stopping the work aborts them.
+ * 3. Whatever user code throws leaves this class as something that can be read.
+ * 4. A call that failed because its agent was lost to another process has no outcome: the activation that joined it makes it
+ *    again, where it may be repeated.
  */
-export class World {
-  readonly #outside = new Map<string, Outside>();
+export class CallsInFlight {
+  readonly #calls = new Map<string, Call>();
 
   async run<T>(
     key: string,
-    { signal, isDiscarded, isRepeatable }: WorldRun,
+    { signal, isDiscarded, isRepeatable }: CallWait,
     start: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const joined = this.#outside.get(key);
+    const joined = this.#calls.get(key);
     const begun = joined ?? this.#begin(key, start);
     try {
       const outcome = await abortable(begun.promise, signal);
-      this.#outside.delete(key);
+      this.#calls.delete(key);
       return outcome as T;
     } catch (error) {
       if (signal.aborted && isDiscarded()) throw error;
-      if (this.#outside.get(key) === begun) this.#outside.delete(key);
+      if (this.#calls.get(key) === begun) this.#calls.delete(key);
       if (signal.aborted) begun.controller.abort(signal.reason);
       else if (joined && isRepeatable && error instanceof LeaseLostError && !isDiscarded()) {
         return await this.run(key, { signal, isDiscarded, isRepeatable }, start);
@@ -51,31 +51,31 @@ export class World {
   }
 
   has(key: string): boolean {
-    return this.#outside.has(key);
+    return this.#calls.has(key);
   }
 
-  /** Aborts one call; whoever waits for its outcome gets the error that the call itself gives. */
+  /** Aborts one call; the waiting effect gets the error that the call itself gives. */
   cut(key: string): void {
-    this.#outside.get(key)?.controller.abort(new TurnInterruptedError("the call was dropped by a pause"));
+    this.#calls.get(key)?.controller.abort(new TurnInterruptedError("the call was dropped by a pause"));
   }
 
-  /** Aborts everything of one agent, or of all: nobody is left to take the outcomes. */
+  /** Aborts all calls of one agent, or of all agents: nothing waits for the outcomes any more. */
   abandon(agentId?: string): void {
     const reason = new TurnInterruptedError("its agent was released by this process");
-    for (const [key, { controller }] of this.#outside) {
+    for (const [key, { controller }] of this.#calls) {
       if (agentId !== undefined && !key.startsWith(`${agentId}#`)) continue;
-      this.#outside.delete(key);
+      this.#calls.delete(key);
       controller.abort(reason);
     }
   }
 
-  #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Outside {
+  #begin(key: string, start: (signal: AbortSignal) => Promise<unknown>): Call {
     const controller = new AbortController();
     const promise = this.#outcomeOf(key, start, controller);
-    // Whoever takes the outcome sees the error; until then it must not count as unhandled.
+    // The waiting effect sees the error; until one waits, the rejection must not count as unhandled.
     promise.catch(() => undefined);
     const begun = { promise, controller };
-    this.#outside.set(key, begun);
+    this.#calls.set(key, begun);
     return begun;
   }
 
@@ -88,8 +88,8 @@ export class World {
       return await start(controller.signal);
     } catch (thrown) {
       const error = readableThrown(thrown);
-      const isLost = error instanceof LeaseLostError && this.#outside.get(key)?.controller === controller;
-      if (isLost) this.#outside.delete(key);
+      const isLost = error instanceof LeaseLostError && this.#calls.get(key)?.controller === controller;
+      if (isLost) this.#calls.delete(key);
       throw error;
     }
   }

@@ -1,19 +1,20 @@
 import { setMaxListeners } from "node:events";
 import { backoffDelay, type Clock, createDeferred, faultPoint, holdProcess } from "../../base/index.ts";
 import { StoreUnavailableError } from "../../errors/index.ts";
+import type { EventSource } from "../../state/index.ts";
 import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
 
-/** Somebody who has things to commit. */
+/** An agent's journal writer, as the committer sees it. */
 export interface CommitSource {
   /** The next batch, or undefined when there is nothing to commit or one is under way. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
-  /** The stores do not take it now. False: it is not to be sent again. */
+  /** The stores refuse the batch for now. False: do not send it again. */
   onRefused(error: StoreUnavailableError): boolean;
   onFailure(error: unknown): void;
 }
 
-/** Between two times that something refused is sent. */
+/** Between two attempts to send a refused batch. */
 const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 interface Order {
@@ -22,14 +23,14 @@ interface Order {
 }
 
 /**
- * Brings batches to the store: all that became ready within one event-loop turn go in one transaction.
+ * Sends batches to the store: all that became ready within one event-loop turn go in one transaction.
  * Owns: which sources are due. Does not own: the batches, or what their outcomes mean.
  *
  * Invariants
  * 1. A source is asked once per event-loop turn at the most, whether or not anybody awaits the result.
- * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered. Whoever
- *    they are of is told each time.
- * 3. A batch that is refused, or breaks its transaction, takes no other with it: each is sent again alone.
+ * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered. Each time
+ *    their sources are called.
+ * 3. A batch that is refused, or breaks its transaction, does not hold up others: each is sent again alone.
  */
 export class Committer {
   readonly #stores: Stores;
@@ -63,7 +64,7 @@ export class Committer {
     await this.#idle.promise;
   }
 
-  /** What is refused from now on is not sent again. */
+  /** From now on refused batches are not sent again. */
   close(): void {
     this.#closing.abort();
   }
@@ -99,7 +100,7 @@ export class Committer {
       try {
         if (outcome) source.onOutcome(batch, outcome);
       } catch (error) {
-        // A defect while it took in what is committed: its agent is given up here and recovered from the journal.
+        // A defect while it took in the outcome: its agent is discarded and recovered from the journal.
         source.onFailure(error);
       }
     }
@@ -107,7 +108,7 @@ export class Committer {
 
   async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
     if (error instanceof StoreUnavailableError && !this.#closing.signal.aborted) {
-      // One of them may be all that there is no room for.
+      // Perhaps only one of them is too large.
       const left = orders.filter(({ source }) => source.onRefused(error));
       if (left.length > 0) await this.#pause(backoffDelay(attempt, this.#random(), PAUSES));
       await Promise.all(left.map((order) => this.#send([order], attempt + 1)));
@@ -127,5 +128,76 @@ export class Committer {
 
   #settleIdle(): void {
     if (this.#underWay === 0 && this.#due.size === 0) this.#idle.resolve();
+  }
+}
+
+/** An agent of this process whose batch the stores refused. */
+interface Refused {
+  readonly identity: EventSource;
+  readonly isLost: boolean;
+  readonly openTurnId: string | null;
+  /** The turn that ended last, perhaps with what was refused. */
+  readonly lastTurnId: string | null;
+  turn(turnId: string): { readonly step: number } | undefined;
+}
+
+interface OutageOptions {
+  /** Sends a warning to the turn's followers, without storing it. */
+  warn(source: EventSource, warning: LiveWarning): void;
+}
+
+export interface LiveWarning {
+  readonly turnId: string;
+  readonly step: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+/**
+ * Batches that the stores refuse for now: they are full, locked or away. Such batches are sent again until they are taken; until
+ * then health reports and warnings name them.
+ * Owns: whose batches were refused, and why. Does not own: sending them again.
+ *
+ * Invariant: an outage lasts from the first refusal until all batches are taken. In each, the process is warned once, and each
+ * turn once.
+ */
+export class Outage {
+  readonly #options: OutageOptions;
+  readonly #refused = new Map<Refused, string>();
+
+  constructor(options: OutageOptions) {
+    this.#options = options;
+  }
+
+  /** For `health()`; empty while the stores take everything. */
+  get problems(): string[] {
+    this.#forgetLost();
+    const [first] = this.#refused.values();
+    if (first === undefined) return [];
+    const { size } = this.#refused;
+    return [`the stores do not take what ${size} ${size === 1 ? "agent" : "agents"} of this process did: ${first}`];
+  }
+
+  refused(activation: Refused, { message }: StoreUnavailableError): void {
+    this.#forgetLost();
+    const isFirst = this.#refused.size === 0;
+    const isNew = !this.#refused.has(activation);
+    this.#refused.set(activation, message);
+    const { agentId } = activation.identity;
+    const told = `what agent ${agentId} did could not be stored and is sent again until it is taken; nothing of it counts before: ${message}`;
+    if (isFirst) process.emitWarning(told, { code: "TROUPE_STORES_REFUSE" });
+    const turnId = activation.openTurnId ?? activation.lastTurnId;
+    if (!isNew || turnId === null) return;
+    const step = activation.turn(turnId)?.step ?? 0;
+    this.#options.warn(activation.identity, { turnId, step, code: "store_unavailable", message: told });
+  }
+
+  /** To be called after each commit. */
+  taken(activation: Refused): void {
+    if (this.#refused.size > 0) this.#refused.delete(activation);
+  }
+
+  #forgetLost(): void {
+    for (const activation of this.#refused.keys()) if (activation.isLost) this.#refused.delete(activation);
   }
 }

@@ -70,7 +70,7 @@ export class Conversation {
     return this.#archive;
   }
 
-  /** What the model may see of it: since the last compaction. */
+  /** The part that the model may see: since the last compaction. */
   viewOf(compaction: AgentContext["compaction"]): readonly Message[] {
     if (!compaction) return this.archive;
     if (this.#view?.compaction !== compaction) {

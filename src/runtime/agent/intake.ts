@@ -17,13 +17,13 @@ import {
 import type { Activation } from "./activation.ts";
 
 /**
- * Takes inbox items into the journal. An item is acknowledged by the batch that holds what became of it, so that it is
- * neither lost nor taken twice. False: it is not its turn yet, and it stays where it is.
+ * Takes an inbox item into the journal. The batch with the entries that it led to acknowledges it, so that it is neither lost
+ * nor taken twice. False: it cannot be taken yet, and stays in the inbox.
  */
 export function takeItem(activation: Activation, item: InboxItem): boolean {
   switch (item.kind) {
     case "turn":
-      // One that has ended is not begun again, whoever tells of it.
+      // A turn that has ended is not begun again.
       if (item.number > activation.owned.turnCount && !beginTurn(activation, item)) return false;
       break;
     case "child.ended":
@@ -97,7 +97,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
       ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),
       ...(item.trace ? { trace: item.trace } : {}),
-      // One that was started for them has done what they call for.
+      // A turn that reports have woken answers them; any other has to.
       ...(item.wokenBy === undefined && waking.length > 0 ? { waking: [...waking] } : {}),
     },
     {
@@ -148,7 +148,7 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
   });
 }
 
-/** A limit of its own is near; a turn that has ended meanwhile is not warned of its account any more. */
+/** One of its own limits is near. A warning of a turn's account comes to nothing when the turn has ended meanwhile. */
 function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "budget.warning" }>): void {
   const { definition, key, openTurnId, owned } = activation;
   const turnId = openTurnId ?? turnIdOf(key.agentId, owned.turnCount);
@@ -161,7 +161,7 @@ function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "b
 function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "decision" }>): void {
   const { requestId, turnId, callId, decision } = item;
   const turn = activation.openTurnId === turnId ? activation.turn(turnId) : undefined;
-  // The turn has gone on without it: the call was interrupted, and has its result.
+  // The call was interrupted and has its result.
   if (!turn?.openRequestIds.includes(requestId)) return;
   const call = activation.call(turnId, callId);
   if (!call?.openRequest) return;
@@ -178,8 +178,8 @@ function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "
   });
 }
 
-/** Holds the agent; mid-turn as soon as nothing of its own is under way. With `now` a model call in flight is dropped. */
-export function pauseAgent(activation: Activation, by: string, now = false): void {
+/** Pauses the agent; in a turn as soon as nothing of its own is in flight. `now` drops the model call in flight. */
+function pauseAgent(activation: Activation, by: string, now = false): void {
   const { lifecycle, openTurnId } = activation;
   if (lifecycle === "paused") return;
   if (!isHeld(activation)) {
@@ -190,7 +190,7 @@ export function pauseAgent(activation: Activation, by: string, now = false): voi
   if (now) activation.dropModelCall();
 }
 
-/** Told twice, by whoever took the pause away and by what ended the turn, it goes on once. */
+/** The end of a pause may come twice, from the command and from an abort: the agent goes on once. */
 function takeResume(activation: Activation, by: string): void {
   const { lifecycle, openTurnId } = activation;
   if ((lifecycle !== "paused" && lifecycle !== "busy") || isGoingOn(activation)) return;
@@ -201,12 +201,12 @@ function takeResume(activation: Activation, by: string): void {
   activation.append({ type: "agent.resumed", by, to: "busy", turnId: openTurnId });
 }
 
-/** What holds or frees it is for the agent as it is after `start()`. */
+/** Before `start()` and after a shutdown, pauses and reports wait in the inbox. */
 function isAsleep({ lifecycle }: Activation): boolean {
   return lifecycle === "created" || lifecycle === "shutdown";
 }
 
-/** A turn that waits in line is ended when it has begun. */
+/** The abort of a queued turn is taken when that turn has begun. */
 function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null): boolean {
   return turnId !== null && turnId !== openTurnId && numberOfTurn(turnId) > owned.turnCount;
 }
@@ -220,13 +220,13 @@ function takeAbort(activation: Activation, item: Extract<InboxItem, { kind: "abo
     source: item.isSuperseded ? "supersede" : item.by,
   };
   activation.append({ type: "stop.signalled", turnId, signal });
-  // What there is no room for must not keep the turn from its end, for which there may be.
+  // A batch that is too large for the stores must not keep the turn from ending: the end may fit.
   activation.writer.giveUpRefused();
-  // A paused agent takes no step on its own: ending it is what was asked for.
+  // A paused agent takes no step, so it has to be resumed to end its turn.
   if (isHeld(activation)) takeResume(activation, item.by);
 }
 
-/** Whether it was told to go on, and nothing was held or asked for since. */
+/** Whether it was resumed and has neither been paused nor proposed anything since. */
 function isGoingOn(activation: Activation): boolean {
   const entries = [...activation.turnEntries, ...activation.undelivered()];
   const last = entries.findLast(
@@ -239,7 +239,7 @@ function isGoingOn(activation: Activation): boolean {
   return last?.type === "agent.resumed";
 }
 
-/** Whether a pause holds the agent, or is about to: its entry may stand behind an intent that is not decided yet. */
+/** Whether a pause holds the agent, or will: its entry may be behind an undecided intent. */
 function isHeld(activation: Activation): boolean {
   const last = activation.undelivered().findLast(({ type }) => type === "agent.pausing" || type === "agent.resumed");
   if (last) return last.type === "agent.pausing";
@@ -247,10 +247,10 @@ function isHeld(activation: Activation): boolean {
 }
 
 /**
- * What became of a queued call, as whoever ran it tells: plain facts, since all that user code had to decide is decided. The
- * end of an attempt that is over already changes nothing. False: what was appended of the call has not been taken in yet.
+ * The end of a queued call, as a worker posted it: user code has decided all there was to decide, so these are facts. The end
+ * of an attempt that is over already changes nothing. False: earlier entries of the call have not been delivered yet.
  */
-export function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
+function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
   const { turnId, callId, step, attempt, end } = item;
   if (activation.openTurnId !== turnId) return true;
   if (activation.undelivered().some((entry) => "callId" in entry && entry.callId === callId)) return false;
@@ -272,7 +272,7 @@ export function takeCallEnd(activation: Activation, item: CallEndedItem): boolea
       activation.append({ type: "child.ordered", turnId, step, callId, spawns, awaits, ...before });
       break;
     }
-    // Who has taken it back gives it its result.
+    // The effect that withdrew it settles it.
     case "withdrawn":
       break;
     default:
@@ -282,10 +282,10 @@ export function takeCallEnd(activation: Activation, item: CallEndedItem): boolea
 }
 
 /**
- * The end of a child in the background. In an open turn it waits for the next model call; between two turns its message
- * enters history at once, and where it calls for a turn one is opened by the same commit, unless one is coming already.
+ * The end of a child in the background. In an open turn its message is held until the next model call; between two turns it
+ * enters history at once, and a report that wakes opens a turn in the same commit, unless one is queued.
  */
-export function takeReport(activation: Activation, item: ChildReportedItem): void {
+function takeReport(activation: Activation, item: ChildReportedItem): void {
   const { openTurnId } = activation;
   const { childId, childTurnId, name, outcome, stopReason, text, error, actorId, onEnd, leavesWork } = item;
   const body = {
@@ -300,7 +300,7 @@ export function takeReport(activation: Activation, item: ChildReportedItem): voi
     error,
     messageId: reportIdOf(childTurnId),
     actorId,
-    // Whoever ended it by hand wants quiet.
+    // A child that was ended by hand wakes nobody.
     wakes: onEnd === "wake" && stopReason !== "user_requested",
     ...(leavesWork ? { leavesWork } : {}),
   } as const;
@@ -314,7 +314,7 @@ export function takeReport(activation: Activation, item: ChildReportedItem): voi
   });
 }
 
-/** Brings a created or shut down agent to `ready`, or to `paused` where it is held; any other is left as it is. */
+/** Brings a created or shut down agent to `ready`, or to `paused` where its record has a pause; leaves any other as it is. */
 export function wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
   const { lifecycle, definition, identity } = activation;
   if (lifecycle !== "created" && lifecycle !== "shutdown") return;
@@ -323,7 +323,7 @@ export function wakeUp(activation: Activation, conversation: readonly Message[] 
   if (identity.pause) pauseAgent(activation, identity.pause.by);
 }
 
-/** What an agent that is taken up says of itself, where a start was cut off or its definition is another one now. */
+/** Completes a start that a crash cut off, and warns of a definition that has changed under an open turn. */
 export function carryOn(activation: Activation): void {
   const { lifecycle, definition, identity, openTurnId } = activation;
   if (lifecycle === "starting") activation.append({ type: "agent.started", definition: definition.ref });

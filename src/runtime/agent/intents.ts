@@ -13,23 +13,23 @@ import {
 } from "../../state/index.ts";
 import type { SpawnOrder } from "../../stores/index.ts";
 
-/** What a step begins with: held back, the turn stands between two things that it does. */
+/** Intents that begin something new: without them a turn stops between two steps. */
 const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
 
 /**
- * Lets an agent's intents through, until its process leaves.
- * Owns: which effects are held back. What they ask for was never proposed: the next owner's effects ask for it anew.
+ * Lets an agent's intents through, until its process hands the agent over.
+ * Owns: which effects are held back. Their intents are never proposed: the effects of the next owner propose them anew.
  */
 export class IntentGate {
   readonly #held = new Set<string | null>();
   #onHeld: (() => void) | undefined;
 
-  /** Nothing new is begun from now on. */
+  /** From now on nothing new begins. */
   close(onHeld: () => void): void {
     this.#onHeld ??= onHeld;
   }
 
-  /** Whether an effect's intent has to wait; `callId`: whose effect it is, null for the turn's own. */
+  /** Whether an intent of this type has to wait. */
   holds(type: IntentBody["type"]): boolean {
     return this.#onHeld !== undefined && begins.has(type);
   }
@@ -38,7 +38,7 @@ export class IntentGate {
     return this.#held.has(callId);
   }
 
-  /** Never settles: the activation is discarded with it. */
+  /** Never settles: the activation will be discarded. `callId`: null for an effect of the turn itself. */
   async hold(callId: string | null): Promise<never> {
     this.#held.add(callId);
     this.#onHeld?.();
@@ -46,13 +46,13 @@ export class IntentGate {
   }
 }
 
-/** As the effect that asked for it takes it. */
+/** The committed entry as the answer to the proposal. */
 export function proposedOf<Type extends IntentBody["type"]>(entry: Entry): Proposed<Type> {
   return (entry.type === "intent.refused" ? { granted: false, entry } : { granted: true, entry }) as Proposed<Type>;
 }
 
-/** The live agent that spawns. */
-export interface SpawningParent {
+/** The live agent that spawns a child. */
+interface SpawningParent {
   readonly identity: AgentIdentity;
   readonly clock: { now(): number };
   turn(turnId: string): TurnState | undefined;
@@ -86,7 +86,7 @@ export function childIdOfSpawn(
   return childIdOf(rootAgentId, shortHash(`${agentId}\n${turnId}\n${key}`));
 }
 
-/** The entry of the same spawn, made earlier in the turn: what code asks for again after a restart is there already. */
+/** The entry of the same spawn, made earlier in the turn: code that runs again after a restart spawns again. */
 export function spawnedBefore(
   turnEntries: readonly Entry[],
   { childId }: SpawnBody,
@@ -96,7 +96,7 @@ export function spawnedBefore(
   );
 }
 
-/** Record, account and first turn of the child, as the parent's commit brings them into being. */
+/** Record, account and first turn of the child, which the parent's commit creates. */
 export function spawnOrderOf(parent: SpawningParent, request: SpawnRequest, body: SpawnBody, seq: number): SpawnOrder {
   const { tool, input, callId, step, turnId } = request;
   const { identity } = parent;

@@ -71,7 +71,7 @@ export class JournalWriter implements CommitSource {
     return this.#pending.isEmpty && !this.#underWay;
   }
 
-  /** What has not entered the machines yet: an intent that awaits its commit, and all that came after it. */
+  /** Entries that the machines have not got yet: an intent that awaits its commit, and all after it. */
   get undelivered(): readonly Entry[] {
     return this.#waiting;
   }
@@ -97,13 +97,13 @@ export class JournalWriter implements CommitSource {
     return await deferred.promise;
   }
 
-  /** What the owner's part of the record now is; goes with the batch that is being filled. */
+  /** Puts the owner's part of the record into the batch that is being filled. */
   setOwned(owned: OwnedFields): void {
     this.#pending.owned = owned;
     this.#committer.schedule(this);
   }
 
-  /** A batch closes one turn: until the one that is being filled is sent, no other turn may begin, which might end in it too. */
+  /** A batch can close only one turn: until it is sent, no other turn may begin, since that might end in the same batch. */
   get isClosingTurn(): boolean {
     return this.#pending.closedTurnId !== null;
   }
@@ -118,7 +118,7 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
-  /** A change of accounts that goes with no entry of its own. */
+  /** Adds a change of accounts that has no entry. */
   move(move: BudgetMove): void {
     this.#pending.moves.push(move);
     this.#committer.schedule(this);
@@ -176,7 +176,10 @@ export class JournalWriter implements CommitSource {
     if (this.#closed) return;
     this.#underWay = undefined;
     this.#refused = "no";
-    if (outcome.type === "stale") return this.#events.onStale(outcome, this.#committedSeq);
+    if (outcome.type === "stale") {
+      const { key, epoch } = this.#start;
+      return this.#events.onStale(staleError(key, { epoch, seq: this.#committedSeq }, outcome));
+    }
     this.#committedSeq = batch.entries.at(-1)?.seq ?? this.#committedSeq;
     const decided = this.#decide(outcome.entries);
     this.#drain();
@@ -195,7 +198,7 @@ export class JournalWriter implements CommitSource {
     return !isGivenUp;
   }
 
-  /** What the stores have refused is sent once more, and then given up. */
+  /** A refused batch is sent once more, and then given up. */
   giveUpRefused(): void {
     if (this.#refused === "again") this.#refused = "given up";
   }
@@ -251,7 +254,7 @@ export class JournalWriter implements CommitSource {
   }
 }
 
-export interface WriterStart {
+interface WriterStart {
   readonly key: AgentKey;
   readonly epoch: number;
   /** The process that has the lease. */
@@ -261,20 +264,19 @@ export interface WriterStart {
   readonly at: number;
 }
 
-export interface WriterEvents {
+interface WriterEvents {
   now(): number;
   /** The entry enters the machines. */
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;
-  /** `seq`: of the last entry that was acknowledged here. */
-  onStale(outcome: Stale, seq: number): void;
+  onStale(error: LeaseLostError): void;
   /** The stores do not take a batch now; it is sent again, unless it was given up. */
   onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
   onFailure(error: unknown): void;
 }
 
-/** What has been appended since the last batch was taken. */
-export class PendingBatch {
+/** Everything appended since the last batch was taken. */
+class PendingBatch {
   readonly entries: Entry[] = [];
   readonly messages: Message[] = [];
   readonly artifacts: NewArtifact[] = [];
@@ -344,15 +346,15 @@ export class PendingBatch {
 }
 
 /**
- * Why an owner's commit was refused: somebody else has the agent, or the stores know less of it than its owner was told. An
- * epoch and a journal only grow, so the second is told as a warning, too.
+ * Why an owner's commit was stale: another process has the agent, or the stores have lost entries that they had acknowledged.
+ * Epochs and journals only grow, so the second is also a process warning.
  */
-export function staleError(
+function staleError(
   { agentId }: AgentKey,
   had: { readonly epoch: number; readonly seq: number },
   found: Stale,
 ): LeaseLostError {
-  // Under an epoch of one's own nobody else writes, unless it was given a second time.
+  // Only the owner writes under its epoch, so a higher seq means that the epoch was given a second time.
   const isTwice = found.epoch === had.epoch && found.seq > had.seq;
   if (found.epoch >= had.epoch && found.seq >= had.seq && !isTwice) {
     return new LeaseLostError(`agent ${agentId} was taken over under epoch ${found.epoch}`);

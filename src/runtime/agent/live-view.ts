@@ -1,6 +1,6 @@
 import type { InspectionEvent } from "xstate";
 import type { Host, TurnMemory, Viewers } from "../../actors/index.ts";
-import { type AgentDefinition, lineLimitOf } from "../../agents/index.ts";
+import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { type Clock, type TraceHeaders, traceOf } from "../../base/index.ts";
 import type { StoreUnavailableError } from "../../errors/index.ts";
 import type { PriceBook } from "../../model/index.ts";
@@ -10,7 +10,7 @@ import {
   type Artifact,
   type CallState,
   type Entry,
-  isInLine,
+  isQueuedToSpawn,
   type Lifecycle,
   type Message,
   type TurnState,
@@ -19,13 +19,13 @@ import {
 import type { Committed, Stores } from "../../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../../tools/index.ts";
 import type { ActorTree } from "./actor-tree.ts";
-import type { World } from "./calls-in-flight.ts";
+import type { CallsInFlight } from "./calls-in-flight.ts";
 import type { Committer } from "./committer.ts";
 import type { Conversation } from "./conversation.ts";
 
-type Lent = Pick<Surroundings, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
+type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
 
-/** A live agent as it can be read: where its machines stand, what their ids stand for, and what its process lends it. */
+/** A live agent as it can be read: the states of its machines, its conversation, and what its process provides. */
 export abstract class LiveView {
   readonly prices: Lent["prices"];
   readonly #lent: Lent;
@@ -76,7 +76,7 @@ export abstract class LiveView {
     return this.actors.context.lastTurnId;
   }
 
-  /** What the state calls for and has not ended. Empty: only others can move the agent. */
+  /** Effects that the state calls for and that have not ended. Empty: only an inbox item can move the agent. */
   get effects() {
     return this.actors.effects;
   }
@@ -85,12 +85,12 @@ export abstract class LiveView {
     return this.actors.context.openChildIds;
   }
 
-  /** Children that go on by themselves, and whose end has not been reported. */
+  /** Children in the background whose end has not been reported. */
   get backgroundChildren() {
     return this.actors.context.background;
   }
 
-  /** Reports since the last turn that call for one. */
+  /** Reports since the last turn that call for a new one. */
   get waking(): readonly WakingReport[] {
     return this.actors.context.waking;
   }
@@ -112,11 +112,11 @@ export abstract class LiveView {
     return this.actors.call(turnId, callId);
   }
 
-  isInLine(callId: string): boolean {
+  isQueuedToSpawn(callId: string): boolean {
     const { openTurnId } = this;
     const call = openTurnId === null ? undefined : this.call(openTurnId, callId);
-    const limit = call && lineLimitOf(this.definition.tools.get(call.name));
-    return call !== undefined && isInLine(call, this.turnEntries, limit);
+    const limit = call && spawnLimitOf(this.definition.tools.get(call.name));
+    return call !== undefined && isQueuedToSpawn(call, this.turnEntries, limit);
   }
 
   memory(turnId: string): TurnMemory {
@@ -129,7 +129,7 @@ export abstract class LiveView {
     return known ?? (first?.type === "turn.started" ? first.trace : undefined);
   }
 
-  /** What the model may see of the conversation. */
+  /** The part of the conversation that the model may see. */
   history(): readonly Message[] {
     return this.conversation.viewOf(this.actors.context.compaction);
   }
@@ -138,7 +138,7 @@ export abstract class LiveView {
     return this.conversation.turnStartOf(this.actors.context.compaction);
   }
 
-  /** All of it. */
+  /** The whole conversation. */
   archive(): readonly Message[] {
     return this.conversation.archive;
   }
@@ -157,15 +157,15 @@ export abstract class LiveView {
   }
 }
 
-/** What a live agent needs of the process it lives in. */
-export interface Surroundings<Live extends Host = Host> {
+/** The ports through which a live agent reaches its process. */
+export interface ActivationPorts<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
   readonly stores: Stores;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;
   readonly processId: string;
-  /** Somebody posted to these agents. */
+  /** Items were posted to these agents' inboxes. */
   notify(agentIds: readonly string[]): void;
   readonly committer: Committer;
   random(): number;
@@ -177,13 +177,13 @@ export interface Surroundings<Live extends Host = Host> {
   onCommitted(activation: Live, outcome: Committed): void;
   viewersOf(identity: AgentIdentity): Viewers;
   childResult(activation: Live, childId: string): SpawnedChild["result"];
-  readonly world: World;
+  readonly inFlight: CallsInFlight;
   onLost(activation: Live): void;
-  /** The stores do not take now what it has done. */
+  /** The stores refuse its batch for now. */
   onRefused(activation: Live, error: StoreUnavailableError): void;
-  /** What an agent has done can never be stored, and nobody here carries it on. */
+  /** Its batch can never be stored, and this process does not recover the agent. */
   onFailed(agentId: string, cause: unknown): void;
-  /** An effect has ended, and its state goes on. */
+  /** An effect has ended while its state goes on. */
   onEffectOver(activation: Live): void;
   /** The live activation of this agent: itself, or the one that took its place in this process. */
   successor(activation: Live): Promise<Host>;

@@ -1,7 +1,7 @@
 import { initialTransition, type Snapshot, transition } from "xstate";
 import { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "../../actors/index.ts";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { type AgentContext, agentContextSchema, agentHears, turnHears } from "../../machines/index.ts";
+import { type AgentContext, agentContextSchema, agentHears, allCallsHear, turnHears } from "../../machines/index.ts";
 import {
   addressOf,
   type AgentRecord,
@@ -62,7 +62,7 @@ export class MachineFold {
     }
   }
 
-  /** Of the snapshot only this is told: the type of the whole is megabytes of declarations. */
+  /** Only these two of the snapshot: the type of the whole is megabytes of declarations. */
   get agent(): { readonly value: unknown; readonly context: AgentContext } {
     return this.#agent;
   }
@@ -85,7 +85,7 @@ export class MachineFold {
     const root = persisted(liveAgentMachine.getPersistedSnapshot(this.#agent));
     if (!this.#turn) return { ...root, children: {} } as unknown as Snapshot<unknown>;
     const turn = persisted(liveTurnMachine.getPersistedSnapshot(this.#turn));
-    // Pure transitions never drop a child: calls of earlier rounds are over, and must not be started again.
+    // Pure transitions never drop a child: calls of earlier rounds are over and must not start again.
     for (const childId of Object.keys(turn.children)) {
       if (childId.startsWith(`${this.#turnId}:`) && !this.#calls.has(childId)) delete turn.children[childId];
     }
@@ -93,7 +93,7 @@ export class MachineFold {
       const child = turn.children[callId];
       if (!child) continue;
       const { outcome, reviewDue } = call.context;
-      // A call that has its result lives on as long as hooks have to look at it.
+      // A call with its result stays as long as hooks have to review it.
       if (outcome === null || reviewDue) child.snapshot = persisted(liveToolCallMachine.getPersistedSnapshot(call));
       else delete turn.children[callId];
     }
@@ -104,15 +104,8 @@ export class MachineFold {
   }
 }
 
-/** An entry is heard by every machine on its address; one that any call of the turn may wait for, by all of them. */
-export function hears(callId: string, entry: Entry): boolean {
-  return concernsCalls(entry) || addressOf(entry).callId === callId;
-}
-
-/** The end of a pause, of a child that code has spawned, of one in the background: they name no call. */
-export function concernsCalls(entry: Entry): boolean {
-  if (entry.type === "child.ended") return entry.callId === undefined;
-  return entry.type === "agent.resumed" || entry.type === "child.reported";
+function hears(callId: string, entry: Entry): boolean {
+  return allCallsHear(entry) || addressOf(entry).callId === callId;
 }
 
 interface PersistedNode {
@@ -131,9 +124,4 @@ function agentAt(stored: unknown): AgentSnapshot {
     throw new CorruptRecordError("the stored checkpoint is not a state of the agent machine");
   }
   return liveAgentMachine.resolveState({ value: parsed.value as "ready", context: context.data });
-}
-
-/** What a checkpoint keeps of the agent machine. */
-export function checkpointOf(agent: { readonly value: unknown; readonly context: unknown }) {
-  return { value: agent.value, context: agent.context } as { value: string; context: AgentContext };
 }

@@ -6,10 +6,10 @@ import type { AuthRequest, RuntimeOptions } from "../doors/runtime-types.ts";
 
 const nobody: Auth = Object.freeze({ actorId: "" });
 
-/** Shorter texts among credentials are names and roles, which may stand anywhere. */
+/** Shorter texts among credentials are names and roles, which any text may hold. */
 const SHORTEST_CREDENTIAL = 8;
 
-/** The texts within credentials, however they are built; what cannot be read nobody shows either. */
+/** All texts within credentials. What throws when it is read cannot be shown, so it needs no redaction. */
 function secretsIn(credentials: unknown): string[] {
   try {
     return textsIn(credentials, new Set(), 0);
@@ -28,10 +28,10 @@ function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): strin
 }
 
 /**
- * Who each open turn runs for, credentials included. In memory only: credentials are never stored (row L9). Children
- * inherit from the turn that spawned them.
+ * The actor of each open turn, with credentials. In memory only: credentials are never stored (row L9). Children inherit from
+ * the turn that spawned them.
  */
-export class AuthBook {
+export class TurnAuth {
   readonly #byTurn = new Map<string, Auth>();
   readonly #redactors = new WeakMap<Auth, (text: string) => string>();
   readonly #resolve: RuntimeOptions["resolveAuth"];
@@ -46,7 +46,7 @@ export class AuthBook {
     this.#byTurn.set(turnId, concealCredentials(auth));
   }
 
-  /** The turn has ended; children that go on without it, in their first turns, keep what it ran with. */
+  /** The turn has ended; children that outlive it keep its credentials for their first turns. */
   forget(turnId: string, heirs: readonly string[] = []): void {
     const auth = heirs.length > 0 ? this.of(turnId) : undefined;
     for (const heir of auth ? heirs.map((childId) => turnIdOf(childId, 1)) : []) {
@@ -65,7 +65,7 @@ export class AuthBook {
     return nameOnly;
   }
 
-  /** Takes the turn's credentials, and secrets of the environment, out of a text. */
+  /** Removes the turn's credentials, and secrets of the environment, from a text. */
   redactorOf(turnId: string): (text: string) => string {
     return this.redactorFor(this.of(turnId));
   }
@@ -79,14 +79,14 @@ export class AuthBook {
     return redact;
   }
 
-  /** After a restart: asks for the credentials of a turn that is carried on. */
+  /** After a restart: asks for the credentials of the open turn. */
   async resume(identity: AgentIdentity, { actorId, turnId }: TurnState): Promise<void> {
     if (actorId === null || this.of(turnId)) return;
     const auth = (await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "restart" })) ?? { actorId };
     this.keep(turnId, auth);
   }
 
-  /** Credentials that a tool needs and nobody has: what the program gives is kept for the turn. */
+  /** Asks for credentials that a tool needs, and keeps them for the turn. */
   async resolve(identity: AgentIdentity, turnId: string, actorId: string | null): Promise<Auth | undefined> {
     if (actorId === null) return undefined;
     const auth = await this.ask({ actorId, agentId: identity.agentId, turnId, reason: "tool" });
@@ -94,7 +94,7 @@ export class AuthBook {
     return auth;
   }
 
-  /** What `resolveAuth` gives. Throws `InvalidInputError` for what is neither nobody nor somebody with a name. */
+  /** Calls `resolveAuth`. Throws `InvalidInputError` when it gives anything but undefined or an `Auth`. */
   async ask(request: AuthRequest): Promise<Auth | undefined> {
     const given: unknown = await this.#resolve?.(request);
     if (given === undefined || given === null) return undefined;

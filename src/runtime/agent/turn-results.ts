@@ -21,11 +21,11 @@ import type { Stores } from "../../stores/index.ts";
 import type { LiveView } from "./live-view.ts";
 import { turnSpending, type LimitStop, type TurnResult } from "../doors/turn-types.ts";
 
-/** Entries that are read at first, to find those of a turn of which nothing is known: a turn of one call has fewer. */
+/** How many entries the first read back from the end takes: a turn of one call has fewer. */
 const FIRST_REACH = 16;
 
-/** The result of a turn from its last entry, its execution, and the text of its answer; frozen, for all who wait are given it. */
-export function turnResultOf(
+/** The result of a turn from its last entry, its execution, and the text of its answer; frozen, since all waiters share it. */
+function turnResultOf(
   entry: EntryOf<"turn.ended">,
   execution: ExecutionState | null,
   text: string,
@@ -54,7 +54,7 @@ export function turnResultOf(
   });
 }
 
-/** The same of a turn that has just ended here; undefined where its commit does not tell how its account stands. */
+/** The same for a turn that has just ended here; undefined where its commit did not touch its account. */
 export function resultAtEnd(
   live: LiveView,
   entry: EntryOf<"turn.ended">,
@@ -68,7 +68,7 @@ export function resultAtEnd(
   return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
 }
 
-/** The limit for which the turn's last call was asked for an answer alone; null where it had room for more. */
+/** The limit that made the turn's last call a final answer; null where there was room for more. */
 function lastCallOf(entries: readonly Entry[]): LimitStop | null {
   const last = entries.findLast((entry) => entry.type === "model.requested");
   if (last?.type !== "model.requested" || !last.last) return null;
@@ -106,11 +106,11 @@ function wayOnOf(limit: LimitName, accountId: string): string {
   return `agent.executeTurn(null, { budget: { ${field}: … } }) goes on from here with a new budget`;
 }
 
-/** How a turn stands, as one look at the stores shows it. */
-export interface TurnLook {
+/** The state of a turn, as one look at the stores shows it. */
+interface TurnLook {
   /** Undefined while it is open or unknown. */
   readonly result?: TurnResult | undefined;
-  /** The number of an entry that came before all of an open turn's; what is known from an earlier look stays. */
+  /** The seq of an entry before all of the turn's; an earlier look's value is kept. */
   readonly after: number | undefined;
   /** Whether the stores know nothing of it. */
   readonly isUnknown?: boolean;
@@ -121,12 +121,12 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   return (await lookAtTurn(stores, tenant, turnId)).result;
 }
 
-/** As `readTurnResult`; whoever looks again says what it was told `after`, and no more than the turn is read then. */
+/** As `readTurnResult`. A second look passes the `after` of the first, so that no more than the turn is read. */
 export async function lookAtTurn(stores: Stores, tenant: string, turnId: string, after?: number): Promise<TurnLook> {
   const key = { tenant, agentId: agentOfTurn(turnId) };
   const record = await stores.readAgent(key);
   if (!record || record.nextTurnNumber <= numberOfTurn(turnId)) return { after, isUnknown: true };
-  // Looked for at every write of another process: the journal is read only when there is something to find.
+  // Called for each write of another process, so it reads the journal only when there is something to find.
   if (record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) {
     return { after: record.checkpoint?.seq ?? 0 };
   }
@@ -148,7 +148,7 @@ export async function lookAtTurn(stores: Stores, tenant: string, turnId: string,
   return { after, result: turnResultOf(ended, turn?.execution ?? null, text, { entries, account }) };
 }
 
-/** The entries of a turn, read backwards from the last turn's end: whoever waits for a turn asks for one of the last. */
+/** The entries of a turn, read backwards from the end: most waiters ask for one of the last turns. */
 async function entriesOf(stores: Stores, record: AgentRecord, turnId: string, after?: number): Promise<Entry[]> {
   const end = record.checkpoint?.seq ?? 0;
   let from = after === undefined ? end - FIRST_REACH : after + 1;

@@ -12,8 +12,8 @@ import {
 } from "../../state/index.ts";
 
 /**
- * Entries of effects that hold what code of others gave, and are not part of every step: these are read once before they are
- * written. What an inbox holds was read when it came out, and a refusal here would keep it there for ever.
+ * Entries with values from user code that are not part of every step: they are checked before they are written. Inbox items were
+ * checked when they were read, and a refusal here would keep them in the inbox for ever.
  */
 const readFirst: ReadonlySet<EntryType> = new Set([
   "instructions.resolved",
@@ -37,13 +37,13 @@ const schemas = new Map(
   ),
 );
 
-/** What the writer adds. */
+/** The fields that the writer adds. */
 const envelope = { seq: 1, at: 0, epoch: 1 };
 
 /**
- * The last line of defence: what comes from outside is brought to its schema where it comes in, and what was forgotten there
- * fails here, as its effect, in place of an agent that cannot be read any more. Of what every step writes only the few fields are
- * looked at that code of others gives.
+ * The last line of defence. Values from outside are checked where they come in; one that was missed there fails its effect here,
+ * instead of leaving an agent that cannot be read any more. Of the entries that every step writes, only the few fields from
+ * user code are checked.
  * @throws InvariantError; nothing was written.
  */
 export function assertWritable(body: FactBody, { messages = [], moves = [] }: FactParts = {}): void {
@@ -60,7 +60,7 @@ function assertReads(schema: { safeParse(value: unknown): ReadResult }, body: Fa
     const [issue] = schema.safeParse({ ...body, ...envelope }).error?.issues ?? [];
     problem = issue && `${issue.message} at ${issue.path.map(String).join(".")}`;
   } catch (error) {
-    // What is nested too deeply for the schema.
+    // Nested too deeply for the schema.
     problem = wordsOfThrown(error);
   }
   if (problem !== undefined) throw unreadable(`"${body.type}"`, problem);
@@ -78,7 +78,7 @@ function assertCounts({ usage, model, calls }: Extract<FactBody, { type: "model.
   const wrong = counts.find((count) => !Number.isSafeInteger(count) || count < 0);
   if (wrong !== undefined) throw unreadable('"model.responded"', `its usage has ${describeValue(wrong)}`);
   if (typeof model === "string" && calls.every(({ name }) => typeof name === "string")) return;
-  throw unreadable('"model.responded"', `a name is no text`);
+  throw unreadable('"model.responded"', "a name is no text");
 }
 
 function assertMessage(message: Message): void {

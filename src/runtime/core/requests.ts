@@ -168,8 +168,9 @@ function resultOf(request: AgentRequest, { result, isError = false }: Decide): N
   return { text: rendered.text, isError };
 }
 
-function unfit({ requestId, kind }: AgentRequest, verdict: string): string {
+function unfit({ requestId, kind }: AgentRequest, verdict: string | undefined): string {
   const fit = verdictsOf[kind].filter((one) => one !== "expired").join(", ");
+  if (verdict === undefined) return `request "${requestId}" needs a verdict, one of: ${fit}`;
   return `request "${requestId}" is of kind "${kind}" and cannot be ${verdict}; it can be ${fit}`;
 }
 

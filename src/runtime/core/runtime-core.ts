@@ -13,14 +13,14 @@ import { LeaseLostError } from "../../errors/index.ts";
 import type { Queues } from "../../queues/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { Alarms, fireTimer } from "./alarms.ts";
-import { AuthBook } from "../agent/turn-auth.ts";
+import { TurnAuth } from "../agent/turn-auth.ts";
 import { shutdownMsOf } from "../doors/runtime-doors.ts";
 import { DamageWatch } from "../follow/damage-watch.ts";
 import { EventBus } from "../follow/event-bus.ts";
 import { Heartbeat, StoreClock } from "./heartbeat.ts";
 import { LiveAgents } from "../residence/live-agents.ts";
 import { LiveBroadcast } from "../follow/live-broadcast.ts";
-import { Outage } from "../agent/outage.ts";
+import { Outage } from "../agent/committer.ts";
 import { Requests } from "./requests.ts";
 import { Shutdown } from "./shutdown.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
@@ -41,7 +41,7 @@ export class RuntimeCore implements TurnSource {
   /** Its `elapsed()` is the stores' steady time. */
   readonly clock: StoreClock;
   readonly bus = new EventBus();
-  readonly auth: AuthBook;
+  readonly auth: TurnAuth;
   readonly live: LiveAgents;
   readonly broadcast: LiveBroadcast;
   readonly requests: Requests;
@@ -78,7 +78,7 @@ export class RuntimeCore implements TurnSource {
     this.leaseMs = leaseMs;
     // Every stream listens to it; there may be any number.
     setMaxListeners(0, this.closed);
-    this.auth = new AuthBook(options.resolveAuth, (agentId) => this.trees.parentTurnOf(agentId));
+    this.auth = new TurnAuth(options.resolveAuth, (agentId) => this.trees.parentTurnOf(agentId));
     this.requests = new Requests({
       stores,
       tenant,

@@ -137,7 +137,7 @@ export interface Runtime {
   /**
    * Leaves within the time: nothing new is begun, each turn comes to rest between two steps, and its agent is given back for
    * others to go on with; what is still under way shortly before the end is cut off, and repeated where it may be. Then it
-   * shuts down. Called again it gives the same promise. Throws `InvalidInputError` for what is no time.
+   * shuts down. Called again it waits for the same end. Rejects with `InvalidInputError` for what is no time.
    */
   drain(options?: RuntimeDrainOptions): Promise<DrainReport>;
   /**

@@ -90,9 +90,9 @@ export function inputOf(input: unknown): Content | null {
   return result.value as Content;
 }
 
-/** Why something is ended, as whoever ends it says. Throws `InvalidInputError` for what is no text. */
+/** The reason that a caller gives for an abort. Throws `InvalidInputError` for anything but a text. */
 export function reasonOf(reason: unknown, of: string): string {
-  return ruleOf("its reason as a text, or nothing", (value) => typeof value === "string")(reason, of) as string;
+  return ruleOf("a text, or leave it out", (value) => typeof value === "string")(reason, `${of}: reason`) as string;
 }
 
 /** Throws `InvalidInputError` for what cannot be called with events. */

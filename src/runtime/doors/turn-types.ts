@@ -135,6 +135,8 @@ export interface Spending {
   readonly outputTokens: number;
   /** Part of `inputTokens`. */
   readonly cachedInputTokens: number;
+  /** Part of `inputTokens` that the provider wrote to its cache; not among the cached. */
+  readonly cacheWriteTokens: number;
   /** Part of `outputTokens`. */
   readonly reasoningTokens: number;
   /** Dollars; null when the price of a call is not known. */

@@ -4,7 +4,7 @@ import { type LivePart, type LivePartOf, livePartSchema } from "./live-part.ts";
 import type { Viewers } from "../../actors/index.ts";
 import type { EntryOf, EventSource } from "../../state/index.ts";
 import type { EventBus, LiveListener } from "./event-bus.ts";
-import type { LiveWarning } from "../agent/outage.ts";
+import type { LiveWarning } from "../agent/committer.ts";
 
 /** Who stops to follow may be back in a moment: for so long answers are streamed as if it were there. */
 const COMING_BACK_MS = 15_000;

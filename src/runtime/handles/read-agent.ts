@@ -1,4 +1,4 @@
-import { type AgentDefinition, lineLimitOf } from "../../agents/index.ts";
+import { type AgentDefinition, spawnLimitOf } from "../../agents/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import {
   type AgentKey,
@@ -9,7 +9,7 @@ import {
   type Entry,
   foldCall,
   foldTurn,
-  isInLine,
+  isQueuedToSpawn,
   isResting,
   type Message,
   openCallsOf,
@@ -64,7 +64,7 @@ function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDe
     const call = entries
       .filter((entry) => "callId" in entry && entry.callId === callId)
       .reduce((folded, entry) => foldCall(folded, entry), declareCall(callId, name));
-    return isInLine(call, entries, lineLimitOf(definition?.tools.get(name)));
+    return isQueuedToSpawn(call, entries, spawnLimitOf(definition?.tools.get(name)));
   };
 }
 

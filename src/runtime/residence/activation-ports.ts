@@ -9,8 +9,8 @@ import type { AgentKey, EntryOf, Timer } from "../../state/index.ts";
 import type { Committed, ProcessIdentity } from "../../stores/index.ts";
 import { createSlotsByTool } from "../../tools/index.ts";
 import type { Activation } from "../agent/activation.ts";
-import type { Surroundings } from "../agent/live-view.ts";
-import type { AuthBook } from "../agent/turn-auth.ts";
+import type { ActivationPorts } from "../agent/live-view.ts";
+import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { Part } from "../doors/roles.ts";
 import type { EventBus } from "../follow/event-bus.ts";
 import type { LiveBroadcast } from "../follow/live-broadcast.ts";
@@ -32,7 +32,7 @@ export interface LiveAgentsOptions {
   readonly bus: EventBus;
   /** Shows what is not stored. */
   readonly broadcast: LiveBroadcast;
-  readonly auth: AuthBook;
+  readonly auth: TurnAuth;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;
   /** Timers that a commit has set. */
@@ -49,17 +49,17 @@ export interface LiveAgentsOptions {
   onFailed(agentId: string, cause: unknown): void;
 }
 
-type OwnersPorts = "committer" | "world" | "notify" | "onCommitted" | "onLost" | "onEffectOver";
+type OwnersPorts = "committer" | "inFlight" | "notify" | "onCommitted" | "onLost" | "onEffectOver";
 
 /** The owner of the activations, as they see it. */
-interface Owner extends Pick<Surroundings<Activation>, OwnersPorts> {
+interface Owner extends Pick<ActivationPorts<Activation>, OwnersPorts> {
   readonly children: ChildResults;
   readonly succession: Succession;
   activate(key: AgentKey): Promise<Activation>;
 }
 
 /** The ports through which activations reach their process. */
-export function surroundingsOf(options: LiveAgentsOptions, owner: Owner): Surroundings<Activation> {
+export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): ActivationPorts<Activation> {
   const { clock, prices, stores, part, random, auth, broadcast, definitions } = options;
   const { children, succession, ...ports } = owner;
   return {

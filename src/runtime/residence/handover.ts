@@ -3,7 +3,7 @@ import { LeaseLostError } from "../../errors/index.ts";
 import type { ReleaseOptions, Stores } from "../../stores/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import type { Committer } from "../agent/committer.ts";
-import type { World } from "../agent/calls-in-flight.ts";
+import type { CallsInFlight } from "../agent/calls-in-flight.ts";
 import type { LeftBehind } from "../doors/runtime-types.ts";
 import type { Residences } from "./residence.ts";
 import type { Succession } from "./activation-ports.ts";
@@ -11,7 +11,7 @@ import type { Succession } from "./activation-ports.ts";
 export interface HandoverOptions {
   readonly stores: Stores;
   readonly committer: Committer;
-  readonly world: World;
+  readonly inFlight: CallsInFlight;
   readonly succession: Succession;
   readonly residences: Residences<Activation>;
 }
@@ -30,7 +30,7 @@ interface LeaveOptions {
  *
  * Invariants
  * 1. Of one activation one release is under way at a time; who asks for another one waits for its outcome.
- * 2. An activation whose lease was given back is stopped in the same step, and its calls in the world are aborted.
+ * 2. An activation whose lease was given back is stopped in the same step, and its calls in the inFlight are aborted.
  * 3. A lease is given back under the epoch that it was taken with: one that another owner has meanwhile stays as it is.
  */
 export class Handover {
@@ -170,10 +170,10 @@ export class Handover {
   }
 
   #stop(activation: Activation): void {
-    const { world, succession } = this.#options;
+    const { inFlight, succession } = this.#options;
     succession.end(activation);
     activation.discard(new LeaseLostError(`agent ${activation.key.agentId} was released`));
-    world.abandon(activation.key.agentId);
+    inFlight.abandon(activation.key.agentId);
   }
 }
 

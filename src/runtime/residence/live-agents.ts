@@ -10,11 +10,11 @@ import type { AgentKey, EntryOf, InboxItem } from "../../state/index.ts";
 import { type Committed, isRunning } from "../../stores/index.ts";
 import { Activation } from "../agent/activation.ts";
 import { Committer } from "../agent/committer.ts";
-import { World } from "../agent/calls-in-flight.ts";
+import { CallsInFlight } from "../agent/calls-in-flight.ts";
 import { carryOn } from "../agent/intake.ts";
-import type { Surroundings } from "../agent/live-view.ts";
+import type { ActivationPorts } from "../agent/live-view.ts";
 import type { LeavingTime } from "../core/shutdown.ts";
-import { type LiveAgentsOptions, Succession, surroundingsOf } from "./activation-ports.ts";
+import { type LiveAgentsOptions, Succession, activationPortsOf } from "./activation-ports.ts";
 import { Handover } from "./handover.ts";
 import { type ChildResults, Inbox } from "./inbox.ts";
 import { Passivation } from "./passivation.ts";
@@ -26,7 +26,7 @@ const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 /**
  * The agents of this process: activates them, drains their inboxes, and lets them go.
- * Owns: the record of where each lives (`Residences`), and what they have out in the world. Does not own: the renewal of
+ * Owns: the record of where each lives (`Residences`), and what they have in flight. Does not own: the renewal of
  * leases (one heartbeat for the process), timers, handles.
  *
  * Invariants
@@ -42,13 +42,13 @@ const PAUSES = { baseMs: 50, capMs: 2_000 };
 export class LiveAgents {
   readonly #options: LiveAgentsOptions;
   readonly #committer: Committer;
-  readonly #world = new World();
+  readonly #inFlight = new CallsInFlight();
   readonly #residences = new Residences<Activation>();
   readonly #succession = new Succession();
   readonly #inbox: Inbox;
   readonly #handover: Handover;
   readonly passivation: Passivation;
-  readonly #around: Surroundings<Activation>;
+  readonly #ports: ActivationPorts<Activation>;
 
   constructor(options: LiveAgentsOptions) {
     const { stores, clock, random, part } = options;
@@ -56,7 +56,7 @@ export class LiveAgents {
     this.#options = options;
     this.#committer = new Committer(stores, clock, random);
     this.#inbox = new Inbox(stores, this.#residences, children);
-    const here = { stores, committer: this.#committer, world: this.#world, succession: this.#succession };
+    const here = { stores, committer: this.#committer, inFlight: this.#inFlight, succession: this.#succession };
     this.#handover = new Handover({ ...here, residences: this.#residences });
     this.passivation = new Passivation({
       residences: this.#residences,
@@ -67,7 +67,7 @@ export class LiveAgents {
       part,
       watch: (agentId, work) => this.watch(agentId, work),
     });
-    this.#around = surroundingsOf(options, {
+    this.#ports = activationPortsOf(options, {
       ...here,
       children,
       notify: (agentIds) => this.notify(agentIds),
@@ -168,7 +168,7 @@ export class LiveAgents {
     let activation: Activation;
     try {
       start = await recoverAgent(this.#options, key);
-      activation = new Activation(start, this.#around);
+      activation = new Activation(start, this.#ports);
     } catch (error) {
       this.#residences.apply(agentId, { type: "activation.failed" });
       throw error;
@@ -194,7 +194,7 @@ export class LiveAgents {
 
   /** Changes an agent between two turns, and begins nothing (`changeAtRest`). */
   async change(key: AgentKey, change: (activation: Activation) => void): Promise<void> {
-    const place = { ...this.#options, residences: this.#residences, handover: this.#handover, around: this.#around };
+    const place = { ...this.#options, residences: this.#residences, handover: this.#handover, ports: this.#ports };
     const isAtRest = await this.passivation.during(key, () => changeAtRest(place, key, change));
     if (!isAtRest) this.notify([key.agentId]);
   }
@@ -349,7 +349,7 @@ export class LiveAgents {
     const left = this.#handover.leaveAll(!isStored);
     this.#committer.close();
     await time.spend("giveBack", left);
-    this.#world.abandon();
+    this.#inFlight.abandon();
   }
 
   #keyOf(agentId: string): AgentKey {

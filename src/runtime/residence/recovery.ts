@@ -5,8 +5,8 @@ import type { AgentKey } from "../../state/index.ts";
 import type { AcquireOutcome, Stores } from "../../stores/index.ts";
 import { Activation, type ActivationStart } from "../agent/activation.ts";
 import { MachineFold } from "../agent/rebuild.ts";
-import type { Surroundings } from "../agent/live-view.ts";
-import type { AuthBook } from "../agent/turn-auth.ts";
+import type { ActivationPorts } from "../agent/live-view.ts";
+import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { Handover } from "./handover.ts";
 import type { Residences } from "./residence.ts";
 
@@ -17,7 +17,7 @@ export interface RecoverySource {
   readonly leaseMs: number;
   readonly process: { readonly processId: string };
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly auth: AuthBook;
+  readonly auth: TurnAuth;
 }
 
 /**
@@ -70,7 +70,7 @@ function unknownDefinition({ agentId }: AgentKey, name: string): NotFoundError {
 interface ChangePlace extends RecoverySource {
   readonly residences: Residences<Activation>;
   readonly handover: Handover;
-  readonly around: Surroundings<Activation>;
+  readonly ports: ActivationPorts<Activation>;
 }
 
 /**
@@ -106,12 +106,12 @@ export async function changeAtRest(
 }
 
 async function visit(place: ChangePlace, key: AgentKey, change: (activation: Activation) => void): Promise<boolean> {
-  const { stores, handover, around } = place;
+  const { stores, handover, ports } = place;
   const start = await recoverAgent(place, key);
   const { openTurnId } = start.record;
   if (openTurnId !== null) await stores.release(key, start.epoch, { as: "leaving" });
   assertAtRest(key, openTurnId);
-  const activation = new Activation(start, around);
+  const activation = new Activation(start, ports);
   activation.start();
   change(activation);
   await assertSettled(handover, activation);

@@ -1,6 +1,6 @@
 import { type AttemptPlace, artifactOf, percentOfWindow, runAgentOf } from "../../actors/index.ts";
 import { type AgentDefinition, assertGiven } from "../../agents/index.ts";
-import type { Clock, TraceHeaders } from "../../base/index.ts";
+import { type Clock, describeValue, type TraceHeaders } from "../../base/index.ts";
 import { InvalidInputError, UnsupportedError } from "../../errors/index.ts";
 import { type OrderedSpawn, textOf, traceEntriesOf } from "../../state/index.ts";
 import type { NewArtifact, Stores } from "../../stores/index.ts";
@@ -84,7 +84,7 @@ export function queuedAttempt(
     await: (child, { prefix } = {}) => {
       if (left.spawns.some(({ childId }) => childId === child?.agentId)) return new AwaitedChild(child.agentId, prefix);
       throw new InvalidInputError(
-        `run.await() takes a child that this call has started with run.spawn(); ${JSON.stringify(child?.agentId)} is none`,
+        `run.await() takes a child that this call has started with run.spawn(), not ${typeof child?.agentId === "string" ? `"${child.agentId}"` : describeValue(child)}`,
       );
     },
   });

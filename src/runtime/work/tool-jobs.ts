@@ -24,7 +24,7 @@ import {
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Stores } from "../../stores/index.ts";
 import { type Auth, concealCredentials, type Tool } from "../../tools/index.ts";
-import type { AuthBook } from "../agent/turn-auth.ts";
+import type { TurnAuth } from "../agent/turn-auth.ts";
 import type { LiveAgents } from "../residence/live-agents.ts";
 import type { LiveBroadcast } from "../follow/live-broadcast.ts";
 import { type KnownCall, knownCall, toolOf, type WaitingCall, waitingCall } from "../agent/call-queue.ts";
@@ -38,7 +38,7 @@ export interface ToolJobPlace {
   readonly leaseMs: number;
   readonly clock: Clock;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
-  readonly auth: AuthBook;
+  readonly auth: TurnAuth;
   readonly live: LiveAgents;
   readonly broadcast: LiveBroadcast;
   /** Aborted when the runtime is shut down. */

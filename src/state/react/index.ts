@@ -1,5 +1,3 @@
-export * from "./effects.ts";
-export * from "./initial.ts";
-export * from "./input.ts";
-export * from "./state.ts";
 export * from "./transition.ts";
+export * from "./state.ts";
+export * from "./input.ts";

@@ -12,7 +12,7 @@ import {
   openAccount,
   type Reservation,
   type ReservationAsk,
-  reserveInTurn,
+  reserveQueued,
   settle,
   type TimeLimit,
   type Waiter,
@@ -111,7 +111,7 @@ export class Ledger {
     const before = this.#queues.of(top);
     const find = (id: string): Account | undefined => this.#find(id);
     const { now, steady } = this.#moment;
-    const { outcome, accounts, line: queue, mayWake } = reserveInTurn(chain, ask, { line: before, find }, steady, now);
+    const { outcome, accounts, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, steady, now);
     this.#putAll(accounts);
     if (queue !== before) this.#queues.change(top, queue);
     if (mayWake) this.#freed.add(top.id);
@@ -201,8 +201,8 @@ export class Ledger {
     const top = this.#find(topId);
     const queue = top ? this.#queues.of(top) : [];
     if (!top || queue.length === 0) return [];
-    const { line: rest, agentIds } = this.#disbanded.has(topId)
-      ? { line: [], agentIds: [...new Set(queue.map(({ ask }) => ask.agentId))] }
+    const { queue: rest, agentIds } = this.#disbanded.has(topId)
+      ? { queue: [], agentIds: [...new Set(queue.map(({ ask }) => ask.agentId))] }
       : this.#wakeNext(topId, queue);
     if (rest !== queue) this.#queues.change(top, rest);
     const { id, key } = this.#cause;

@@ -204,7 +204,7 @@ const termsSchema = accountSchema.pick({ agentId: true, turnId: true, parentId: 
 
 const count = z.number().int().nonnegative();
 const amountFiguresSchema = z.tuple([count, count, count, count, count, count, count]);
-const useFiguresSchema = z.tuple([count, count, count, count, count, count, count, count, count]);
+const useFiguresSchema = z.tuple([count, count, count, count, count, count, count, count, count], count);
 const pairSchema = z.tuple([count, count]);
 const figuresSchema = z.tuple([
   amountFiguresSchema,
@@ -288,13 +288,14 @@ type UseFigures = DeepReadonly<z.infer<typeof useFiguresSchema>>;
 
 function useFigures(use: ModelUse): UseFigures {
   const { calls, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, costMicros } = use;
-  const { estimatedCalls, unconfirmedCalls, unpricedCalls } = use;
+  const { estimatedCalls, unconfirmedCalls, unpricedCalls, cacheWriteTokens } = use;
   const tokens = [inputTokens, outputTokens, cachedInputTokens, reasoningTokens] as const;
-  return [calls, ...tokens, costMicros, estimatedCalls, unconfirmedCalls, unpricedCalls];
+  return [calls, ...tokens, costMicros, estimatedCalls, unconfirmedCalls, unpricedCalls, cacheWriteTokens];
 }
 
 function useIn([calls, inputTokens, outputTokens, cachedInputTokens, reasoningTokens, ...more]: UseFigures): ModelUse {
-  const [costMicros, estimatedCalls, unconfirmedCalls, unpricedCalls] = more;
-  const tokens = { inputTokens, outputTokens, cachedInputTokens, reasoningTokens };
+  // What was stored before cache writes were counted has none.
+  const [costMicros, estimatedCalls, unconfirmedCalls, unpricedCalls, cacheWriteTokens = 0] = more;
+  const tokens = { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens };
   return { calls, ...tokens, costMicros, estimatedCalls, unconfirmedCalls, unpricedCalls };
 }

@@ -124,7 +124,11 @@ export class SqliteConnection {
   }
 
   close(): void {
-    this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    try {
+      this.database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // On a disk without room the log stays beside the file: whoever opens it next reads both.
+    }
     this.database.close();
   }
 

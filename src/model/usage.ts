@@ -1,4 +1,117 @@
-import { type WireObject, wireObject } from "./wire-values.ts";
+import { type WireObject, wireObject } from "./openai-wire.ts";
+import type { Usage } from "../state/index.ts";
+import { byteBound, countTokens } from "./token-count.ts";
+import { describeValue } from "../base/index.ts";
+
+/** What an adapter told of a call's tokens. */
+export interface GivenUsage {
+  /** Present where both sides can be true. */
+  readonly usage: Usage | undefined;
+  readonly inputTokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+  /** What no call can have, in words; undefined: nothing was wrong. */
+  readonly wrong: string | undefined;
+}
+
+const longestNote = 500;
+
+/** A count that a call can have: a whole number from 0 to a billion. */
+export function isTokenCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS;
+}
+
+/**
+ * Reads a usage field by field. A side that no call can have is left out, so that it is counted; a part that none can have is left
+ * out, so that it is billed as the rest. May throw what a field throws when it is read.
+ */
+export function readUsage(given: unknown): GivenUsage {
+  if (typeof given !== "object" || given === null) return { usage: undefined, wrong: `usage: ${describeValue(given)}` };
+  const told = given as Readonly<Record<keyof Usage, unknown>>;
+  const { inputTokens, outputTokens, cachedInputTokens, cacheWriteTokens, reasoningTokens, estimated, note } = told;
+  const wrong =
+    wrongSide("inputTokens", inputTokens) ??
+    wrongSide("outputTokens", outputTokens) ??
+    wrongPart("cachedInputTokens", cachedInputTokens, inputTokens) ??
+    wrongPart("cacheWriteTokens", cacheWriteTokens) ??
+    wrongPart("reasoningTokens", reasoningTokens, outputTokens);
+  if (!isTokenCount(inputTokens) || !isTokenCount(outputTokens)) {
+    const sides = { inputTokens: known(inputTokens), outputTokens: known(outputTokens) };
+    return { usage: undefined, ...sides, wrong };
+  }
+  const usage: { -readonly [Part in keyof Usage]: Usage[Part] } = { inputTokens, outputTokens };
+  if (isTokenCount(cachedInputTokens) && cachedInputTokens <= inputTokens) usage.cachedInputTokens = cachedInputTokens;
+  if (isTokenCount(cacheWriteTokens)) usage.cacheWriteTokens = cacheWriteTokens;
+  if (isTokenCount(reasoningTokens) && reasoningTokens <= outputTokens) usage.reasoningTokens = reasoningTokens;
+  if (estimated === true) usage.estimated = true;
+  if (typeof note === "string") usage.note = note.slice(0, longestNote);
+  return { usage, wrong };
+}
+
+function known(value: unknown): number | undefined {
+  return isTokenCount(value) ? value : undefined;
+}
+
+function wrongSide(field: string, value: unknown): string | undefined {
+  return isTokenCount(value) ? undefined : `${field}: ${describeValue(value)}`;
+}
+
+/** A part is never more than its whole, where it is told as one. */
+function wrongPart(field: string, value: unknown, whole?: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined;
+  const isMore = isTokenCount(value) && isTokenCount(whole) && value > whole;
+  return isMore ? `${field}: ${value} of ${whole}` : wrongSide(field, value);
+}
+
+export interface CompleteUsage {
+  /** What the server told. */
+  readonly reported: ReportedUsage | undefined;
+  /** All that was generated. */
+  readonly generated: string;
+  /** Counts the prompt here. */
+  readonly countInput: () => number | Promise<number>;
+}
+
+/** A token has four or five bytes of most texts; only where it would have more than this, the text is counted to compare. */
+const doubtfulBytesPerToken = 8;
+const doubtfulFrom = 64;
+
+/**
+ * A call's usage: as the server reports it, where a side is missing or cannot be true as it is counted here, which marks it
+ * `estimated`. What cannot be true is told in `note`.
+ */
+export async function completeUsage({ reported, generated, countInput }: CompleteUsage): Promise<Usage> {
+  const { inputTokens, outputTokens, nonsense, ...parts } = reported ?? {};
+  const output = await outputTokensOf(outputTokens, generated);
+  const isEstimated = inputTokens === undefined || output.isCounted;
+  const note = output.note ?? (nonsense === undefined ? undefined : `the server reported ${nonsense}`);
+  return {
+    ...parts,
+    inputTokens: inputTokens ?? (await countInput()),
+    outputTokens: output.tokens,
+    ...(isEstimated ? { estimated: true } : {}),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+/** Output tokens as they were reported, unless there is more text than they can hold; then as they are counted here. */
+export async function outputTokensOf(
+  reported: number | undefined,
+  generated: string,
+): Promise<{ readonly tokens: number; readonly isCounted: boolean; readonly note?: string }> {
+  const bytes = byteBound(generated);
+  const isTold = reported !== undefined && (reported > 0 || bytes === 0);
+  if (isTold && (bytes <= doubtfulFrom || bytes <= reported * doubtfulBytesPerToken)) {
+    return { tokens: reported, isCounted: false };
+  }
+  const tokens = await countTokens(generated);
+  if (!isTold) return { tokens, isCounted: true };
+  if (tokens <= reported * 2) return { tokens: reported, isCounted: false };
+  return {
+    tokens,
+    isCounted: true,
+    note: `the server reported ${reported} output tokens for a text of about ${tokens}`,
+  };
+}
 
 /** What a server has told of a call's tokens. A side that it did not tell, or told as no call can have it, is absent. */
 export interface ReportedUsage {

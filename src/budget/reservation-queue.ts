@@ -1,9 +1,8 @@
-import type { Account } from "./account.ts";
-import { type MetLimit, metLimit } from "./met-limit.ts";
-import type { ReservationAsk } from "./reservation-ask.ts";
-import { type ReserveOutcome, reserve } from "./reserve.ts";
-import { MAX_PASSES, type Waiter } from "./waiter.ts";
+import { type Account, type MetLimit, metLimit } from "./account.ts";
+import { type ReservationAsk, type ReserveOutcome, reserve } from "./reserve.ts";
 import {
+  MAX_PASSES,
+  type Waiter,
   chainOf,
   covers,
   type FindAccount,
@@ -13,85 +12,86 @@ import {
   leastOf,
   needOf,
   withoutOverdue,
-} from "./waiting-room.ts";
+} from "./waiter.ts";
 
 /**
- * The order in which calls are granted that wait for others' reservations: pure functions over the line of a tree's top account.
+ * The order in which calls that wait for others' reservations are granted: pure functions over the queue of a tree's top account.
  *
  * Invariants
- * 1. The line is in the order of first asks; a call that asks again keeps its place, whatever its size has become.
- * 2. Nobody is passed more than `MAX_PASSES` times while something is reserved where it waits, or is kept there for one that
- *    was told: from then on calls that came later must wait behind it. Otherwise a call that fits is granted.
- * 3. Whoever would be granted now, were it to ask, has been told (`wokenAt`), or the room is kept for one before it that
- *    was told; where that one finds no room after all, with the next settlement. So has whoever would be refused for good.
- * 4. To be told to wait wakes nobody: asks do not chase each other. Somebody is told only by what happens once to a call: it
- *    is granted, settled or refused for good, or leaves the line.
+ * 1. The queue is in the order of first asks; a call that asks again keeps its place, whatever its size is now.
+ * 2. No call is passed more than `MAX_PASSES` times while something is reserved where it waits, or is kept there for a woken
+ *    one: from then on later calls must wait behind it. Otherwise a call that fits is granted.
+ * 3. A waiter that would be granted if it asked now has been woken (`wokenAt`), or the room is kept for a woken one before
+ *    it; if that one finds no room after all, it is woken with the next settlement. The same holds for a waiter that would be
+ *    refused finally.
+ * 4. An ask that has to wait wakes nobody, so that asks do not chase each other. Waiters are woken only by what happens once
+ *    to a call: it is granted, settled or refused finally, or leaves the queue.
  * 5. Calls of one agent never wait behind each other: all of them ask when the agent is woken.
  */
 
-/** What became of an ask, the accounts and the line it has changed, and whether others may be granted now that could not before. */
-export interface ReservedInTurn {
+/** The outcome of an ask, the accounts and the queue after it, and whether waiters may be granted now that could not before. */
+export interface QueuedOutcome {
   readonly outcome: ReserveOutcome;
   readonly accounts: readonly Account[];
-  /** The very one that was given where nothing of it changes. */
-  readonly line: readonly Waiter[];
+  /** The same array as before if nothing of it changes. */
+  readonly queue: readonly Waiter[];
   readonly mayWake: boolean;
 }
 
-/** The line as it is kept for the top of the chain, and the accounts of all who wait in it. */
-export interface LineOf {
-  readonly line: readonly Waiter[];
+/** The queue of the account at the top of the chain, and the accounts of its waiters. */
+export interface QueueOf {
+  readonly queue: readonly Waiter[];
   readonly find: FindAccount;
 }
 
 /**
- * Reserves as `reserve` does, but behind those that wait longer and were passed often enough. `now`: steady time, by which
- * working time is told and how long room is kept; deadlines are told by `wallNow`.
+ * Reserves as `reserve` does, but behind older waiters that were passed often enough. `now` is steady time, for working time
+ * and for the claims of woken waiters; deadlines go by `wallNow`.
  */
-export function reserveInTurn(
+export function reserveQueued(
   chain: readonly Account[],
   ask: ReservationAsk,
-  { line: all, find }: LineOf,
+  { queue: all, find }: QueueOf,
   now: number,
   wallNow: number = now,
-): ReservedInTurn {
+): QueuedOutcome {
   const outcome = reserve(chain, ask, now, wallNow);
-  const line = withoutOverdue(all, now);
-  const isShorter = line !== all;
-  const own = line.find((one) => one.ask.key === ask.key);
-  const wait = (blockedOn: readonly string[], met: MetLimit): ReservedInTurn => {
-    const waiting = waiterOf(chain, ask, { blockedOn, now, wallNow, before: own ?? (line.at(-1)?.place ?? 0) + 1 });
-    const entered = own ? line.map((one) => (one === own ? waiting : one)) : [...line, waiting];
+  const queue = withoutOverdue(all, now);
+  const isShorter = queue !== all;
+  const own = queue.find((one) => one.ask.key === ask.key);
+  const wait = (blockedOn: readonly string[], met: MetLimit): QueuedOutcome => {
+    const waiting = waiterOf(chain, ask, { blockedOn, now, wallNow, before: own ?? (queue.at(-1)?.place ?? 0) + 1 });
+    const entered = own ? queue.map((one) => (one === own ? waiting : one)) : [...queue, waiting];
     const waits = { granted: false, reason: "mustWait", blockedOn } as const;
-    return { outcome: { ...waits, ...met }, accounts: [], line: entered, mayWake: isShorter };
+    return { outcome: { ...waits, ...met }, accounts: [], queue: entered, mayWake: isShorter };
   };
   if (outcome.granted) {
-    const before = othersBefore(line, own, ask.agentId);
+    const before = othersBefore(queue, own, ask.agentId);
     const passes = before.flatMap((waiter) => passOf(waiter, outcome.accounts, find, { now, wallNow }) ?? []);
     const [first, ...more] = passes.flatMap((pass) => mustFollow(pass, chain, before, { now, wallNow }));
     const heldOn = [first, ...more].flatMap((one) => one?.accountId ?? []);
     if (first) return wait(heldOn, first);
     const mayWake = isShorter || own !== undefined || (ask.opensStep && outcome.accounts.some(hasNoStepLeft));
-    return { outcome, accounts: outcome.accounts, line: afterGrant(line, own, passes), mayWake };
+    return { outcome, accounts: outcome.accounts, queue: afterGrant(queue, own, passes), mayWake };
   }
   if (outcome.reason === "mustWait") {
     const { accountId, limit, used, max } = outcome;
     return wait(outcome.blockedOn, { accountId, limit, used, max });
   }
-  const rest = own ? line.filter((one) => one !== own) : line;
-  return { outcome, accounts: [], line: rest, mayWake: rest !== all };
+  const rest = own ? queue.filter((one) => one !== own) : queue;
+  return { outcome, accounts: [], queue: rest, mayWake: rest !== all };
 }
 
-function othersBefore(line: readonly Waiter[], own: Waiter | undefined, agentId: string): readonly Waiter[] {
-  if (line.length === 0 || line[0] === own) return [];
-  const before = own ? line.slice(0, line.indexOf(own)) : line;
+function othersBefore(queue: readonly Waiter[], own: Waiter | undefined, agentId: string): readonly Waiter[] {
+  if (queue.length === 0 || queue[0] === own) return [];
+  const before = own ? queue.slice(0, queue.indexOf(own)) : queue;
   return before.filter(({ ask }) => ask.agentId !== agentId);
 }
 
-function afterGrant(line: readonly Waiter[], own: Waiter | undefined, passes: readonly Pass[]): readonly Waiter[] {
-  if (!own && passes.length === 0) return line;
+function afterGrant(queue: readonly Waiter[], own: Waiter | undefined, passes: readonly Pass[]): readonly Waiter[] {
+  if (!own && passes.length === 0) return queue;
   const passed = new Set(passes.map(({ waiter }) => waiter));
-  return line.filter((one) => one !== own).map((one) => (passed.has(one) ? { ...one, passed: one.passed + 1 } : one));
+  return queue.filter((one) => one !== own).map((one) => (passed.has(one) ? { ...one, passed: one.passed + 1 } : one));
 }
 
 function hasNoStepLeft({ limits, used }: Account): boolean {
@@ -119,7 +119,7 @@ function waiterOf(
   return { ...amounts, place, blockedOn: [...new Set([...before.blockedOn, ...blockedOn])], passed };
 }
 
-/** A waiter for whom the granted call leaves no room beside it, on these accounts. */
+/** A waiter for which the granted call leaves no room on these accounts. */
 interface Pass {
   readonly waiter: Waiter;
   readonly accountIds: readonly string[];
@@ -146,7 +146,7 @@ interface Times {
   readonly wallNow: number;
 }
 
-/** The limits for which a call must wait though it fits: it would pass one that was passed often enough. */
+/** The limits for which a call must wait although it fits: it would pass a waiter that was passed often enough. */
 function mustFollow(
   { waiter, accountIds }: Pass,
   chain: readonly Account[],

@@ -6,20 +6,15 @@ export interface Round {
   readonly message: AssistantMessage;
   /** Each call once, in the order of the message. */
   readonly calls: readonly ToolCallRequest[];
-  /** By the place of the call; undefined where no result came. */
+  /** By index of the call; undefined where no result came. */
   readonly results: (ToolMessage | undefined)[];
-  /** Place of its last result among the messages; its own where it has none. */
+  /** Index of its last result among the messages; of the message itself where it has none. */
   last: number;
 }
 
-interface OpenCall {
-  readonly round: Round;
-  readonly place: number;
-}
-
 /**
- * The rounds of a list of messages, by the place of the message with the calls. A result answers the latest call of its
- * id that stands before it; of two results the first counts. Linear in the number of messages.
+ * The rounds of a list of messages, by index of the message with the calls. A result answers the latest call of its id before
+ * it; of two results the first counts. Linear in the number of messages.
  */
 export function roundsOf(messages: readonly Message[]): Map<number, Round> {
   const rounds = new Map<number, Round>();
@@ -40,7 +35,12 @@ export function roundsOf(messages: readonly Message[]): Map<number, Round> {
   return rounds;
 }
 
-/** The calls themselves where no id comes twice, which is always so for what the runtime wrote. */
+interface OpenCall {
+  readonly round: Round;
+  readonly place: number;
+}
+
+/** The same list where no id comes twice, as in every message that the runtime wrote. */
 function distinctCalls(calls: readonly ToolCallRequest[]): readonly ToolCallRequest[] {
   const known = new Set<string>();
   for (const { callId } of calls) known.add(callId);
@@ -55,8 +55,8 @@ export function isComplete({ results }: Round): boolean {
 }
 
 /**
- * Where the messages may be cut: `true` at a place means that no call before it has its result at or behind it. One
- * more place than there are messages.
+ * Where the messages may be cut: true at an index means that no call before it has its result at or after it. One more entry
+ * than there are messages.
  */
 export function cutPlaces(messages: readonly Message[]): boolean[] {
   const rounds = roundsOf(messages);
@@ -69,14 +69,14 @@ export function cutPlaces(messages: readonly Message[]): boolean[] {
   return places;
 }
 
-/** What stands in for a result that the model cannot be shown. */
+/** The text in place of a result that the model cannot be shown. */
 export const ABSENT_RESULT = "The result of this call is not in the context.";
 
 /**
  * The same messages in an order that every provider accepts: each call has exactly one result right behind its message,
- * in the order of the calls. A missing result is filled in with one that says so; results without their call and second
- * results are dropped; what stood between a call and its results stands behind them. Everything else keeps its order.
- * Linear in the number of messages; the very same array when nothing has to change.
+ * in the order of the calls. A missing result is replaced by a note; results without their call and second results are dropped;
+ * messages between a call and its results move behind them. Everything else keeps its order. Linear in the number of messages;
+ * the same array when nothing has to change.
  */
 export function legalMessages(messages: readonly Message[]): readonly Message[] {
   if (isLegal(messages) === undefined) return messages;
@@ -96,7 +96,7 @@ function appendRound(messages: Message[], { message, calls, results }: Round): v
   messages.push(isWhole ? message : deepFreeze({ ...message, toolCalls: [...calls] }));
   for (const [place, call] of calls.entries()) {
     const result = results[place] ?? absentResult(call, message.createdAt);
-    // A provider knows the call by its own id only.
+    // A provider knows the call only by its own id.
     messages.push(
       result.providerId === call.providerId ? result : Object.freeze({ ...result, providerId: call.providerId }),
     );
@@ -116,7 +116,7 @@ function absentResult({ callId, providerId }: ToolCallRequest, createdAt: number
   });
 }
 
-/** What is wrong with the order of the messages, in words; undefined when each call has its one result right behind it. */
+/** The first mistake in the order of the messages, in words; undefined when each call has its one result right behind it. */
 export function isLegal(messages: readonly Message[]): string | undefined {
   let index = 0;
   for (let message = messages[index]; message !== undefined; message = messages[index]) {
@@ -146,4 +146,41 @@ function roundFault(
     return `message ${index} has one call twice`;
   }
   return undefined;
+}
+
+/** Origin of the message that replaces those hidden by a compaction. */
+export const COMPACTION_ORIGIN = "compaction";
+
+export function isSummary(message: Message): boolean {
+  return message.origin === COMPACTION_ORIGIN;
+}
+
+/** Whether a message belongs to the turn; a summary belongs to none, whichever turn wrote it. */
+export function isOfTurn(message: Message, turnId: string): boolean {
+  if (isSummary(message)) return false;
+  const owner = message.metadata?.execution_id;
+  return owner === undefined ? message.id.startsWith(`${turnId}:`) : owner === turnId;
+}
+
+/** Index of the first message of the turn; the number of messages when there is none. */
+export function openTurnStart(messages: readonly Message[], turnId: string): number {
+  const index = messages.findIndex((message) => isOfTurn(message, turnId));
+  return index < 0 ? messages.length : index;
+}
+
+/** Whether a person or program said it to the agent: not a hook, a tool or a summary. */
+export function isInput(message: Message): boolean {
+  if (message.role !== "user" || message.metadata?.is_trace === true) return false;
+  return !isSummary(message) && !message.origin.startsWith("hook:");
+}
+
+/**
+ * Index from which on the messages are the open turn's task and work: the turn's first message or, for a turn without input
+ * (row L5), the input that it continues.
+ */
+export function taskStart(messages: readonly Message[], turnId: string): number {
+  const start = openTurnStart(messages, turnId);
+  if (messages.slice(start).some(isInput)) return start;
+  const input = messages.slice(0, start).findLastIndex(isInput);
+  return input < 0 ? start : input;
 }

@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { LeaseLostError } from "../../src/index.ts";
-import { type WorldRun, World } from "../../src/runtime/agent/calls-in-flight.ts";
+import { type CallWait, CallsInFlight } from "../../src/runtime/agent/calls-in-flight.ts";
 
 const lost = new LeaseLostError("another process has it");
 
 function waiting(isRepeatable = true) {
   const controller = new AbortController();
   const state = { isDiscarded: false };
-  const run: WorldRun = { signal: controller.signal, isDiscarded: () => state.isDiscarded, isRepeatable };
+  const run: CallWait = { signal: controller.signal, isDiscarded: () => state.isDiscarded, isRepeatable };
   const discard = (): void => {
     state.isDiscarded = true;
     controller.abort(new Error("discarded"));
@@ -16,57 +16,57 @@ function waiting(isRepeatable = true) {
 }
 
 /** A call that an activation began which was discarded since. */
-async function leftOut(world: World) {
+async function leftOut(inFlight: CallsInFlight) {
   const { promise, reject, resolve } = Promise.withResolvers<string>();
   const first = waiting();
-  const outcome = world.run("key", first.run, () => promise);
+  const outcome = inFlight.run("key", first.run, () => promise);
   first.discard();
   await expect(outcome).rejects.toThrow("discarded");
-  expect(world.has("key")).toBe(true);
+  expect(inFlight.has("key")).toBe(true);
   return { reject, resolve };
 }
 
 it("a call of a discarded activation is joined by the next one, and not made again", async () => {
-  const world = new World();
-  const { resolve } = await leftOut(world);
-  const joined = world.run("key", waiting().run, () => Promise.reject(new Error("was made again")));
+  const inFlight = new CallsInFlight();
+  const { resolve } = await leftOut(inFlight);
+  const joined = inFlight.run("key", waiting().run, () => Promise.reject(new Error("was made again")));
   resolve("the first");
   expect(await joined).toBe("the first");
-  expect(world.has("key")).toBe(false);
+  expect(inFlight.has("key")).toBe(false);
 });
 
 it("a call that ended for want of its agent leaves nothing behind: the next activation makes it anew", async () => {
-  const world = new World();
-  const { reject } = await leftOut(world);
+  const inFlight = new CallsInFlight();
+  const { reject } = await leftOut(inFlight);
   reject(lost);
   await Promise.resolve();
-  expect(world.has("key")).toBe(false);
-  expect(await world.run("key", waiting().run, () => Promise.resolve("anew"))).toBe("anew");
+  expect(inFlight.has("key")).toBe(false);
+  expect(await inFlight.run("key", waiting().run, () => Promise.resolve("anew"))).toBe("anew");
 });
 
 it("who joined it while it still ran makes it again, where it may be repeated", async () => {
-  const world = new World();
-  const { reject } = await leftOut(world);
-  const joined = world.run("key", waiting().run, () => Promise.resolve("again"));
+  const inFlight = new CallsInFlight();
+  const { reject } = await leftOut(inFlight);
+  const joined = inFlight.run("key", waiting().run, () => Promise.resolve("again"));
   reject(lost);
   expect(await joined).toBe("again");
 });
 
 it("who joined it gets the error, where it may not be repeated", async () => {
-  const world = new World();
-  const { reject } = await leftOut(world);
-  const joined = world.run("key", waiting(false).run, () => Promise.resolve("again"));
+  const inFlight = new CallsInFlight();
+  const { reject } = await leftOut(inFlight);
+  const joined = inFlight.run("key", waiting(false).run, () => Promise.resolve("again"));
   reject(lost);
   await expect(joined).rejects.toBe(lost);
 });
 
 it("who lost the agent too does not make it again", async () => {
-  const world = new World();
-  const { reject } = await leftOut(world);
+  const inFlight = new CallsInFlight();
+  const { reject } = await leftOut(inFlight);
   const second = waiting();
-  const joined = world.run("key", second.run, () => Promise.resolve("again"));
+  const joined = inFlight.run("key", second.run, () => Promise.resolve("again"));
   second.discard();
   reject(lost);
   await expect(joined).rejects.toThrow("discarded");
-  expect(world.has("key")).toBe(false);
+  expect(inFlight.has("key")).toBe(false);
 });

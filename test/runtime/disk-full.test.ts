@@ -1,0 +1,73 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+const module = (path: string): string => JSON.stringify(new URL(`../../src/${path}`, import.meta.url).href);
+/** A turn whose answer does not fit; what it is told goes to the standard output, one line each. */
+const program = `
+  import { createRuntime, defineAgent } from ${module("index.ts")};
+  import { sqliteStores } from ${module("stores/sqlite.ts")};
+  import { scriptedModel } from ${module("testing/index.ts")};
+  const model = scriptedModel(() => "parcel ".repeat(200_000));
+  const agents = [defineAgent({ name: "clerk", model })];
+  const runtime = await createRuntime({ agents, stores: sqliteStores(process.argv[2]) });
+  const agent = await runtime.agent("clerk", { agentId: "clerk-1" });
+  await agent.start();
+  const turn = agent.executeTurn("go");
+  const end = turn.result.catch((error) => error.code);
+  for await (const event of turn) if (event.type === "warning") { console.log(event.code, event.message); break; }
+  console.log("problems", (await runtime.health()).problems.length);
+  await runtime.shutdown({ timeoutMs: 1_000 });
+  console.log("end", await end);
+`;
+
+/** A file system of one megabyte; false where it may not be mounted. */
+function isMounted(folder: string): boolean {
+  return spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]).status === 0;
+}
+
+const told = (code: string): RegExp =>
+  new RegExp(`^store_unavailable .*${code}.*\nproblems 1\nend turn_interrupted\n$`);
+
+describe.skipIf(process.platform === "win32")("a disk without room, in mid-turn", () => {
+  let folder: string;
+  let script: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "troupe-disk-"));
+    script = mkdtempSync(join(tmpdir(), "troupe-program-"));
+    writeFileSync(join(script, "program.mts"), program);
+  });
+  afterEach(() => {
+    for (const one of [folder, script]) rmSync(one, { recursive: true, force: true });
+  });
+
+  const run = (limit: string): string =>
+    execFileSync(
+      "bash",
+      [
+        "-c",
+        `${limit} exec "$0" "$@"`,
+        process.execPath,
+        "--no-warnings",
+        "--conditions=troupe-source",
+        join(script, "program.mts"),
+        join(folder, "a.db"),
+      ],
+      { encoding: "utf8", timeout: 60_000, stdio: ["ignore", "pipe", "ignore"] },
+    );
+
+  it("tells the turn, and lets shutdown() end, where files may not grow", () => {
+    expect(run("ulimit -f 600;")).toMatch(told("SQLITE_(?:IOERR|FULL)"));
+  }, 70_000);
+
+  it("tells the turn, and lets shutdown() end, where the file system is full", ({ skip }) => {
+    if (!isMounted(folder)) skip("no file system may be mounted here: mount -t tmpfs was refused");
+    try {
+      expect(run("")).toMatch(told("SQLITE_FULL"));
+    } finally {
+      spawnSync("umount", [folder]);
+    }
+  }, 70_000);
+});

@@ -1,0 +1,17 @@
+import { expect, it } from "vitest";
+import { createAgent, createRuntime, defineAgent, InvalidInputError } from "../../src/index.ts";
+import { scriptedModel } from "../../src/testing/index.ts";
+
+it("drain() rejects for what is no time, as every other asynchronous function does", async () => {
+  const runtime = await createRuntime({ agents: [defineAgent({ name: "worker", model: scriptedModel("x") })] });
+  const drained = runtime.drain({ timeoutMs: -1 });
+  await expect(drained).rejects.toThrow(InvalidInputError);
+  await runtime.shutdown();
+});
+
+it("the refusal of a reason names what it is about", async () => {
+  const agent = await createAgent({ name: "worker", model: scriptedModel("x") });
+  await agent.start();
+  await expect(agent.abort(5 as never)).rejects.toThrow("agent.abort(): reason is 5; it takes a text, or leave it out");
+  await agent.runtime.shutdown();
+});
