@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describeValue, optionsOf, ruleOf, wordsOfThrown } from "../base/index.ts";
+import { describeValue, optionsOf, reading, ruleOf, wordsOfThrown } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 import type { AgentDefinition, AgentOptions } from "./definition.ts";
 
@@ -21,7 +21,7 @@ export function instructionsOf(agent: string, given: AgentOptions["instructions"
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     throw new InvalidInputError(`${of} are ${describeValue(given)}; they take ${right}`);
   }
-  if (!("file" in given) && Object.keys(given).length === 0) {
+  if (reading(of, () => !("file" in given) && Object.keys(given).length === 0)) {
     throw new InvalidInputError(`${of} are an empty object; they take ${right}`);
   }
   const { file } = optionsOf<{ readonly file: string | URL }>(given, of, {

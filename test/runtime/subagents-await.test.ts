@@ -101,7 +101,7 @@ describeRuntimes("run.await", (stage) => {
       const one = await run.spawn(child, "dig", { key: "a" });
       const again = await run.spawn(child, "dig", { key: "a" });
       expect(again.agentId).toBe(one.agentId);
-      expect(() => run.await({ agentId: "desk~nobody" })).toThrow(/run\.spawn\(\); "desk~nobody" is none/);
+      expect(() => run.await({ agentId: "desk~nobody" })).toThrow(/run\.spawn\(\), not "desk~nobody"/);
       return run.await(again);
     });
     const { runtime, agent } = await started(leadWith(tool), child);
