@@ -80,9 +80,12 @@ export default defineConfig(({ mode }) => {
   const left = isFull ? [] : onlyInFull;
   return {
     // Tests and examples write `import "troupe"` as a user does and get src/.
-    ssr: { resolve: { conditions: [sourceCondition, "module", "node", "development|production"] } },
+    ssr: { resolve: { conditions: [sourceCondition, "node", "development|production"] } },
     test: {
       pool: "forks",
+      // The sources need no transformation: Node reads them as they are, and keeps them compiled for the next process.
+      server: { deps: { external: [/\/src\/.*\.ts$/] } },
+      execArgv: [`--conditions=${sourceCondition}`],
       // By default one core is left free, which on a small machine is half of it.
       maxWorkers: "100%",
       sequence: { sequencer: LongestFirst },
