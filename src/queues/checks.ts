@@ -14,7 +14,9 @@ import {
 export const MAX_TRIES = 20;
 /** The pauses between these tries. */
 export const TRY_PAUSES = { baseMs: 500, capMs: 30_000 } as const;
-/** How many workers may die while they run a job before it is given up. (Not repeatable jobs: one.) */
+/**
+ * How many workers may die while they run a job before it is given up; for a job that may not be repeated it is one.
+ */
 export const MAX_DEATHS = 2;
 export const DEFAULT_GRACE_MS = 5_000;
 export const DEFAULT_DEAD_LETTERS_KEPT = 1_000;
