@@ -51,7 +51,7 @@ export class ShownAnswers {
   }
 
   /**
-   * Characters of a committed answer that the client has, -1 when that is unknown; undefined when it needs nothing
+   * Characters of a committed answer that the client has, -1 when that is unknown; undefined when it need not get
    * more.
    */
   givenOf(agentId: string, entry: EntryOf<"model.responded">): number | undefined {
