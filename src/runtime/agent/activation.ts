@@ -146,7 +146,7 @@ export class Activation extends LiveView implements Host {
     if (spawnedBefore(this.undelivered(), body)) await this.delivered();
     const known = spawnedBefore(this.memory(request.turnId).entries, body);
     if (known) return { granted: true, entry: known };
-    // A child of a tool's code is part of a call that has begun, which the gate lets finish.
+    // A child of a tool's code is part of a call that has started, which the gate lets finish.
     if (request.callId !== null && this.gate.holds(body.type)) return await this.gate.hold(request.callId);
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
   }

@@ -111,7 +111,7 @@ export class TurnWaiters {
     await this.#quiet.promise;
   }
 
-  /** Resolves with the first freed reservation or end of a pause after the refusal; rejects when the agent is discarded. */
+  /** Resolves when a reservation is freed or a pause ends after the refusal; rejects when the agent is discarded. */
   async freed(refusal: Refusal, run: string): Promise<void> {
     if (this.#freedSeq > refusal.seq) return;
     this.#freed ??= createDeferred();

@@ -129,7 +129,7 @@ export interface KnownCall extends WaitingCall {
   readonly messages: ReadonlyMap<string, Message>;
 }
 
-/** Undefined when the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
+/** Undefined if the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
 export async function waitingCall(
   { stores, tenant: ours }: QueuedCallPlace,
   { tenant, agentId, callId, attempt }: ToolJob,

@@ -24,7 +24,7 @@ import { turnSpending, type LimitStop, type TurnResult } from "../doors/turn-typ
 /** Number of entries in the first read from the end; a turn of one call has fewer. */
 const FIRST_REACH = 16;
 
-/** The result of a turn from its last entry, its execution and the text of its answer; frozen, as all waiters share it. */
+/** The result of a turn from its last entry, its execution and its answer; frozen, because all waiters share it. */
 function turnResultOf(
   entry: EntryOf<"turn.ended">,
   execution: ExecutionState | null,

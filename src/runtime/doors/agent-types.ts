@@ -132,7 +132,7 @@ export interface SpawnedAgent {
 /** A decision that somebody tries to make; for `RuntimeOptions.mayDecide`. */
 export interface DecisionAttempt {
   readonly request: AgentRequest;
-  /** Whoever decides, as the caller named them; null when they were not named. */
+  /** The person or program that decides, as the caller named it; null: not named. */
   readonly by: string | null;
   readonly verdict: RequestVerdict;
 }

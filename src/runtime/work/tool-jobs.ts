@@ -150,7 +150,7 @@ interface RunOfTool {
   readonly auth: Auth | undefined;
   readonly signal: AbortSignal;
   readonly trace?: TraceHeaders | undefined;
-  /** Why the process that started a call which must not be repeated did not end it; null: the call is to be run. */
+  /** Why a started call without repetition was not ended by its process; null: the call must be run. */
   readonly lost: string | null;
 }
 
