@@ -21,10 +21,7 @@ interface BackgroundPlace {
 
 const ALL = 10_000;
 
-/**
- * The background children of one live agent. Its own state says which of them run; everything else is read from the
- * stores.
- */
+/** The background children of one live agent. Its own state says which run; all else is read from the stores. */
 export function backgroundChildrenOf(parent: BackgroundParent, place: BackgroundPlace): BackgroundChildren {
   const { key } = parent;
   const { tenant, agentId } = key;

@@ -148,10 +148,7 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
   });
 }
 
-/**
- * Notes that one of the agent's own limits is near. A warning of a turn's account is dropped if the turn has ended
- * meanwhile.
- */
+/** Notes that one of the agent's own limits is near. A warning of an ended turn's account is dropped. */
 function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "budget.warning" }>): void {
   const { definition, key, openTurnId, owned } = activation;
   const turnId = openTurnId ?? turnIdOf(key.agentId, owned.turnCount);
@@ -251,8 +248,7 @@ function isHeld(activation: Activation): boolean {
 
 /**
  * Takes the end of a queued call, as a worker posted it. User code has already decided, so only facts are appended. The
- * end of an attempt that is over changes nothing. Returns false if earlier entries of the call have not been delivered
- * yet.
+ * end of an attempt that is over changes nothing. Returns false if earlier entries of the call are undelivered.
  */
 function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
   const { turnId, callId, step, attempt, end } = item;

@@ -63,7 +63,7 @@ interface SpawningParent {
 type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
 
 /**
- * The intent of a spawn. The child's id is derived, so that the same spawn always gives the same child (design, The
+ * The intent of a spawn. The child's id is derived, so that a repeated spawn gives the same child (design, The
  * journal).
  */
 export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnBody {

@@ -188,10 +188,7 @@ async function hear(place: TimerPlace, timer: AccountTimer): Promise<readonly Ti
   return timers;
 }
 
-/**
- * Adds the jobs of queued calls that have not ended, since they may be lost. Adding a job that is there changes
- * nothing.
- */
+/** Adds jobs of queued calls again, since they may be lost. Adding a job that is there changes nothing. */
 async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer): Promise<readonly Timer[]> {
   const { tenant, agentId } = timer;
   const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());

@@ -23,8 +23,7 @@ export interface MessageStore {
   /** The newest messages, oldest first. Default: all. */
   getRecent(agentId: string, options?: { readonly maxMessages?: number | undefined }): Promise<Message[]>;
   /**
-   * Called after each compaction of the agent's context. Changes nothing if it is already done, or if `through` is
-   * gone.
+   * Called after each compaction of the agent's context. Changes nothing if it was done already or `through` is gone.
    */
   compact(agentId: string, compaction: MessageCompaction): Promise<void>;
   /** Deletes the conversation; called after `agent.clear()` and `agent.resetConversation()`. */

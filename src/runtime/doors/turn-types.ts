@@ -27,10 +27,7 @@ import type { Auth } from "../../tools/index.ts";
 
 export interface TurnOptions {
   readonly auth?: Auth | undefined;
-  /**
-   * Aborting it aborts the turn: before the first step it ends with 0 steps, later with the steps that are done (row
-   * S12).
-   */
+  /** Aborting it aborts the turn: before the first step with 0 steps, later with the steps that are done (row S12). */
   readonly signal?: AbortSignal | undefined;
   /** Limits of this turn; each replaces the definition's limit of the same name. */
   readonly budget?: Budget | undefined;

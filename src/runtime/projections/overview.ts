@@ -212,8 +212,7 @@ export interface BudgetOverview {
   /** The same with everything that counts on its accounts, subagents included. */
   readonly tree: UseByModel;
   /**
-   * Its accounts with limits, used, reserved and unconfirmed amounts: for its life, its newest turn and its background
-   * children.
+   * Its accounts with limits, used, reserved and unconfirmed: of its life, its newest turn, its background children.
    */
   readonly accounts: Readonly<Record<string, Account>>;
 }
