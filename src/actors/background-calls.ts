@@ -17,7 +17,7 @@ export async function runControlTool(
   tool: ControlTool,
   signal: AbortSignal,
 ): Promise<void> {
-  // Begun by an earlier owner it is the same attempt.
+  // If an earlier owner has started it, this is the same attempt.
   if (call.startedEpoch === null && !(await startCall(host, call, { effect: "none" }, signal))) return;
   if (signal.aborted) return;
   const children = await host.background.list();
@@ -81,7 +81,7 @@ async function waitForReports(
   const unknown = unknownChild(children, ...(agentIds ?? []));
   if (unknown) return settleCall(host, call, unknown);
   const { turnId, step, callId } = call;
-  // Nothing is awaited from here to `call.waiting`: a report that comes later finds the call waiting.
+  // There must be no await from here to `call.waiting`, so that a later report finds the call waiting.
   const running = host.background.running().map(({ childId }) => childId);
   const openIds = running.filter((childId) => agentIds === undefined || agentIds.includes(childId));
   const childIds = [...new Set(agentIds ?? running)];

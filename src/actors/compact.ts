@@ -100,7 +100,7 @@ function wasTooLong(host: Host, turn: TurnState): boolean {
   return turn.attempt > 0 && last?.type === "model.failed" && last.error.code === "context_length";
 }
 
-/** Warns once a turn of a conversation that is longer than its definition allows and that nothing compacts. */
+/** Warns once per turn of a conversation that is longer than its definition allows and that nothing compacts. */
 export function warnOfLength(host: Host, turnId: string, more: readonly Message[] = []): void {
   const { maxMessages, autoCompact } = host.definition;
   const messages = host.history().length + more.length;

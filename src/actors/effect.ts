@@ -19,7 +19,7 @@ function hostOf(system: object): Host {
   return host;
 }
 
-/** One error for all: leaving a state is ordinary, and a new error would cost more than the transition. */
+/** One shared error: leaving a state is ordinary, and a new error would cost more than the transition. */
 const stopped = new TurnInterruptedError("the state that called for this effect was left");
 
 interface EffectInput {
@@ -36,7 +36,7 @@ export function isOver(actor: object): boolean {
 }
 
 interface EffectOptions {
-  /** Its state goes on when it has ended: the host is told by `effectOver()`. */
+  /** Its state goes on when it has ended: it then calls `effectOver()` of the host. */
   readonly isOutlived?: boolean;
 }
 

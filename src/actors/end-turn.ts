@@ -39,7 +39,7 @@ import { errorResult, settleCall, settleEnded, unknownResult } from "./tool-call
 
 /** Appends `turn.ended`: its outcome, its cost, and the posts that carry the result. */
 export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { turnId }, interrupted) => {
-  // Intents that are granted only now have to be settled too; and nothing may follow the entry that ends the turn.
+  // Intents that are granted only now have to be settled too, and no entry may follow the one that ends the turn.
   while (host.undelivered().length > 0) await host.delivered();
   const turn = host.turn(turnId);
   if (!turn || interrupted.aborted) return;
@@ -48,7 +48,7 @@ export const endTurn = effectActor<TurnEffectInput>("endTurn", async (host, { tu
   settleOpenGenerates(host, turn, left);
   const { signal, outcome, stopReason, closing, text } = endOf(host, turn);
   const outputMessageId = closing?.id ?? turn.outputMessageId;
-  // The turn that makes the conversation too long warns of it, not the next one.
+  // The turn that makes the conversation too long emits the warning, not the next one.
   warnOfLength(host, turnId, closing ? [closing] : []);
   const [first, ...others] = wakingAfter(turn, { stopReason });
   const error = outcome === "failed" ? (errorsOf(turn.execution).at(-1) ?? errorOfSignal(signal)) : null;

@@ -78,7 +78,10 @@ async function call(owner: Host, side: SideCall): Promise<ModelResponse> {
   }
 }
 
-/** Proposes the call until it is granted: waits for others' reservations and for pauses; every other refusal stops the run. */
+/**
+ * Proposes the call until it is granted: waits for others' reservations and for pauses; any other refusal stops the
+ * run.
+ */
 function reserved(owner: Host, side: SideCall): Promise<{ ask: ReservationAsk; reservation: Reservation }> {
   const { turnId, step, run, index, promptHash, request, signal } = side;
   return onLive(owner, async (host) => {

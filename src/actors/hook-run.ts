@@ -82,9 +82,10 @@ interface HookSet<Draft> {
 }
 
 /**
- * Runs the hooks of one name that are not committed yet, in the order of registration: as many as the turn began with. A hook that
- * a newer program no longer has changes nothing. Each runs when everything before it is committed, and is in flight like a
- * call: an agent that is recovered in this process joins it. False when a hook ended the turn, or the turn was stopped.
+ * Runs the hooks of one name that are not committed yet, in the order of registration: as many as the turn began with.
+ * A hook that a newer program no longer has changes nothing. Each runs when everything before it is committed, and is
+ * in flight like a call: an agent that is recovered in this process joins it. False when a hook ended the turn, or the
+ * turn was stopped.
  */
 export async function runHooks<Draft>(
   host: Host,

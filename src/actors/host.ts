@@ -31,7 +31,7 @@ export interface FactParts {
   readonly posts?: readonly Post[] | undefined;
   /** Requests that are opened with it. */
   readonly requests?: readonly AgentRequest[] | undefined;
-  /** Requests that nobody needs to decide any more. */
+  /** Requests that no longer need a decision. */
   readonly closedRequests?: readonly string[] | undefined;
   readonly timers?: readonly Timer[] | undefined;
   readonly clearedTimers?: readonly string[] | undefined;
@@ -224,8 +224,8 @@ export interface Host {
 }
 
 /**
- * Acts for user code, which may outlive the activation that called it. What is lost with a lease did not happen: it is done
- * again through the agent's live host, while this process has the agent.
+ * Acts for user code, which may outlive the activation that called it. Work lost with a lease did not happen: it is
+ * repeated through the agent's live host, while this process has the agent.
  */
 export async function onLive<T>(owner: Host, act: (host: Host) => Promise<T>): Promise<T> {
   for (;;) {

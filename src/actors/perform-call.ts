@@ -189,7 +189,7 @@ function withReason(what: string, reason: string | null): string {
 }
 
 /**
- * Adds a call to its queue. After a restart or a pause it does so again: the queue keeps one job, and the worker reads from the
+ * Adds a call to its queue, also after a restart or a pause: the queue keeps one job, and the worker reads from the
  * store whether the call is still to be run.
  */
 export const enqueueCall = effectActor<CallEffectInput>(

@@ -9,7 +9,9 @@ export interface MeasuredPrompt {
   readonly counted?: number;
 }
 
-/** Tokenizers differ by no more than this on any text that people write; a provider adds what is beyond it once. */
+/**
+ * Tokenizers differ by no more than this on any human text; a larger difference is a fixed addition of the provider.
+ */
 const mostTooLow = 2;
 
 interface AnsweredPrompt extends MeasuredPrompt {

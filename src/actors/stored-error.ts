@@ -68,7 +68,7 @@ function withAdvice(error: unknown, words: string): string {
   );
 }
 
-/** The error for user code whose call was refused finally. It carries the limit and account, for `stopSignalOf`. */
+/** The error for user code whose call was finally refused. It carries the limit and account, for `stopSignalOf`. */
 export function refusedCall(what: string, refusal: Refusal): AgentStopError {
   const signal = signalOfRefusal(refusal);
   const { limit, accountId, used, max, holder } = refusal;

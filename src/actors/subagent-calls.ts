@@ -29,7 +29,7 @@ export async function spawnSubagent(
   while (most && childrenAtWork(entriesOf(host, turnId), most.childName).length >= most.maxConcurrent) {
     await abortable(host.moved(), signal);
   }
-  // Nothing is awaited between this check and the proposal: calls of one round see each other's proposals.
+  // There must be no await between this check and the proposal: calls of one round see each other's proposals.
   const forbidden = policyRefusal(host, turnId, tool);
   if (forbidden) return settleCall(host, call, errorResult(forbidden, "policy_refused", "denied"));
   let input: string;

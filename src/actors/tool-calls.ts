@@ -227,7 +227,7 @@ export function refusedResult(what: string, refusal: Refusal): CallResult {
   return errorResult(`${what}: ${why}.`, "refused", "interrupted");
 }
 
-/** The call may or may not have taken effect. */
+/** The result of a call that may or may not have taken effect. */
 export function unknownResult(name: string, why: string): CallResult {
   const message = `The outcome of this call of "${name}" is not known: ${why}. It may or may not have taken effect. It is not repeated. Check before you rely on it.`;
   return errorResult(message, "outcome_unknown", "outcome_unknown");

@@ -27,7 +27,7 @@ const toolKinds: readonly unknown[] = [
   "control",
 ] satisfies readonly AgentTool["kind"][];
 
-/** A tool as `defineTool` and its like make it; an object of one's own is none. */
+/** Accepts only tools made by `defineTool` and similar functions; a plain object is refused. */
 export const toolRule: OptionRule = (value, where) => {
   const { kind, name, parse, jsonSchema } = (typeof value === "object" && value !== null ? value : {}) as Readonly<
     Record<string, unknown>
@@ -81,7 +81,7 @@ const autoCompactOptions = optionsRule<AutoCompactOptions>({
   instead: { percent: "atPercent", threshold: "atPercent", maxMessages: "keep" },
 });
 
-/** What of a definition does not depend on its name; each is looked at when it is made. */
+/** The options that do not depend on the definition's name. Each is checked when the definition is made. */
 export const definitionDoor = {
   rules: {
     name: anyRule,

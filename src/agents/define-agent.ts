@@ -23,7 +23,7 @@ import { outputSchemaOf } from "./output-schema.ts";
 
 export const DEFAULT_MAX_STEPS = 10;
 
-/** Defines an agent. Throws `InvalidInputError` that names the field and what would be right. */
+/** Defines an agent. Throws `InvalidInputError` that names the field and says what would be right. */
 export function defineAgent(given: AgentOptions): AgentDefinition {
   const name = nameOf(given);
   const options = optionsOf<AgentOptions>(given, `agent "${name}"`, definitionDoor);
@@ -94,12 +94,12 @@ function made(name: string, options: AgentOptions): AgentDefinition {
   });
 }
 
-/** Whether the tool starts agents that go on by themselves. */
+/** Whether the tool starts children in the background. */
 export function isBackground(tool: AgentTool): boolean {
   return tool.kind === "subagent" && tool.background !== null;
 }
 
-/** A plugin brings tools of any kind; what is none is told at once. */
+/** A plugin may bring tools of any kind; anything else is refused at once. */
 function toolOfPlugin(plugin: string, tool: unknown, index: number): AgentTool {
   return toolRule(tool, `plugin "${plugin}": tools[${index}]`) as AgentTool;
 }
@@ -128,7 +128,7 @@ function queueOf(tool: AgentTool): { queue?: string } {
   return tool.kind === "function" && tool.queue !== undefined ? { queue: tool.queue } : {};
 }
 
-/** The definition and all that it can spawn, by name. Two different definitions of one name are refused. */
+/** The definitions and all that they can spawn, by name. Two different definitions of one name are refused. */
 export function collectDefinitions(roots: readonly AgentDefinition[]): Map<string, AgentDefinition> {
   const found = new Map<string, AgentDefinition>();
   const visit = (definition: AgentDefinition): void => {
@@ -145,8 +145,8 @@ export function collectDefinitions(roots: readonly AgentDefinition[]): Map<strin
 }
 
 /**
- * The model that a definition names: `offline` is the model of this package, any other name one of the OpenAI-compatible
- * server of the environment (row H7).
+ * The model that a definition names: `offline` is the model of this package; any other name is a model of the
+ * OpenAI-compatible server of the environment (row H7).
  */
 export function modelOf(agent: string, model: LanguageModel | string): LanguageModel {
   if (typeof model === "string" && model !== "") return model === "offline" ? offlineModel() : openaiModel(model);
@@ -159,7 +159,7 @@ export function modelOf(agent: string, model: LanguageModel | string): LanguageM
   );
 }
 
-/** What is journalled of a model, and reckoned with. */
+/** Checks the fields of a model that are journalled and used in calculations. */
 function checkedModel(agent: string, model: LanguageModel): LanguageModel {
   const { name, provider, contextWindow } = model;
   portNameRule(name, `agent "${agent}": model.name`);

@@ -9,15 +9,15 @@ import type { Background, DefinitionRef, GrantedTool, Json, JsonObject, Response
 import type { ClientTool, ControlTool, InternalTool, ParsedArguments, Tool, ToolRegistry } from "../tools/index.ts";
 import type { OutputSchema } from "./output-schema.ts";
 
-/** What a subagent may itself do (row S8). */
+/** Limits on a subagent and on how many of it there may be (row S8). */
 export interface SubagentPolicy {
   /** Deepest level of the tree at which agents may be; the root is 0. Default 3. */
   readonly maxDepth?: number | undefined;
   /** Children of one turn that this tool may spawn in all. Default: unlimited. */
   readonly maxChildren?: number | undefined;
   /**
-   * Children of one turn that this tool runs at a time, at least 1; the others wait in line. Of those in the background: of
-   * the agent, and one more is refused. Default: unlimited.
+   * Children of one turn that this tool runs at a time, at least 1; the others wait. For children in the background it
+   * counts all of the agent, and one too many is refused. Default: unlimited.
    */
   readonly maxConcurrent?: number | undefined;
   /** Names of tools the child may use; never more than its definition has. Default: all of them. */
@@ -36,7 +36,7 @@ export interface SubagentTool {
   readonly definition: AgentDefinition;
   readonly limits: Limits;
   readonly policy: SubagentPolicy;
-  /** How its children go on by themselves; null: the call waits for them. */
+  /** Set if its children run in the background; null: the call waits for them. */
   readonly background: Background | null;
   readonly parse: (argumentsText: string) => ParsedArguments;
   /** The child's prompt. */
@@ -46,7 +46,7 @@ export interface SubagentTool {
 /** A tool of any kind, as an agent has it. */
 export type AgentTool = Tool<never> | SubagentTool | ClientTool | InternalTool | ControlTool;
 
-/** What a function for instructions knows; its result is journalled once per turn. */
+/** The input of an instructions function; its result is journalled once per turn. */
 export interface InstructionsContext {
   readonly agentId: string;
   readonly turnId: string;
@@ -59,14 +59,14 @@ export interface AutoCompactOptions {
   readonly strategy?: CompactionStrategy | undefined;
   /** How full the model's window may be, in percent, before the next call is preceded by a compaction. Default 80. */
   readonly atPercent?: number | undefined;
-  /** Newest messages that stay as they are. Default: as the strategy has it, 20. */
+  /** Newest messages that stay as they are. Default: the strategy's own number, 20. */
   readonly keep?: number | undefined;
 }
 
 export interface AutoCompact {
   readonly strategy: CompactionStrategy;
   readonly atPercent: number;
-  /** Absent: as the strategy has it. */
+  /** Absent: the strategy's own number. */
   readonly keep?: number;
 }
 
@@ -75,7 +75,10 @@ export interface AgentOptions {
   readonly name: string;
   /** A model, or the name of one: `offline`, or any other of the OpenAI-compatible server of the environment. */
   readonly model: LanguageModel | string;
-  /** The system prompt: a text, a UTF-8 file of up to 1,000,000 bytes that holds it (looked at when it is defined, read once per turn), or a function that gives one. Default: none. */
+  /**
+   * The system prompt: a text, a UTF-8 file of up to 1,000,000 bytes (checked when the agent is defined, read once per
+   * turn), or a function that gives the text. Default: none.
+   */
   readonly instructions?:
     | string
     | { readonly file: string | URL }
@@ -84,35 +87,39 @@ export interface AgentOptions {
   readonly tools?: readonly AgentTool[] | undefined;
   readonly hooks?: Hooks | undefined;
   readonly plugins?: readonly Plugin[] | undefined;
-  /** Limits of each turn. `maxSteps` is 10 where none is given (row L13). */
+  /** Limits of each turn. `maxSteps` is 10 if none is given (row L13). */
   readonly budget?: Budget | undefined;
-  /** The most one model call may generate. Default: 4,096 where a limit on tokens or cost binds, else the model's own. */
+  /**
+   * The most tokens that one model call may generate. Default: 4,096 if a limit on tokens or cost binds, else the
+   * model's own limit.
+   */
   readonly maxOutputTokens?: number | undefined;
   readonly temperature?: number | undefined;
   readonly responseFormat?: ResponseFormat | undefined;
   /** Attempts of one model call, the first included. Default 3. */
   readonly maxModelAttempts?: number | undefined;
-  /** Rounds in a row in which every call failed, after which the turn fails. Default 3 (row L13). */
+  /** After this many rounds in a row in which every call failed, the turn fails. Default 3 (row L13). */
   readonly maxConsecutiveToolFailures?: number | undefined;
-  /** Dollars per million tokens; wins over the runtime's `prices` and those that are built in. */
+  /** Dollars per million tokens; takes precedence over the runtime's `prices` and the built-in ones. */
   readonly price?: Price | undefined;
   /** What the model sees of the conversation. Default `fullHistory()`: everything since the last compaction. */
   readonly history?: HistoryCompiler | undefined;
   /**
-   * Messages that the conversation may have: past it a `warning` event is given, or with `autoCompact` the conversation is
-   * compacted (row L10). Default: unlimited.
+   * Largest number of messages in the conversation: above it a `warning` event is emitted or, with `autoCompact`, the
+   * conversation is compacted (row L10). Default: unlimited.
    */
   readonly maxMessages?: number | undefined;
   /** Compacts the conversation when it has too many messages or fills the model's window. Default false. */
   readonly autoCompact?: boolean | AutoCompactOptions | undefined;
   /**
-   * What the final answer must be. It is asked for and checked; one that does not fit is asked for again once, then the turn
-   * fails. The checked value, transforms applied, is `result.output`. Takes the place of `responseFormat`.
+   * Schema of the final answer. The model is asked for it and the answer is checked; one that does not fit is asked for
+   * once more, then the turn fails. The checked value, transforms applied, is `result.output`. Replaces
+   * `responseFormat`.
    */
   readonly output?: z.ZodType | undefined;
 }
 
-/** An agent as code defines it; it holds no state. Made by `defineAgent`. */
+/** An agent as code defines it, without state. Made by `defineAgent`. */
 export interface AgentDefinition {
   readonly name: string;
   readonly model: LanguageModel;
@@ -131,11 +138,11 @@ export interface AgentDefinition {
   readonly history: HistoryCompiler;
   readonly autoCompact: AutoCompact | null;
   readonly output: OutputSchema | null;
-  /** Name, and hash of what shapes its behaviour: a turn that goes on under another hash is warned about. */
+  /** Name, and a hash of the parts that shape its behaviour: a turn that goes on under another hash emits a warning. */
   readonly ref: DefinitionRef;
 }
 
-/** Whether `defineAgent` has made it, in this copy of the package or another one. */
+/** Whether `defineAgent` made it, in this copy of the package or another one. */
 export function isDefinition(value: unknown): value is AgentDefinition {
   if (typeof value !== "object" || value === null) return false;
   const { name, ref, tools, model } = value as Partial<Record<keyof AgentDefinition, unknown>>;
@@ -146,9 +153,10 @@ export function isDefinition(value: unknown): value is AgentDefinition {
 export const definitionRule: OptionRule = ruleOf("a definition, as defineAgent() makes it", isDefinition);
 
 /**
- * A child runs only where its definition is known by name, after a restart too: one that the runtime was not given would never
- * begin. Throws `NotFoundError` for such a one, `InvalidInputError` for what is none, and for another one of a known name.
- * @param of Who was given it: `run.spawn()`.
+ * Checks that the runtime knows a child's definition: only then can the child run, also after a restart. Throws
+ * `NotFoundError` for an unknown one, `InvalidInputError` for a value that is not a definition, or for a different
+ * definition under a known name.
+ * @param of The function that got it, for the message: `run.spawn()`.
  */
 export function assertGiven(
   definitions: Pick<ReadonlyMap<string, AgentDefinition>, "get">,

@@ -6,14 +6,14 @@ import { describeValue, optionsOf, reading, ruleOf, wordsOfThrown } from "../bas
 import { InvalidInputError } from "../errors/index.ts";
 import type { AgentDefinition, AgentOptions } from "./definition.ts";
 
-/** More than any model reads before it begins to work. */
+/** More than the context window of any model. */
 const MOST_BYTES = 1_000_000;
 
 const right = "a text, { file } with the path of a text file, or a function that gives a text";
 
 /**
- * What a turn begins with, from what was given. A file is looked at at once, since whoever starts a process sees at once that it
- * lacks one, and again whenever it is read, since it may have changed. Throws `InvalidInputError`.
+ * Instructions from any of their forms. A file is checked at once, so that a missing one is noticed at the start of the
+ * process, and again at each read, since it may have changed. Throws `InvalidInputError`.
  */
 export function instructionsOf(agent: string, given: AgentOptions["instructions"]): AgentDefinition["instructions"] {
   if (given === undefined || typeof given === "string" || typeof given === "function") return given ?? "";
@@ -45,7 +45,7 @@ function isText(value: unknown): boolean {
   return typeof value === "string" && value.trim() !== "" && !value.includes("\0");
 }
 
-/** A path that is relative means the folder that the process works in when the agent is defined. */
+/** A relative path is relative to the working directory at the time of the definition. */
 function pathOf(file: string | URL, of: string): string {
   if (typeof file === "string") return resolve(file);
   try {
@@ -87,7 +87,7 @@ function readText(path: string, of: string, read: () => Uint8Array): string {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     if (!text.includes("\0")) return text;
   } catch {
-    // Told below.
+    // The error is thrown below.
   }
   throw new InvalidInputError(`${of}: "${path}" is no text in UTF-8`, { details: { path } });
 }

@@ -3,9 +3,9 @@ import { deepFreeze, renderPath, toJson, wordsOfThrown } from "../base/index.ts"
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "../state/index.ts";
 
-/** What an answer must fit, ready to be sent to the model and to check what comes back. */
+/** The schema of an answer, ready for the model and for checking the answer. */
 export interface OutputSchema {
-  /** As the model sees it. */
+  /** As it is sent to the model. */
   readonly jsonSchema: JsonObject;
   /** Reads an answer. Runs the schema's own refinements and transforms; never rejects. */
   parse(text: string): Promise<ParsedOutput>;
@@ -13,10 +13,10 @@ export interface OutputSchema {
 
 export type ParsedOutput =
   | { readonly ok: true; readonly value: Json }
-  /** What does not fit, in words for the model. */
+  /** The mistakes, in words for the model. */
   | { readonly ok: false; readonly issues: string };
 
-/** Most issues that are told of one answer. */
+/** How many issues of one answer are reported. */
 const ISSUES_TOLD = 5;
 
 /** Throws `InvalidInputError` when the schema has no JSON form. */
@@ -45,7 +45,7 @@ async function parse(schema: z.ZodType, text: string): Promise<ParsedOutput> {
   }
 }
 
-/** The JSON of an answer, also where it stands in a fenced block. */
+/** The JSON of an answer, also inside a fenced block. */
 function jsonIn(text: string): { readonly value: unknown } | undefined {
   const fenced = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/.exec(text);
   try {

@@ -28,28 +28,28 @@ export interface SubagentOptions<Schema extends z.ZodObject = z.ZodObject> {
   /** The tool's name for the model. Default: the definition's name. */
   readonly name?: string | undefined;
   readonly description?: string | undefined;
-  /** What the model hands over. Default: `{ input: string }`. */
+  /** The arguments that the model gives. Default: `{ input: string }`. */
   readonly parameters?: Schema | undefined;
   /** The child's prompt from those arguments. Default: `input`, or the arguments as JSON. */
   readonly input?: ((args: z.output<Schema>) => string) | undefined;
-  /** Limits of the child's whole life, in addition to those of its definition's turns and of all its ancestors. */
+  /** Limits of the child's whole life, in addition to those of its turns and of all its ancestors. */
   readonly budget?: Budget | undefined;
   readonly policy?: SubagentPolicy | undefined;
   /**
-   * `await`: the call waits for the child, and the child's answer is its result. `background`: the call gives the child's
-   * id at once; the child goes on by itself, also after the turn, and its end is reported to the agent. Default `await`.
+   * `await`: the call waits for the child, whose answer is its result. `background`: the call returns the child's id at
+   * once; the child goes on, also after the turn, and its end is reported to the agent. Default `await`.
    */
   readonly mode?: "await" | "background" | undefined;
   /**
-   * What the end of a child in the background does while no turn is open, or none makes a further model call. `keep`: the
-   * next turn sees it. `wake`: the agent starts a turn by itself. Default `keep`.
+   * What happens when a child in the background ends while no turn is open, or the open one makes no further model
+   * call. `keep`: the next turn sees the report. `wake`: the agent starts a turn. Default `keep`.
    */
   readonly onEnd?: "keep" | "wake" | undefined;
 }
 
 export const DEFAULT_MAX_DEPTH = 3;
 
-/** Makes a definition callable by another agent's model. Throws `InvalidInputError` for names and budgets that are wrong. */
+/** Makes a definition callable by another agent's model. Throws `InvalidInputError` for a wrong name or budget. */
 export function subagent<Schema extends z.ZodObject = z.ZodObject>(
   definition: AgentDefinition,
   given?: SubagentOptions<Schema>,
@@ -150,7 +150,10 @@ function defaultInput(args: Json): string {
   return JSON.stringify(args);
 }
 
-/** How many children of a tool run at a time; undefined: any number. In the background one too many is refused instead of queued. */
+/**
+ * How many children of a tool run at a time; undefined: any number, or they run in the background, where one too many
+ * is refused.
+ */
 export function spawnLimitOf(tool: AgentTool | undefined): SpawnLimit | undefined {
   if (tool?.kind !== "subagent" || tool.background || tool.policy.maxConcurrent === undefined) return undefined;
   return { childName: tool.definition.name, maxConcurrent: tool.policy.maxConcurrent };
@@ -158,9 +161,9 @@ export function spawnLimitOf(tool: AgentTool | undefined): SpawnLimit | undefine
 
 /** The tools that a child may use. */
 export interface Grant {
-  /** Names of its tools; null: all that its definition has. */
+  /** Names of the tools it may use; null: all that its definition has. */
   readonly grantedTools: string[] | null;
-  /** Names that are withheld from it and all its descendants. */
+  /** Names of tools that it and all its descendants may not use. */
   readonly deniedTools?: string[];
 }
 

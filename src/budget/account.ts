@@ -17,7 +17,7 @@ const waitQueueStateSchema = z.object({
   waiting: z.number().int().nonnegative(),
   /** Changes with each change of the queue, so that a process need not read the waiters of a revision that it knows. */
   revision: z.string(),
-  /** When, by the steady time, an alarm looks for waiters that were woken and did not ask; null: none is set. */
+  /** When, by the steady time, an alarm looks for woken waiters that did not ask; null: none is set. */
   alarmAt: z.number().int().nullable(),
 });
 
@@ -50,7 +50,7 @@ export const accountSchema = z.object({
   isActive: z.boolean(),
   activeCount: z.number().int().nonnegative(),
   activeSince: z.number().int().nullable(),
-  /** Limits whose warning at 80 % was given. */
+  /** Limits whose warning at 80 % has been given. */
   warned: z.array(limitNameSchema),
   /** The queue of calls that wait for others' reservations, here or below; only at the top of a tree, once a call has waited. */
   line: waitQueueStateSchema.optional(),

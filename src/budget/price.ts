@@ -1,7 +1,10 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../base/index.ts";
 
-/** In dollars per million tokens. A smaller price is nearly always one per token by mistake, and would round to nothing. */
+/**
+ * In dollars per million tokens. A smaller price is nearly always a price per token by mistake, and would round to
+ * nothing.
+ */
 const finestPrice = 0.0001;
 /** A dollar a token. */
 const highestPrice = 1_000_000;

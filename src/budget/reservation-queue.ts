@@ -29,7 +29,7 @@ import {
  * 5. Calls of one agent never wait behind each other: all of them ask when the agent is woken.
  */
 
-/** The outcome of an ask, the accounts and the queue after it, and whether waiters may be granted now that could not before. */
+/** The outcome of an ask, the accounts and the queue after it, and whether other waiters may be granted now. */
 export interface QueuedOutcome {
   readonly outcome: ReserveOutcome;
   readonly accounts: readonly Account[];

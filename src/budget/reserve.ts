@@ -24,7 +24,7 @@ export const reservationAskSchema = z.object({
   opensStep: z.boolean(),
   /** The model's name, under which the accounts count its use. */
   model: z.string(),
-  /** Whether to tell if it is the last call. Absent: no. */
+  /** Whether to report if it is the last call. Absent: no. */
   finalAnswer: z.boolean().optional(),
 });
 export type ReservationAsk = DeepReadonly<z.infer<typeof reservationAskSchema>>;

@@ -18,8 +18,8 @@ export const settlementSchema = z.object({
 export type Settlement = DeepReadonly<z.infer<typeof settlementSchema>>;
 
 /**
- * Amounts below 0 would be refunds, with which a team could spend more than its budget.
- * @throws InvariantError for amounts that are no whole numbers from 0.
+ * Negative amounts would be refunds, with which a team could spend more than its budget.
+ * @throws InvariantError for amounts that are not whole numbers from 0.
  */
 export function assertSettlement({ tokens, costMicros, usage }: Settlement): void {
   assertAmount("tokens", tokens);

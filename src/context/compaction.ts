@@ -60,9 +60,9 @@ export interface CompactedView {
 }
 
 /**
- * The messages of a conversation that the model may see: the summary, the kept messages, and all behind `through`. Summaries of
- * earlier compactions are part of the last one, or were hidden with it. In the store a summary is where it was written, later
- * than here.
+ * The messages of a conversation that the model may see: the summary, the kept messages, and all after `through`.
+ * Summaries of earlier compactions are part of the last one, or were hidden with it. In the store a summary is at the
+ * place where it was written, later than here.
  */
 export function viewOf(history: readonly Message[], compaction: CompactedView | null): readonly Message[] {
   if (!compaction) return history;

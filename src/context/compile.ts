@@ -13,8 +13,8 @@ export interface Assembly {
 }
 
 /**
- * The messages of one model call: the compiler's choice, with the changes of hooks for this call, and the instructions in front.
- * Each tool call has exactly one result right behind it, whatever came in.
+ * The messages of one model call: the compiler's choice, with the changes of hooks for this call, and the instructions
+ * in front. Each tool call has exactly one result right behind it, whatever the input.
  */
 export function assembleMessages({ instructions, compiler, input, patches }: Assembly): Message[] {
   return [...legalMessages(compileMessages(instructions, compiledBy(compiler, input), patches))];
@@ -41,7 +41,7 @@ function compiledBy(compiler: HistoryCompiler, input: CompileInput): readonly Me
   );
 }
 
-/** Looks at few fields: most messages are the conversation's own, and all of them are checked at each call. */
+/** Checks few fields: most messages are the conversation's own, and all of them are checked at each call. */
 function isMessage(message: unknown): boolean {
   if (typeof message !== "object" || message === null) return false;
   const { role, content, id } = message as Partial<Message>;

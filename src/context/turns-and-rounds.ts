@@ -168,7 +168,7 @@ export function openTurnStart(messages: readonly Message[], turnId: string): num
   return index < 0 ? messages.length : index;
 }
 
-/** Whether a person or program said it to the agent: not a hook, a tool or a summary. */
+/** Whether a person or program sent it to the agent: not a hook, a tool or a summary. */
 export function isInput(message: Message): boolean {
   if (message.role !== "user" || message.metadata?.is_trace === true) return false;
   return !isSummary(message) && !message.origin.startsWith("hook:");

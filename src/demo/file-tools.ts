@@ -14,9 +14,9 @@ const mostResults = 50;
 const readAtATime = 8;
 
 /**
- * The tools with which an agent looks at the text files of one folder, and at nothing else: `list`, `search`, `read`.
- * They change nothing (effect `none`). `root` may be relative to the working directory; it is opened at each call.
- * `only` limits them to these entries of the root, by name.
+ * Tools that let an agent read the text files of one folder, and nothing else: `list`, `search`, `read`. They change
+ * nothing (effect `none`). `root` may be relative to the working directory; it is opened at each call. `only` limits
+ * them to these entries of the root, by name.
  */
 export function fileTools(root: string, only?: readonly string[]) {
   const folder = textFolder(root, only);

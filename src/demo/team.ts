@@ -16,7 +16,7 @@ const leadBudget = { maxSteps: 12, maxTokens: 600_000, maxSeconds: 600 };
 /** Limits of one reader. */
 const readerBudget = { maxSteps: 8, maxTokens: 120_000, maxSeconds: 180 };
 
-/** The team of a question, whatever the question. */
+/** The settings of a team, independent of the question. */
 interface TeamJob {
   /** The folder, absolute; null for this project's own documents. */
   readonly files: string | null;

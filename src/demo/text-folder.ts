@@ -5,12 +5,14 @@ import { InvalidInputError } from "../errors/index.ts";
 import { isProse } from "./passages.ts";
 
 /**
- * Owns: the part of a folder that a model may see. Does not own: the use of the text.
+ * The part of a folder that a model may see.
+ * Owns: access to it. Does not own: the use of the text.
  * 1. No path leaves the root: not by `..`, not as an absolute path, not through a symbolic link.
- * 2. Below the root, hidden entries (`.git`, `.env`) and `node_modules` do not exist; the root itself may lie in such a place.
- * 3. Only text is given: no file above 2 MB, none with a NUL byte, nothing that is not a regular file.
- * 4. Where it is limited to some entries of the root, the others do not exist.
- * 5. No message names the root's own place.
+ * 2. Below the root, hidden entries (`.git`, `.env`) and `node_modules` are invisible; the root itself may be in such a
+ *    place.
+ * 3. Only text is given: no file above 2 MB, none with a NUL byte, only regular files.
+ * 4. If it is limited to some entries of the root, the others are invisible.
+ * 5. No message contains the root's own path.
  */
 export interface TextFolder {
   /** Paths below the root with `/`, documents before code, each in alphabetical order; at most `mostFiles`. */

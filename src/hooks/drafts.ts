@@ -35,7 +35,7 @@ export interface Addable {
   readonly add: (message: AddedMessage) => void;
 }
 
-/** Hooks that come before the calls of a round are checked. */
+/** Hooks that run before the calls of a round are checked. */
 export interface CallsChangeable {
   /** Replaces the model's arguments; the new ones are checked as those would be. */
   readonly changeArguments: (callId: string, args: object) => void;
@@ -79,10 +79,10 @@ export type OnErrorDraft = AfterEachToolDraft;
 
 export type AfterToolsDraft = HookViews["afterTools"] & Addable & Stoppable & Continuable;
 
-/** The turn has ended: messages that are added here are for the next one. */
+/** The turn has ended: messages added here are for the next one. */
 export type OnCompleteDraft = HookViews["onComplete"] & Addable;
 
-/** The draft of each hook: its view, and the changes that are safe at its place (row H2). */
+/** The draft of each hook: its view, and the changes that are safe at this point (row H2). */
 export interface HookDrafts {
   readonly afterUserInput: AfterUserInputDraft;
   readonly beforeLlm: BeforeLlmDraft;

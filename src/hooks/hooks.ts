@@ -63,8 +63,8 @@ export interface HookContext {
   /** A model call on the agent's budget; journalled, so a rerun with the same prompt gets the first answer. */
   readonly generate: (request: GenerateInput) => Promise<ModelResponse>;
   /**
-   * Emits a `warning` event: `code` is for programs, `message` for people. One code is emitted once per turn, whatever its message;
-   * false when the turn has had it.
+   * Emits a `warning` event: `code` is for programs, `message` for people. Each code is emitted once per turn, whatever
+   * its message; returns false if the turn has had it.
    */
   readonly emitWarning: (code: string, message: string) => boolean;
 }

@@ -98,7 +98,7 @@ export function foldAgent(context: AgentContext, entry: Entry): AgentContext {
   }
 }
 
-/** The turn waits: for children, for somebody's decision, or for others' reservations. */
+/** Whether the turn waits: for children, for somebody's decision, or for others' reservations. */
 export function isWaiting(context: AgentContext): boolean {
   return context.waitsForBudget || context.openChildIds.length > 0 || context.openRequestIds.length > 0;
 }

@@ -210,7 +210,7 @@ const made = machine.createMachine({
           { guard: "leavesWorkOpen", actions: "record" },
           { target: "finishing", actions: "record" },
         ]),
-        // Calls of an answer that a stop kept from beginning.
+        // Calls of an answer that a stop has prevented.
         "tool.settled": [{ guard: "leavesWorkOpen", actions: "record" }, ...ending],
         "stop.signalled": { actions: "record" },
         "timer.due": { actions: "record" },

@@ -5,15 +5,15 @@ import { answerError } from "./call-failure.ts";
 import type { ModelDelta } from "./language-model.ts";
 import { type ReportedUsage, UsageReport } from "./usage.ts";
 
-/** An answer as it came; of `usage` it has what the server sent. */
+/** A complete answer; its `usage` is as the server sent it. */
 export type AccumulatedAnswer = Omit<ModelResponse, "usage"> & { readonly usage: ReportedUsage | undefined };
 
 /**
- * Makes one answer out of Chat Completions chunks, or of one whole completion. Pure: no clock, no input or output.
- * Owns what has arrived of one answer. It does not decide about retries, and counts no tokens.
+ * Assembles one answer from Chat Completions chunks, or from one whole completion. Pure: no clock, no input or output.
+ * Owns the received parts of one answer. Does not decide about retries, and does not count tokens.
  * 1. Each piece of text is reported once and is in the answer once.
- * 2. The calls that are there decide whether tools are wanted, not the finish reason.
- * 3. An answer is finished when its finish reason has come, or when it came whole.
+ * 2. The calls in the answer decide whether tools are wanted, not the finish reason.
+ * 3. An answer is finished when its finish reason has come, or when it came as one completion.
  */
 export class AnswerAccumulator {
   readonly #calls = new ToolCallParts();
@@ -26,7 +26,7 @@ export class AnswerAccumulator {
   #model = "";
   #id = "";
 
-  /** Adds a parsed chunk or completion. Throws `ModelError` when it carries an error, or is not an answer at all. */
+  /** Adds a parsed chunk or completion. Throws `ModelError` if it carries an error, or is not an answer. */
   add(value: unknown, onDelta?: (delta: ModelDelta) => void): void {
     const chunk = wireObject(value);
     if (chunk === undefined) return;
@@ -45,22 +45,22 @@ export class AnswerAccumulator {
     if (typeof reason === "string" && reason !== "") this.#finishReason = reason;
   }
 
-  /** Whether nothing more can come but usage. */
+  /** Whether only usage can still come. */
   get isFinished(): boolean {
     return this.#isWhole || this.#finishReason !== undefined;
   }
 
-  /** Usage that the server has told so far. */
+  /** The usage that the server has reported so far. */
   get usage(): ReportedUsage | undefined {
     return this.#usage.read();
   }
 
-  /** All that was generated so far, reasoning and calls included: what is counted when the server tells no usage. */
+  /** All text generated so far, reasoning and calls included: it is counted when the server reports no usage. */
   generatedText(): string {
     return this.#reasoning.text() + this.#content + this.#refusal + this.#calls.text();
   }
 
-  /** The answer so far. `requested` names the model where the server did not. */
+  /** The answer so far. `requested` names the model if the server did not. */
   answer(requested: string): AccumulatedAnswer {
     const seed = this.#id;
     const extras = this.#calls.extras(seed);
@@ -113,18 +113,21 @@ export class AnswerAccumulator {
   }
 }
 
-/** Fields of an answer that carry reasoning, as text. Servers use one, or both with the same content. */
+/** The fields of an answer that carry reasoning as text. Servers use one of them, or both with the same content. */
 const textFields = ["reasoning_content", "reasoning"] as const;
 /** Fields inside `reasoning_details` that arrive in pieces; all others arrive whole. */
 const growingFields: ReadonlySet<string> = new Set(["text", "summary", "data"]);
 
-/** Gathers the reasoning fields of an answer so that they can be sent back as they came. */
+/** Collects the reasoning fields of an answer, so that they can be sent back unchanged. */
 export class ReasoningParts {
   readonly #texts = new Map<string, string>();
   readonly #details: Record<string, unknown>[] = [];
   #thinking = "";
 
-  /** Adds what a delta or message holds and gives the new text for listeners: each piece once, however often it was sent. */
+  /**
+   * Adds the reasoning of a delta or message. Returns the new text for listeners: each piece once, even if it was sent
+   * twice.
+   */
   add(delta: WireObject): string {
     let news = "";
     for (const field of textFields) {
@@ -149,7 +152,7 @@ export class ReasoningParts {
     return longest + this.#thinking;
   }
 
-  /** The fields for replay; `undefined` when there was no reasoning. */
+  /** The fields to send back; `undefined` when there was no reasoning. */
   fields(): JsonObject | undefined {
     if (this.#texts.size === 0 && this.#details.length === 0) return undefined;
     const details = this.#details as readonly Json[];
@@ -194,7 +197,7 @@ interface CallPiece {
   readonly extra: JsonObject | undefined;
 }
 
-/** Puts the pieces of tool calls together, also from servers that leave out or repeat what should tell them apart. */
+/** Assembles tool calls from their pieces, also for servers that omit or repeat ids, indexes or names. */
 export class ToolCallParts {
   readonly #calls: OpenCall[] = [];
 
@@ -202,7 +205,7 @@ export class ToolCallParts {
     return this.#calls.length === 0;
   }
 
-  /** Adds one entry of `tool_calls`. `isWhole`: it comes from an unstreamed answer, so it is a call by itself. */
+  /** Adds one entry of `tool_calls`. `isWhole`: it comes from an unstreamed answer, so it is a complete call. */
   add(value: unknown, isWhole: boolean): void {
     const raw = wireObject(value);
     if (raw === undefined) return;
@@ -213,7 +216,8 @@ export class ToolCallParts {
       return;
     }
     if (call.id === "") call.id = piece.id;
-    // A name that is repeated with each piece is taken once; one that comes in pieces itself ends before its arguments.
+    // Some servers repeat the name with each piece: it is taken once. A name that comes in pieces is complete before
+    // its arguments.
     if (call.name === "" || (call.arguments === "" && piece.name !== call.name)) call.name += piece.name;
     call.arguments += piece.arguments;
     call.extra = piece.extra ?? call.extra;
@@ -224,7 +228,10 @@ export class ToolCallParts {
     return this.#calls.map((call) => call.name + call.arguments).join("");
   }
 
-  /** Each call with an id of its own: a missing id is made from `seed` and the call, so the same answer gives the same id. */
+  /**
+   * The calls, each with a unique id: a missing one is derived from `seed` and the call, so the same answer gives the
+   * same ids.
+   */
   calls(seed: string): ModelResponse["toolCalls"] {
     const used = new Set<string>();
     return this.#calls.map((call, position) => {
@@ -249,7 +256,7 @@ export class ToolCallParts {
       if (call === undefined) continue;
       if (piece.index !== undefined && call.index !== piece.index) continue;
       if (piece.id !== "" && call.id === piece.id) return call;
-      // Another id at the same index is another call; the one meant may still be an earlier one.
+      // A different id at the same index means a different call; the right one may still be an earlier one.
       if (piece.id !== "" && call.id !== "") continue;
       return opensAnother(call, piece) ? undefined : call;
     }
@@ -257,7 +264,7 @@ export class ToolCallParts {
   }
 }
 
-/** Without an id, a call begins anew where a name comes although the last call has one and is complete. */
+/** Without an id, a piece with a name starts a new call if the last call has a name and is complete. */
 function opensAnother(call: OpenCall, piece: CallPiece): boolean {
   if (piece.name === "" || call.name === "") return false;
   if (isCompleteJson(call.arguments)) return piece.arguments !== "" || piece.name !== call.name;

@@ -1,11 +1,11 @@
 import { ModelError, type ErrorDetails } from "../errors/index.ts";
 import { type WireObject, wireObject, wireText } from "./openai-wire.ts";
 
-/** What is known of a call that failed, beside the error itself. */
+/** Facts about a failed call, besides the error itself. */
 export interface FailureContext {
-  /** The prompt and what of the answer had arrived, in tokens; `undefined` where that cannot be known. */
+  /** Tokens of the prompt and of the part of the answer that had arrived; `undefined` if they cannot be known. */
   readonly partial: { readonly inputTokens: number; readonly outputTokens: number } | undefined;
-  /** Never to be seen in a message. */
+  /** Removed from every message. */
   readonly apiKey: string;
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -14,7 +14,10 @@ export interface FailureContext {
 const neverConnected = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT)$/;
 const untrustedPeer = /^(ERR_TLS_|ERR_SSL_|CERT_|SELF_SIGNED|DEPTH_ZERO_SELF|UNABLE_TO_|EPROTO)/;
 
-/** Turns whatever the client, the connection or the answer threw into a `ModelError` that says what may be done. */
+/**
+ * Turns an error of the client, the connection or the answer into a `ModelError` that says whether the call may be
+ * repeated.
+ */
 export function callFailure(error: unknown, context: FailureContext): ModelError {
   if (error instanceof ModelError) {
     return failure(error.message, error, context, error.details);
@@ -105,8 +108,8 @@ function causesOf(error: unknown): readonly (Readonly<Record<string, unknown>> &
 }
 
 /**
- * Milliseconds a server asked to wait: `retry-after-ms`, else `retry-after` in seconds or as an HTTP date.
- * A date that has passed is 0; what cannot be read is `undefined`. `now` is in milliseconds since the epoch.
+ * The delay that a server asked for, in milliseconds: `retry-after-ms`, else `retry-after` in seconds or as an HTTP
+ * date. A date in the past is 0; an unreadable value is `undefined`. `now` is in milliseconds since the epoch.
  */
 export function parseRetryAfter(headers: { get(name: string): string | null }, now: number): number | undefined {
   const milliseconds = numberOf(headers.get("retry-after-ms"));
@@ -124,7 +127,7 @@ function numberOf(text: string | null): number | undefined {
   return Number(text);
 }
 
-/** What went wrong with a model call, in `ModelError.details.kind`. */
+/** The kind of a failed model call, in `ModelError.details.kind`. */
 export type ModelFailureKind =
   | "aborted"
   | "timeout"
@@ -138,7 +141,7 @@ export type ModelFailureKind =
   | "error_in_answer"
   | "unexpected";
 
-/** The error that a server describes in its own words. */
+/** An error as the server describes it. */
 export interface ProviderFault {
   readonly status: number | undefined;
   readonly code: string;
@@ -152,7 +155,7 @@ const quotaPattern = /insufficient_quota|billing_hard_limit|insufficient (credit
 const lastingPattern =
   /invalid_request|invalid_api_key|authentication|permission|not_found|bad_?request|content_(filter|policy)/i;
 
-/** Reads an error object, or whatever stands where one should be. */
+/** Reads an error object, or any other value in its place. */
 export function readFault(value: unknown, status?: number): ProviderFault {
   const raw: WireObject = wireObject(value) ?? {};
   const code = raw["code"];
@@ -165,7 +168,7 @@ export function readFault(value: unknown, status?: number): ProviderFault {
   };
 }
 
-/** What a fault is, and whether another attempt may succeed. The one place that decides it. */
+/** The kind of a fault, and whether another attempt may succeed. Nothing else decides this. */
 export function classifyFault(fault: ProviderFault): { readonly kind: ModelFailureKind; readonly retryable: boolean } {
   const { status, message } = fault;
   const named = `${fault.code} ${fault.type}`;
@@ -179,7 +182,7 @@ export function classifyFault(fault: ProviderFault): { readonly kind: ModelFailu
   return { kind, retryable: status === 408 || status === 409 || status === 429 || status >= 500 };
 }
 
-/** An error that came inside an answer, as the server's words for it: the status was 200 or the stream had begun. */
+/** The error for a fault inside an answer, in the server's words: the status was 200 or the stream had begun. */
 export function answerError(value: unknown): ModelError {
   const fault = readFault(value);
   const { kind, retryable } = classifyFault(fault);

@@ -10,13 +10,13 @@ export interface CallLimits {
   readonly stallTimeoutMs: number;
 }
 
-/** After the last event of a stream: how long its end is waited for, in milliseconds. */
+/** How long the end of a stream is waited for after its last event, in milliseconds. */
 const closingGraceMs = 1_000;
 
 /**
- * Cuts one model call: by its caller's signal, by the whole call's time limit, or by silence.
- * 1. The first cut wins; it aborts `signal` and rejects `race`.
- * 2. After `end()` nothing of it is left: no timer, no listener.
+ * Ends one model call early: by its caller's signal, by the time limit of the whole call, or after silence.
+ * 1. The first cause wins; it aborts `signal` and rejects `race`.
+ * 2. After `end()` no timer and no listener is left.
  */
 export class CallGuard {
   readonly #controller = new AbortController();
@@ -45,12 +45,12 @@ export class CallGuard {
     return this.#controller.signal;
   }
 
-  /** Why the call was cut, if it was. */
+  /** Why the call was ended early; undefined if it was not. */
   get cut(): ModelError | undefined {
     return this.#cut;
   }
 
-  /** Settles like `work`, or rejects at once when the call is cut, even if `work` never notices. */
+  /** Settles like `work`, or rejects at once when the call is ended early, even if `work` never notices. */
   race<Value>(work: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
       this.#rejectRace = reject;
@@ -58,7 +58,7 @@ export class CallGuard {
     });
   }
 
-  /** The answer has begun: from now on silence counts. */
+  /** The answer has begun: from now on silence is limited. */
   watchSilence(): void {
     clearTimeout(this.#silence);
     const { stallTimeoutMs } = this.#limits;
@@ -66,12 +66,12 @@ export class CallGuard {
     this.#silence = setTimeout(() => this.#cutCall("stalled", stalled), stallTimeoutMs);
   }
 
-  /** Something came. */
+  /** Something arrived: the silence starts again. */
   heard(): void {
     this.#silence?.refresh();
   }
 
-  /** All of a stream has come but its end, which is only waited for a moment. */
+  /** Only the end of the stream is missing; it is waited for briefly. */
   expectEnd(): void {
     clearTimeout(this.#silence);
     const grace = Math.min(this.#limits.stallTimeoutMs, closingGraceMs);

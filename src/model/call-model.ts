@@ -6,16 +6,16 @@ import type { GenerateOptions, LanguageModel, ModelDelta } from "./language-mode
 import { type TakenAnswer, takeAnswer } from "./take-answer.ts";
 import { byteBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
-/** An answer that can be journalled, and what whoever runs the agent should know of it. */
+/** An answer ready for the journal, and the warnings for the agent. */
 export interface ModelAnswer {
   readonly response: ModelResponse;
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
 }
 
 /**
- * One attempt of one call: the only place where an adapter's answer comes in. Whatever the adapter does, what comes out fits
- * its schema and is bounded, and an error can be read.
- * @throws ModelError for an answer that cannot be used; else what the adapter threw.
+ * One attempt of one call: the only place where an adapter's answer comes in. Whatever the adapter does, the result
+ * fits its schema and is bounded, and an error can be read.
+ * @throws ModelError for an unusable answer; otherwise what the adapter threw.
  */
 export async function callModel(
   model: LanguageModel,
@@ -40,7 +40,7 @@ export async function callModel(
   return { response: { ...taken.answer, usage }, warnings: warningsOf(taken, usage) };
 }
 
-/** Pieces of an answer are shown and not kept: what is none is not shown. */
+/** A valid delta, or undefined. Deltas are shown and never stored, so an invalid one is simply not shown. */
 function deltaOf(given: unknown): ModelDelta | undefined {
   try {
     const { type, text } = given as Partial<ModelDelta>;
@@ -50,7 +50,10 @@ function deltaOf(given: unknown): ModelDelta | undefined {
   }
 }
 
-/** What was told and can be true, the rest counted here: by its bytes, where it cannot be counted. */
+/**
+ * The reported usage where it is plausible; the rest is counted here, or estimated by its bytes if it cannot be
+ * counted.
+ */
 async function counted(request: ModelRequest, { answer, usage: told }: TakenAnswer): Promise<Usage> {
   const { content, toolCalls, reasoning } = answer;
   const calls = toolCalls.map((call) => call.name + call.arguments).join("");
@@ -86,7 +89,7 @@ function warningsOf({ usage: told, lost }: TakenAnswer, { note }: Usage): ModelA
 /** Longest wait that an adapter may ask for before the next attempt, in milliseconds. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
-/** A model error decides on attempts and is settled by its counts: those that cannot be true are as if they were not there. */
+/** A model error decides about retries and is settled by its token counts, so implausible counts are removed. */
 function adapterError(thrown: unknown): unknown {
   const error = readableThrown(thrown);
   if (!(error instanceof ModelError) || isPlain(error)) return error;

@@ -58,7 +58,7 @@ export class HttpResponse implements Response {
     const incoming = this.#incoming;
     return new Promise((resolve, reject) => {
       const fail = (cause?: unknown): void => reject(this.#cut(cause));
-      // A cut that came before anyone read emits nothing any more.
+      // The connection may have been cut before anyone read: no event follows then.
       if (incoming.destroyed) {
         fail(incoming.errored);
         return;
@@ -161,7 +161,7 @@ function receivedHeaders(raw: readonly string[]): Headers {
 
 const agentOptions = {
   keepAlive: true,
-  // An idle connection is dropped before the usual balancer forgets it without a word.
+  // Drop an idle connection before common load balancers silently do.
   timeout: 30_000,
   ...(process.env["NODE_USE_ENV_PROXY"] === "1" ? { proxyEnv: process.env } : {}),
 } as const;
@@ -169,9 +169,10 @@ let httpAgent: HttpAgent | undefined;
 let httpsAgent: HttpsAgent | undefined;
 
 /**
- * `fetch` over `node:http` and `node:https` with kept-alive connections: under load it costs about half of what the built-in one does.
- * It has what a model client needs: a string or byte body, abort signals, streamed answers. It follows no redirects
- * and asks for no compression. A failed connection rejects with a `TypeError` whose `cause` is the socket's error.
+ * `fetch` over `node:http` and `node:https` with kept-alive connections: under load it costs about half as much as the
+ * built-in one. It has what a model client needs: a string or byte body, abort signals, streamed answers. It follows no
+ * redirects and asks for no compression. A failed connection rejects with a `TypeError` whose `cause` is the socket's
+ * error.
  */
 export function httpFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   return new Promise((resolve, reject) => {

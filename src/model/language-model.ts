@@ -8,7 +8,7 @@ export type ModelDelta =
 export interface GenerateOptions {
   /** Aborting it ends the call; the promise then rejects with the signal's reason or a `ModelError`. */
   readonly signal: AbortSignal;
-  /** When given, the answer is streamed and each piece reported. When absent, an adapter may ask for one whole answer. */
+  /** If given, the answer is streamed and each piece reported. If absent, an adapter may ask for one whole answer. */
   readonly onDelta?: ((delta: ModelDelta) => void) | undefined;
 }
 
@@ -17,22 +17,25 @@ export interface GenerateOptions {
  * Errors: `ModelError`, with `retryable`, `retryAfterMs`, `mayHaveBeenSent` and `partialOutputTokens` set by the adapter.
  */
 export interface LanguageModel {
-  /** Name for prices, traces and journals, for instance `gpt-5-mini`. */
+  /** Name for prices, traces and the journal, for instance `gpt-5-mini`. */
   readonly name: string;
-  /** Who serves it, for instance `openai` or `offline`. */
+  /** The provider, for instance `openai` or `offline`. */
   readonly provider: string;
-  /** Tokens that prompt and answer may have together; absent: unknown. */
+  /** Tokens that prompt and answer may have together. Absent: unknown. */
   readonly contextWindow?: number | undefined;
   /**
-   * What it gives is checked: an answer that cannot be used counts as a `ModelError` that may be tried again, usage that cannot be
-   * true is counted here.
+   * The result is checked: an unusable answer counts as a retryable `ModelError`; implausible usage is replaced by a
+   * count.
    */
   generate(request: ModelRequest, options: GenerateOptions): Promise<ModelResponse>;
   /**
-   * The prompt's tokens, as close as the adapter can count them: what is reserved before the call where a limit on tokens or cost
-   * binds. `countPromptTokens(request)` of this package counts with a tokenizer.
+   * The tokens of the prompt, as exactly as the adapter can count them. They are reserved before the call if a limit on
+   * tokens or cost binds. `countPromptTokens(request)` of this package counts with a tokenizer.
    */
   countPromptTokens(request: ModelRequest): number | Promise<number>;
-  /** What the prompt's tokens cannot exceed, at once: reserved where a budget is `strict`. Default: the bytes of all its texts. */
+  /**
+   * An upper bound of the prompt's tokens, synchronously: reserved if a budget is `strict`. Default: the bytes of all
+   * its texts.
+   */
   boundPromptTokens?(request: ModelRequest): number;
 }

@@ -14,7 +14,7 @@ export interface Parameter {
   readonly itemType: string | undefined;
 }
 
-/** Arguments from a message, or the required parameters that it does not give. */
+/** Arguments found in a message, or the required parameters that are missing. */
 type FilledArguments =
   | { readonly ok: true; readonly sets: readonly { readonly [name: string]: Json }[] }
   | { readonly ok: false; readonly missing: readonly Parameter[] };
@@ -30,8 +30,8 @@ const maxSets = 8;
 const fileParameter = /^(?:file|path|document|source|file_?name|file_?path)$/i;
 
 /**
- * Fills a tool's parameters with numbers, quotations, names and paths of the message, in the order of both. Where one
- * required string meets several names ("in Oslo and in Rome"), there is one set for each.
+ * Fills a tool's parameters with numbers, quotations, names and paths of the message, in the order of both. If one
+ * required string could take several names ("in Oslo and in Rome"), there is one set of arguments for each.
  */
 export function fillArguments(tool: ModelTool, message: string): FilledArguments {
   const material = materialOf(message);
@@ -71,7 +71,7 @@ function numbersIn(text: string): number[] {
   );
 }
 
-/** Capitalised words and runs of them, without those that only begin a sentence. */
+/** Capitalised words and runs of them, except words that are only capitalised because they begin a sentence. */
 function namesIn(text: string): string[] {
   const names: string[] = [];
   for (const match of text.matchAll(/\p{Lu}[\p{L}\p{N}'’-]*(?:\s\p{Lu}[\p{L}\p{N}'’-]*)*/gu)) {
@@ -181,7 +181,7 @@ export function choiceText(choice: Json): string {
   return typeof choice === "string" ? choice : JSON.stringify(choice);
 }
 
-/** The parameters of a tool's object schema, in its order; a schema of another shape has none that are known. */
+/** The parameters of a tool's object schema, in order; empty for schemas of any other shape. */
 export function parametersOf(tool: ModelTool): Parameter[] {
   const properties = objectAt(tool.parameters, "properties");
   if (properties === undefined) return [];

@@ -10,7 +10,7 @@ interface Statement {
 
 const mostSentencesOfSummary = 3;
 
-/** An answer without tools: a quotation from the conversation, or that it has none. */
+/** An answer without tools: a quotation from the conversation, or the statement that it has none. */
 export function answerFromConversation(assignment: Assignment, tools: readonly ModelTool[]): string {
   const { question } = assignment;
   if (question === "") return "There is no question in this conversation yet.";
@@ -33,7 +33,7 @@ type Subject = ReadonlyMap<string, string>;
 
 const mostSubjectWords = 24;
 
-/** A short question that refers to the one before, such as "And for subagents?", gets its words too. */
+/** A short question that refers to the one before, such as "And for subagents?", gets the words of that one too. */
 function subjectOf(question: string, previous: string | undefined): Subject {
   const own = contentWords(question);
   const leans =
@@ -123,7 +123,7 @@ function introducesSelf(text: string): boolean {
   return /\bmy name(?:'s| is)\b|\bcall me\b|\bI(?:'m| am) \p{Lu}/u.test(text);
 }
 
-/** Sentences that state something, oldest first: of earlier messages, then of the message that asks. */
+/** Sentences that state something, oldest first: of earlier messages, then of the current one. */
 function statementsOf({ earlier }: Assignment, { statements }: Asked): Statement[] {
   const before = earlier.flatMap((message) =>
     message.role === "tool" ? [] : sentencesIn(message).map((text) => ({ text, by: message.role })),
@@ -138,7 +138,7 @@ function sentencesIn(message: Message): string[] {
   return sentencesOf(textOf(message.content));
 }
 
-/** The sentences that share most words with the others, in their order. */
+/** The sentences that share the most words with the others, in their original order. */
 function summaryOf(assignment: Assignment): string {
   const own = assignment.question.replace(/^[^\n:]{0,200}(?::|\n)\s*/, "");
   const before = assignment.earlier.filter((message) => message.role === "user" || message.role === "assistant");
@@ -174,7 +174,7 @@ const swaps: ReadonlyMap<string, string> = new Map([
   ["am", "are"],
 ]);
 
-/** Turns what a user said about themselves into what can be said to them. */
+/** Turns a user's statement about themselves into one that can be said to them. */
 function swapPersons(text: string): string {
   const swapped = text
     .replaceAll("’", "'")

@@ -31,9 +31,9 @@ export type Plan =
 
 /**
  * A rule-based engine behind the port of a language model, for trials and tests without a network. It calls the tools
- * whose names and descriptions fit the message, passes on what they gave, and otherwise quotes the statement of the
- * conversation that fits the question. It knows nothing that is not in the request, and the same request always gets the
- * same answer. Errors: `ModelError` when it is aborted in the middle of an answer, or asked for an answer in a JSON
+ * whose names and descriptions fit the message and passes on their results; without a fitting tool it quotes the
+ * statement of the conversation that fits the question best. It uses only the request, so the same request always gets
+ * the same answer. Errors: `ModelError` when it is aborted in the middle of an answer, or asked for an answer in a JSON
  * schema, which it cannot fill.
  */
 export function offlineModel(given?: OfflineModelOptions): LanguageModel {
@@ -50,7 +50,10 @@ function planNext(request: ModelRequest): Plan {
   return answer(choice.incomplete.length > 0 ? missingText(choice) : answerFromConversation(assignment, tools));
 }
 
-/** A language model that follows a plan made from the request alone: it counts, streams, and keeps to the output bound. */
+/**
+ * A language model that follows a plan made from the request alone: it counts tokens, streams, and keeps to the output
+ * bound.
+ */
 export function plannedModel(plan: (request: ModelRequest) => Plan, options: OfflineModelOptions): LanguageModel {
   const { name = "offline", tokensPerSecond, closingLine = defaultClosingLine } = options;
   return {
@@ -80,7 +83,7 @@ const offlineDoor: Door<OfflineModelOptions> = {
   },
 };
 
-/** Takes the closing line out of earlier answers: it states nothing that may be quoted. */
+/** Removes the closing line from earlier answers, because it must not be quoted. */
 function withoutLine(request: ModelRequest, closingLine: string): ModelRequest {
   if (closingLine === "") return request;
   const messages = request.messages.map((message) => {
@@ -184,7 +187,10 @@ async function stream(
   }
 }
 
-/** Tokens of a text, roughly: short words and runs of one sign are one, long words one per 7 characters; never more than its bytes. */
+/**
+ * A rough count of a text's tokens: short words and runs of one sign are one, long words one per 7 characters; never
+ * more than its bytes.
+ */
 export function countTokens(text: string): number {
   let count = 0;
   for (const [piece] of text.matchAll(/[A-Za-z]+|\d{1,3}|([^\sA-Za-z\d])\1*/gu)) {
@@ -196,7 +202,7 @@ export function countTokens(text: string): number {
   return count;
 }
 
-/** Tokens of all that a request sends; an estimate, at most `promptBytes`. */
+/** An estimate of the tokens of the whole request, at most `promptBytes`. */
 export function countRequestTokens(request: ModelRequest): number {
   const messages = request.messages.reduce(
     (sum, message) => sum + perMessage + textsOf(message).reduce((tokens, text) => tokens + countTokens(text), 0),
@@ -210,7 +216,7 @@ export function countRequestTokens(request: ModelRequest): number {
   return messages + tools;
 }
 
-/** Upper bound of a request's tokens: a byte-level tokeniser never has more tokens than there are UTF-8 bytes. */
+/** Upper bound of a request's tokens: a byte-level tokenizer never makes more tokens than there are UTF-8 bytes. */
 export function promptBytes(request: ModelRequest): number {
   const messages = request.messages.reduce(
     (sum, message) =>

@@ -1,14 +1,14 @@
 import { oneLine } from "./offline-request.ts";
 import { wordsOf } from "./offline-words.ts";
 
-/** A message taken apart: sentences that ask, and sentences that state something. */
+/** A message split into sentences that ask and sentences that state something. */
 export interface Asked {
   readonly questions: readonly string[];
   readonly statements: readonly string[];
 }
 
 /**
- * Sentences with a question mark ask. Where there is none, those that begin as questions and requests do; there a message
+ * Sentences with a question mark ask. If there is none, those that begin like questions or requests do; such a message
  * may also ask without being a sentence.
  */
 export function askedIn(text: string): Asked {
@@ -50,7 +50,7 @@ const auxiliaries: ReadonlySet<string> = new Set([
 const questionWords: ReadonlySet<string> = new Set("who whom whose what which where when why how".split(" "));
 const mostWords = 30;
 
-/** All words but articles, stop words included, in one form for each verb: `["anna", "have", "key"]`. */
+/** All words except articles, with stop words, each verb in one form: `["anna", "have", "key"]`. */
 function plainWords(text: string): string[] {
   return wordsOf(text)
     .flatMap((word) => {
@@ -63,8 +63,8 @@ function plainWords(text: string): string[] {
 }
 
 /**
- * The word orders in which a statement may say what is asked: "has the key" of "Who has the key?", "Anna have" of "What does
- * Anna have?", "key be" of "Where is the key?".
+ * The word orders in which a statement may answer the question: "has the key" for "Who has the key?", "Anna have" for
+ * "What does Anna have?", "key be" for "Where is the key?".
  */
 function statedOrders(question: string): string[][] {
   const words = plainWords(question).slice(0, mostWords);
@@ -72,13 +72,16 @@ function statedOrders(question: string): string[][] {
   const auxiliary = rest.findIndex((word) => auxiliaries.has(word));
   if (auxiliary < 0) return [rest];
   const verb = rest[auxiliary] ?? "";
-  // "What colour is the box?": the colour is not named where the box is said to be red.
+  // "What colour is the box?": a statement such as "the box is red" does not contain the word "colour".
   const asked = rest.slice(auxiliary + 1);
   const inverted = asked.map((_, place) => [...asked.slice(0, place + 1), verb, ...asked.slice(place + 1)]);
   return [rest, rest.slice(auxiliary), verb === "do" ? asked : [], ...inverted].filter((order) => order.length > 1);
 }
 
-/** Tells of statements how far they say what a question asks, 0 to 1: the share of its neighbouring words that are neighbours there. */
+/**
+ * Scores statements from 0 to 1: the share of the question's neighbouring words that are neighbours in the statement
+ * too.
+ */
 export function statedShare(question: string): (statement: string) => number {
   const orders = statedOrders(question).map(pairsOf);
   return (statement) => {
@@ -123,7 +126,9 @@ function denies(text: string): boolean {
 
 const abbreviation = /(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|dr|mrs?|ms|no|fig|ca|incl|resp|\p{Lu})\.$/iu;
 
-/** The sentences of a text. Blank lines and list markers end a sentence as a full stop does; a line break alone ends none. */
+/**
+ * The sentences of a text. Blank lines and list markers end a sentence like a full stop; a single line break does not.
+ */
 export function sentencesOf(text: string): string[] {
   return text
     .split(/\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)/u)

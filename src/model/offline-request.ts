@@ -1,7 +1,7 @@
 import { type JsonObject, type Message, type ModelRequest, textOf } from "../state/index.ts";
 import { wordsOf } from "./offline-words.ts";
 
-/** A tool call of the open turn, with what came back. */
+/** A tool call of the open turn, with its result. */
 export interface ToolResult {
   readonly name: string;
   readonly arguments: JsonObject;
@@ -9,7 +9,7 @@ export interface ToolResult {
   readonly isError: boolean;
 }
 
-/** A request as the engine plans from it, beside the tools. */
+/** A request in the form from which the engine plans, without the tools. */
 export interface Assignment {
   readonly question: string;
   /** The user's question before this one, for follow-ups. */
@@ -31,7 +31,7 @@ const fileFields = ["file", "path", "document", "source", "filename"];
 const delegationWords =
   /\byou(?:'re| are) an? (?:sub-?agent|reader)\b|\bfor (?:another|the lead|the parent|the calling) agent\b|\b(?:to|for) the lead\b|\bdelegated to you\b/i;
 
-/** Reads a request: the last question of a user, and what was done for it since. */
+/** Reads a request: the user's last question, and the calls made for it so far. */
 export function assignmentOf(request: ModelRequest): Assignment {
   const { messages } = request;
   const asked = messages.findLastIndex((message) => message.role === "user" && message.origin === "user");

@@ -8,7 +8,7 @@ export interface PlannedCall {
   readonly arguments: { readonly [name: string]: Json };
 }
 
-/** The tools that a message asks for: with their arguments, or with what is missing for them. */
+/** The tools that a message asks for: with their arguments, or with the missing ones. */
 interface ToolChoice {
   readonly calls: readonly PlannedCall[];
   readonly incomplete: readonly { readonly tool: ModelTool; readonly missing: readonly Parameter[] }[];
@@ -22,8 +22,8 @@ const operatorWords: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Chooses the tools that a message names, or else the one whose name and description fit it best. Where none can be called,
- * the message goes as it is to the subagents that it names, or else to all.
+ * Chooses the tools that a message names, or else the one whose name and description fit it best. If none can be
+ * called, the whole message goes to the subagents that it names, or else to all.
  */
 export function chooseTools(tools: readonly ModelTool[], message: string): ToolChoice {
   const delegates = tools.filter(isDelegate);
@@ -81,7 +81,7 @@ function isNamed(tool: ModelTool, message: string): boolean {
   return wordsOf(message).some((word) => word.text.toLowerCase() === tool.name.toLowerCase());
 }
 
-/** A tool's name is no argument for it. */
+/** Removes the tool's name, which is not an argument for it. */
 function withoutName(tool: ModelTool, message: string): string {
   return message.replaceAll(new RegExp(`\\b${tool.name.replaceAll("-", "\\-")}\\b(?!\\s*[:=])`, "gi"), " ");
 }
@@ -100,7 +100,7 @@ function contentStems(text: string): ReadonlySet<string> {
   return new Set(words.flatMap((word) => [stemOf(word.text), ...word.parts]));
 }
 
-/** An answer that passes on what the tools gave. */
+/** An answer that passes on the tools' results. */
 export function answerFromTools(results: readonly ToolResult[]): string {
   const [only] = results;
   if (results.length === 1 && only !== undefined) {

@@ -1,4 +1,4 @@
-/** Words that carry no subject: articles, pronouns, auxiliaries, question words, polite and filler words. */
+/** Words without a subject: articles, pronouns, auxiliaries, question words, polite and filler words. */
 const stopWords: ReadonlySet<string> = new Set(
   (
     "a about above after again against all also am an and any anybody anyone anything are aren't as at away be because been before being below " +
@@ -63,7 +63,7 @@ export function wordsOf(text: string): Word[] {
   return words;
 }
 
-/** Texts repeat their words: each is taken apart once. Bounded, and only a matter of speed. */
+/** Caches the forms of each word, since texts repeat their words. Bounded; only for speed. */
 const readWords = new Map<string, Word>();
 const mostReadWords = 20_000;
 

@@ -23,7 +23,7 @@ import { countPromptTokens, promptByteBound } from "./token-count.ts";
 
 export interface OpenaiModelOptions {
   /**
-   * Who serves the model, where it is not OpenAI: it names the model in traces, and its price is looked up under it (`azure`,
+   * The provider, if it is not OpenAI: it names the model in traces, and the price is looked up under it (`azure`,
    * `groq`, `openrouter`, …). Default `openai`.
    */
   readonly provider?: string | undefined;
@@ -56,8 +56,8 @@ export interface OpenaiModelOptions {
 const longestDelayMs = 2_147_483_647;
 
 /**
- * A model behind a Chat Completions server: OpenAI, or any that speaks its wire. The `openai` package is loaded on
- * first use. Throws `InvalidInputError` for bad options at once, and on first use when there is no key.
+ * A model behind a Chat Completions server: OpenAI, or any compatible one. The `openai` package is loaded on first use.
+ * Throws `InvalidInputError` for bad options at once, and on first use when there is no key.
  */
 export function openaiModel(name: string, given?: OpenaiModelOptions): LanguageModel {
   if (typeof name !== "string" || name.trim() === "") {
@@ -71,7 +71,7 @@ const delayRule = wholeNumberRule(1, longestDelayMs);
 const modelDoor: Door<OpenaiModelOptions> = {
   rules: {
     provider: nameRule,
-    // A key is never shown, whatever it is.
+    // A key must not be shown, even an invalid one.
     apiKey: secretRule,
     baseURL: textRule,
     organization: textRule,
@@ -146,7 +146,7 @@ class OpenaiModel implements LanguageModel {
     try {
       await guard.race(this.#exchange(client, this.#body(request, stream), call));
     } catch (error) {
-      // Once the finish reason is there, a broken end costs the usage at most, and another call costs more.
+      // After the finish reason, a broken end only loses the usage; another call would cost more.
       const isTransport = guard.cut !== undefined || !(error instanceof ModelError);
       const isUsable = accumulator.isFinished && isTransport && !options.signal.aborted;
       if (!isUsable) throw await this.#failure(guard.cut ?? error, client.apiKey, request, call);
@@ -194,7 +194,7 @@ class OpenaiModel implements LanguageModel {
   async #failure(error: unknown, apiKey: string, request: ModelRequest, call: Call): Promise<ModelError> {
     const { accumulator, isStreamed } = call;
     const reported = accumulator.usage;
-    // What a whole answer had cost when it was cut cannot be known.
+    // The cost of a whole answer that was cut cannot be known.
     if (!isStreamed && reported === undefined)
       return callFailure(error, { partial: undefined, apiKey, now: Date.now() });
     const { tokens } = await outputTokensOf(reported?.outputTokens, accumulator.generatedText());
@@ -229,9 +229,9 @@ export interface OpenaiClientOptions {
   readonly fetch: typeof globalThis.fetch;
 }
 
-/** What is needed of the provider's client: it brings authentication, base URL, headers and error parsing. */
+/** The part of the provider's client that is used: authentication, base URL, headers and error parsing. */
 export interface OpenaiClient {
-  /** The key it authenticates with, to keep it out of messages. */
+  /** The key it authenticates with, so that messages can be kept free of it. */
   readonly apiKey: string;
   /** Sends one Chat Completions request; resolves when the answer's headers have come with a good status. */
   send(body: Record<string, unknown>, signal: AbortSignal): Promise<Response>;
@@ -239,7 +239,7 @@ export interface OpenaiClient {
 
 /**
  * Loads the `openai` package and makes a client that never retries. The key and the base URL default to
- * `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with a base URL that is none.
+ * `OPENAI_API_KEY` and `OPENAI_BASE_URL`. Throws `InvalidInputError` without a key or with an invalid base URL.
  */
 export async function createOpenaiClient(options: OpenaiClientOptions): Promise<OpenaiClient> {
   const apiKey = options.apiKey ?? process.env["OPENAI_API_KEY"] ?? "";

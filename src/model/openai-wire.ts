@@ -16,7 +16,7 @@ export interface WireOptions {
   readonly stream: boolean;
   /** The field that carries `maxOutputTokens`; some servers only know the older one. */
   readonly outputLimitField: "max_completion_tokens" | "max_tokens";
-  /** Fields that are set last, whatever the request says. */
+  /** Fields that are set last and override the request's. */
   readonly extraBody: JsonObject;
 }
 

@@ -4,27 +4,27 @@ import { deepFreeze } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
 /**
- * Prices of your own, in dollars per million tokens, by model name as in `LanguageModel.name`, or by `provider/name` where
- * several providers serve a model of one name. They win over all that is known here.
+ * Your own prices, in dollars per million tokens, by model name as in `LanguageModel.name`, or by `provider/name` if
+ * several providers serve a model of the same name. They take precedence over all other prices.
  */
 export type PriceTable = Readonly<Record<string, Price>>;
 
-/** Who is asked for: a `LanguageModel` is one. */
+/** The model whose price is wanted; a `LanguageModel` is one. */
 export interface PricedModel {
   readonly name: string;
   readonly provider: string;
 }
 
 /**
- * What models cost. Own: the user's table, checked when it is given. Everything else is looked up in the public list, which is
- * loaded when a price is first searched for.
- * An unknown model has no price, which is never the same as costing nothing.
+ * The prices of models. Owns the user's table, which it checks when it is given. Other prices come from the public
+ * list, which is loaded on the first search.
+ * An unknown model has no price, which is different from a price of 0.
  */
 export class PriceBook {
   readonly #own = new Map<string, Price>();
   readonly #searchesAlways: boolean;
 
-  /** Throws `InvalidInputError` for a price that is no price. */
+  /** Throws `InvalidInputError` for an invalid price. */
   constructor(table: PriceTable = {}, { searchesAlways = false } = {}) {
     if (typeof table !== "object" || table === null || Array.isArray(table)) {
       throw new InvalidInputError(
@@ -36,8 +36,8 @@ export class PriceBook {
   }
 
   /**
-   * The price of a model at `now` (milliseconds since the epoch), or null when nobody knows it. Where no limit on cost binds, the
-   * public list is left alone, unless costs are to be shown.
+   * The price of a model at `now` (milliseconds since the epoch), or null if it is unknown. If no limit on cost binds,
+   * the public list is not used, unless costs are to be shown.
    */
   priceOf(model: PricedModel, binds: boolean, now: number): Price | null | Promise<Price | null> {
     const own = this.#own.get(`${model.provider}/${model.name}`) ?? this.#own.get(model.name);
@@ -48,7 +48,7 @@ export class PriceBook {
 
 export const examplePrice = "{ inputPerMillion: 0.25, outputPerMillion: 2 }";
 
-/** The price itself. Throws `InvalidInputError` that names `field` when it is none. */
+/** Returns the price. Throws `InvalidInputError` that names `field` if it is not valid. */
 export function checkedPrice(field: string, price: unknown): Price {
   const { success, data, error } = priceSchema.safeParse(price);
   if (success) return deepFreeze(data);
@@ -60,16 +60,16 @@ export function checkedPrice(field: string, price: unknown): Price {
   );
 }
 
-/** Served by this package itself: nobody publishes what they cost. */
+/** Providers of this package itself: no list has their prices. */
 const unlisted = new Set(["offline", "scripted"]);
 
-/** Prices that hold at all times, by provider and model; null for what the list does not have. */
+/** Prices that hold at all times, by provider and model; null for models that the list does not have. */
 const lasting = new Map<string, Price | null>();
 
 /**
- * The price that `@pydantic/genai-prices` has for a model of exactly this provider, at `now`: its names are `openai`, `anthropic`,
- * `google`, `azure`, `openrouter`, `groq`, … Null when it has none, or none by the token. The list comes with the package,
- * nothing is fetched; it is loaded on first use (20 MB).
+ * The price in `@pydantic/genai-prices` for a model of exactly this provider, at `now`: its names are `openai`,
+ * `anthropic`, `google`, `azure`, `openrouter`, `groq`, … Null if there is none, or none by the token. The list comes
+ * with the package, nothing is fetched; it is loaded on first use (20 MB).
  */
 export function publicPrice(
   { provider, name }: { readonly provider: string; readonly name: string },
@@ -86,13 +86,13 @@ async function search(providerId: string, name: string, now: number): Promise<Pr
   try {
     const { calcPrice, findProvider } = await import("@pydantic/genai-prices");
     const provider = findProvider({ providerId });
-    // The list takes any name with "openai" in it for OpenAI; a server that only speaks its wire has prices of its own.
+    // The list takes any name with "openai" in it for OpenAI, but a compatible server has its own prices.
     const found = provider?.id === providerId ? calcPrice({}, name, { provider, timestamp: new Date(now) }) : null;
     const price = found ? priceFrom(found.model_price) : null;
     if (!found || !Array.isArray(found.model.prices)) lasting.set(key, price);
     return price;
   } catch {
-    // A list that cannot be loaded or read is a list without this model: under a limit on cost the call is refused.
+    // If the list cannot be loaded or read, the price counts as unknown: under a limit on cost the call is refused.
     return null;
   }
 }
@@ -121,7 +121,7 @@ function ratesAt(listed: ModelPrice, inputTokens: number): Rates | undefined {
   const at = (...names: readonly string[]): number | undefined =>
     dearest(names.map((name) => rateAt(listed[name], inputTokens)));
   const inputPerMillion = at("input_mtok");
-  // Reasoning is output: where it is dearer than text, all output is taken for it.
+  // Reasoning is output: if its price is higher than that of text, all output is charged at it.
   const outputPerMillion = at("output_mtok", "output_reasoning_mtok");
   if (inputPerMillion === undefined || outputPerMillion === undefined) return undefined;
   const cached = at("cache_read_mtok");

@@ -2,19 +2,21 @@ import { type Content, type Message, type ModelRequest, type ModelTool, textOf }
 import { sentArguments, toolImagesCaption } from "./openai-wire.ts";
 import { sentId, sentName } from "./wire-calls.ts";
 
-/** Tokens an image is taken for. Covers high detail in current models, except `gpt-4o-mini`, which counts up to 48,169. */
+/**
+ * Tokens assumed for an image. Covers high detail in current models, except `gpt-4o-mini`, which counts up to 48,169.
+ */
 export const imageTokenBound = 2_500;
 
-/** What providers wrap around each message: role, separators. OpenAI's own is 4. */
+/** The overhead that providers add to each message: role, separators. OpenAI's is 4. */
 const messageOverhead = 8;
-/** Around a call in the history or a tool in the list: JSON punctuation and keys. */
+/** The overhead of a call in the history or a tool in the list: JSON punctuation and keys. */
 const entryOverhead = 32;
 /** The text that providers put before a list of tools; the longest published one is 346. */
 const toolsOverhead = 400;
-/** What opens the answer. */
+/** The tokens that open the answer. */
 const answerOverhead = 8;
 
-/** A piece of a prompt, and the object that it is the text of. */
+/** A piece of a prompt, and the object that its text comes from. */
 export interface PromptPart {
   readonly owner: object;
   readonly text: () => string;
@@ -26,14 +28,14 @@ export function* promptParts(request: ModelRequest): Generator<PromptPart> {
   for (const tool of request.tools ?? []) yield { owner: tool, text: () => toolText(tool) };
 }
 
-/** What a prompt has beside its texts. */
+/** The tokens of a prompt besides its texts. */
 export function fixedTokens(request: ModelRequest, imageTokens: number): number {
   const tools = request.tools?.length ?? 0;
   let tokens = answerOverhead + (tools === 0 ? 0 : toolsOverhead + tools * entryOverhead);
   for (const message of request.messages) {
     const images = imageCount(message.content);
     tokens += messageOverhead + images * imageTokens;
-    // Images of a tool's result are sent as a message of their own.
+    // Images of a tool's result are sent in a separate message.
     if (message.role === "tool" && images > 0) tokens += messageOverhead;
     if (message.role === "assistant") tokens += (message.toolCalls?.length ?? 0) * entryOverhead;
   }

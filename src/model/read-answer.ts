@@ -12,13 +12,16 @@ export interface AnswerReading {
   readonly onLastEvent: () => void;
 }
 
-/** Whether the answer is a stream of events. A server that names another type than JSON is taken at the request's word. */
+/** Whether the answer is an event stream. Unless the server names it JSON, it is taken for what was requested. */
 export function isEventStream(response: Response, wasRequested: boolean): boolean {
   const type = response.headers.get("content-type") ?? "";
   return type.includes("event-stream") || (wasRequested && !type.includes("json"));
 }
 
-/** Reads one JSON text. Throws `SyntaxError` when it is broken, `ModelError` for an error in it, and what reading throws. */
+/**
+ * Reads one JSON text. Throws `SyntaxError` for broken JSON, `ModelError` for an error in it, and errors of the
+ * connection.
+ */
 export async function readWhole(
   response: Response,
   accumulator: AnswerAccumulator,
@@ -32,7 +35,10 @@ export async function readWhole(
   accumulator.add(JSON.parse(text), reading.onDelta);
 }
 
-/** Reads a stream of events. Throws `SyntaxError` for broken JSON, `ModelError` for an error event, and what reading throws. */
+/**
+ * Reads an event stream. Throws `SyntaxError` for broken JSON, `ModelError` for an error event, and errors of the
+ * connection.
+ */
 export async function readEvents(
   response: Response,
   accumulator: AnswerAccumulator,
@@ -52,7 +58,7 @@ export async function readEvents(
     reading.onBytes();
     parser.feed(piece);
   });
-  // A last event without its blank line is an event all the same.
+  // The last event may come without its blank line.
   parser.feed("\n\n");
 }
 
@@ -67,7 +73,7 @@ async function eachText(response: Response, onText: (text: string) => void): Pro
     }
     onText(decoder.decode());
   } catch (error) {
-    // The rest of the body is of no use; that it cannot be dropped neither.
+    // The rest of the body is not needed, and it does not matter if cancelling fails.
     void reader.cancel().catch(() => undefined);
     throw error;
   }

@@ -12,27 +12,27 @@ import {
 } from "../state/index.ts";
 import { type GivenUsage, readUsage } from "./usage.ts";
 
-/** What an answer may have in all, in UTF-16 units. */
+/** Largest answer in all, in UTF-16 units. */
 const MOST_CHARACTERS = 2 ** 24;
 const MOST_CALLS = 1_000;
 /** Longest name of a tool, id of a call, or name of a model. */
 const LONGEST_NAME = 1_000;
 
-/** An answer that is ours: plain and bounded. */
+/** A checked answer: plain JSON and bounded. */
 export interface TakenAnswer {
   readonly answer: Omit<ModelResponse, "usage">;
   readonly usage: GivenUsage;
-  /** Reasoning that cannot be kept, and why, in words; undefined: nothing was lost. */
+  /** Why reasoning was dropped, in words; undefined if nothing was. */
   readonly lost: string | undefined;
 }
 
 type Fields = Readonly<Record<keyof ModelResponse, unknown>>;
 
 /**
- * Brings what an adapter gave to the schema of an answer, each field read once. What only has another form is brought to ours:
- * arguments that are an object become their text, a call without an id gets one, an unknown finish reason is `unknown`.
- * @param requested Names the model where the answer does not.
- * @throws ModelError, retryable, for what is no answer; with the tokens that it told, if they can be true.
+ * Brings an adapter's answer to the schema of an answer, reading each field once. Values in another form are converted:
+ * arguments that are an object become text, a call without an id gets one, an unknown finish reason becomes `unknown`.
+ * @param requested Names the model if the answer does not.
+ * @throws ModelError, retryable, if it is not an answer; with the reported tokens if they are plausible.
  */
 export function takeAnswer(given: unknown, requested: string): TakenAnswer {
   let usage: GivenUsage | undefined;
@@ -109,7 +109,7 @@ function callOf(given: unknown, index: number, before: readonly Call[]): Call {
     const what = typeof name === "string" ? `a name of ${name.length} characters` : describeValue(name);
     throw new InvalidInputError(`its toolCalls[${index}].name is ${what}; it must be the name of a tool`);
   }
-  // Results are sent back under these ids: two calls may not have the same one.
+  // Results are sent back under these ids, so no two calls may have the same one.
   const isOwn = isName(id) && id !== "" && !before.some((call) => call.id === id);
   return { id: isOwn ? id : createId("call"), name, arguments: argumentsOf(args, index) };
 }
@@ -123,7 +123,7 @@ function argumentsOf(given: unknown, index: number): string {
   throw new InvalidInputError(`its toolCalls[${index}].arguments are no JSON: ${renderPath(path)}: ${message}`);
 }
 
-/** Reasoning is for its provider alone: what cannot be kept of it costs that call nothing but the replay. */
+/** Reasoning is only for its provider: if it cannot be kept, the call merely does without sending it back. */
 function reasoningOf(given: unknown): { readonly reasoning?: JsonObject; readonly lost: string | undefined } {
   if (given === undefined || given === null) return { lost: undefined };
   const copied = toJson(given);
@@ -140,7 +140,7 @@ function isName(value: unknown): value is string {
   return typeof value === "string" && value.length <= LONGEST_NAME;
 }
 
-/** It was generated, so it was billed: at what it tells, or at all that was reserved. */
+/** The answer was generated, so it is billed: at the reported usage, or at the whole reservation. */
 function unusable(words: string, usage: Usage | undefined): ModelError {
   return new ModelError(`The model's adapter gave an answer that cannot be used: ${words}.`, {
     retryable: true,

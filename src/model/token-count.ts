@@ -4,7 +4,7 @@ import { fixedTokens, formatText, imageTokenBound, type PromptPart, promptParts 
 
 /** Longest text given to the tokenizer at once: its time grows with the square of a run without spaces. */
 const sliceLength = 1_024;
-/** So much is counted before others have their turn: about 5 ms. */
+/** Characters that are counted before the event loop gets a turn: about 5 ms. */
 const uninterruptedLength = 65_536;
 
 /** A hard upper bound of the tokens in a text: a byte-level tokenizer never makes more tokens than UTF-8 bytes. */
@@ -26,8 +26,8 @@ async function tokenizer(): Promise<CountText> {
 }
 
 /**
- * Tokens of a text in `o200k_base`. Special tokens in it are plain text. Long runs without a space are counted in parts, a little
- * too high.
+ * Tokens of a text in `o200k_base`. Special tokens in it count as plain text. Long runs without a space are counted in
+ * parts, which gives slightly too many.
  */
 export async function countTokens(text: string): Promise<number> {
   if (text === "") return 0;
@@ -65,8 +65,8 @@ const knownBounds = new WeakMap<object, number>();
 const knownCounts = new WeakMap<object, number>();
 
 /**
- * Upper bound of a prompt's tokens by its bytes: texts, calls, reasoning that is sent back, tool schemas, and what providers
- * wrap around them. It answers at once; what it measured of a message or tool it remembers.
+ * Upper bound of a prompt's tokens by its bytes: texts, calls, reasoning that is sent back, tool schemas, and the
+ * providers' overhead. Synchronous; results are cached per message and tool.
  */
 export function promptByteBound(request: ModelRequest, imageTokens = imageTokenBound): number {
   let bytes = fixedTokens(request, imageTokens) + byteBound(formatText(request));
@@ -84,9 +84,9 @@ function boundOf({ owner, text }: PromptPart): number {
 }
 
 /**
- * A prompt's tokens as `o200k_base` counts them, with what providers wrap around; never above `promptByteBound`. What was
- * counted of a message or tool is remembered, so that a conversation is counted once. It answers at once where little is
- * new and the tokenizer is loaded; long texts are counted bit by bit.
+ * A prompt's tokens as `o200k_base` counts them, with the providers' overhead; never above `promptByteBound`. Counts
+ * are cached per message and tool, so that a conversation is counted once. Synchronous if little is new and the
+ * tokenizer is loaded; long texts are counted in slices.
  */
 export function countPromptTokens(request: ModelRequest, imageTokens = imageTokenBound): number | Promise<number> {
   const format = formatText(request);
@@ -113,7 +113,7 @@ export function countPromptTokens(request: ModelRequest, imageTokens = imageToke
 }
 
 interface PromptText {
-  /** What its count is remembered for. */
+  /** The object under which the count is cached. */
   readonly owner: object | undefined;
   readonly text: string;
 }

@@ -3,26 +3,26 @@ import type { Usage } from "../state/index.ts";
 import { byteBound, countTokens } from "./token-count.ts";
 import { describeValue } from "../base/index.ts";
 
-/** What an adapter told of a call's tokens. */
+/** An adapter's report of a call's tokens. */
 export interface GivenUsage {
-  /** Present where both sides can be true. */
+  /** Present if both sides are plausible. */
   readonly usage: Usage | undefined;
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;
-  /** What no call can have, in words; undefined: nothing was wrong. */
+  /** The implausible part, in words; undefined if nothing was wrong. */
   readonly wrong: string | undefined;
 }
 
 const longestNote = 500;
 
-/** A count that a call can have: a whole number from 0 to a billion. */
+/** Whether a count is plausible for one call: a whole number from 0 to a billion. */
 export function isTokenCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS;
 }
 
 /**
- * Reads a usage field by field. A side that no call can have is left out, so that it is counted; a part that none can have is left
- * out, so that it is billed as the rest. May throw what a field throws when it is read.
+ * Reads a usage field by field. An implausible side is left out, so that it is counted here; an implausible part is
+ * left out, so that it is billed like the rest. Throws if reading a field throws.
  */
 export function readUsage(given: unknown): GivenUsage {
   if (typeof given !== "object" || given === null) return { usage: undefined, wrong: `usage: ${describeValue(given)}` };
@@ -55,7 +55,7 @@ function wrongSide(field: string, value: unknown): string | undefined {
   return isTokenCount(value) ? undefined : `${field}: ${describeValue(value)}`;
 }
 
-/** A part is never more than its whole, where it is told as one. */
+/** A part must not exceed its whole, if both are reported. */
 function wrongPart(field: string, value: unknown, whole?: unknown): string | undefined {
   if (value === undefined || value === null) return undefined;
   const isMore = isTokenCount(value) && isTokenCount(whole) && value > whole;
@@ -63,21 +63,21 @@ function wrongPart(field: string, value: unknown, whole?: unknown): string | und
 }
 
 export interface CompleteUsage {
-  /** What the server told. */
+  /** The server's report. */
   readonly reported: ReportedUsage | undefined;
   /** All that was generated. */
   readonly generated: string;
-  /** Counts the prompt here. */
+  /** Counts the prompt locally. */
   readonly countInput: () => number | Promise<number>;
 }
 
-/** A token has four or five bytes of most texts; only where it would have more than this, the text is counted to compare. */
+/** Most texts have four or five bytes per token; only with more than this is the text counted for comparison. */
 const doubtfulBytesPerToken = 8;
 const doubtfulFrom = 64;
 
 /**
- * A call's usage: as the server reports it, where a side is missing or cannot be true as it is counted here, which marks it
- * `estimated`. What cannot be true is told in `note`.
+ * A call's usage as the server reports it; a side that is missing or implausible is counted here, which marks the usage
+ * `estimated`. `note` names implausible values.
  */
 export async function completeUsage({ reported, generated, countInput }: CompleteUsage): Promise<Usage> {
   const { inputTokens, outputTokens, nonsense, ...parts } = reported ?? {};
@@ -93,7 +93,7 @@ export async function completeUsage({ reported, generated, countInput }: Complet
   };
 }
 
-/** Output tokens as they were reported, unless there is more text than they can hold; then as they are counted here. */
+/** The reported output tokens; if the text is too long for them, the tokens as counted here. */
 export async function outputTokensOf(
   reported: number | undefined,
   generated: string,
@@ -113,29 +113,29 @@ export async function outputTokensOf(
   };
 }
 
-/** What a server has told of a call's tokens. A side that it did not tell, or told as no call can have it, is absent. */
+/** A server's report of a call's tokens. A side that is missing or implausible is absent. */
 export interface ReportedUsage {
   readonly inputTokens?: number;
   readonly outputTokens?: number;
   readonly cachedInputTokens?: number;
   readonly cacheWriteTokens?: number;
   readonly reasoningTokens?: number;
-  /** A count that no call can have, as it was told. */
+  /** An implausible count, as it was reported. */
   readonly nonsense?: string;
 }
 
-/** More than this no single call can have used. */
+/** No single call can use more than this. */
 export const MOST_TOKENS = 1_000_000_000;
 
 /**
- * Puts together what the chunks of an answer tell of its usage: all of it in a last one, in each one what was used so far,
- * input in one and output in another. What was used so far only grows, so that zeros and nulls take nothing back.
+ * Combines the usage in the chunks of an answer: all of it in the last chunk, running totals in each chunk, or input
+ * and output in different ones. Running totals only grow, so later zeros and nulls change nothing.
  */
 export class UsageReport {
   #told: WireObject = {};
   #nonsense: string | undefined;
 
-  /** Adds a usage object; anything else is no usage. */
+  /** Adds a usage object; other values are ignored. */
   add(value: unknown): void {
     const usage = wireObject(value);
     if (usage === undefined) return;
@@ -143,7 +143,7 @@ export class UsageReport {
     this.#nonsense ??= nonsenseIn(usage);
   }
 
-  /** What was told so far, in the spellings that are about; `undefined` when neither side was. */
+  /** The usage so far, in any of the common spellings; `undefined` if neither side was reported. */
   read(): ReportedUsage | undefined {
     const told = this.#told;
     const input = inputOf(told);
@@ -170,7 +170,8 @@ type Input = Pick<ReportedUsage, "inputTokens" | "cachedInputTokens" | "cacheWri
 
 function inputOf(told: WireObject): Input | undefined {
   const details = wireObject(told["prompt_tokens_details"] ?? told["input_tokens_details"]);
-  // These two are told beside the input where it is called `input_tokens`, and as parts of it where it is `prompt_tokens`.
+  // Both are added to the input where it is called `input_tokens`, and are parts of it where it is called
+  // `prompt_tokens`.
   const read = usedCount(told["cache_read_input_tokens"]);
   const created = usedCount(told["cache_creation_input_tokens"]);
   const cached = first(details?.["cached_tokens"], told["prompt_cache_hit_tokens"], told["cached_tokens"], read);
@@ -179,9 +180,9 @@ function inputOf(told: WireObject): Input | undefined {
   let inputTokens = prompt ?? usedCount(told["input_tokens"]);
   if (inputTokens === undefined) return undefined;
   if (prompt === undefined && details === undefined) inputTokens += (read ?? 0) + (created ?? 0);
-  // What is part of something cannot be more than it: then it stands beside it.
+  // A part cannot exceed its whole: then it was reported separately.
   else if ((cached ?? 0) > inputTokens) inputTokens += cached ?? 0;
-  // There is no call without a prompt.
+  // Every call has a prompt.
   if (inputTokens === 0 || inputTokens > MOST_TOKENS) return undefined;
   return {
     inputTokens,
@@ -199,7 +200,7 @@ function outputOf(told: WireObject, inputTokens: number | undefined): Output | u
   if (generated === undefined) return undefined;
   const details = wireObject(told["completion_tokens_details"] ?? told["output_tokens_details"]);
   const reasoning = first(details?.["reasoning_tokens"], told["reasoning_tokens"]);
-  // Some count reasoning in the total only, some beside the output; it is billed as output all the same.
+  // Some servers count reasoning only in the total, others beside the output; either way it is billed as output.
   const beyond = inputTokens === undefined ? 0 : (usedCount(told["total_tokens"]) ?? 0) - inputTokens;
   const withReasoning = (reasoning ?? 0) > generated ? generated + (reasoning ?? 0) : generated;
   const outputTokens = beyond <= MOST_TOKENS ? Math.max(withReasoning, beyond) : withReasoning;
@@ -215,13 +216,16 @@ function first(...values: readonly unknown[]): number | undefined {
   return undefined;
 }
 
-/** A count of 0 or more, also where it is sent as text. Everything else, negative and infinite numbers too, is none. */
+/**
+ * A count of 0 or more, also if it is sent as text; undefined for everything else, such as negative and infinite
+ * numbers.
+ */
 function usedCount(value: unknown): number | undefined {
   const count = typeof value === "string" && /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) : value;
   return typeof count === "number" && Number.isFinite(count) && count >= 0 ? Math.ceil(count) : undefined;
 }
 
-/** Field by field, the larger count or the newer part. */
+/** Merges field by field: the larger count, otherwise the newer value. */
 function merged(one: WireObject, other: WireObject, depth = 0): WireObject {
   const result: Record<string, unknown> = { ...one };
   for (const [field, value] of Object.entries(other)) {

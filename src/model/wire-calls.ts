@@ -11,18 +11,21 @@ const legalId = /^[a-zA-Z0-9_-]{1,40}$/;
 const illegalCharacters = /[^a-zA-Z0-9_-]+/g;
 const readableCharacters = 40;
 
-/** The name itself where it is legal, else what is readable of it with a digest of all: other names give others. */
+/**
+ * The name if it is legal, else its readable part with a digest of the whole name, so that different names stay
+ * different.
+ */
 export function sentName(name: string): string {
   return legalName.test(name) ? name : digestedName(name, 0);
 }
 
 function digestedName(name: string, round: number): string {
   const readable = name.slice(0, readableCharacters).replaceAll(illegalCharacters, "_");
-  // As JSON, since as bytes all lone surrogates would be the same.
+  // As JSON, because all lone surrogates are the same when encoded as bytes.
   return `${readable === "" ? "unnamed" : readable}-${shortHash(JSON.stringify([name, round]))}`;
 }
 
-/** The provider's id where it is legal, else one that is made from ours. */
+/** The provider's id if it is legal, else one derived from ours. */
 export function sentId({ callId, providerId }: Pick<ToolCallRequest, "callId" | "providerId">): string {
   return legalId.test(providerId) ? providerId : digestedId(callId, providerId, 0);
 }
@@ -32,9 +35,9 @@ function digestedId(callId: string, providerId: string, round: number): string {
 }
 
 /**
- * Names and ids of the calls of one request, message by message in their order.
- * 1. A name that is made here is that of no tool of the request.
- * 2. No two calls of the request have one id, and a result has the id of its call.
+ * Names and ids of the calls of one request, message by message in order.
+ * 1. A derived name never equals the name of a tool of the request.
+ * 2. No two calls of the request have the same id, and a result has the id of its call.
  */
 export class WireCalls {
   readonly #tools: ReadonlySet<string>;
@@ -54,7 +57,7 @@ export class WireCalls {
     return sent;
   }
 
-  /** Of a call, once. */
+  /** The id of a call; to be asked once per call. */
   idOf(call: ToolCallRequest): string {
     let round = 0;
     let id = sentId(call);
@@ -65,7 +68,7 @@ export class WireCalls {
     return id;
   }
 
-  /** Of the call that this message answers. */
+  /** The id of the call that this message answers. */
   idOfResult(message: ToolMessage): string {
     const { callId, providerId } = message;
     return this.#byCall.get(callId) ?? this.#byProvider.get(providerId) ?? sentId(message);

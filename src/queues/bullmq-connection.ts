@@ -28,20 +28,20 @@ import { createSigner, type Signer, type SigningKey, signingKeyRule } from "./jo
 import type * as Bullmq from "bullmq";
 
 /**
- * The queues' ways to Redis.
- * Owns: the connections. Does not own: what is sent.
- * 1. Workers have connections that wait for Redis, however long it is away, until all are closed.
+ * The connections of the queues to Redis.
+ * Owns: the connections. Does not own: the commands that are sent over them.
+ * 1. The connections of workers wait for Redis, however long it is away, until all connections are closed.
  */
 export class BullmqConnection extends RedisLink {
   #patient: Promise<RedisClient> | undefined;
-  /** On which workers wait for their next job, each on one of its own. */
+  /** Workers wait on these for their next job, one connection each. */
   readonly #waiting: RedisClient[] = [];
 
   constructor({ place, timeoutMs }: CheckedOptions) {
     super({ place, timeoutMs, name: QUEUES, needing: "BullMQ queues need", check: checkFitness });
   }
 
-  /** The package `bullmq`, loaded when it is needed first. */
+  /** Loads the package `bullmq` on first use. */
   async package(): Promise<typeof Bullmq> {
     try {
       return await import("bullmq");
@@ -52,7 +52,7 @@ export class BullmqConnection extends RedisLink {
     }
   }
 
-  /** For workers: commands wait in it until Redis is there. */
+  /** A connection for workers: commands wait in it until Redis is reachable. */
   async patient(): Promise<RedisClient> {
     this.assertOpen();
     this.#patient ??= this.#connectPatient();
@@ -69,7 +69,7 @@ export class BullmqConnection extends RedisLink {
   async #connectPatient(): Promise<RedisClient> {
     const client = await this.another("patient");
     const duplicate: (...given: never[]) => RedisClient = client.duplicate.bind(client);
-    // The package makes these itself, and could not let go of them while Redis is away: they would keep the process alive.
+    // bullmq makes these itself and cannot release them while Redis is away: they would keep the process alive.
     const duplicateHeld = (...given: never[]): RedisClient => {
       const another = duplicate(...given);
       const disconnect = another.disconnect.bind(another);
@@ -92,24 +92,28 @@ async function checkFitness(client: RedisClient): Promise<void> {
   );
 }
 
-/** As errors name what sends the commands. */
+/** The name that errors give to the sender of the commands. */
 export const QUEUES = "the queues";
 
 /**
- * Numbers with which the package answers whoever writes down what became of a job that is not its own any more: the job is
- * gone, since another worker has ended it; its lock is; it does not count as running; the lock is another's.
+ * The codes with which bullmq refuses to record the end of a job that its worker has lost: -1, the job is gone, since
+ * another worker has ended it; -2, its lock is gone; -3, it does not count as running; -6, another worker holds the
+ * lock.
  */
 const lostJobCodes: readonly unknown[] = [-1, -2, -3, -6];
 const LONGEST_TEXT = 500;
 
-/** An error of Redis, the connection or the queue package in this package's own words. */
+/** Turns an error of Redis, the connection or bullmq into an error of this package. */
 export function translated(error: unknown): TroupeError {
   const known = translatedFor(error, QUEUES);
   if (known instanceof TroupeError) return known;
   return new InvariantError(`the queues failed: ${known instanceof Error ? known.name : typeof known}`);
 }
 
-/** What a worker complains of while it goes on. `redact` takes secrets out of what is not known here, and told as it is. */
+/**
+ * The fault behind a worker's error event. `redact` removes secrets from errors that are not known here and are passed
+ * on.
+ */
 export function faultOf(queue: string, error: unknown, redact: (text: string) => string): TroupeError {
   const jobId = lostJobOf(error);
   if (jobId !== undefined) {
@@ -126,12 +130,12 @@ export function faultOf(queue: string, error: unknown, redact: (text: string) =>
   );
 }
 
-/** The job whose lock a worker complains not to have renewed; undefined where it complains of something else. */
+/** The job whose lock a worker could not renew; undefined for any other error. */
 export function unrenewedJobOf(error: unknown): string | undefined {
   return error instanceof Error ? /^could not renew lock for job (.+)$/s.exec(error.message)?.[1] : undefined;
 }
 
-/** The job that a worker complains to have lost; undefined where it complains of something else. */
+/** The job that a worker has lost; undefined for any other error. */
 function lostJobOf(error: unknown): string | undefined {
   const unrenewed = unrenewedJobOf(error);
   if (unrenewed !== undefined) return unrenewed;
@@ -143,7 +147,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : `it threw ${typeof error}`;
 }
 
-/** Where Redis is, one of `url`, `client` and `cluster`, which may be that of the stores or another; and how it is used. */
+/** How to reach Redis (one of `url`, `client` and `cluster`, of the stores or of another server), and how to use it. */
 export interface BullmqQueuesOptions extends RedisPlaceOptions {
   /** What all keys begin with, after a brace; any text without braces, `"troupe:queue:"` by default. */
   readonly prefix?: string | undefined;

@@ -11,14 +11,14 @@ import { checkedWork, checkWhole, CLOSE_DRAIN_MS, DEFAULT_HEALTH_MS } from "./ch
 import { type DrainOutcome, type QueueCount, type QueueHealth, WAKE_QUEUE, type WorkOptions } from "./ports.ts";
 import { RunningJobs } from "./running-jobs.ts";
 
-/** How long a worker with room may leave work lying before something is wrong with it, in milliseconds. */
+/** If a worker has room and leaves work waiting for longer than this, something is wrong. In milliseconds. */
 const LYING_MS = 1_000;
-/** How long letting go of Redis may take, in milliseconds. */
+/** How long closing the connections to Redis may take, in milliseconds. */
 const PARTING_MS = 1_000;
 
 /**
  * This process's part in the queues.
- * Owns: its workers, from the first to the last. Does not own: what they do with a job.
+ * Owns: its workers, from start to close. Does not own: what the workers do with a job.
  */
 export class BullmqDesk {
   readonly places: BullmqPlaces;
@@ -61,7 +61,7 @@ export class BullmqDesk {
       onDead,
       onFault,
     };
-    // Whether Redis is there, and may be used, is to be known before anything waits for it.
+    // Find out first whether Redis is reachable and usable: everything below waits for it.
     try {
       for (const { queue } of works) await this.places.count(queue);
     } catch (error) {
@@ -69,7 +69,7 @@ export class BullmqDesk {
       throw error;
     }
     for (const work of works) this.#workers.set(work.queue, await BullmqWorker.start(work, around));
-    // One that is not ready in time, since Redis has just gone, begins when it is back.
+    // A worker that is not ready in time, because Redis has just gone, starts when Redis is back.
     const ready = Promise.all([...this.#workers.values()].map((worker) => worker.ready()));
     await within(this.#options.timeoutMs, ready).catch((error: unknown) => onFault(translated(error)));
     const entered = this.presence.enter([...this.#workers.keys()], onFault);
@@ -117,12 +117,12 @@ export class BullmqDesk {
   async #drain(timeoutMs: number): Promise<DrainOutcome> {
     const end = performance.now() + timeoutMs;
     const drained = this.#running.drain(timeoutMs);
-    // What cannot be taken out of Redis now is believed dead there soon.
+    // If the entry cannot be removed from Redis now, it expires there soon.
     const left = this.presence.leave().catch(() => undefined);
     const closing = Promise.all([left, ...[...this.#workers.values()].map((worker) => worker.close())]);
     closing.catch(() => undefined);
     const outcome = await drained;
-    // What has ended is written down in Redis, as far as there is time, and Redis.
+    // Write finished jobs down in Redis while there is time and Redis answers.
     const patience = Math.min(end - performance.now(), this.#options.timeoutMs);
     if (outcome.left === 0) await within(patience, closing).catch(() => undefined);
     return outcome;
@@ -135,7 +135,7 @@ export class BullmqDesk {
     await this.#connection.close();
   }
 
-  /** Queues of this process in which jobs wait although there is room, and where nothing is begun for a while. */
+  /** Queues of this process in which jobs wait although there is room and no job has started for a while. */
   async #lying(): Promise<string[]> {
     const suspects = await this.#leftLying([...this.#workers.values()]);
     if (suspects.length === 0) return [];
@@ -172,12 +172,12 @@ export class BullmqDesk {
   }
 }
 
-/** Keys of a canary whose process has died go away after this time, in milliseconds. */
+/** The keys of a canary whose process has died expire after this time, in milliseconds. */
 const LEFT_MS = 3_600_000;
 
 /**
- * A job that goes round, to this very process and to no other, as all jobs do: added, waited for, taken, ended.
- * Owns: a queue of its own, of which nothing stays.
+ * A test job that only this process takes. It goes the way of all jobs: added, waited for, taken, ended.
+ * Owns: a queue for this job alone, which it removes completely.
  */
 export class BullmqCanary {
   readonly #connection: BullmqConnection;
@@ -185,7 +185,7 @@ export class BullmqCanary {
   readonly #name = `~canary-${createId()}`;
   readonly #flying = new Waiters<string>();
   #cage: Promise<Queue> | undefined;
-  /** There before the cage is: Redis may be away, or let nobody in. */
+  /** Set before the queue is: Redis may be away, or refuse the login. */
   #worker: Worker | undefined;
 
   constructor(connection: BullmqConnection, places: BullmqPlaces) {
@@ -193,7 +193,7 @@ export class BullmqCanary {
     this.#places = places;
   }
 
-  /** How long it took, in milliseconds. Rejects when it did not come back in time. */
+  /** Resolves to the round trip in milliseconds. Rejects when the job did not come back in time. */
   async fly(timeoutMs: number): Promise<number> {
     const from = performance.now();
     const id = createId("canary");
@@ -207,7 +207,7 @@ export class BullmqCanary {
   }
 
   async close(): Promise<void> {
-    // At once: a worker that does not know that it is to end would ask for a new connection for ever.
+    // Close the worker first: one that does not know that it is closing asks for a new connection for ever.
     await this.#worker?.close();
     const queue = await this.#cage?.catch(() => undefined);
     await queue?.obliterate({ force: true });
@@ -240,7 +240,7 @@ export class BullmqCanary {
     try {
       await worker.waitUntilReady();
     } catch (error) {
-      // The next flight has a cage of its own.
+      // The next flight makes a new queue and worker.
       worker.close(true).catch(() => undefined);
       throw error;
     }

@@ -5,8 +5,8 @@ import type { BullmqPlaces } from "./bullmq-places.ts";
 import type { CancelOutcome, DeadCause } from "./ports.ts";
 
 /**
- * Marks a job that runs; tells of one that waits.
- * KEYS: the job, its lock, the list of those that run. ARGV: the job's id, the reason.
+ * Marks a running job as cancelled; only reports a waiting one.
+ * KEYS: the job, its lock, the list of running jobs. ARGV: the job's id, the reason.
  * Returns 0 when there is no such job or it has ended, 1 when it waits, 2 when it runs and is marked.
  */
 const CANCEL = `
@@ -15,14 +15,15 @@ if redis.call("EXISTS", KEYS[2]) == 0 and not redis.call("LPOS", KEYS[3], ARGV[1
 redis.call("HSET", KEYS[1], "troupe-cancel", ARGV[2])
 return 2`;
 
-/** Writes to a job only where it is still there. KEYS: the job. ARGV: the field, its value. */
+/** Sets a field of a job, if the job still exists. KEYS: the job. ARGV: the field, its value. */
 const NOTE = `
 if redis.call("EXISTS", KEYS[1]) == 1 then redis.call("HSET", KEYS[1], ARGV[1], ARGV[2]) end
 return 0`;
 
 /**
- * Gives a dead letter that was refused another id, so that the job can be added: of that one nobody was told.
- * KEYS: the job, what it is called then, the dead letters. ARGV: its id, the other id.
+ * Gives a refused dead letter another id, so that a job with its id can be added: no agent was informed of the refused
+ * one.
+ * KEYS: the job, its new key, the dead letters. ARGV: its id, the new id.
  */
 const SET_ASIDE = `
 local at = redis.call("ZSCORE", KEYS[3], ARGV[1])
@@ -33,9 +34,9 @@ redis.call("ZADD", KEYS[3], at, ARGV[2])
 return 1`;
 
 /**
- * Looks for jobs that wait for their first run or run, by what they are deduplicated by.
- * KEYS: where the id of the job of each is. ARGV: what keys of jobs begin with.
- * Returns 1 for each whose job was never begun or is locked, 0 for all others.
+ * Finds jobs that run, or wait for their first run, by their deduplication ids.
+ * KEYS: for each deduplication id, the key that holds the job's id. ARGV: the prefix of the jobs' keys.
+ * Returns 1 for each whose job has never started or is locked, 0 for all others.
  */
 const IN_HAND = `
 local found = {}
@@ -56,14 +57,14 @@ const causeSchema = z.object({
   deaths: z.number().int(),
 });
 
-/** What was noted of a job when it ran before. */
+/** Notes about a job from its earlier runs. */
 export interface Marks {
   readonly cancelled: string | undefined;
-  /** What it is to be given up for. */
+  /** Why the job is to be given up. */
   readonly cause: DeadCause | undefined;
 }
 
-/** Notes of ours that lie with a job in Redis, and go when it goes. */
+/** Our notes on jobs in Redis. They are fields of the job and disappear with it. */
 export class BullmqMarks {
   readonly #connection: BullmqConnection;
   readonly #places: BullmqPlaces;
@@ -81,7 +82,7 @@ export class BullmqMarks {
       );
       if (state === 0) return "unknown";
       if (state === 2) return "asked";
-      // One that a worker has taken up in between cannot be removed any more, and is marked the next time.
+      // A job that a worker has taken in between cannot be removed; the next attempt marks it.
       if (await this.#places.remove(queue, jobId)) return "removed";
     }
   }
@@ -105,7 +106,7 @@ export class BullmqMarks {
     return { cancelled: cancelled ?? undefined, cause: parsed.success ? parsed.data : undefined };
   }
 
-  /** Of each job that is deduplicated by one of these, whether it waits for its first run, or runs. */
+  /** For each of these deduplication ids, whether its job runs or waits for its first run. */
   async areInHand(queue: string, names: readonly string[]): Promise<boolean[]> {
     if (names.length === 0) return [];
     const keys = names.map((name) => this.#places.keyOf(queue, `de:${name}`));
@@ -115,7 +116,7 @@ export class BullmqMarks {
     return names.map((_name, at) => Array.isArray(answer) && answer[at] === 1);
   }
 
-  /** Why each of these running jobs is to be cancelled, by their ids. */
+  /** The reasons for which these running jobs are to be cancelled, by job id. */
   async cancelled(queue: string, jobIds: readonly string[]): Promise<Map<string, string>> {
     const reasons = new Map<string, string>();
     const answers = await this.#connection.run((client) => {
@@ -130,7 +131,10 @@ export class BullmqMarks {
     return reasons;
   }
 
-  /** A job whose text cannot be read is given one that will be refused; workers cannot get past it otherwise. */
+  /**
+   * Replaces the data of a job that cannot be parsed with data that will be refused; workers would stop at it
+   * otherwise.
+   */
   async repair(queue: string, jobId: string): Promise<void> {
     const key = this.#places.keyOf(queue, jobId);
     const [data, opts] = await this.#connection.run((client) => client.hmget(key, "data", "opts"));

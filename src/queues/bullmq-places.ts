@@ -4,22 +4,23 @@ import type { BullmqConnection, CheckedOptions } from "./bullmq-connection.ts";
 import { MAX_TRIES } from "./checks.ts";
 import { type Envelope, open } from "./jobs.ts";
 
-/** What workers tell about each step is kept this far back, about; nobody needs it but who looks on. */
+/** About how many events bullmq keeps per queue. Only outside observers read them. */
 const EVENTS_KEPT = 100;
 const WEEK_SECONDS = 7 * 24 * 3_600;
 
 /**
- * The queues as they lie in Redis.
- * Owns: their keys, and adding, counting and reading. Does not own: working on them.
- * 1. All keys of one queue share one hash tag, so that they lie in one slot of a cluster; other queues lie in others.
- * 2. Ended jobs leave nothing; of dead letters the newest are kept for a week.
+ * The queues as they are stored in Redis.
+ * Owns: their keys; adding, counting and reading jobs. Does not own: running them.
+ * 1. All keys of one queue share one hash tag, so that they are in one slot of a cluster; other queues are in other
+ *    slots.
+ * 2. Finished jobs leave nothing behind; the newest dead letters are kept for a week.
  */
 export class BullmqPlaces {
   readonly #connection: BullmqConnection;
   readonly #options: CheckedOptions;
   readonly #queues = new Map<string, Promise<Queue<Envelope>>>();
   readonly #used = new Set<string>();
-  /** Queues of which this process has said that there are such. */
+  /** Queues that this process has entered in the list of queues. */
   readonly #registered = new Set<string>();
 
   constructor(connection: BullmqConnection, options: CheckedOptions) {
@@ -27,7 +28,7 @@ export class BullmqPlaces {
     this.#options = options;
   }
 
-  /** Queues that this process has added to, looked at or worked on. */
+  /** Queues that this process has added to, read or worked on. */
   get used(): readonly string[] {
     return [...this.#used];
   }
@@ -49,7 +50,7 @@ export class BullmqPlaces {
     await this.run(queue, (place) => place.add("job", data, { ...this.#jobOptions(), ...options }));
   }
 
-  /** Says that there are such queues. */
+  /** Enters these queues in the list of queues. */
   async register(queues: readonly string[]): Promise<void> {
     await this.#connection.run((client) => client.sadd(this.#namesKey, ...queues));
     for (const queue of queues) this.#registered.add(queue);
@@ -82,13 +83,13 @@ export class BullmqPlaces {
     return jobs.map((job) => this.#letterOf(queue, job));
   }
 
-  /** Has workers that wait for a job look again. */
+  /** Makes workers that wait for a job look again. */
   async poke(queue: string): Promise<void> {
     await this.#connection.run((client) => client.zadd(this.keyOf(queue, "marker"), 0, "0"));
   }
 
   async run<T>(queue: string, command: (place: Queue<Envelope>) => Promise<T>): Promise<T> {
-    // Loading it is not what Redis has a time for.
+    // Load the package first: the timeouts of Redis commands should not include it.
     await this.#connection.package();
     return this.#connection.run(async () => command(await this.#place(queue)));
   }
@@ -116,7 +117,7 @@ export class BullmqPlaces {
       prefix: this.prefixOf(queue),
       streams: { events: { maxLen: EVENTS_KEPT } },
     });
-    // Whoever sends a command hears of its fault.
+    // The caller of a command gets its error; the event is not needed.
     place.on("error", () => undefined);
     await place.waitUntilReady();
     return place;
@@ -154,7 +155,7 @@ const codes: Readonly<Record<DeadCode, true>> = {
   refused: true,
 };
 
-/** As it stands with the dead letter, for people and for `causeOf`. */
+/** The text form that is stored with the dead letter, for people and for `causeOf`. */
 export function textOfCause({ code, message }: DeadCause): string {
   return `${code}: ${message}`;
 }

@@ -4,8 +4,8 @@ import type { BullmqPlaces } from "./bullmq-places.ts";
 import type { WorkOptions } from "./ports.ts";
 
 /**
- * Enters a worker for so long from now, by the clock of Redis, and takes out those whose time is over.
- * KEYS: who works on the queue, each with the time at which it is believed dead. ARGV: the worker, milliseconds.
+ * Enters a worker for a period from now, by the clock of Redis, and removes expired entries.
+ * KEYS: the workers of the queue, each with its expiry time. ARGV: the worker, milliseconds.
  */
 const ENTER = `
 local time = redis.call("TIME")
@@ -16,7 +16,7 @@ local last = redis.call("ZRANGE", KEYS[1], -1, -1, "WITHSCORES")
 redis.call("PEXPIREAT", KEYS[1], string.format("%.0f", last[2]))
 return 0`;
 
-/** KEYS: as above. Returns how many are not believed dead. */
+/** KEYS: as above. Returns the number of entries that have not expired. */
 const COUNT = `
 local time = redis.call("TIME")
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,9 +26,10 @@ const PART = "troupe-workers";
 
 /**
  * Who works on which queue, in Redis.
- * Owns: the entries of this process. Connections tell less: one of a process that stands still looks as any other, a node of a
- * cluster knows its own only, and looking at them takes a right that workers do not have everywhere.
- * 1. A process that works is heard of three times before it would be believed dead, which it is after `lockMs`.
+ * Owns: the entries of this process. Connections do not replace them: the connection of a frozen process looks like any
+ * other, a cluster node knows only its own connections, and listing them takes a permission that workers do not have
+ * everywhere.
+ * 1. A living process renews its entry three times before it would expire, which it does after `lockMs`.
  */
 export class BullmqPresence {
   readonly #options: CheckedOptions;
@@ -45,7 +46,7 @@ export class BullmqPresence {
     this.#places = places;
   }
 
-  /** From now on this process works on these queues, until it leaves. */
+  /** Announces that this process works on these queues, until it leaves. */
   async enter(queues: readonly string[], onFault: NonNullable<WorkOptions["onFault"]>): Promise<void> {
     this.#queues = queues;
     await this.#beat().catch((error: unknown) => onFault(translated(error)));
@@ -81,7 +82,7 @@ export class BullmqPresence {
     await this.#places.register(this.#queues);
     const entered = this.#queues.map((queue) =>
       this.#connection.run(async (client) => {
-        // A try that was late must not undo the leaving.
+        // A late renewal must not undo the leaving.
         if (this.#hasLeft) return;
         await client.eval(ENTER, 1, this.#places.keyOf(queue, PART), this.#id, lockMs);
       }),

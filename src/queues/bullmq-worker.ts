@@ -26,21 +26,28 @@ export interface WorkerAround extends Pick<WorkOptions, "onDead"> {
   readonly running: RunningJobs;
 }
 
-/** How long a worker waits before it asks again after a fault, in milliseconds; the package's own 15 s are too long. */
+/** How long a worker waits before it asks again after a fault, in milliseconds; bullmq's 15 s are too long. */
 const FAULT_PAUSE_MS = 1_000;
-/** That no count of deaths reaches: what becomes of such a job is decided here, where its agent can be told. */
+/**
+ * A limit that no count of deaths reaches: this file decides about such a job, because here its agent can be informed.
+ */
 const NEVER = 1_000_000_000;
-/** How many ends are remembered, for jobs whose end could not be written down since they had lost their lock. */
+/**
+ * How many finished runs are remembered: their end may not have been written down, because they had lost their lock.
+ */
 const ENDS_KEPT = 1_000;
 
 type Package = Awaited<ReturnType<BullmqConnection["package"]>>;
 
 /**
- * What takes the jobs of one queue and runs them here.
- * Owns: what becomes of a job in Redis. Does not own: running it, and when to leave.
- * 1. A dead letter is written after the agent was told of it; when the process dies between, it is told again.
- * 2. A job of a later version comes back, for a worker that knows it; what is refused is not run and nobody is told of it.
- * 3. A job that has lost its lock and is taken up here while it still runs here, or has just ended here, is not begun again.
+ * Takes the jobs of one queue and runs them here.
+ * Owns: the state of a job in Redis. Does not own: running it, and when to leave.
+ * 1. A dead letter is written after the agent was informed; if the process dies between the two, the agent is informed
+ *    again.
+ * 2. A job of a later version goes back, for a worker that knows it; a refused job is not run, and no agent is informed
+ *    of it.
+ * 3. A job that has lost its lock and is taken again while it still runs here, or has just ended here, is not started
+ *    again.
  */
 export class BullmqWorker {
   readonly work: QueueWork;
@@ -65,12 +72,13 @@ export class BullmqWorker {
         new bullmq.Worker<Envelope, void>(work.queue, process, {
           connection: client,
           prefix: places.prefixOf(work.queue),
-          // Stands with each job that it has taken (`processedBy`), for people.
+          // Stored with each job that it has taken (`processedBy`), for people.
           name: `${hostname()}:${pid}`,
           concurrency: work.concurrency,
           lockDuration: options.lockMs,
           stalledInterval: options.deathCheckMs,
-          // A worker may die with the sign that a job has come: idle ones look for themselves as often as for the dead.
+          // A worker may die after it has taken the signal that a job has come, so idle workers look as often as dead
+          // ones are looked for.
           drainDelay: options.deathCheckMs / 1_000,
           maxStalledCount: NEVER,
           runRetryDelay: FAULT_PAUSE_MS,
@@ -98,10 +106,10 @@ export class BullmqWorker {
     await this.#worker.waitUntilReady();
   }
 
-  /** Takes no more, and resolves when what it runs has ended. */
+  /** Takes no more jobs, and resolves when the running ones have ended. */
   async close(): Promise<void> {
     await this.#worker.close();
-    // The sign that a job has come may have reached this worker just before it left; nobody else has heard it then.
+    // The signal that a job has come may have reached only this worker, just before it left: repeat it for the others.
     await this.#around.places.poke(this.work.queue);
   }
 
@@ -109,7 +117,7 @@ export class BullmqWorker {
     const { onFault, options, running } = this.#around;
     const { queue } = this.work;
     const jobId = unrenewedJobOf(error);
-    // A job that has just ended gives its lock back, which a renewal may find that was sent before.
+    // A job that has just ended releases its lock, and a renewal that was sent earlier may then find no lock.
     if (jobId !== undefined && !running.has(`${queue}/${jobId}`)) return;
     onFault(faultOf(queue, error, options.redact));
   }
@@ -123,7 +131,7 @@ export class BullmqWorker {
   async #take(job: BullJob<Envelope>, token: string): Promise<void> {
     const { running } = this.#around;
     await running.hold(async () => {
-      // It came while the worker was about to stop asking.
+      // The job came while the worker was about to stop.
       if (running.isLeaving) return this.#giveBack(job, token);
       this.begun += 1;
       this.active += 1;
@@ -209,7 +217,10 @@ export class BullmqWorker {
     throw this.#dead(cause);
   }
 
-  /** What has to succeed before the job goes on; where it does not, the job comes back later, and nothing is counted. */
+  /**
+   * Waits for a step that must succeed before the job goes on. If it fails, the job comes back later and no attempt is
+   * counted.
+   */
   async #orLater<T>(job: BullJob<Envelope>, token: string, step: Promise<T>): Promise<T> {
     try {
       return await step;
@@ -236,7 +247,7 @@ export class BullmqWorker {
   }
 }
 
-/** A job that was added again after its end is another one. */
+/** Identifies one run: a job that was added again after its end is a different one. */
 function runOf({ id = "", timestamp }: BullJob<Envelope>): string {
   return `${id}@${timestamp}`;
 }

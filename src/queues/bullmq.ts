@@ -9,11 +9,11 @@ export type { BullmqQueuesOptions } from "./bullmq-connection.ts";
 export type { SigningKey } from "./jobs.ts";
 
 /**
- * Queues in Redis 6.2 or later, single or cluster, by BullMQ, for any number of processes on any number of machines. Nothing
- * is connected before the first use; close them when they are not needed any more.
+ * Queues in Redis 6.2 or later, single or cluster, by BullMQ, for any number of processes on any number of machines.
+ * They connect on first use; close them when they are no longer needed.
  *
- * Throws `InvalidInputError` for options that do not go together. What is used first throws `InvalidInputError` for a Redis
- * that throws data away when its memory is full, and `UnsupportedError` without the packages `bullmq` and `ioredis`.
+ * Throws `InvalidInputError` for options that do not go together. The first use throws `InvalidInputError` for a Redis
+ * that evicts data when its memory is full, and `UnsupportedError` without the packages `bullmq` and `ioredis`.
  */
 export function bullmqQueues(options: BullmqQueuesOptions): Queues {
   const checked = checkedOptions(options);
@@ -26,8 +26,8 @@ export function bullmqQueues(options: BullmqQueuesOptions): Queues {
     async wake(agent, trace) {
       const job = checkedWake(agent, trace);
       const data = seal(WAKE_QUEUE, job, checked.signer);
-      // Each wake is a job of its own. One that is asked for while another of the agent runs is kept until that has ended;
-      // one that waits for its next try is run at once instead.
+      // Each wake is a separate job. A wake that is requested while another one of the agent runs waits until that one
+      // has ended; a wake that waits for its next try is run at once instead.
       const deduplication = { id: wakeKeyOf(job), keepLastIfActive: true, reschedule: true };
       await places.add(WAKE_QUEUE, data, { jobId: createId("wake"), deduplication });
     },

@@ -10,22 +10,24 @@ import {
   type WorkOptions,
 } from "./ports.ts";
 
-/** How often a job is tried in all whose processor throws errors that may pass: for about eight minutes. */
+/** How often a job is tried in all when its processor throws retryable errors: for about eight minutes. */
 export const MAX_TRIES = 20;
-/** Between these tries. */
+/** The pauses between these tries. */
 export const TRY_PAUSES = { baseMs: 500, capMs: 30_000 } as const;
-/** How many workers may die of one job before it is given up, and how many of one that may not be repeated. */
+/**
+ * How many workers may die while they run a job before it is given up; for a job that may not be repeated it is one.
+ */
 export const MAX_DEATHS = 2;
 export const DEFAULT_GRACE_MS = 5_000;
 export const DEFAULT_DEAD_LETTERS_KEPT = 1_000;
 export const DEFAULT_HEALTH_MS = 5_000;
-/** Drain of a `close` that no drain came before. */
+/** The drain time, in milliseconds, of a `close` without an earlier drain. */
 export const CLOSE_DRAIN_MS = 1_000;
 
 const HIGHEST_PRIORITY = 1_000_000;
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** Known shapes of secrets, and what the environment names one. */
+/** Redacts known shapes of secrets, and values that the environment names secrets. */
 export function redactKnown(): (text: string) => string {
   const redactor = createRedactor();
   return (text) => redactor.text(text);
@@ -35,14 +37,14 @@ export function mayDieAgain(job: Job, deaths: number): boolean {
   return deaths < (job.kind === "wake" || job.isRepeatable ? MAX_DEATHS : 1);
 }
 
-/** Throws `InvalidInputError` for a name that no queue of tools may have. */
+/** Throws `InvalidInputError` for a name that is not allowed for a queue of tools. */
 export function checkQueueName(queue: string): void {
   assertId("queue", queue);
   if (queue !== WAKE_QUEUE) return;
   throw new InvalidInputError(`the queue "${WAKE_QUEUE}" is that of the agents; give the tools' queue another name`);
 }
 
-/** Throws `InvalidInputError` for what is no queue, of wakes or of tools. */
+/** Throws `InvalidInputError` for a name that is neither the wake queue nor allowed for a queue of tools. */
 export function checkAnyQueueName(queue: string): void {
   if (queue !== WAKE_QUEUE) checkQueueName(queue);
 }
@@ -53,7 +55,7 @@ export function checkedAdd({ priority = 0, delayMs = 0 }: AddOptions): { priorit
   return { priority, delayMs };
 }
 
-/** A queue, and what is done with its jobs here. */
+/** A queue and the way its jobs are processed here. */
 export interface QueueWork extends ToolQueueOptions {
   readonly queue: string;
   readonly concurrency: number;

@@ -18,12 +18,12 @@ const idSchema = z
   .max(512)
   .refine((id) => id.isWellFormed(), "is no well-formed text");
 
-/** W3C Trace Context of what the job is for. */
+/** W3C Trace Context of the operation that added the job. */
 const traceShape = traceHeadersSchema.partial().shape;
 
 const agentSchema = z.object({ tenant: idSchema, agentId: idSchema });
 
-/** An agent is to be taken up. */
+/** Asks a worker to activate an agent. */
 export const wakeJobSchema = z.strictObject({
   kind: z.literal("wake"),
   ...agentSchema.shape,
@@ -31,18 +31,18 @@ export const wakeJobSchema = z.strictObject({
 });
 export type WakeJob = DeepReadonly<z.infer<typeof wakeJobSchema>>;
 
-/** A tool call is to be run. It carries ids only: who runs it reads from the stores what it is about. */
+/** Asks a worker to run a tool call. It carries ids only: the worker reads the rest from the stores. */
 export const toolJobSchema = z.strictObject({
   kind: z.literal("tool"),
   ...agentSchema.shape,
   callId: idSchema,
   /** From 1. */
   attempt: z.number().int().positive().max(1_000_000),
-  /** Under which the call was made, where that matters to whoever runs it. */
+  /** The epoch in which the call was made, where the worker needs it. */
   epoch: z.number().int().nonnegative().optional(),
   /** Whether it may be run again after its worker has died: true for effects `none` and `keyed`, false for `once`. */
   isRepeatable: z.boolean(),
-  /** How long a run may take, in whole milliseconds; what waits in the queue does not count. Absent: any time. */
+  /** How long a run may take, in whole milliseconds, without the time in the queue. Absent: no limit. */
   timeoutMs: z
     .number()
     .int()
@@ -56,16 +56,16 @@ export type ToolJob = DeepReadonly<z.infer<typeof toolJobSchema>>;
 export const jobSchema = z.discriminatedUnion("kind", [wakeJobSchema, toolJobSchema]);
 export type Job = DeepReadonly<z.infer<typeof jobSchema>>;
 
-/** What a tool job is known by. */
+/** Identifies a tool job. */
 export type ToolJobKey = Pick<ToolJob, "tenant" | "agentId" | "callId" | "attempt">;
 
-/** Throws `InvalidInputError` that names the place. */
+/** Throws `InvalidInputError` that names the field. */
 export function checkedWake(agent: AgentKey, trace: TraceHeaders | undefined): WakeJob {
   const { tenant, agentId } = agent;
   return checked(wakeJobSchema, { kind: "wake", tenant, agentId, ...trace }, "the wake");
 }
 
-/** Throws `InvalidInputError` that names the place. */
+/** Throws `InvalidInputError` that names the field. */
 export function checkedTool(job: Omit<ToolJob, "kind">): ToolJob {
   return checked(toolJobSchema, { ...job, kind: "tool" }, "the tool job");
 }
@@ -76,21 +76,21 @@ function checked<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
   throw new InvalidInputError(`${what} is not valid: ${issueOf(parsed.error)}`);
 }
 
-/** The first thing that is wrong, and where; never the value. */
+/** The first issue and its path; never the value. */
 export function issueOf(error: z.ZodError): string {
   const [issue] = error.issues;
   const place = issue?.path.join(".") ?? "";
   return `${place === "" ? "it" : place}: ${issue?.message ?? "does not fit"}`;
 }
 
-/** An agent's name among the wakes. Different agents never have the same. */
+/** An agent's key among the wakes. Different agents have different keys. */
 export function wakeKeyOf({ tenant, agentId }: AgentKey): string {
   return `agent.${encodeURIComponent(tenant)}/${encodeURIComponent(agentId)}`;
 }
 
 /**
- * A tool job's name in its queue. Different jobs never have the same; it is no number and holds no colon, which queues
- * would not take.
+ * A tool job's id in its queue. Different jobs have different ids; an id is not a number and contains no colon, since
+ * queues accept neither.
  */
 export function toolJobIdOf({ tenant, agentId, callId, attempt }: ToolJobKey): string {
   const ids = [tenant, agentId, callId].map((id) => encodeURIComponent(id));
@@ -98,7 +98,7 @@ export function toolJobIdOf({ tenant, agentId, callId, attempt }: ToolJobKey): s
 }
 
 const VERSION = 1;
-/** Of a job as it is stored, in characters; ids are shorter by far. */
+/** Largest stored job, in characters; ids are shorter by far. */
 const MAX_CHARACTERS = 8_192;
 
 const laterSchema = z.looseObject({ version: z.number().int().gt(VERSION) });
@@ -109,13 +109,13 @@ const envelopeSchema = z.strictObject({
   signature: z.strictObject({ keyId: z.string().max(128), mac: z.string().max(128) }).optional(),
 });
 
-/** A job as it lies in a queue that others can write to. */
+/** A job as it is stored in a queue that others can write to. */
 export type Envelope = DeepReadonly<z.infer<typeof envelopeSchema>>;
 
-/** `later`: it is for processes of a later version of this package. */
+/** `later`: the job is for processes with a later version of this package. */
 export type Opened = { readonly job: Job } | { readonly refused: string } | { readonly later: string };
 
-/** What is signed: a job is good in the queue that it was made for, and in no other. */
+/** The signed value. It includes the queue, so that a job is valid only in the queue that it was made for. */
 function signedPart(queue: string, job: unknown): unknown {
   return { version: VERSION, queue, job };
 }
@@ -130,8 +130,8 @@ export function seal(queue: string, job: Job, signer: Signer | undefined): Envel
 }
 
 /**
- * Reads what lies in a queue under an id. Nothing of it is believed before it fits the schema, the signature (where there
- * is a signer) and its own id. Where there is no signer, signatures are not looked at.
+ * Reads a stored job. Nothing in it is trusted before it fits the schema, the signature (where there is a signer) and
+ * its id. Without a signer, signatures are ignored.
  */
 export function open(queue: string, jobId: string, stored: unknown, signer: Signer | undefined): Opened {
   if (!isBounded(stored)) return { refused: `it is longer than ${MAX_CHARACTERS} characters` };
@@ -152,7 +152,7 @@ function faultOf(queue: string, { job, signature }: Envelope, signer: Signer): s
   try {
     return signer.fault(signedPart(queue, job), signature);
   } catch {
-    // Nested so deep, for instance, that it has no canonical form.
+    // For instance, it is nested so deep that it has no canonical form.
     return "its signature cannot be looked at";
   }
 }
@@ -167,7 +167,7 @@ function isBounded(stored: unknown): boolean {
 
 /** A secret that all processes of a deployment share. */
 export interface SigningKey {
-  /** Names the key within signed jobs, so that it can be replaced: 1 to 128 characters, as ids. */
+  /** Names the key within signed jobs, so that it can be replaced: 1 to 128 characters, the same as in ids. */
   readonly id: string;
   /** At least 16 characters; 32 random ones are better. */
   readonly secret: string;
@@ -179,14 +179,14 @@ export interface Signature {
   readonly mac: string;
 }
 
-/** Signs with the first key, believes any of them. */
+/** Signs with the first key, accepts a signature by any of them. */
 export interface Signer {
   sign(value: unknown): Signature;
-  /** Why the signature is not to be trusted; undefined when it is good. */
+  /** Why the signature cannot be trusted; undefined when it is valid. */
   fault(value: unknown, signature: Signature | undefined): string | undefined;
 }
 
-/** What a key says is looked at where it is used; it is never shown. */
+/** Errors never show a key's value; the values are checked where they are used. */
 export const signingKeyRule = optionsRule<SigningKey>({
   rules: { id: anyRule, secret: anyRule },
   needed: ["id", "secret"],
@@ -196,8 +196,9 @@ const SHORTEST_SECRET = 16;
 const MAC_BYTES = 32;
 
 /**
- * To replace a key, first give every process the new one after the old one, then put it first, then take the old one away.
- * Throws `InvalidInputError` for no keys, a short secret and two keys of one id.
+ * To replace a key, first give every process the new one after the old one, then move it to the front, then remove the
+ * old one.
+ * Throws `InvalidInputError` for an empty list, a short secret and two keys with one id.
  */
 export function createSigner(keys: readonly SigningKey[]): Signer {
   const [first] = keys;

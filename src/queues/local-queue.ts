@@ -16,12 +16,12 @@ interface LocalJob {
   readonly job: Job;
   readonly priority: number;
   state: "waiting" | "delayed" | "running";
-  /** Takes it out of the line or off its timer. */
+  /** Removes it from the waiting line or stops its timer. */
   leave: () => void;
   tries: number;
-  /** It was asked for again while it ran. */
+  /** The job that was added while this one ran. */
   next: Job | undefined;
-  /** What it is to be given up for, once that could be told. */
+  /** Why it is given up. Kept while `onDead` is tried again. */
   cause: DeadCause | undefined;
 }
 
@@ -29,14 +29,14 @@ const nothing = (): void => undefined;
 
 /**
  * One queue within this process.
- * Owns: which of its jobs waits, runs or is dead, and when the next one begins. Does not own: how a job is run.
- * 1. A job is in one state, under one id. 2. At most `concurrency` run; no more begin than the rate allows.
+ * Owns: which of its jobs wait, run or are dead, and when the next one starts. Does not own: how a job is run.
+ * 1. A job is in one state, under one id. 2. At most `concurrency` jobs run; no more start than the rate limit allows.
  */
 export class LocalQueue {
   readonly #name: string;
   readonly #around: LocalAround;
   readonly #jobs = new Map<string, LocalJob>();
-  /** In the order of their priorities; the times of this queue are priorities. */
+  /** In the order of their priorities: the timer queue sorts by priority instead of time. */
   readonly #line = createTimerQueue();
   readonly #dead: LocalDeadLetters;
   #work: (QueueWork & Pick<WorkOptions, "onDead">) | undefined;
@@ -65,7 +65,9 @@ export class LocalQueue {
     this.#pump();
   }
 
-  /** Where one of this id is here already, it is the job: one that runs is followed by another if it `isFollowed`. */
+  /**
+   * Adds a job. If the id is here already, that job stays; a running one is followed by the new one if it `isFollowed`.
+   */
   add(id: string, job: Job, options: { priority: number; delayMs: number; isFollowed: boolean }): void {
     this.#wasAddedTo = true;
     const { priority, delayMs, isFollowed } = options;
@@ -92,7 +94,7 @@ export class LocalQueue {
     else this.#enter(added);
   }
 
-  /** It waits for its first run, or runs. */
+  /** Whether the job runs, or waits for its first run. */
   isInHand(id: string): boolean {
     const known = this.#jobs.get(id);
     return known?.state === "running" || (known?.state === "waiting" && known.tries === 0);
@@ -136,7 +138,7 @@ export class LocalQueue {
     job.leave = this.#around.clock.setDelay(ms, () => this.#enter(job));
   }
 
-  /** Not within the call that adds a job: whoever adds one goes on first. */
+  /** Starts jobs after the call that adds one has returned, so that the caller goes on first. */
   #pump(): void {
     if (this.#isPumping || !this.#work) return;
     this.#isPumping = true;
@@ -198,7 +200,7 @@ export class LocalQueue {
     return end.type === "dead" ? this.#bury(job, { code: end.code, message: end.message, deaths: 0 }) : end;
   }
 
-  /** A dead letter, when its agent was told; until then it is tried again. */
+  /** Makes a dead letter once its agent has been informed; until then that is tried again. */
   async #bury(job: LocalJob, cause: DeadCause): Promise<JobEnd> {
     job.cause = cause;
     try {
@@ -231,10 +233,10 @@ export class LocalQueue {
   }
 }
 
-/** The newest dead letters of one queue, at most so many. */
+/** The newest dead letters of one queue, up to a limit. */
 export class LocalDeadLetters {
   readonly #kept: number;
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   readonly #letters: DeadLetter[] = [];
   readonly #counts = new Map<string, number>();
 

@@ -24,13 +24,16 @@ export interface LocalQueuesOptions {
   readonly random?: (() => number) | undefined;
   /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
   readonly graceMs?: number | undefined;
-  /** The newest so many are kept of each queue. Default 1,000. */
+  /** How many of the newest dead letters are kept per queue. Default 1,000. */
   readonly deadLettersKept?: number | undefined;
-  /** Takes secrets out of what processors throw. Default: known shapes, and what the environment names a secret. */
+  /**
+   * Removes secrets from the errors of processors. Default: known shapes, and values that the environment names
+   * secrets.
+   */
   readonly redact?: ((text: string) => string) | undefined;
 }
 
-/** Queues within this process: nothing of them outlives it, and no worker of theirs dies alone. */
+/** Queues within this process: they are lost with it, and their workers cannot die without it. */
 export function localQueues(given?: LocalQueuesOptions): Queues {
   const options = optionsOf<LocalQueuesOptions>(given, "localQueues()", localDoor);
   const { clock = systemClock, random = Math.random, deadLettersKept = DEFAULT_DEAD_LETTERS_KEPT } = options;
@@ -124,12 +127,12 @@ export function localQueues(given?: LocalQueuesOptions): Queues {
   };
 }
 
-/** Numbers are looked at where their defaults are known. */
+/** Numbers are checked where their defaults are known. */
 const localDoor: Door<LocalQueuesOptions> = {
   rules: { clock: clockRule, random: functionRule, graceMs: anyRule, deadLettersKept: anyRule, redact: functionRule },
 };
 
-/** What stops local jobs is an event loop that does not turn. */
+/** Only a blocked event loop stops local jobs, so the health check measures that. */
 async function health(timeoutMs: number, running: RunningJobs, isClosed: boolean): Promise<QueueHealth> {
   checkWhole("timeoutMs", timeoutMs, 1, 2 ** 31 - 1);
   const from = performance.now();

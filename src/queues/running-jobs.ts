@@ -3,19 +3,20 @@ import { InvariantError, JobStoppedError, type JobStop, TroupeError } from "../e
 import type { DeadCode, JobOutcome, JobRun, DrainOutcome } from "./ports.ts";
 
 const LEAVING = "its worker leaves";
-/** How long before the end of a drain what still runs hears of it, at most, in milliseconds. */
+/** How long before the end of a drain the signals of running jobs are aborted, at most, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 
 /**
  * All jobs that this process runs, of all its queues.
- * Owns: that none is begun after a drain, and when the drain is over. Does not own: where jobs come from and go to.
+ * Owns: that no job starts after a drain, and when the drain is over. Does not own: where jobs come from and where they
+ * go.
  */
 export class RunningJobs {
   readonly #clock: Clock;
   readonly #settings: RunSettings;
   readonly #leaving = new AbortController();
   readonly #jobs = new Map<string, { readonly job: RunningJob; readonly end: Promise<JobEnd> }>();
-  /** Those whose end has not been told to the queue yet are among them. */
+  /** Includes jobs whose end has not reached the queue yet. */
   #held = 0;
   #idle: Deferred<void> | undefined;
   #drained: Promise<DrainOutcome> | undefined;
@@ -33,7 +34,7 @@ export class RunningJobs {
     return this.#jobs.has(id);
   }
 
-  /** Runs a job under a name that is its own. Where one of the name runs here already, its end is the end of this one too. */
+  /** Runs a job under a unique id. If a job of this id runs here already, both calls get its end. */
   async run(id: string, task: JobTask): Promise<JobEnd> {
     const known = this.#jobs.get(id);
     if (known) return await known.end;
@@ -47,7 +48,7 @@ export class RunningJobs {
     }
   }
 
-  /** Counts work as running until it is over: a job, with what is done for it before and after. */
+  /** Counts work as running until it is over: a job, with the steps before and after it. */
   async hold<T>(work: () => Promise<T>): Promise<T> {
     this.#held += 1;
     try {
@@ -103,7 +104,7 @@ export interface JobTask {
   readonly run: (run: JobRun) => Promise<JobOutcome>;
 }
 
-/** What is to become of the job. */
+/** What happens to the job next. */
 export type JobEnd =
   | { readonly type: "done" }
   | { readonly type: "cancelled" }
@@ -116,14 +117,14 @@ export interface RunSettings {
   /** How long a processor may go on after its signal was aborted, in milliseconds. */
   readonly graceMs: number;
   readonly leaving: AbortSignal;
-  /** Takes secrets out of what processors throw. */
+  /** Removes secrets from the errors of processors. */
   readonly redact: (text: string) => string;
 }
 
 /**
- * A processor at work.
- * Owns: its signal, its time-out, and giving it up. Does not own: what becomes of the job.
- * 1. It ends once, and at the latest `graceMs` after it was cancelled or has taken too long.
+ * One run of a processor.
+ * Owns: its signal, its time-out, and giving it up. Does not own: what happens to the job afterwards.
+ * 1. It ends once, and at the latest `graceMs` after it was cancelled or has timed out.
  * 2. The first reason to stop counts.
  */
 export class RunningJob {
@@ -155,7 +156,7 @@ export class RunningJob {
     if (this.#stopped) return;
     this.#stopped = new JobStoppedError(why, message);
     this.#controller.abort(this.#stopped);
-    // A worker that leaves does not wait for it, and to others it still belongs to this one.
+    // A worker that leaves does not wait for the processor; for other workers the job still belongs to this one.
     if (why !== "drained") this.#after(this.#settings.graceMs, () => this.#givenUp.resolve(this.#endOfStop()));
   }
 
@@ -165,7 +166,7 @@ export class RunningJob {
     try {
       const outcome: unknown = await run({ queue, signal, deaths, leaving: this.#settings.leaving });
       if (outcome === "done") return { type: "done" };
-      // What was cancelled or took too long does not come back for it.
+      // A job that was cancelled or has timed out does not come back.
       if (outcome === "again") return this.#isOver() ? this.#endOfStop() : { type: "again" };
       throw new InvariantError('a processor gave neither "done" nor "again"');
     } catch (error) {

@@ -29,7 +29,7 @@ import type { Turn, TurnOptions, TurnResult } from "./doors/turn-types.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 import { wakeUp } from "./agent/intake.ts";
 
-/** What one turn is run with (row L1); nothing of it is kept. */
+/** The options of one turn (row L1); the loop keeps none of them. */
 export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
   /** Names the conversation in events and for tools. Default: a random UUID. */
   readonly agentId?: string | undefined;
@@ -37,12 +37,12 @@ export interface TurnContext extends Omit<TurnOptions, "ifBusy"> {
 }
 
 export interface LoopResult extends TurnResult {
-  /** What the turn added to the conversation, the answer last. */
+  /** Messages that the turn added to the conversation, the answer last. */
   readonly messages: readonly Message[];
 }
 
 /**
- * A turn of the stateless loop. It ends for good: there is nothing to come back to. One that waits (`settled` tells) goes on
+ * A turn of the stateless loop. Once it has ended, it cannot be opened again. If it waits (see `settled`), it goes on
  * when its requests are decided here.
  */
 export interface LoopTurn extends Turn {
@@ -50,26 +50,26 @@ export interface LoopTurn extends Turn {
   decide(requestId: string, decide: Decide): Promise<AgentRequest>;
 }
 
-/** A message as the caller has it: what a turn gave back, or just a role and its content. */
+/** A message from the caller: one that a turn returned, or only a role and its content. */
 export type LoopMessage = Pick<Message, "role" | "content"> & Partial<Message>;
 
 export interface AgentLoop {
   /**
-   * Runs one turn over a conversation that ends with what is to be answered: the messages of the user at its end are the turn's
-   * prompt. The loop keeps nothing: save `(await turn.result).messages` where you like. Rejects with `InvalidInputError` for
-   * messages or options that are none.
+   * Runs one turn over a conversation that ends with the messages to answer: the user's messages at its end are the
+   * turn's prompt. The loop keeps nothing: save `(await turn.result).messages` where you like. Rejects with
+   * `InvalidInputError` for invalid messages or options.
    */
   executeTurn(messages: readonly LoopMessage[], context?: TurnContext): LoopTurn;
 }
 
 export interface AgentLoopOptions {
-  /** Further definitions, for what code spawns: those of subagents among the tools are known without it. */
+  /** Further definitions that code spawns; definitions of subagents among the tools are known without it. */
   readonly agents?: readonly AgentDefinition[] | undefined;
 }
 
 /**
  * The stateless loop: the same machines, budgets and hooks as a durable agent, on a journal that lives as long as the
- * turn, with no access to any store (row L1). Throws `InvalidInputError` for what is no definition.
+ * turn, with no access to any store (row L1). Throws `InvalidInputError` for an invalid definition.
  */
 export function createAgentLoop(definition: AgentDefinition, options?: AgentLoopOptions): AgentLoop {
   const [main] = definitionsRule([definition], "createAgentLoop()") as readonly [AgentDefinition];
@@ -121,7 +121,7 @@ const contextDoor: Door<TurnContext> = {
   rules: { ...turnRules, agentId: idRule, clock: clockRule },
 };
 
-/** What is wrong with it is told by the turn, as everything that is refused. */
+/** Invalid options reject the turn, like all other refused input. */
 function contextOf(
   context: TurnContext | undefined,
 ): TurnContext & { readonly clock: Clock; readonly refusal?: Error } {
@@ -134,7 +134,7 @@ function contextOf(
   }
 }
 
-/** What the user has said since anybody else spoke. */
+/** Ids of the user's messages after the last message of another role. */
 function promptIdsOf(history: readonly Message[]): string[] {
   const last = history.findLastIndex(({ role }) => role !== "user");
   return history.slice(last + 1).map(({ id }) => id);
@@ -185,7 +185,7 @@ function completeMessages(messages: readonly LoopMessage[], now: number): Messag
 const messagesRule: OptionRule = (value, where) =>
   reading(where, () => listRule("a list of messages, each with a role and its content", anyRule)(value, where));
 
-/** What a conversation holds of earlier turns carries their ids: the next turn must not give out the same ones. */
+/** The first free turn number: messages of earlier turns contain turn ids, which must not be used again. */
 function turnNumberAfter(history: readonly Message[], agentId: string): number {
   const prefix = turnIdOf(agentId, 0).slice(0, -1);
   const numbers = history.map(({ id }) => (id.startsWith(prefix) ? Number.parseInt(id.slice(prefix.length), 10) : 0));

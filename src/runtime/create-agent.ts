@@ -11,10 +11,10 @@ import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
 export interface CreateAgentOptions extends Omit<AgentOptions, "name">, Omit<AgentStartOptions, "budget"> {
   /** Default `agent`. */
   readonly name?: string | undefined;
-  /** Further definitions, for what code spawns: those of subagents among the tools are known without it. */
+  /** Further definitions that code spawns; definitions of subagents among the tools are known without it. */
   readonly agents?: readonly AgentDefinition[] | undefined;
   readonly stores?: Stores | undefined;
-  /** Stores of your own that are given copies, after the commit (row L11). */
+  /** Stores of your own that get copies after the commit (row L11). */
   readonly projections?: Projections | undefined;
 }
 
@@ -41,7 +41,7 @@ const createAgentDoor: Door<CreateAgentOptions> = {
   },
 };
 
-/** The short form: one agent, and the runtime of its own that it lives in: shut that down when the agent is not needed. */
+/** The short form: one agent in a private runtime, which must be shut down when the agent is not needed any more. */
 export async function createAgent(given: CreateAgentOptions): Promise<Agent & { readonly runtime: Runtime }> {
   const options = optionsOf<CreateAgentOptions>(given, "createAgent()", createAgentDoor);
   const { agentId, name = "agent", agents = [], stores, projections, autoSave, ...others } = options;

@@ -23,12 +23,12 @@ import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
 import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 
-/** A root agent may be at the top of a tree this deep, whatever its subagents' own policies say. */
+/** Deepest tree below a root agent, even if its subagents' own policies allow more. */
 const DEEPEST_TREE = 64;
 export const DEFAULT_LEASE_MS = 10_000;
 
 /**
- * The composition root: registers this process with the stores, and gives handles to agents.
+ * Creates a runtime: registers this process with the stores, and gives handles to agents.
  * Throws `InvalidInputError` for definitions that clash, `StoreUnavailableError` when the stores do not answer.
  */
 export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
@@ -106,7 +106,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
   };
 }
 
-/** What was begun is ended where the rest cannot be. */
+/** Starts the core; shuts it down again if a later step fails. */
 async function started(core: RuntimeCore): Promise<void> {
   try {
     await core.start();
@@ -146,7 +146,7 @@ async function openAgent(core: RuntimeCore, name: string, given?: AgentStartOpti
   return new AgentHandle(core, record);
 }
 
-/** A root agent as it is made: no parent, no account of its own, all tools of its definition. */
+/** The identity of a new root agent: no parent, no account, all tools of its definition. */
 export function rootIdentity(core: RuntimeCore, definition: AgentDefinition, agentId: string): AgentIdentity {
   return {
     tenant: core.tenant,
@@ -177,7 +177,7 @@ async function findAgent(core: RuntimeCore, agentId: string): Promise<Agent> {
   return new AgentHandle(core, record);
 }
 
-/** Its projections are brought up to date: the process before may have died with some writes left. */
+/** Brings the agent's projections up to date, because an earlier process may have died before it wrote them. */
 async function lookedAt(copies: Projector | undefined, opened: Promise<Agent>): Promise<Agent> {
   const agent = await opened;
   copies?.look(rootOf(agent.agentId));
@@ -191,7 +191,7 @@ function subscribe(core: RuntimeCore, observer: EventObserver): { unsubscribe():
   return { unsubscribe: stop };
 }
 
-/** Whether it has an open turn, or ends of children in the background that have not reached it. */
+/** Whether it has an open turn, or reports of background children that it has not taken. */
 async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, definition }: AgentRecord) {
   const known = core.definitions.get(definition.name);
   if (openTurnId !== null || status === "shutdown" || !known?.tools.tools.some(isBackground)) {
@@ -200,7 +200,7 @@ async function isUnfinished(core: RuntimeCore, { agentId, openTurnId, status, de
   return (await core.stores.inbox(core.keyOf(agentId))).length > 0;
 }
 
-/** Takes up every unfinished agent that nobody living owns, or has others do it. */
+/** Activates every unfinished agent without a living owner, or wakes it elsewhere. */
 async function recover(core: RuntimeCore, copies: Projector | undefined): Promise<string[]> {
   const taken: string[] = [];
   const left: AgentRecord[] = [];
@@ -218,7 +218,7 @@ async function recover(core: RuntimeCore, copies: Projector | undefined): Promis
   return taken;
 }
 
-/** Whoever waits for them waits for a process that was given their definitions. */
+/** Warns, because these turns wait until a process with their definitions runs. */
 function warnOfUnknown(left: readonly AgentRecord[]): void {
   for (const [name, records] of Map.groupBy(left, ({ definition }) => definition.name)) {
     const ids = records.slice(0, 3).map(({ agentId }) => agentId);
@@ -240,9 +240,9 @@ async function takesUp(core: RuntimeCore, agentId: string): Promise<boolean> {
 }
 
 /**
- * Children in the background outlast their turn, and their ends must not be lost: they need a tree that is saved with each
- * commit. So do queued tools: whoever runs one finds the call in the store. Throws `UnsupportedError` naming the subagent or
- * the tool and what would be right.
+ * Refuses definitions that need a tree that is saved with each commit: background children outlast their turn, and
+ * their ends must not be lost; workers of queued tools find the call in the store. Throws `UnsupportedError` that names
+ * the subagent or the tool and what to do instead.
  */
 export function refuseBackground(definition: AgentDefinition, where: string): void {
   for (const { name, tools } of collectDefinitions([definition]).values()) {

@@ -14,23 +14,23 @@ import type { Turn, TurnResult, WaitingTurn } from "./doors/turn-types.ts";
 import type { Runtime } from "./doors/runtime-types.ts";
 
 export interface RunOptions {
-  /** Where the agent is kept; they are closed with the run. Default: memory, so that nothing of it is left afterwards. */
+  /** The stores for the agent; they are closed after the run. Default: memory, so that nothing is left afterwards. */
   readonly stores?: Stores | undefined;
   /** With `stores`, the same id is the same agent with its history. Default: a random UUID. */
   readonly agentId?: string | undefined;
-  /** Limits of a turn that is begun; they take the place of the definition's, name by name. */
+  /** Limits of a new turn; each replaces the definition's limit of the same name. */
   readonly budget?: Budget | undefined;
-  /** Who the turn is for, with credentials for its tools. */
+  /** The actor of the turn, with credentials for its tools. */
   readonly auth?: Auth | undefined;
   /** Aborting it ends the turn with status `stopped`. */
   readonly signal?: AbortSignal | undefined;
   /** Definitions that tools spawn by code. Those of `subagent()` tools need not be named. */
   readonly agents?: readonly AgentDefinition[] | undefined;
-  /** Told every event of the turn and of its subagents. What it throws ends the run. */
+  /** Called with every event of the turn and of its subagents. An error that it throws ends the run. */
   readonly onEvent?: ((event: TroupeEvent) => void) | undefined;
   /**
-   * Asked once for each request that the turn waits for: an approval, a question, a client tool. What it gives is the
-   * decision; `undefined` leaves the request open, and when nothing else can go on the run rejects with `TurnWaitingError`.
+   * Called once for each request that the turn waits for: an approval, a question, a client tool. Returns the decision;
+   * `undefined` leaves the request open, and if nothing else can go on the run rejects with `TurnWaitingError`.
    */
   readonly decide?: ((request: AgentRequest) => Decide | undefined | Promise<Decide | undefined>) | undefined;
 }
@@ -50,14 +50,14 @@ const runDoor: Door<RunOptions> = {
 };
 
 /**
- * The turn waits for somebody, and nobody who could decide was given to `run()`. With `stores` it stays open there: decide its
- * requests through a runtime on the same stores, and carry it on with `run(definition, null, { stores, agentId })`.
+ * The turn waits for a decision that `run()` was not given. With `stores` it stays open there: decide its requests
+ * through a runtime on the same stores, and carry it on with `run(definition, null, { stores, agentId })`.
  */
 export class TurnWaitingError extends TerminalError {
   readonly code = "turn_waiting";
   readonly agentId: string;
   readonly turnId: string;
-  /** What somebody has to decide; empty when the agent is paused. */
+  /** Requests that somebody has to decide; empty when the agent is paused. */
   readonly requests: readonly AgentRequest[];
 
   constructor(agentId: string, rest: WaitingTurn, isStored: boolean) {
@@ -81,12 +81,12 @@ function waitingText(agentId: string, rest: WaitingTurn, isStored: boolean): str
 }
 
 /**
- * The shortest program: runs one turn of an agent in a runtime of its own, gives its result, and closes everything after it,
- * also when it fails. A turn that ended `stopped` or `failed` is a result. `null` as input carries on the open turn of a stored
- * agent; without one it continues the conversation without a new message.
+ * The shortest program: runs one turn of an agent in a private runtime, returns its result, and then closes everything,
+ * even if the turn fails. A turn that ended `stopped` or `failed` is a result. With `null` as input it carries on the
+ * open turn of a stored agent; if there is none, it continues the conversation without a new message.
  *
- * Rejects with `InvalidInputError` for options that are wrong, `AgentBusyError` when the stored agent has an open turn and
- * there is input, `TurnWaitingError` when the turn waits for somebody, and with what the stores reject.
+ * Rejects with `InvalidInputError` for invalid options, `AgentBusyError` when there is input and the stored agent has
+ * an open turn, `TurnWaitingError` when the turn waits for somebody, and with errors of the stores.
  */
 export async function run(definition: AgentDefinition, input: Content | null, given?: RunOptions): Promise<TurnResult> {
   definitionRule(definition, "run(): its definition");
@@ -108,7 +108,7 @@ export async function run(definition: AgentDefinition, input: Content | null, gi
   }
 }
 
-/** Whether the agent has an open turn is looked at before its start, which would carry that turn on. */
+/** Checks for an open turn before the agent's start, which would carry that turn on. */
 async function begunTurn(agent: Agent, input: Content | null, { budget, auth, signal }: RunOptions): Promise<Turn> {
   const { openTurnId } = agent.state;
   if (input !== null && openTurnId !== null) {
@@ -146,7 +146,7 @@ async function resultOf(
     let isDecided = false;
     for (const request of decide ? requests.filter(({ requestId }) => !asked.has(requestId)) : []) {
       asked.add(request.requestId);
-      // Whoever is asked may never answer; an abort ends the turn all the same.
+      // `decide` may never answer; an abort still ends the turn.
       const answer = await Promise.race([decide?.(request), turn.result.then((ended) => ({ ended }))]);
       if (answer === undefined) continue;
       if ("ended" in answer) return answer.ended;
@@ -157,7 +157,7 @@ async function resultOf(
   }
 }
 
-/** Somebody else may have been faster, or the request may have expired: then the turn goes on all the same. */
+/** Somebody else may have decided first, or the request may have expired; the turn goes on in both cases. */
 async function decideOnce(runtime: Runtime, requestId: string, decision: Decide): Promise<void> {
   try {
     await runtime.decide(requestId, decision);

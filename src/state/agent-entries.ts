@@ -44,7 +44,7 @@ export const agentEntrySchemas = [
     type: z.literal("conversation.cleared"),
     ...envelope,
     by: z.string(),
-    /** `all`: artifacts too. */
+    /** `all`: artifacts are removed too. */
     scope: z.enum(["conversation", "all"]),
   }),
   z.object({
@@ -72,20 +72,20 @@ export const turnEntrySchemas = [
     hooks: hookCountsSchema,
     /** Whether the last answer must fit a schema. */
     checksOutput: z.boolean().optional(),
-    /** Messages of the conversation that the model sees at first; absent: its history compiler has no window. */
+    /** How many messages of the conversation the model sees at first; absent: its history compiler has no window. */
     contextWindowSize: z.number().int().positive().optional(),
-    /** The child whose end the agent started the turn for by itself. */
+    /** The child whose end made the agent start the turn. */
     wokenBy: z.string().optional(),
-    /** The span under which the turn was asked for. */
+    /** The span in which the turn was requested. */
     trace: traceHeadersSchema.optional(),
-    /** Reports that came before it and call for a turn, if this one makes no model call that sees them. */
+    /** Earlier reports that call for a turn, unless this one makes a model call that sees them. */
     waking: z.array(wakingReportSchema).optional(),
   }),
   z.object({ type: z.literal("instructions.resolved"), ...ofTurn, text: z.string() }),
   z.object({
     type: z.literal("hook.applied"),
     ...ofStep,
-    /** The call that it looked at, for `afterEachTool` and `onError`. */
+    /** The call that the hook reviewed, for `afterEachTool` and `onError`. */
     callId: z.string().optional(),
     hook: hookNameSchema,
     plugin: z.string(),
@@ -96,7 +96,7 @@ export const turnEntrySchemas = [
   z.object({
     type: z.literal("hooks.settled"),
     ...ofStep,
-    /** Which hooks of the turn are through: those of its input, of an answer, or of its end. */
+    /** The hooks of the turn that have all run: those of its input, of an answer, or of its end. */
     phase: z.enum(["input", "answer", "end"]),
   }),
   z.object({ type: z.literal("messages.released"), ...ofTurn, messageIds: z.array(z.string()) }),
@@ -107,22 +107,22 @@ export const turnEntrySchemas = [
     valid: z.boolean(),
     /** The parsed output, transforms applied. */
     value: jsonSchema.optional(),
-    /** What did not fit, in words for the model. */
+    /** The mistakes, in words for the model. */
     issues: z.string().optional(),
-    /** The message that asks for a repair; absent: there is no further try. */
+    /** The message that asks for a repair; absent: the answer is not asked for again. */
     repairMessageId: z.string().optional(),
   }),
   z.object({
     type: z.literal("context.compacted"),
     ...ofStep,
     strategy: z.string(),
-    /** The last message that the model sees no more. */
+    /** The last message that the model no longer sees. */
     through: z.string(),
-    /** The message that stands for all up to there; null: they were dropped. */
+    /** The message that replaces all up to there; null: nothing does. */
     summaryMessageId: z.string().nullable(),
-    /** Messages from before there that it sees all the same. */
+    /** Messages up to there that the model still sees. */
     kept: z.array(z.string()),
-    /** How many messages the model sees no more. */
+    /** How many messages the model no longer sees. */
     messages: z.number().int().nonnegative(),
   }),
   z.object({ type: z.literal("turn.waiting"), ...ofTurn, requestIds: z.array(z.string()) }),
@@ -146,7 +146,7 @@ export const turnEntrySchemas = [
     number: z.number().int().positive(),
     outcome: turnOutcomeSchema,
     stopReason: stopReasonSchema,
-    /** The signal that decided, where there was one: it names the account. */
+    /** The decisive signal, if there was one: it names the account. */
     signal: stopSignalSchema.nullable(),
     /** The message that holds the answer, or the partial one. */
     outputMessageId: z.string().nullable(),
@@ -156,7 +156,7 @@ export const turnEntrySchemas = [
     costMicros: z.number().int().nonnegative().nullable(),
     error: storedErrorSchema.nullable(),
     lifecycle: lifecycleSchema,
-    /** Reports that no model call has seen, and that call for a turn. */
+    /** Reports that call for a turn and that no model call has seen. */
     waking: z.array(wakingReportSchema).optional(),
   }),
 ] as const;

@@ -22,7 +22,7 @@ import { type Continuation, continuationSchema } from "./stop.ts";
  * something, has something that the schema does not know, or anywhere a key that reaches an object's prototype.
  */
 
-/** A step together with the messages it names, as far as they are known: what its ids stand for outside of a store. */
+/** A step with the messages that it names, as far as they are known: outside of a store its ids would mean nothing. */
 export const materialisedStepSchema = agentStepSchema.extend({
   inputMessages: z.array(messageSchema),
   outputMessages: z.array(messageSchema),
@@ -41,7 +41,7 @@ export type MaterialisedExecution = DeepReadonly<z.infer<typeof materialisedExec
 const agentStateJsonSchema = agentStateSchema.extend({ execution: materialisedExecutionSchema.nullable() });
 export type AgentStateJson = DeepReadonly<z.infer<typeof agentStateJsonSchema>>;
 
-/** `messages`: where the messages that the steps name are looked up; an agent's state brings its own. */
+/** `messages`: the messages that the steps name; an agent's state brings its own. */
 export const agentStepJson = {
   toJSON: (step: AgentStep, messages: readonly Message[]): MaterialisedStep => stepWith(step, byId(messages)),
   fromJSON: (stored: unknown): MaterialisedStep => read(materialisedStepSchema, stored, "the agent step"),
@@ -65,7 +65,7 @@ export const agentStateJson = {
   toJSON({ execution, ...state }: AgentState): AgentStateJson {
     return plain({ ...state, execution: execution && executionWith(execution, byId(state.context.messages)) });
   },
-  /** The messages are those of the context; the copies that the steps bring are left. */
+  /** The messages come from the context; the copies within the steps are dropped. */
   fromJSON(stored: unknown): AgentState {
     const { execution, ...state } = read(agentStateJsonSchema, stored, "the agent state");
     const parsed = agentStateSchema.parse({ ...state, execution: execution && executionStateSchema.parse(execution) });
@@ -110,13 +110,13 @@ function executionWith(execution: ExecutionState, messages: ReadonlyMap<string, 
   };
 }
 
-/** A copy that shares nothing with the state it was made of. */
+/** A copy that shares no object with the state. */
 function plain<Value>(value: Value): Value {
   return JSON.parse(JSON.stringify(value)) as Value;
 }
 
 function read<Schema extends z.ZodType>(schema: Schema, stored: unknown, what: string): z.output<Schema> {
-  // Of what is no text the text is made: getters, classes and cycles do not get past it.
+  // Serialise values that are not text first: getters, classes and cycles cannot get through.
   const given = parseJson(typeof stored === "string" ? stored : stableStringify(stored), { what });
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
@@ -130,7 +130,7 @@ function read<Schema extends z.ZodType>(schema: Schema, stored: unknown, what: s
   return parsed.data;
 }
 
-/** The way to the first key of the given value that reading has left out. */
+/** The path of the first key of the given value that parsing has dropped. */
 function unknownKey(given: unknown, known: unknown, path: string): string | undefined {
   if (typeof given !== "object" || given === null || typeof known !== "object" || known === null) return undefined;
   for (const [key, value] of Object.entries(given)) {

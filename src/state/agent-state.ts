@@ -23,7 +23,7 @@ import { foldExecution } from "./execution-fold.ts";
 import { numberOfTurn, type AgentRecord } from "./record.ts";
 import { jsonObjectSchema, type JsonObject } from "./json.ts";
 
-/** Which model an agent speaks through, and how. */
+/** The model of an agent and its settings. */
 export const llmConfigSchema = z.object({
   provider: z.string(),
   model: z.string(),
@@ -42,8 +42,8 @@ export const agentStateContextSchema = z.object({
 export type AgentStateContext = DeepReadonly<z.infer<typeof agentStateContextSchema>>;
 
 /**
- * An agent as one value (row S1): the session half (identity, context), and its execution, the newest turn. Never
- * changed in place: every change is a function that gives a new value and moves `updatedAt`.
+ * An agent as one value (row S1): the session half (identity, context), and the execution, which is the newest turn.
+ * Immutable: each change is a function that returns a new value with a later `updatedAt`.
  */
 export const agentStateSchema = z.object({
   agentId: z.string(),
@@ -51,7 +51,7 @@ export const agentStateSchema = z.object({
   /** Milliseconds since the epoch. */
   createdAt: z.number().int(),
   updatedAt: z.number().int(),
-  /** Executions that were begun. */
+  /** The number of executions that have started. */
   executionCount: z.number().int().nonnegative(),
   llmConfig: llmConfigSchema.nullable(),
   context: agentStateContextSchema,
@@ -97,7 +97,7 @@ export function withContext(state: AgentState, context: Partial<AgentStateContex
   return changed(state, { context: Object.freeze({ ...state.context, ...context }) }, now);
 }
 
-/** The state with messages appended to its conversation. */
+/** The state with messages added to its conversation. */
 export function withAddedMessages(state: AgentState, messages: readonly Message[], now: number): AgentState {
   return withContext(state, { messages: [...state.context.messages, ...messages] }, now);
 }
@@ -110,13 +110,13 @@ export function withLlmConfig(state: AgentState, llmConfig: LlmConfig | null, no
   return changed(state, { llmConfig }, now);
 }
 
-/** The state at the beginning of its next execution. */
+/** The state at the start of its next execution. */
 export function withNewExecution(state: AgentState, executionId: string, now: number): AgentState {
   const execution = freshExecution(executionId, now);
   return changed(state, { execution, executionCount: state.executionCount + 1 }, now);
 }
 
-/** The state after one more entry of its open execution; the same object when the entry does not concern it. */
+/** The state after one more entry of its open execution; the same object if the entry does not concern it. */
 export function withEntry(state: AgentState, entry: Entry): AgentState {
   if (!state.execution) return state;
   const execution = foldExecution(state.execution, entry);
@@ -128,7 +128,7 @@ export function forNextExecution(state: AgentState, now: number): AgentState {
   return changed(state, { execution: null }, now);
 }
 
-/** What an agent's definition says, and its record does not. */
+/** Settings of an agent's definition that its record does not have. */
 export interface AgentSettings {
   readonly llmConfig: LlmConfig | null;
   readonly systemPrompt: string;
@@ -138,9 +138,8 @@ export interface AgentSettings {
 const noSettings: AgentSettings = { llmConfig: null, systemPrompt: "", responseFormat: null };
 
 /**
- * The public state from the runtime's own truth: the record, the fold of the newest turn, the stored conversation.
- * A selector: nothing is kept beside them, and what it is made of is frozen. `waits`: the open turn waits for subagents
- * or for somebody's decision.
+ * The public state, derived from the record, the fold of the newest turn and the stored conversation. Nothing is stored
+ * for it, and its parts are frozen. `waits`: the open turn waits for subagents or for somebody's decision.
  */
 export function agentStateOf(
   record: AgentRecord,
@@ -171,14 +170,14 @@ function timesOf(execution: ExecutionState | null): (number | null | undefined)[
   return [startedAt, completedAt, currentStepStartedAt, stepExecutions.at(-1)?.completedAt];
 }
 
-/** What a state is asked for (row S9). Everything is derived; nothing is stored twice. */
+/** The questions that a state answers (row S9), all derived. */
 export interface AgentStateView {
   readonly agentId: string;
   readonly parentAgentId: string | null;
   readonly createdAt: number;
   readonly updatedAt: number;
   readonly executionCount: number;
-  /** Seconds from the execution's start to its end or, while it is open, to the last change; null without one. */
+  /** Seconds from the execution's start to its end or, while it is open, to the last change; null if there is none. */
   readonly executionDuration: number | null;
   readonly context: AgentStateContext;
   readonly messages: readonly Message[];
@@ -190,19 +189,19 @@ export interface AgentStateView {
   /** In order, an open one last. */
   readonly steps: readonly AgentStep[];
   readonly lastStep: AgentStep | null;
-  /** Null while the model has neither answered nor failed. */
+  /** Null until the model has answered or failed. */
   readonly lastStepType: StepType | null;
   readonly stopReason: StopReason | null;
   /** Tokens of the execution, failed attempts included. */
   readonly usage: Usage;
   readonly errors: readonly StoredError[];
   readonly hasErrors: boolean;
-  /** The last step's answer, where it asked for no tools and nothing failed. */
+  /** The last step's answer, if it asked for no tools and nothing failed. */
   readonly finalResponse: string | null;
   readonly hasFinalResponse: boolean;
-  /** The final response, or what the latest step has put out. */
+  /** The final response, or else the latest step's output. */
   readonly currentResponse: readonly Message[];
-  /** The state in short, for logs. */
+  /** A summary of the state, for logs. */
   debug(): AgentStateSummary;
 }
 

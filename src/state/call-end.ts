@@ -4,7 +4,7 @@ import { limitsSchema } from "../budget/index.ts";
 import { callOutcomeSchema, storedErrorSchema } from "./execution.ts";
 import { stopSignalSchema } from "./stop.ts";
 
-/** A result that an agent or a tool made and that is too large for the conversation. */
+/** A result that an agent or a tool saved, or that was too large for the conversation. */
 export const artifactSchema = z.object({
   artifactId: z.string(),
   name: z.string(),
@@ -18,7 +18,7 @@ export const artifactSchema = z.object({
 });
 export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;
 
-/** A child that a queued tool has asked for: the owner of its agent spawns it. */
+/** A child that a queued tool has ordered: the owner of its agent spawns it. */
 export const orderedSpawnSchema = z.object({
   /** Names the child within its call: the same key is the same child. */
   key: z.string(),
@@ -30,34 +30,37 @@ export const orderedSpawnSchema = z.object({
 });
 export type OrderedSpawn = DeepReadonly<z.infer<typeof orderedSpawnSchema>>;
 
-/** How one attempt of a queued call has ended, as whoever ran it tells the agent. */
+/** The end of one attempt of a queued call, as its worker reports it to the agent. */
 export const callEndSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("settled"),
     outcome: callOutcomeSchema,
-    /** What the model is told. */
+    /** The result as the model sees it. */
     text: z.string(),
     error: storedErrorSchema.nullable(),
-    /** What it saved, and what was too large for the conversation. Their versions are given by the owner's commit. */
+    /**
+     * Artifacts that it saved, and results that were too large for the conversation. The owner's commit numbers their
+     * versions.
+     */
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
-    /** The one of them that holds the whole result. */
+    /** The one of them that contains the whole result. */
     artifactId: z.string().optional(),
     /** The tool has stopped the turn. */
     stop: stopSignalSchema.optional(),
   }),
-  /** It has failed and may be tried again: the owner begins the next attempt. */
+  /** It has failed and may be repeated: the owner starts the next attempt. */
   z.object({ type: z.literal("retrying"), error: storedErrorSchema }),
-  /** Its result is left to one of the children that it has asked for. */
+  /** One of the ordered children gives the result. */
   z.object({
     type: z.literal("ordered"),
     spawns: z.array(orderedSpawnSchema),
     /** The child whose answer is the result. */
     awaits: z.string(),
-    /** What comes before that answer. */
+    /** The text before that answer. */
     prefix: z.string().optional(),
     artifacts: z.array(artifactSchema.omit({ version: true })).optional(),
   }),
-  /** The agent has taken it back: it is not begun any more, and what was begun is not waited for. */
+  /** The agent has withdrawn it: it will not start, and if it has started, nobody waits for it. */
   z.object({ type: z.literal("withdrawn") }),
 ]);
 export type CallEnd = DeepReadonly<z.infer<typeof callEndSchema>>;

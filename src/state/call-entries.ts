@@ -26,12 +26,12 @@ export const callEntrySchemas = [
     verdict: gateVerdictSchema,
     kind: toolKindSchema,
     effect: z.enum(["none", "keyed", "once"]),
-    /** Validated arguments; what the tool gets, also after a restart. */
+    /** Validated arguments, as the tool gets them, also after a restart. */
     arguments: jsonSchema,
     argumentsHash: z.string(),
-    /** A person has to approve these very arguments before it runs. */
+    /** A person has to approve exactly these arguments before it runs. */
     needsApproval: z.boolean().optional(),
-    /** Why not, in words for the model. */
+    /** Why it may not run, in words for the model; null if it may. */
     message: z.string().nullable(),
   }),
   z.object({
@@ -42,7 +42,7 @@ export const callEntrySchemas = [
     effect: z.enum(["none", "keyed", "once"]),
     idempotencyKey: z.string(),
     accountId: z.string(),
-    /** It is run by whoever works on this queue, here or elsewhere. Absent: by the owner of the agent. */
+    /** A worker of this queue runs it, in any process. Absent: the owner of the agent does. */
     queue: z.string().optional(),
     /** Its place in that queue, the lowest first. Absent: 0. */
     priority: z.number().int().nonnegative().optional(),
@@ -63,11 +63,11 @@ export const callEntrySchemas = [
     durationMs: z.number().int().nonnegative(),
     error: storedErrorSchema.nullable(),
     artifactId: z.string().nullable(),
-    /** A tool on the agent's own context has run: it has no entry for its beginning. */
+    /** A tool on the agent's own context: it has no entry for its start. */
     internal: z.literal(true).optional(),
-    /** Hooks look at it next: `afterEachTool`, and `onError` when it failed. */
+    /** Hooks review it next: `afterEachTool`, and `onError` if it failed. */
     reviewDue: z.boolean().optional(),
-    /** Messages of reports that this result holds: they enter history in no other way. */
+    /** Messages of reports that this result contains: they are not added to history separately. */
     reports: z.array(z.string()).optional(),
   }),
   z.object({ type: z.literal("call.reviewed"), ...ofCall }),
@@ -78,9 +78,9 @@ export const callEntrySchemas = [
     kind: requestKindSchema,
     name: z.string(),
     argumentsHash: z.string(),
-    /** What is asked, in words for a person. */
+    /** The question, in words for a person. */
     prompt: z.string(),
-    /** Milliseconds since the epoch; null: it waits for ever. */
+    /** Milliseconds since the epoch; null: it never expires. */
     expiresAt: z.number().int().nullable(),
   }),
   z.object({
@@ -90,25 +90,25 @@ export const callEntrySchemas = [
     kind: requestKindSchema,
     name: z.string(),
     verdict: requestVerdictSchema,
-    /** Who decided; null: nobody, it expired. */
+    /** The person who decided; null: nobody, it expired. */
     by: z.string().nullable(),
     reason: z.string().nullable(),
-    /** Arguments that take the place of the model's, where they were edited. */
+    /** The edited arguments, which replace the model's. */
     arguments: jsonSchema.optional(),
-    /** What the caller's tool gave, or the person answered. */
+    /** The result of the caller's tool, or the person's answer. */
     result: z.object({ text: z.string(), isError: z.boolean() }).optional(),
   }),
   z.object({
     type: z.literal("context.expanded"),
     ...ofCall,
-    /** Messages of the conversation that the model sees from now on. */
+    /** The new number of messages of the conversation that the model sees. */
     size: z.number().int().positive(),
   }),
   z.object({ type: z.literal("context.loaded"), ...ofCall, callIds: z.array(z.string()) }),
   z.object({
     type: z.literal("child.spawned"),
     ...ofStep,
-    /** The call that spawned it; absent when code did. */
+    /** The call that spawned it; absent if code did. */
     callId: z.string().optional(),
     childId: z.string(),
     childTurnId: z.string(),
@@ -129,25 +129,25 @@ export const callEntrySchemas = [
     error: storedErrorSchema.nullable(),
     leavesWork: z.boolean().optional(),
   }),
-  /** A queued tool has asked for children and has left its result to one of them; the agent's owner spawns them. */
+  /** A queued tool has ordered children, one of which gives its result; the agent's owner spawns them. */
   z.object({
     type: z.literal("child.ordered"),
     ...ofCall,
     spawns: z.array(orderedSpawnSchema),
     /** The child whose answer is the result. */
     awaits: z.string(),
-    /** What comes before the child's answer in the result. */
+    /** The text before the child's answer in the result. */
     prefix: z.string().optional(),
   }),
-  /** A tool has left its result to a child that its code spawned. */
+  /** A child that the tool's code spawned gives the tool's result. */
   z.object({
     type: z.literal("child.awaited"),
     ...ofCall,
     childId: z.string(),
-    /** What comes before the child's answer in the result. */
+    /** The text before the child's answer in the result. */
     prefix: z.string().optional(),
   }),
-  /** The end of a child in the background has reached its parent, in a turn or between two. */
+  /** The end of a child in the background has reached its parent, during a turn or between turns. */
   z.object({
     type: z.literal("child.reported"),
     ...envelope,
@@ -159,10 +159,13 @@ export const callEntrySchemas = [
     stopReason: stopReasonSchema,
     text: z.string(),
     error: storedErrorSchema.nullable(),
-    /** The message that tells the model of it: in history at once between turns, within one before the next model call. */
+    /**
+     * The message that reports it to the model: in history at once between turns, before the next model call within
+     * one.
+     */
     messageId: z.string(),
     actorId: z.string().nullable(),
-    /** It calls for a turn, if no model call of an open one sees it. */
+    /** It calls for a turn, unless a model call of an open one sees it. */
     wakes: z.boolean(),
     leavesWork: z.boolean().optional(),
   }),
@@ -171,11 +174,11 @@ export const callEntrySchemas = [
     type: z.literal("call.waiting"),
     ...ofCall,
     childIds: z.array(z.string()),
-    /** Those of them that have not ended. */
+    /** Those of them that are still open. */
     openIds: z.array(z.string()),
-    /** How many of them have to end. */
+    /** How many of them it waits for. */
     for: z.enum(["all", "any"]),
-    /** When it waits no longer, in milliseconds since the epoch; null: it waits until they end. */
+    /** When the wait ends, in milliseconds since the epoch; null: only when they end. */
     until: z.number().int().nullable(),
   }),
   z.object({ type: z.literal("call.expired"), ...ofCall }),
@@ -185,7 +188,7 @@ export const callEntrySchemas = [
     callId: z.string().optional(),
     artifactId: z.string(),
     name: z.string(),
-    /** Counts from 1 over the artifacts of one name; given by the commit. */
+    /** Counts from 1 over the artifacts of one name; set by the commit. */
     version: z.number().int().positive().optional(),
     contentType: z.string(),
     size: z.number().int().nonnegative(),
@@ -198,11 +201,11 @@ export const callEntrySchemas = [
     reason: refusalReasonSchema,
     accountId: z.string().optional(),
     limit: limitNameSchema.optional(),
-    /** Whose account it is, and its figures, where a limit refused it. */
+    /** The holder of the account, and its figures, if a limit refused it. */
     ...limitFiguresSchema.shape,
-    /** The ancestor whose mark refused it, where a mark did. */
+    /** The ancestor whose mark refused it, if a mark did. */
     agentId: z.string().optional(),
-    /** Why it was aborted, where it was. */
+    /** The reason of an abort, if it was one. */
     message: z.string().optional(),
   }),
 ] as const;

@@ -9,7 +9,7 @@ import { partsOfCall } from "./record.ts";
 import { decisionSchema, requestKindSchema } from "./request.ts";
 import { hookKeyOf } from "./turn-state.ts";
 
-/** Everything pure code knows about one tool call: the fold of its entries, and the context of its machine. */
+/** Everything that pure code knows about one tool call: the fold of its entries, and the context of its machine. */
 export const callStateSchema = z.object({
   callId: z.string(),
   turnId: z.string(),
@@ -27,42 +27,42 @@ export const callStateSchema = z.object({
       message: z.string().nullable(),
     })
     .nullable(),
-  /** Attempts that were granted. */
+  /** How many attempts were granted. */
   attempt: z.number().int().nonnegative(),
-  /** Epoch of the granted attempt that has no outcome; null: none is under way, or a queue has it. */
+  /** Epoch of the granted attempt without an outcome; null: there is none, or it is in a queue. */
   startedEpoch: z.number().int().nullable(),
   startedAt: z.number().int().nullable(),
   retryAt: z.number().int().nullable(),
-  /** The queue whose workers run the attempt that was granted last; null: nobody is waited for there. */
+  /** The queue whose workers run the latest attempt; null: none. */
   queue: z.string().nullable(),
-  /** Children that a queued tool has asked for, and the one that its result is left to. */
+  /** Children that a queued tool has ordered, and the one that gives its result. */
   ordered: z
     .object({ spawns: z.array(orderedSpawnSchema), awaits: z.string(), prefix: z.string().nullable() })
     .nullable(),
   childId: z.string().nullable(),
   childResult: z.object({ outcome: z.string(), stopReason: z.string(), text: z.string() }).nullable(),
-  /** Its child goes on by itself: the child's id is the result. */
+  /** Its child runs in the background: the child's id is the result. */
   isBackground: z.boolean(),
-  /** What comes before the answer of the child that a tool has left its result to. */
+  /** The text before the answer of the child that gives the result. */
   prefix: z.string().nullable(),
-  /** Children in the background that it waits for: all that were named, and those that have not ended. */
+  /** Children in the background that it waits for: all that were named, and those that are still open. */
   wait: z
     .object({ childIds: z.array(z.string()), openIds: z.array(z.string()), for: z.enum(["all", "any"]) })
     .nullable(),
-  /** Why its intent was refused, until it is asked again. */
+  /** Why its intent was refused; null once it is proposed again. */
   refusal: z.object({ reason: z.string(), accountId: z.string().nullable(), limit: z.string().nullable() }).nullable(),
-  /** Requests that were opened for it. */
+  /** How many requests were opened for it. */
   requests: z.number().int().nonnegative(),
   /** The request that it waits for. */
   openRequest: z.object({ requestId: z.string(), kind: requestKindSchema, argumentsHash: z.string() }).nullable(),
-  /** The last decision, with the request it answers; it holds until the call goes on. */
+  /** The last decision, with the request that it answers; it is valid until the call goes on. */
   decision: decisionSchema.extend({ kind: requestKindSchema }).nullable(),
-  /** Hash of the arguments that a person approved: these very arguments may run (S15). */
+  /** Hash of the arguments that a person approved: only these may run (S15). */
   approvedHash: z.string().nullable(),
   outcome: callOutcomeSchema.nullable(),
   /** Hooks have to look at its result. */
   reviewDue: z.boolean(),
-  /** Those that have: `hook:index`. */
+  /** The hooks that have reviewed it: `hook:index`. */
   reviews: z.array(z.string()),
 });
 export type CallState = DeepReadonly<z.infer<typeof callStateSchema>>;
@@ -103,7 +103,7 @@ export function foldCall(call: CallState, entry: Entry): CallState {
   switch (entry.type) {
     case "call.gated": {
       const { verdict, kind, effect, message, argumentsHash, needsApproval = false } = entry;
-      // Edited arguments are validated again: they were approved as they are now.
+      // Edited arguments are gated again; in their edited form they are already approved.
       const approvedHash = call.decision?.verdict === "edited" ? argumentsHash : call.approvedHash;
       const gate = { verdict, kind, effect, arguments: entry.arguments, argumentsHash, needsApproval, message };
       const decision = call.decision?.verdict === "edited" ? null : call.decision;
@@ -113,7 +113,7 @@ export function foldCall(call: CallState, entry: Entry): CallState {
       return {
         ...call,
         attempt: entry.attempt,
-        // What a queue has is under way, and none of it in the owner: nothing there is left open with an epoch.
+        // An attempt in a queue has no epoch: the owner runs nothing of it.
         startedEpoch: entry.queue === undefined ? entry.epoch : null,
         startedAt: call.startedAt ?? entry.at,
         retryAt: entry.queue === undefined ? null : call.retryAt,
@@ -183,12 +183,12 @@ export function foldCall(call: CallState, entry: Entry): CallState {
   }
 }
 
-/** Whether the end is that of the child which the call has spawned, or has left its result to. */
+/** Whether it is the end of the call's child: the one that it has spawned, or the one that gives its result. */
 export function isItsChild(call: CallState, { callId, childId }: EntryOf<"child.ended">): boolean {
   return call.outcome === null && (callId === call.callId || childId === call.childId);
 }
 
-/** Whether the call waits for no more children; it may not have waited at all. */
+/** Whether the call waits for no more children, or never did. */
 export function isWaitOver({ wait }: CallState): boolean {
   if (!wait) return true;
   return wait.for === "any" ? wait.openIds.length < wait.childIds.length : wait.openIds.length === 0;
@@ -209,7 +209,7 @@ function decided(call: CallState, entry: EntryOf<"request.decided">): CallState 
   return { ...call, openRequest: null, decision, approvedHash };
 }
 
-/** How many children of one definition a turn may have at work at a time. */
+/** How many children of one definition a turn may run at a time. */
 export interface SpawnLimit {
   /** Name of their definition. */
   readonly childName: string;
@@ -217,9 +217,9 @@ export interface SpawnLimit {
 }
 
 /**
- * The children of one definition that count for its limit: those that have not ended, and those that were just asked for, if
- * `entries` include undecided ones. A refusal replaces the entry that it refused, so a refused child does not count. Children
- * in the background have a limit that is checked elsewhere.
+ * The children of one definition that count for its limit: those that have not ended, with the proposed ones if
+ * `entries` include undecided entries. A refusal replaces its entry, so a refused child does not count. For children in
+ * the background another limit is checked elsewhere.
  */
 export function childrenAtWork(entries: readonly Entry[], childName: string): string[] {
   const atWork = new Set<string>();
@@ -233,8 +233,8 @@ export function childrenAtWork(entries: readonly Entry[], childName: string): st
 }
 
 /**
- * Whether a call waits until a child of its definition ends. Nothing of it is under way then, so the turn may rest. Once
- * there is room the call is under way, even before an entry shows it.
+ * Whether a call waits until another child of its definition ends. It does nothing meanwhile, so the turn may rest. As
+ * soon as there is room it counts as active, even before an entry shows it.
  */
 export function isQueuedToSpawn(call: CallState, entries: readonly Entry[], limit: SpawnLimit | undefined): boolean {
   if (!limit || call.outcome !== null || call.childId !== null) return false;

@@ -4,18 +4,21 @@ import { contentSchema } from "./message.ts";
 import { stopReasonSchema } from "./stop.ts";
 
 /**
- * Who runs a tool: our own code, an agent, the runtime on the agent's own context (row R6), whoever called the agent
+ * Who runs a tool: our own code, an agent, the runtime on the agent's own context (row R6), the agent's caller
  * (`client`: the turn waits for the answer), or the runtime on the agent's own subagents (`control`).
  */
 export const toolKindSchema = z.enum(["function", "subagent", "internal", "client", "control"]);
 export type ToolKind = DeepReadonly<z.infer<typeof toolKindSchema>>;
 
-/** What a tool does to the world, and so whether it may be repeated (design, Tool effects). Journalled with each turn. */
+/**
+ * A granted tool with its effect class, which decides whether it may be repeated (design, Tool effects). Journalled
+ * with each turn.
+ */
 export const grantedToolSchema = z.object({
   name: z.string(),
   kind: toolKindSchema,
   effect: z.enum(["none", "keyed", "once"]),
-  /** Calls of it are run by whoever works on this queue. Absent: by the owner of the agent. */
+  /** Workers of this queue run its calls. Absent: the owner of the agent does. */
   queue: z.string().optional(),
 });
 export type GrantedTool = DeepReadonly<z.infer<typeof grantedToolSchema>>;
@@ -23,7 +26,7 @@ export type GrantedTool = DeepReadonly<z.infer<typeof grantedToolSchema>>;
 export const definitionRefSchema = z.object({ name: z.string(), hash: z.string() });
 export type DefinitionRef = DeepReadonly<z.infer<typeof definitionRefSchema>>;
 
-/** A message that waits until every call of its round has its result: only then does it enter history. */
+/** A message that waits until every call of its round has its result, and only then enters history. */
 export const heldMessageSchema = z.object({
   messageId: z.string(),
   role: z.enum(["user", "system", "assistant"]),
@@ -31,10 +34,10 @@ export const heldMessageSchema = z.object({
 });
 export type HeldMessage = DeepReadonly<z.infer<typeof heldMessageSchema>>;
 
-/** What a hook changed of one tool call before it is gated. */
+/** A hook's changes to one tool call before it is gated. */
 export const callPatchSchema = z.object({
   callId: z.string(),
-  /** Takes the place of the model's own arguments, as JSON text; they are validated as those would be. */
+  /** Replaces the model's arguments, as JSON text; validated like those. */
   arguments: z.string().optional(),
   /** Why the call may not run, in words for the model. */
   denied: z.string().optional(),
@@ -42,12 +45,12 @@ export const callPatchSchema = z.object({
 export type CallPatch = DeepReadonly<z.infer<typeof callPatchSchema>>;
 
 /**
- * What one hook changed, and only that (design, The journal). Added messages enter history with origin `hook:<plugin>`;
- * edits and removals hold for the one model call that follows.
+ * The changes of one hook, and nothing else (design, The journal). Added messages enter history with origin
+ * `hook:<plugin>`; edits and removals apply to the next model call only.
  */
 export const hookPatchSchema = z.object({
   addedMessageIds: z.array(z.string()),
-  /** Messages that were added between a message with tool calls and their results. */
+  /** Messages added between a message with tool calls and their results. */
   held: z.array(heldMessageSchema).optional(),
   calls: z.array(callPatchSchema).optional(),
   edited: z.array(z.object({ messageId: z.string(), content: contentSchema })),
@@ -57,7 +60,7 @@ export const hookPatchSchema = z.object({
 });
 export type HookPatch = DeepReadonly<z.infer<typeof hookPatchSchema>>;
 
-/** The nine hooks, in the order in which a turn comes to them (row H1). */
+/** The nine hooks, in the order in which a turn reaches them (row H1). */
 export const hookNames = [
   "afterUserInput",
   "beforeLlm",
@@ -72,7 +75,7 @@ export const hookNames = [
 export const hookNameSchema = z.enum(hookNames);
 export type HookName = DeepReadonly<z.infer<typeof hookNameSchema>>;
 
-/** How many hooks of each name a turn began with. */
+/** How many hooks of each name there were when a turn began. */
 export const hookCountsSchema = z.object({
   afterUserInput: z.number().int().nonnegative(),
   beforeLlm: z.number().int().nonnegative(),
@@ -102,11 +105,11 @@ export const noHooks: HookCounts = Object.freeze({
 export const refusalReasonSchema = z.enum(["budget", "mustWait", "unpriced", "paused", "aborted"]);
 export type RefusalReason = DeepReadonly<z.infer<typeof refusalReasonSchema>>;
 
-/** A child that goes on by itself, and what its end calls for: it is kept for the next turn, or a turn is started for it. */
+/** A child in the background. Its end is kept for the next turn (`keep`) or starts one (`wake`). */
 export const backgroundSchema = z.object({ onEnd: z.enum(["keep", "wake"]) });
 export type Background = DeepReadonly<z.infer<typeof backgroundSchema>>;
 
-/** The report of a child's end that no model call has seen, and that calls for a turn. */
+/** The report of a child's end that calls for a turn and that no model call has seen. */
 export const wakingReportSchema = z.object({
   childId: z.string(),
   messageId: z.string(),
@@ -120,10 +123,10 @@ export type GateVerdict = DeepReadonly<z.infer<typeof gateVerdictSchema>>;
 export const turnOutcomeSchema = z.enum(["completed", "stopped", "failed"]);
 export type TurnOutcome = DeepReadonly<z.infer<typeof turnOutcomeSchema>>;
 
-/** What every entry has: given by the writer. */
+/** The fields of every entry, set by the writer. */
 export const envelope = {
   seq: z.number().int().positive(),
-  /** Milliseconds since the epoch, never going back within a journal; for people. */
+  /** Milliseconds since the epoch, for people; it never decreases within a journal. */
   at: z.number().int(),
   epoch: z.number().int().positive(),
 };
@@ -132,15 +135,15 @@ export const ofStep = { ...ofTurn, step: z.number().int().positive() };
 export const ofCall = { ...ofStep, callId: z.string() };
 
 /**
- * What may be done with a tool call whose outcome is not known.
+ * Whether a tool call with an unknown outcome may be repeated.
  * - `none`: no effect outside; repeat freely.
  * - `keyed`: repeat with the same `idempotencyKey`; the receiver makes sure that it takes effect once.
- * - `once`: never repeated; a call that was cut after its start has an unknown outcome.
+ * - `once`: never repeated; a call that was interrupted after its start has an unknown outcome.
  */
 export const effectClassSchema = z.enum(["none", "keyed", "once"]);
 export type EffectClass = DeepReadonly<z.infer<typeof effectClassSchema>>;
 
-/** W3C Trace Context: the span under which something was asked for. It is stored and passed on as it is. */
+/** W3C Trace Context: the span in which something was requested. Stored and passed on unchanged. */
 export const traceHeadersSchema = z.object({
   traceparent: z
     .string()

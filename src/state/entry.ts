@@ -7,10 +7,11 @@ import { callEntrySchemas } from "./call-entries.ts";
 import { modelEntrySchemas } from "./model-entries.ts";
 
 /**
- * The journal's union. Whatever pure code did not decide is an entry; the fold over the entries is the state.
- * The envelope (`seq`, `at`, `epoch`) is given by the writer; the address (`turnId`, `callId`) says which machines hear it.
- * Facts tell what happened. Intents (`model.requested`, `generate.requested`, `tool.started`, `child.spawned`) tell what
- * is about to be done to the world; the commit grants them or puts `intent.refused` in their place at the same seq.
+ * The journal's union. Everything that pure code does not decide is an entry; the fold over the entries is the state.
+ * The writer sets the envelope (`seq`, `at`, `epoch`); the address (`turnId`, `callId`) selects the machines that get
+ * it. Facts say what has happened. Intents (`model.requested`, `generate.requested`, `tool.started`, `child.spawned`)
+ * say what is about to be done to the world; the commit grants them or replaces them by `intent.refused` at the same
+ * seq.
  */
 export const entrySchema = z.discriminatedUnion("type", [
   ...agentEntrySchemas,
@@ -23,7 +24,7 @@ export type EntryType = Entry["type"];
 export type EntryOf<Type extends EntryType> = Extract<Entry, { type: Type }>;
 
 type WithoutEnvelope<T> = T extends Entry ? Omit<T, "seq" | "at" | "epoch"> : never;
-/** What effects hand to the host; the host adds the envelope. */
+/** An entry as effects pass it to the host, which adds the envelope. */
 export type EntryBody = WithoutEnvelope<Entry>;
 
 export const intentTypes = ["model.requested", "generate.requested", "tool.started", "child.spawned"] as const;
@@ -38,7 +39,7 @@ export function isIntent(entry: Entry): entry is Intent {
   return (intentTypes as readonly string[]).includes(entry.type);
 }
 
-/** The address's parts; absent ones are null. */
+/** The parts of an entry's address; absent ones are null. */
 export function addressOf(entry: Entry): { turnId: string | null; callId: string | null } {
   return {
     turnId: "turnId" in entry && entry.turnId !== undefined ? entry.turnId : null,
@@ -46,13 +47,13 @@ export function addressOf(entry: Entry): { turnId: string | null; callId: string
   };
 }
 
-/** The version that is written now. Older ones are upcast on reading, newer ones refused. */
+/** The version written now. Older ones are upcast on reading, newer ones refused. */
 export const JOURNAL_VERSION = 1;
 
-/** One commit's entries as they are stored. */
+/** The entries of one commit as they are stored. */
 export interface JournalRow {
   readonly version: number;
-  /** Place in the order of all commits of the tree; what a client continues from. */
+  /** Position among all commits of the tree; a client continues from it. */
   readonly cursor: number;
   readonly agentId: string;
   readonly entries: readonly Entry[];
@@ -67,8 +68,8 @@ export const upcasters: ReadonlyMap<number, Upcaster> = new Map();
 const entriesSchema = z.array(entrySchema);
 
 /**
- * Reads stored entries of any known version. Throws `CorruptRecordError` (the record is left as it is) when they do not
- * fit the schema, or come from a version this package does not know.
+ * Reads stored entries of any known version. Throws `CorruptRecordError` if they do not fit the schema or come from an
+ * unknown version; the record is left unchanged.
  */
 export function readEntries(
   version: number,

@@ -20,20 +20,23 @@ const common = {
   step: z.number().int().nonnegative().nullable(),
   /** Milliseconds since the epoch. */
   at: z.number().int(),
-  /** Place in the order of the tree's durable events; null for ephemeral ones. A client continues after any of them. */
+  /** Position among the tree's durable events; null for ephemeral ones. A client can continue after any of them. */
   cursor: z.string().nullable(),
 };
-/** Of what is never stored: it is seen live or not at all. */
+/** Fields of ephemeral events, which are never stored: only live clients see them. */
 const ephemeral = {
-  /** Cursor of the last durable event before it: whoever has come this far continues after that. Null before the first. */
+  /** Cursor of the last durable event before it, from which a client can continue. Null before the first. */
   after: z.string().nullable(),
-  /** Of the model call or the tool call, from 1: what an attempt has said counts no more once the next one has begun. */
+  /** Attempt of the model or tool call, from 1: once the next attempt has begun, the deltas of this one are void. */
   attempt: z.number().int().positive(),
 };
-/** A piece of an answer that is being written. */
+/** A piece of an unfinished answer. */
 const delta = {
   ...ephemeral,
-  /** Where in this step's answer it begins, in UTF-16 units (`string.length`); text and reasoning are counted apart. */
+  /**
+   * Where it begins in this step's answer, in UTF-16 units (`string.length`); text and reasoning are counted
+   * separately.
+   */
   offset: z.number().int().nonnegative(),
   text: z.string(),
 };
@@ -45,11 +48,11 @@ const end = {
   toolCalls: z.number().int().nonnegative(),
   usage: usageSchema,
   costMicros: z.number().int().nonnegative().nullable(),
-  /** Why it stopped, in words; null for a natural end. */
+  /** Why it stopped, in words; null if it ended normally. */
   message: z.string().nullable(),
 };
 
-/** What the world sees: dotted facts (design, Events). One schema for code, streams, inspector and logs. */
+/** The public events: dotted facts (design, Events). One schema for code, streams, inspector and logs. */
 export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("lifecycle.changed"), ...common, status: lifecycleSchema }),
   z.object({
@@ -87,8 +90,9 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("text.delta"), ...common, ...delta }),
   /**
-   * The whole of an answer that is being written, in place of what was shown of it: after a client has come (back) in the
-   * middle of it, or has missed a piece. Deltas go on at its `offset`. None comes once its step is over.
+   * The whole of an unfinished answer; it replaces the pieces shown before. Sent after a client has (re)connected in
+   * the middle of the answer, or has missed a piece. Deltas continue at its `offset`. None is sent after the end of its
+   * step.
    */
   z.object({
     type: z.literal("text.snapshot"),
@@ -96,7 +100,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...delta,
     /** Where the next `text.delta` begins: the length of `text`. */
     offset: delta.offset,
-    /** The reasoning so far: the next `reasoning.delta` begins at its length. Null: leave what is shown of it. */
+    /** The reasoning so far: the next `reasoning.delta` begins at its length. Null: keep the pieces shown before. */
     reasoning: z.string().nullable(),
   }),
   z.object({ type: z.literal("reasoning.delta"), ...common, ...delta }),
@@ -105,7 +109,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     ...common,
     ...call,
     attempt: z.number().int(),
-    /** It waits for whoever works on this queue. Absent: it runs where its agent does. */
+    /** It waits for a worker of this queue. Absent: it runs in its agent's process. */
     queue: z.string().optional(),
   }),
   z.object({ type: z.literal("tool.progress"), ...common, ...ephemeral, ...call, update: jsonSchema }),
@@ -141,14 +145,14 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     type: z.literal("conversation.cleared"),
     ...common,
     by: z.string(),
-    /** `all`: artifacts too. */
+    /** `all`: artifacts were removed too. */
     scope: z.enum(["conversation", "all"]),
   }),
   z.object({
     type: z.literal("context.compacted"),
     ...common,
     strategy: z.string(),
-    /** How many messages the model sees no more. */
+    /** How many messages the model no longer sees. */
     messages: z.number().int(),
     hasSummary: z.boolean(),
   }),
@@ -164,11 +168,11 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
   z.object({
     type: z.literal("subagent.spawned"),
     ...common,
-    /** The call that spawned it; null when code did. */
+    /** The call that spawned it; null if code did. */
     callId: z.string().nullable(),
     childId: z.string(),
     definition: z.string(),
-    /** `background`: it goes on when the turn has ended. */
+    /** `background`: it goes on after the turn. */
     mode: z.enum(["await", "background"]),
   }),
   z.object({
@@ -186,7 +190,7 @@ export const troupeEventSchema = z.discriminatedUnion("type", [
     limit: limitNameSchema,
     used: z.number(),
     max: z.number(),
-    /** The same in words, naming whose account it is. */
+    /** The same in words, with the holder of the account. */
     message: z.string(),
   }),
   z.object({
@@ -206,5 +210,5 @@ export type TroupeEventType = TroupeEvent["type"];
 export type TroupeEventOf<Type extends TroupeEventType> = Extract<TroupeEvent, { type: Type }>;
 
 type WithoutCommon<T> = T extends TroupeEvent ? Omit<T, keyof typeof common> : never;
-/** An event without what every event says. */
+/** An event without the fields that all events have. */
 export type TroupeEventBody = WithoutCommon<TroupeEvent>;

@@ -7,12 +7,12 @@ import { signalOfLimit } from "./stop-signals.ts";
 import type { AgentIdentity } from "./record.ts";
 import type { StopSignal } from "./stop.ts";
 
-/** Who an event is about: the fixed part of an agent's record. */
+/** The agent of an event: the fixed part of its record. */
 export type EventSource = Pick<AgentIdentity, "agentId" | "parentAgentId" | "rootAgentId" | "sessionId" | "definition">;
 
 /**
- * The durable public events of one committed entry, in order: a pure function, so that a stream can be continued from
- * the journal at any cursor without gap or double. They are frozen: one event goes to many who listen.
+ * The durable public events of one committed entry, in order: a pure function, so that a stream can continue from any
+ * cursor without gaps or duplicates. They are frozen, because all listeners share them.
  */
 export function eventsOf(entry: Entry, source: EventSource, rowCursor: number, textOf: TextLookup): TroupeEvent[] {
   return bodiesOf(entry, textOf).map((body, index) =>
@@ -31,7 +31,7 @@ export function eventsOf(entry: Entry, source: EventSource, rowCursor: number, t
   );
 }
 
-/** Where a durable event stands: the commit's row, the entry, and the event of that entry. */
+/** The position of a durable event: the commit's row, the entry, and the event's index within that entry. */
 export interface EventCursor {
   readonly row: number;
   readonly seq: number;
@@ -42,7 +42,7 @@ export function cursorText({ row, seq, index }: EventCursor): string {
   return `${row}.${seq}.${index}`;
 }
 
-/** Reads a cursor; undefined when the text is none. */
+/** Parses a cursor; undefined if the text is not one. */
 export function parseCursor(text: string): EventCursor | undefined {
   const match = /^(\d{1,15})\.(\d{1,15})\.(\d{1,4})$/.exec(text);
   return match ? { row: Number(match[1]), seq: Number(match[2]), index: Number(match[3]) } : undefined;

@@ -6,8 +6,8 @@ import type { StopSignal } from "./stop.ts";
 import { signalOfRefusal } from "./stop-signals.ts";
 
 /**
- * The execution after one more entry (rows S2, S3). Entries that do not concern it give back the same object.
- * `arrived`: messages that came since the last call, of users and hooks; results the execution knows by itself.
+ * The execution after one more entry (rows S2, S3). Entries that do not concern it return the same object.
+ * `arrived`: messages of users and hooks that came since the last call; the execution knows results itself.
  */
 export function foldExecution(
   execution: ExecutionState,
@@ -61,7 +61,7 @@ export function foldExecution(
   }
 }
 
-/** A step's answer has the step's own id; what else it has put out are the results of its calls. */
+/** A step's answer has the step's own id; its other output is the results of its calls. */
 function resultIdsOf(step: AgentStep | null): string[] {
   return step?.outputMessageIds.filter((id) => id !== step.id) ?? [];
 }
@@ -80,7 +80,7 @@ function openStep(
     toolExecutions: [],
     errors: [],
   };
-  // A wish to go on holds for one decision: the step it asked for has now begun.
+  // A request to continue applies to one decision: the requested step has now begun.
   const continuation = execution.continuation.isContinuationRequested
     ? { ...execution.continuation, isContinuationRequested: false }
     : execution.continuation;
@@ -130,7 +130,7 @@ function hooked(execution: ExecutionState, entry: EntryOf<"hook.applied">): Exec
   return next;
 }
 
-/** An answer that does not fit and is not asked for again fails the turn. */
+/** The turn fails with an answer that does not fit and is not asked for again. */
 function misfit(execution: ExecutionState, entry: EntryOf<"output.checked">): ExecutionState {
   if (entry.valid || entry.repairMessageId !== undefined) return execution;
   const message = `the answer does not fit the output schema: ${entry.issues ?? "no reason was given"}`;
@@ -153,7 +153,7 @@ function withError(execution: ExecutionState, error: StoredError): ExecutionStat
   return signalled({ ...execution, errors }, { reason: "error", message: error.message, source: "runtime" });
 }
 
-/** Null: something was used, and nobody knows its price. */
+/** The settled cost; null if something was used and its price is unknown. */
 function settledCost(settlement: Settlement | null): number | null {
   if (!settlement) return 0;
   return settlement.reservation.isUnpriced === true && settlement.tokens > 0 ? null : settlement.costMicros;
@@ -171,7 +171,7 @@ function withUsage(execution: ExecutionState, usage: Usage | null, costMicros: n
   };
 }
 
-/** Adds a signal to those that stand. */
+/** Adds a stop signal to the others. */
 export function signalled(execution: ExecutionState, signal: StopSignal): ExecutionState {
   const { continuation } = execution;
   return { ...execution, continuation: { ...continuation, stopSignals: [...continuation.stopSignals, signal] } };

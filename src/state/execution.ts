@@ -7,7 +7,7 @@ import { continuationSchema, noContinuation, type StopReason, strongestSignal } 
 export const executionStatusSchema = z.enum(["pending", "in_progress", "waiting", "completed", "stopped", "failed"]);
 export type ExecutionStatus = DeepReadonly<z.infer<typeof executionStatusSchema>>;
 
-/** An error as it is stored: no stack, no cause, nothing secret. */
+/** An error as it is stored: no stack, no cause, no secrets. */
 export const storedErrorSchema = z.object({
   code: z.string(),
   message: z.string(),
@@ -47,11 +47,13 @@ export const inferenceSchema = z.object({
 });
 export type Inference = DeepReadonly<z.infer<typeof inferenceSchema>>;
 
-/** One model call and the tool round it asked for (row S3). Messages are named by id; the store keeps their content. */
+/**
+ * One model call and the tool round that it asked for (row S3). It names messages by id; the store has their content.
+ */
 export const agentStepSchema = z.object({
   id: z.string(),
   number: z.number().int().positive(),
-  /** What the call was shown for the first time; before it comes the conversation as earlier steps left it. */
+  /** The messages that were new in this call; before them comes the conversation of earlier steps. */
   inputMessageIds: z.array(z.string()),
   outputMessageIds: z.array(z.string()),
   inference: inferenceSchema.nullable(),
@@ -63,7 +65,7 @@ export type AgentStep = DeepReadonly<z.infer<typeof agentStepSchema>>;
 export const stepTypeSchema = z.enum(["error", "tool_execution", "final_response"]);
 export type StepType = DeepReadonly<z.infer<typeof stepTypeSchema>>;
 
-/** Derived, never stored: error before tool execution before final response (row S3). */
+/** Derived, never stored. Precedence: error, tool execution, final response (row S3). */
 export function stepTypeOf(step: AgentStep): StepType {
   if (step.errors.length > 0 || step.toolExecutions.some((one) => one.outcome !== null && one.outcome !== "success")) {
     return "error";
@@ -71,7 +73,7 @@ export function stepTypeOf(step: AgentStep): StepType {
   return step.toolExecutions.length > 0 ? "tool_execution" : "final_response";
 }
 
-/** A finished step with its times and what stood for and against going on. */
+/** A finished step with its times and the state of the continuation decision. */
 export const stepExecutionSchema = z.object({
   step: agentStepSchema,
   continuation: continuationSchema,
@@ -80,7 +82,7 @@ export const stepExecutionSchema = z.object({
 });
 export type StepExecution = DeepReadonly<z.infer<typeof stepExecutionSchema>>;
 
-/** One turn, as rows S2 see it. `executionId` is the turn's id. */
+/** One turn, in the terms of rows S2. `executionId` is the turn's id. */
 export const executionStateSchema = z.object({
   executionId: z.string(),
   status: executionStatusSchema,
@@ -90,9 +92,9 @@ export const executionStateSchema = z.object({
   continuation: continuationSchema,
   currentStepStartedAt: z.number().int().nullable(),
   currentStep: agentStepSchema.nullable(),
-  /** Usage of attempts that gave no answer (cut, failed): billed all the same. */
+  /** Usage of attempts without an answer (cut, failed), which are billed too. */
   failedUsage: usageSchema.nullable(),
-  /** Null: the price of one of them is unknown. */
+  /** Null: one of their prices is unknown. */
   failedCostMicros: z.number().int().nonnegative().nullable(),
   /** Errors that belong to no step. */
   errors: z.array(storedErrorSchema),
@@ -162,14 +164,14 @@ export function errorsOf(execution: ExecutionState): StoredError[] {
   return [...ofSteps, ...execution.errors];
 }
 
-/** Why the turn stopped, or is about to: the strongest signal, else how its last answer ended it. */
+/** Why the turn stopped, or is about to: the strongest signal, else the reason of its last answer. */
 export function stopReasonOf(execution: ExecutionState): StopReason | undefined {
   const signal = strongestSignal(execution.continuation.stopSignals);
   if (signal || execution.status !== "completed") return signal?.reason;
   return naturalStopReason(execution);
 }
 
-/** Why a turn ends that nothing stopped: its last answer was whole, or was cut short by the model. */
+/** The stop reason of a turn without signals: its last answer was complete, or the model cut it short. */
 export function naturalStopReason(execution: ExecutionState): StopReason {
   const finish = lastStepOf(execution)?.inference?.finishReason;
   return finish === "length" || finish === "content_filter" ? "finish_reason" : "completed";

@@ -9,25 +9,25 @@ import { queuedCallKey } from "./record.ts";
 import { decisionSchema } from "./request.ts";
 import { stopReasonSchema } from "./stop.ts";
 
-/** `key` is natural: posting the same thing twice is one item. */
+/** `key` is a natural key: posting the same thing twice makes one item. */
 const item = { key: z.string(), at: z.number().int() };
 
-/** A turn that was accepted. `input` null continues the conversation without a message (row L5). */
+/** An accepted turn. `input` null continues the conversation without a message (row L5). */
 export const turnItemSchema = z.object({
   kind: z.literal("turn"),
   ...item,
   turnId: z.string(),
   number: z.number().int().positive(),
   input: contentSchema.nullable(),
-  /** Messages of the conversation that are its input, where it has none of its own. Absent: none. */
+  /** Messages already in the conversation that are its input, if `input` has none. Absent: none. */
   inputMessageIds: z.array(z.string()).optional(),
   actorId: z.string().nullable(),
   limits: limitsSchema.nullable(),
-  /** The child whose end the turn was started for; absent: somebody asked for it. */
+  /** The child whose end started the turn; absent: somebody requested it. */
   wokenBy: z.string().optional(),
-  /** The span under which it was asked for. */
+  /** The span in which it was requested. */
   trace: traceHeadersSchema.optional(),
-  /** Account above the turn's own, where it is not the agent's. */
+  /** The account above the turn's own, if it is not the agent's. */
   parentAccountId: z.string().optional(),
 });
 export type TurnItem = DeepReadonly<z.infer<typeof turnItemSchema>>;
@@ -44,12 +44,12 @@ export const childEndedItemSchema = z.object({
   stopReason: stopReasonSchema,
   text: z.string(),
   error: storedErrorSchema.nullable(),
-  /** Children of its own go on in the background. */
+  /** It has children in the background that go on. */
   leavesWork: z.boolean().optional(),
 });
 export type ChildEndedItem = DeepReadonly<z.infer<typeof childEndedItemSchema>>;
 
-/** The end of a child that went on in the background. */
+/** The end of a child in the background. */
 export const childReportedItemSchema = z.object({
   kind: z.literal("child.reported"),
   ...item,
@@ -67,7 +67,7 @@ export const childReportedItemSchema = z.object({
 });
 export type ChildReportedItem = DeepReadonly<z.infer<typeof childReportedItemSchema>>;
 
-/** The end of a call that was run from a queue; its key is that of `callEndedKey`. */
+/** The end of a queued call; its key is that of `callEndedKey`. */
 export const callEndedItemSchema = z.object({
   kind: z.literal("call.ended"),
   ...item,
@@ -93,17 +93,17 @@ export const inboxItemSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("abort"),
     ...item,
-    /** The turn to end; null: whichever is open. */
+    /** The turn to end; null: the open one, if any. */
     turnId: z.string().nullable(),
     by: z.string(),
     reason: z.string(),
-    /** The stop reason it becomes: a person's abort is `user_requested`, a parent's limit is that limit. */
+    /** The resulting stop reason: a person's abort is `user_requested`, a parent's limit is that limit. */
     stopReason: stopReasonSchema,
-    /** A new message takes the turn's place. */
+    /** A new message replaces the turn. */
     isSuperseded: z.boolean().optional(),
   }),
   z.object({ kind: z.literal("budget.freed"), ...item }),
-  /** Four fifths of a limit on time have gone by while nobody committed anything. */
+  /** 80 % of a limit on time have passed without a commit. */
   z.object({
     kind: z.literal("budget.warning"),
     ...item,
@@ -125,23 +125,23 @@ export type InboxItem = DeepReadonly<z.infer<typeof inboxItemSchema>>;
 
 const timeLimitSchema = z.enum(["maxActiveMs", "deadlineAt"]);
 
-/** A stored alarm: whoever is alive fires what is overdue (design, Timers). */
+/** A stored alarm: any living process fires it when it is due (design, Timers). */
 const alarm = { tenant: z.string(), agentId: z.string(), id: z.string(), dueAt: z.number().int() };
 export const timerSchema = z.discriminatedUnion("kind", [
-  /** A limit on time runs out, or its warning is due. */
+  /** A limit on time is reached, or its warning is due. */
   z.object({
     kind: z.literal("limit"),
     ...alarm,
     accountId: z.string(),
     limit: timeLimitSchema,
-    /** When the limit is reached, where the alarm is that of its warning. Absent: the alarm is that of the limit. */
+    /** When the limit is reached, if this is the alarm of its warning. Absent: this is the alarm of the limit. */
     limitAt: z.number().int().optional(),
   }),
-  /** Room is no longer kept for those who were told of it and did not ask. */
+  /** Woken waiters that did not ask lose the room kept for them. */
   z.object({ kind: z.literal("claim"), ...alarm, accountId: z.string() }),
   /** A request to a person expires. */
   z.object({ kind: z.literal("request"), ...alarm, requestId: z.string() }),
-  /** A call that waits for children in the background waits no longer. */
+  /** The wait of a call for children in the background ends. */
   z.object({ kind: z.literal("wait"), ...alarm, turnId: z.string(), callId: z.string() }),
   /** A queued call has not ended yet: its job may be lost, and is added again. */
   z.object({

@@ -3,7 +3,7 @@ import type { DeepReadonly } from "../base/index.ts";
 import type { LimitName } from "../budget/index.ts";
 import { agentOfTurn } from "./record.ts";
 
-/** Whose account it is, as seen by the agent that met its limit. */
+/** The holder of an account, from the point of view of the agent that met the limit. */
 export const accountHolderSchema = z.object({
   /** Name of the holder's definition. */
   name: z.string(),
@@ -11,17 +11,20 @@ export const accountHolderSchema = z.object({
 });
 export type AccountHolder = DeepReadonly<z.infer<typeof accountHolderSchema>>;
 
-/** What is known of a limit besides its name and account; absent parts are left out of the text. */
+/** Facts about a limit besides its name and account; absent ones are left out of the text. */
 export const limitFiguresSchema = z.object({
   holder: accountHolderSchema.optional(),
-  /** In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline the moment it was met. */
+  /**
+   * In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline the moment at which it
+   * was met.
+   */
   used: z.number().optional(),
   max: z.number().optional(),
 });
 export type LimitFigures = DeepReadonly<z.infer<typeof limitFiguresSchema>>;
 
 /**
- * Names a limit for people: who, which account, used of max: `lead, this turn: 50,000 of 50,000 tokens`. An ancestor's
+ * Describes a limit to people: holder, account, used of max: `lead, this turn: 50,000 of 50,000 tokens`. An ancestor's
  * account is named as such: `its parent lead, this turn: …`.
  */
 export function limitText(limit: LimitName, accountId: string, figures: LimitFigures = {}): string {
@@ -29,8 +32,8 @@ export function limitText(limit: LimitName, accountId: string, figures: LimitFig
 }
 
 /**
- * The same before it is reached: `lead, this turn: 40,000 of 50,000 tokens (80 %)`, or
- * `lead, this turn: its deadline 2026-11-21 14:03:00 UTC is 12 seconds away`.
+ * Describes a limit before it is reached: `lead, this turn: 40,000 of 50,000 tokens (80 %)`, or `lead, this turn: its
+ * deadline 2026-11-21 14:03:00 UTC is 12 seconds away`.
  */
 export function warningText({
   limit,
@@ -53,14 +56,14 @@ export function warningText({
   return `${accountText(accountId, holder)}: ${usedText(limit, used, max)} of ${amountText(limit, max)} (${share} %)`;
 }
 
-/** `lead, this turn`; without a known holder by the agent's id. */
+/** `lead, this turn`; if the holder is unknown, the agent's id takes the place of the name. */
 export function accountText(accountId: string, holder?: AccountHolder): string {
   const name = holder?.name ?? agentOfAccount(accountId);
   const who = holder === undefined || holder.kinship === "own" ? name : `its ${holder.kinship} ${name}`;
   return `${who}, ${spanOfAccount(accountId)}`;
 }
 
-/** What of the agent's work an account is for. */
+/** The part of the agent's work that an account covers. */
 export function spanOfAccount(accountId: string): string {
   if (accountId.startsWith("turn:")) return "this turn";
   return accountId.startsWith("background:") ? "its background children" : "its whole life";
@@ -89,7 +92,7 @@ function figuresText(limit: LimitName, { used, max }: LimitFigures): string {
   if (max === undefined) return limit === "deadlineAt" ? "its deadline" : `its limit of ${plainNames[limit]}`;
   if (limit === "deadlineAt") return `its deadline ${momentText(max)}`;
   if (used === undefined) return `its limit of ${amountText(limit, max)}`;
-  // A call is refused before it is made: what is left may be too little for it.
+  // A call is refused before it is made, because the rest may be too little for it.
   const left = limit === "maxTokens" || limit === "maxCostMicros" ? tooLittle(limit, used, max) : "";
   return `${usedText(limit, used, max)} of ${amountText(limit, max)}${left}`;
 }
@@ -106,7 +109,7 @@ export function amountText(limit: LimitName, amount: number): string {
   return limit === "deadlineAt" ? momentText(amount) : `${countText(amount)} ${units[limit]}`;
 }
 
-/** The used part as it stands before its limit, which has the unit. */
+/** The used amount without its unit, which follows with the limit. */
 export function usedText(limit: LimitName, used: number, max: number): string {
   if (limit === "maxCostMicros") return dollarsText(used);
   if (limit === "maxActiveMs") return secondsText(used, max);

@@ -11,9 +11,9 @@ export type ContentPart = DeepReadonly<z.infer<typeof contentPartSchema>>;
 export const contentSchema = z.union([z.string(), z.array(contentPartSchema)]);
 export type Content = DeepReadonly<z.infer<typeof contentSchema>>;
 
-/** One tool call as the model asked for it. `arguments` is the model's own text: it may be broken JSON. */
+/** One tool call as the model asked for it. `arguments` is the model's own text: it may be invalid JSON. */
 export const toolCallRequestSchema = z.object({
-  /** Ours: `turn:step:index`. */
+  /** Our id: `turn:step:index`. */
   callId: z.string(),
   /** The provider's own id, for the wire only. */
   providerId: z.string(),
@@ -22,7 +22,7 @@ export const toolCallRequestSchema = z.object({
 });
 export type ToolCallRequest = DeepReadonly<z.infer<typeof toolCallRequestSchema>>;
 
-/** What a message that a step added carries (row S4). Names are the source document's. */
+/** Metadata of a message that a step added (row S4). The names are those of the source document. */
 export const messageMetadataSchema = z.object({
   step_id: z.string().optional(),
   execution_id: z.string().optional(),
@@ -31,7 +31,7 @@ export const messageMetadataSchema = z.object({
 });
 export type MessageMetadata = DeepReadonly<z.infer<typeof messageMetadataSchema>>;
 
-/** The metadata of a message that a step of a turn adds; `isTrace`: it is no part of what user and agent say to each other. */
+/** Metadata of a message that a step of a turn adds; `isTrace`: it is not part of the dialogue of user and agent. */
 export function stepMetadata(
   agentId: string,
   place: { turnId: string; step: number; isTrace: boolean },
@@ -47,10 +47,10 @@ export function stepMetadata(
 
 const common = {
   id: z.string(),
-  /** Milliseconds since the epoch, for people; order is the order in the store. */
+  /** Milliseconds since the epoch, for people; the order is that of the store. */
   createdAt: z.number().int(),
   content: contentSchema,
-  /** Where it came from: `user`, `model`, `tool`, `hook:<plugin>`, `runtime`. */
+  /** The source: `user`, `model`, `tool`, `hook:<plugin>`, `runtime`. */
   origin: z.string(),
   metadata: messageMetadataSchema.optional(),
 };
@@ -61,9 +61,9 @@ export const assistantMessageSchema = z.object({
   role: z.literal("assistant"),
   ...common,
   toolCalls: z.array(toolCallRequestSchema).optional(),
-  /** Provider fields that must be sent back as they came (reasoning text, signatures), to `reasoningBy` alone. */
+  /** Provider fields that must be sent back unchanged (reasoning text, signatures), to `reasoningBy` alone. */
   reasoning: jsonObjectSchema.optional(),
-  /** The model that wrote `reasoning`, as its adapter names itself. */
+  /** The model that wrote `reasoning`, under the adapter's names. */
   reasoningBy: z.object({ provider: z.string(), model: z.string() }).optional(),
 });
 export const toolMessageSchema = z.object({
@@ -72,7 +72,7 @@ export const toolMessageSchema = z.object({
   callId: z.string(),
   providerId: z.string(),
   isError: z.boolean().optional(),
-  /** The artifact that holds all of it, where `content` is an excerpt. */
+  /** The artifact with the whole content, if `content` is an excerpt. */
   artifactId: z.string().optional(),
 });
 export const messageSchema = z.discriminatedUnion("role", [

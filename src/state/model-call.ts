@@ -8,12 +8,14 @@ export const usageSchema = z.object({
   inputTokens: z.number().int().nonnegative(),
   outputTokens: z.number().int().nonnegative(),
   cachedInputTokens: z.number().int().nonnegative().optional(),
-  /** Input that the provider wrote to its cache, which some charge apart; not among the cached. */
+  /**
+   * Input that the provider wrote to its cache, which some providers charge separately; not part of the cached tokens.
+   */
   cacheWriteTokens: z.number().int().nonnegative().optional(),
   reasoningTokens: z.number().int().nonnegative().optional(),
-  /** True when the provider sent no usage, or none that can be true, and it was counted here. */
+  /** True if the provider sent no usage, or an implausible one, and it was counted here. */
   estimated: z.boolean().optional(),
-  /** What was wrong with the usage that the provider sent. */
+  /** The mistake in the usage that the provider sent. */
   note: z.string().optional(),
 });
 export type Usage = DeepReadonly<z.infer<typeof usageSchema>>;
@@ -47,14 +49,14 @@ export const modelRequestSchema = z.object({
 });
 export type ModelRequest = DeepReadonly<z.infer<typeof modelRequestSchema>>;
 
-/** A complete answer. `toolCalls` being non-empty decides whether tools are wanted, not `finishReason`. */
+/** A complete answer. Tools are wanted exactly if `toolCalls` is not empty; `finishReason` does not matter. */
 export const modelResponseSchema = z.object({
   content: z.string(),
   toolCalls: z.array(z.object({ id: z.string(), name: z.string(), arguments: z.string() })),
   reasoning: jsonObjectSchema.optional(),
   usage: usageSchema,
   finishReason: finishReasonSchema,
-  /** The model that answered, as the provider names it. */
+  /** The model that answered, under the provider's name. */
   model: z.string(),
 });
 export type ModelResponse = DeepReadonly<z.infer<typeof modelResponseSchema>>;
@@ -72,7 +74,7 @@ export function addUsage(one: Usage | null, other: Usage): Usage {
   };
 }
 
-/** Few providers tell it: it is absent where none of them did. */
+/** Few providers report it: it is absent if neither of the two does. */
 function cacheWritesOf(one: Usage, other: Usage): Pick<Usage, "cacheWriteTokens"> {
   if (one.cacheWriteTokens === undefined && other.cacheWriteTokens === undefined) return {};
   return { cacheWriteTokens: (one.cacheWriteTokens ?? 0) + (other.cacheWriteTokens ?? 0) };

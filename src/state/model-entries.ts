@@ -12,7 +12,7 @@ import { storedErrorSchema } from "./execution.ts";
 import { accountHolderSchema } from "./limit-reached.ts";
 import { finishReasonSchema, modelResponseSchema, usageSchema } from "./model-call.ts";
 
-/** The limit that leaves one last call; `used` is without what that call itself takes of tokens or cost. */
+/** The limit that leaves one last call; `used` does not include that call's tokens and cost. */
 export const lastCallSchema = z.object({
   accountId: z.string(),
   limit: limitNameSchema,
@@ -33,9 +33,9 @@ export const modelEntrySchemas = [
     messageId: z.string(),
     ask: reservationAskSchema,
     price: priceSchema.nullable(),
-    /** Filled in by the commit that grants it. */
+    /** Set by the commit that grants it. */
     reservation: reservationSchema.nullable(),
-    /** The limit that leaves no further call after it: no tool may be called in it. Filled in by the commit. */
+    /** The limit that allows no further call, so this one may call no tool. Set by the commit. */
     last: lastCallSchema.optional(),
   }),
   z.object({
@@ -67,16 +67,16 @@ export const modelEntrySchemas = [
     error: storedErrorSchema,
     /** When the next attempt may start; null: there is none. */
     retryAt: z.number().int().nullable(),
-    /** It was the last of the attempts that the definition allows; another kind of failure is not tried again at all. */
+    /** It was the last attempt that the definition allows; absent for failures that are not repeated anyway. */
     isExhausted: z.literal(true).optional(),
-    /** What it was billed, as far as known. */
+    /** The billed usage, as far as it is known. */
     usage: usageSchema.nullable(),
     settlement: settlementSchema.nullable(),
   }),
   z.object({
     type: z.literal("generate.requested"),
     ...ofStep,
-    /** The run that asks: a hook or a call, and its count within that run, from 0. */
+    /** The run that makes the call: a hook or a tool call, with the call's number within that run, from 0. */
     run: z.string(),
     index: z.number().int().nonnegative(),
     model: z.string(),

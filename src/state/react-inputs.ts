@@ -3,14 +3,15 @@ import type { HookName } from "./entry-parts.ts";
 import type { ReactInput } from "./react/index.ts";
 import type { TurnState } from "./turn-state.ts";
 
-/** Gives a message's text by its id; the live fold leaves contents out. */
+/** Returns a message's text by its id; the live fold omits texts. */
 export type TextLookup = (messageId: string) => string;
 
 const noText: TextLookup = () => "";
 
 /**
- * The ReAct inputs of one entry (rows R): for most none, at most two besides one for each message that came in.
- * The R state of a turn is the replay of these inputs alone; this is how the runtime's own turns run on that core (R8).
+ * The ReAct inputs of one entry (rows R): none for most entries, otherwise at most two, and one for each message that
+ * came in. The R state of a turn is the replay of these inputs alone; in this way the runtime's own turns run on that
+ * core (R8).
  */
 export function reactInputsOf(turn: TurnState, entry: Entry, textOf: TextLookup = noText): ReactInput[] {
   switch (entry.type) {
@@ -62,7 +63,7 @@ function received(messageId: string, timestamp: number, textOf: TextLookup): Rea
   return { type: "user-message-received", messageId, content: textOf(messageId), timestamp };
 }
 
-/** What is said after an answer is no cause to ask the model again: a hook that wants another step asks for it. */
+/** A message after an answer is no reason to call the model again: a hook that wants another step asks for it. */
 function added(hook: HookName, messageId: string, timestamp: number, textOf: TextLookup): ReactInput[] {
   if (hook !== "afterLlm" && hook !== "onComplete") return [received(messageId, timestamp, textOf)];
   return [
@@ -71,7 +72,7 @@ function added(hook: HookName, messageId: string, timestamp: number, textOf: Tex
   ];
 }
 
-/** A final answer was observed as the end of the loop; a hook that asks for another step takes that back. */
+/** The ReAct core took a final answer for the end of the loop; a hook that asks for another step reverts that. */
 function continued({ react, openCallIds }: TurnState, entry: EntryOf<"hook.applied">): ReactInput[] {
   if (entry.hook !== "afterLlm" || !entry.patch.continueRequested || openCallIds.length > 0) return [];
   const observation = { type: "continue-re-act", toolCalls: {} } as const;

@@ -10,7 +10,7 @@ export type AgentKey = DeepReadonly<z.infer<typeof agentKeySchema>>;
 
 export const DEFAULT_TENANT = "default";
 
-/** Text form of a key, for maps: a tenant may not hold a `/` (ids are validated). */
+/** The text form of a key, for maps. Unambiguous, since ids are validated: a tenant cannot contain a `/`. */
 export function keyText(key: AgentKey): string {
   return `${key.tenant}/${key.agentId}`;
 }
@@ -25,7 +25,7 @@ export function childIdOf(rootAgentId: string, hash: string): string {
   return `${rootAgentId}~${hash}`;
 }
 
-/** A turn's id names its agent and its ordinal: `agent#1`. The first turn is number 1. */
+/** A turn's id consists of its agent and its number: `agent#1`. The first turn is number 1. */
 export function turnIdOf(agentId: string, number: number): string {
   return `${agentId}#${number}`;
 }
@@ -35,7 +35,7 @@ export function agentOfTurn(turnId: string): string {
   return end < 0 ? turnId : turnId.slice(0, end);
 }
 
-/** The ordinal of a turn among those of its agent, from 1. */
+/** The number of a turn among those of its agent, from 1. */
 export function numberOfTurn(turnId: string): number {
   return Number(turnId.slice(turnId.indexOf("#") + 1));
 }
@@ -54,7 +54,7 @@ export function partsOfCall(callId: string): { turnId: string; step: number; ind
 export const lifecycleSchema = z.enum(["created", "starting", "ready", "busy", "paused", "failed", "shutdown"]);
 export type Lifecycle = DeepReadonly<z.infer<typeof lifecycleSchema>>;
 
-/** A tool call that waits in a queue, or runs in a worker of it. */
+/** A tool call that waits in a queue, or that a worker runs. */
 export const queuedCallSchema = z.object({
   turnId: z.string(),
   step: z.number().int().positive(),
@@ -84,15 +84,15 @@ export function queuedCallKey({ callId, attempt }: { readonly callId: string; re
   return `${callId}#${attempt}`;
 }
 
-/** A pause or abort that a command sets on one agent; every intent reads the marks of all its ancestors. */
+/** A pause or an abort of one agent, set by a command; every intent checks the marks of all its ancestors. */
 export const markSchema = z.object({ by: z.string(), at: z.number().int() });
 export type Mark = DeepReadonly<z.infer<typeof markSchema>>;
 
-/** It stays until the turn that it ends is closed. */
+/** It stays until its turn has ended. */
 export const abortMarkSchema = markSchema.extend({ turnId: z.string(), reason: z.string() });
 export type AbortMark = DeepReadonly<z.infer<typeof abortMarkSchema>>;
 
-/** Activation starts from it, so that it never reads the whole history (design, Machines). */
+/** Activation starts from it instead of reading the whole history (design, Machines). */
 export const checkpointSchema = z.object({
   version: z.literal(1),
   /** The last folded entry. */
@@ -135,29 +135,31 @@ export const agentIdentitySchema = z.object({
   /** The parent's step and call that wait for it; null when code spawned it. */
   parentStep: z.number().int().nullable(),
   parentCallId: z.string().nullable(),
-  /** It goes on after the turn that spawned it, and its end is reported to the agent. Absent: it belongs to that turn. */
+  /**
+   * It goes on after the turn that spawned it, and its end is reported to the agent. Absent: it belongs to that turn.
+   */
   background: backgroundSchema.optional(),
   depth: z.number().int().nonnegative(),
   definition: definitionRefSchema,
   ownerId: z.string().nullable(),
   sessionId: z.string().nullable(),
   createdAt: z.number().int(),
-  /** Account of its lifetime, if it has one. */
+  /** The account of its lifetime, if it has one. */
   accountId: z.string().nullable(),
-  /** Account above its own: the parent's turn. */
+  /** The account above its own: that of the parent's turn. */
   parentAccountId: z.string().nullable(),
   /** The binding of the accounts above those of its turns. Absent: nothing binds. */
   binding: bindingSchema.optional(),
-  /** Names of the tools it may use; null: all its definition has. Never more than the parent granted (row S8). */
+  /** Names of the tools it may use; null: all that its definition has. Never more than the parent granted (row S8). */
   grantedTools: z.array(z.string()).nullable(),
-  /** Names of tools that policies above withhold from it and all its descendants. Absent: none. */
+  /** Names of tools that it and all its descendants may not use. Absent: none. */
   deniedTools: z.array(z.string()).optional(),
-  /** Deepest level at which it may still spawn. */
+  /** The deepest level at which it may still spawn. */
   maxDepth: z.number().int().nonnegative(),
   /** Limits of each of its turns, if the spawner set them. */
   turnLimits: limitsSchema.nullable(),
   metadata: jsonObjectSchema,
-  /** Number of its first turn, where earlier ones were run elsewhere. Default 1. */
+  /** Number of its first turn, if earlier ones ran elsewhere. Default 1. */
   firstTurnNumber: z.number().int().positive().optional(),
 });
 export type AgentIdentity = DeepReadonly<z.infer<typeof agentIdentitySchema>>;
@@ -185,19 +187,9 @@ export function newRecord(identity: AgentIdentity): AgentRecord {
 }
 
 /**
- * The status of an agent by its record, for processes that do not run it. Its owner writes only the status at rest; whether
- * it works, is paused, or goes on again follows from the fields that commands write, without a further write per turn.
- *
- * | the owner wrote | open turn | pause mark | status |
- * |---|---|---|---|
- * | `created`, with no turn | | | `created` |
- * | `starting`, `shutdown` | | | the same |
- * | `paused` | | its own, or it has a parent | `paused` |
- * | `paused` | yes / no | none, and no parent | it was resumed: `busy` / `ready` |
- * | anything else | yes | | `busy`, also while it comes to rest |
- * | anything else | no | its own | `paused` |
- * | `failed` | no | none | `failed` |
- * | `ready`, `busy` | no | none | `ready` |
+ * The status of an agent, derived from its record, for processes that do not run it. Its owner writes only the status
+ * at rest; whether it works, is paused or has resumed follows from the fields that commands write, without another
+ * write per turn.
  */
 export function statusOf({
   status,
@@ -207,7 +199,7 @@ export function statusOf({
 }: Pick<AgentRecord, "status" | "openTurnId" | "pause" | "parentAgentId">): Lifecycle {
   if (status === "starting" || status === "shutdown") return status;
   if (status === "created" && openTurnId === null) return status;
-  // A child may be held by a mark above it, which its own record does not show.
+  // A mark above a child may hold it, and the child's own record does not show that.
   if (status === "paused" && (pause !== null || parentAgentId !== null)) return status;
   if (openTurnId !== null) return "busy";
   if (pause !== null) return "paused";

@@ -3,14 +3,14 @@ import type { DeepReadonly } from "../base/index.ts";
 import { jsonSchema } from "./json.ts";
 
 /**
- * What a turn waits for: a person who approves a call, the caller who executes a tool of its own, a person who answers a
- * question, or credentials.
+ * The cause of a turn's wait: a person has to approve a call, the caller has to execute its own tool, a person has to
+ * answer a question, or credentials are missing.
  */
 export const requestKindSchema = z.enum(["approval", "client", "question", "auth"]);
 export type RequestKind = DeepReadonly<z.infer<typeof requestKindSchema>>;
 
 /**
- * How a request was decided. `approval`: approved, edited (approved with other arguments), rejected. `client` and
+ * The decision on a request. `approval`: approved, edited (approved with other arguments), rejected. `client` and
  * `question`: answered, rejected. `auth`: provided, rejected. Any of them may expire.
  */
 export const requestVerdictSchema = z.enum(["approved", "edited", "rejected", "answered", "provided", "expired"]);
@@ -19,7 +19,7 @@ export type RequestVerdict = DeepReadonly<z.infer<typeof requestVerdictSchema>>;
 /** A decision as it is stored. Credentials are never part of it (row L9). */
 export const decisionSchema = z.object({
   verdict: requestVerdictSchema,
-  /** Who decided; null: nobody, it expired. */
+  /** The person who decided; null: nobody, it expired. */
   by: z.string().nullable(),
   reason: z.string().nullable(),
   arguments: jsonSchema.optional(),
@@ -27,7 +27,7 @@ export const decisionSchema = z.object({
 });
 export type Decision = DeepReadonly<z.infer<typeof decisionSchema>>;
 
-/** Verdicts that each kind takes. */
+/** The verdicts that each kind allows. */
 export const verdictsOf: Readonly<Record<RequestKind, readonly RequestVerdict[]>> = {
   approval: ["approved", "edited", "rejected", "expired"],
   client: ["answered", "rejected", "expired"],
@@ -35,10 +35,10 @@ export const verdictsOf: Readonly<Record<RequestKind, readonly RequestVerdict[]>
   auth: ["provided", "rejected", "expired"],
 };
 
-/** A request as it is stored and listed. It is decided once: by a compare-and-set, whether or not an owner is alive. */
+/** A request as it is stored and listed. It is decided once, by a compare-and-set, with or without a living owner. */
 export const agentRequestSchema = z.object({
   tenant: z.string(),
-  /** `<callId>:<n>`: it names its agent, and so its root. */
+  /** `<callId>:<n>`: it contains the id of its agent, and so of the root. */
   requestId: z.string(),
   agentId: z.string(),
   /** Name of the agent's definition. */
@@ -50,12 +50,12 @@ export const agentRequestSchema = z.object({
   kind: requestKindSchema,
   /** Name of the tool. */
   name: z.string(),
-  /** The validated arguments that are asked about. */
+  /** The validated arguments in question. */
   arguments: jsonSchema,
   argumentsHash: z.string(),
-  /** What is asked, in words for a person. */
+  /** The question, in words for a person. */
   prompt: z.string(),
-  /** Who started the turn. */
+  /** The actor who started the turn. */
   actorId: z.string().nullable(),
   openedAt: z.number().int(),
   expiresAt: z.number().int().nullable(),
@@ -63,7 +63,7 @@ export const agentRequestSchema = z.object({
   status: z.enum(["open", "decided", "closed"]),
   decision: decisionSchema.nullable(),
   decidedAt: z.number().int().nullable(),
-  /** Whoever opened it has a rule on who may decide it (`mayDecide`). Absent: no. */
+  /** Its tool limits who may decide it (`mayDecide`). Absent: no. */
   isGuarded: z.boolean().optional(),
 });
 export type AgentRequest = DeepReadonly<z.infer<typeof agentRequestSchema>>;
@@ -73,7 +73,7 @@ export function requestIdOf(callId: string, number: number): string {
   return `${callId}:${number}`;
 }
 
-/** The call that a request belongs to: undo of `requestIdOf`. */
+/** The call that a request belongs to: the inverse of `requestIdOf`. */
 export function callOfRequest(requestId: string): string {
   return requestId.slice(0, requestId.lastIndexOf(":"));
 }

@@ -14,7 +14,9 @@ const reasonOfLimit: Record<LimitName, StopReason> = {
   deadlineAt: "time_limit",
 };
 
-/** The signal of a limit: its message names the account's holder, the account, and what was used of what is allowed. */
+/**
+ * The signal of a limit: its message names the account's holder, the account, and the used amount of the allowed one.
+ */
 export function signalOfLimit(limit: LimitName, accountId: string, figures: LimitFigures = {}): StopSignal {
   const { used, max, holder } = figures;
   return {
@@ -28,7 +30,7 @@ export function signalOfLimit(limit: LimitName, accountId: string, figures: Limi
   };
 }
 
-/** What a refused intent means for the turn: nothing when it only has to wait. */
+/** The stop signal of a refused intent; none if it only has to wait. */
 export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | undefined {
   if (entry.reason === "budget" && entry.limit && entry.accountId) {
     return signalOfLimit(entry.limit, entry.accountId, entry);
@@ -44,7 +46,7 @@ export function signalOfRefusal(entry: EntryOf<"intent.refused">): StopSignal | 
   return undefined;
 }
 
-/** Signals that cut work in flight; the others wait for the end of the step (row S5). */
+/** Whether a signal interrupts running work; the others take effect at the end of the step (row S5). */
 export function cutsNow(signal: StopSignal): boolean {
   return signal.reason === "user_requested" || signal.reason === "time_limit" || isFailure(signal.reason);
 }

@@ -19,21 +19,24 @@ export const stopReasons = [
 export const stopReasonSchema = z.enum(stopReasons);
 export type StopReason = DeepReadonly<z.infer<typeof stopReasonSchema>>;
 
-/** A wish that the turn stop; several can stand together. */
+/** A request to stop the turn; there can be several at once. */
 export const stopSignalSchema = z.object({
   reason: stopReasonSchema,
   message: z.string(),
-  /** Who raised it: `budget`, `hook:<plugin>`, `tool:<name>`, `user`, `runtime`. */
+  /** The source: `budget`, `hook:<plugin>`, `tool:<name>`, `user`, `runtime`. */
   source: z.string(),
   accountId: z.string().optional(),
   limit: limitNameSchema.optional(),
-  /** Of that limit, in its own unit: steps, tokens, micro-dollars, milliseconds, calls; the moment for a deadline. */
+  /**
+   * The used amount of that limit, in its own unit: steps, tokens, micro-dollars, milliseconds, calls; the moment for a
+   * deadline.
+   */
   used: z.number().optional(),
   max: z.number().optional(),
 });
 export type StopSignal = DeepReadonly<z.infer<typeof stopSignalSchema>>;
 
-/** The signal that counts: the highest reason; among equals the first (row S6). */
+/** The decisive signal: the one with the highest reason; of equal ones the first (row S6). */
 export function strongestSignal(signals: readonly StopSignal[]): StopSignal | undefined {
   let strongest: StopSignal | undefined;
   for (const signal of signals) {
@@ -47,12 +50,12 @@ export function priorityOf(reason: StopReason): number {
   return stopReasons.indexOf(reason);
 }
 
-/** Whether a turn that ends for this reason has failed: it has an error, and its agent asks for a decision. */
+/** Whether a turn that ends for this reason has failed: it has an error, and its agent needs a decision. */
 export function isFailure(reason: StopReason): boolean {
   return reason === "error" || reason === "retry_limit";
 }
 
-/** False for `completed` and `finish_reason` alone (row S6). */
+/** Whether the turn was stopped: false only for `completed` and `finish_reason` (row S6). */
 export function wasForceStopped(reason: StopReason): boolean {
   return reason !== "completed" && reason !== "finish_reason";
 }
@@ -65,7 +68,7 @@ export type Continuation = DeepReadonly<z.infer<typeof continuationSchema>>;
 
 export const noContinuation: Continuation = deepFreeze({ stopSignals: [], isContinuationRequested: false });
 
-/** What `shouldStop` decided and why, in the order of row S5. */
+/** Whether the turn stops, by the rules of row S5 in their order. */
 export function shouldStop(continuation: Continuation, hasToolCalls: boolean): boolean {
   if (continuation.stopSignals.length > 0 && !continuation.isContinuationRequested) return true;
   if (continuation.isContinuationRequested) return false;

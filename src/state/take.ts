@@ -11,14 +11,15 @@ import {
 import { InvalidInputError } from "../errors/index.ts";
 import type { Json, JsonObject } from "./json.ts";
 
-/** A foreign value as our own, or what is wrong with it and where, as one sentence. */
+/** A foreign value as our own copy, or the first mistake in it and its place, as one sentence. */
 export type Taken<T> =
   | { readonly ok: true; readonly value: DeepReadonly<T> }
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Brings a value that somebody else made (a caller, a hook, a tool, a model adapter) to its schema, before it is journalled: what
- * comes out is a frozen copy of plain JSON, bounded in depth and size, that nobody else holds. Never throws, whatever the value.
+ * Parses a foreign value (of a caller, a hook, a tool, a model adapter) by its schema before it is journalled. The
+ * result is a frozen copy of plain JSON, bounded in depth and size, that nobody else holds. Never throws, whatever the
+ * value.
  */
 export function taken<Schema extends z.ZodType>(
   schema: Schema,
@@ -33,7 +34,9 @@ export function taken<Schema extends z.ZodType>(
   return { ok: false, problem: `${renderPath(path)}: ${message}` };
 }
 
-/** A union says only that none of its kinds fits: what is meant is the kind that fits furthest. */
+/**
+ * A union only reports that none of its members fits, so the member that fits furthest is taken for the intended one.
+ */
 function deepest(issues: readonly z.core.$ZodIssue[], above: Path): { readonly path: Path; readonly message: string } {
   const [issue] = issues;
   if (!issue) return { path: above, message: "does not fit its schema" };
@@ -45,7 +48,7 @@ function deepest(issues: readonly z.core.$ZodIssue[], above: Path): { readonly p
 }
 
 /**
- * The same for what a caller gave.
+ * Like `taken`, for a caller's value.
  * @param what Names the value for the message: "executeTurn({ trace })".
  * @throws InvalidInputError
  */
@@ -60,15 +63,15 @@ export function take<Schema extends z.ZodType>(
   throw new InvalidInputError(`${what} cannot be taken: ${result.problem}`);
 }
 
-/** What a message's content may have in all, in characters: images by `data:` URL among it. */
+/** Longest content of a message in all, in characters: images by `data:` URL count. */
 export const LONGEST_CONTENT = 2 ** 26;
 
-/** Longest text that code of others may give, in UTF-16 units. */
+/** Longest text that foreign code may give, in UTF-16 units. */
 export const LONGEST_TEXT = 2 ** 24;
 
 /**
- * A text that code of others gave.
- * @param what Names whose it is, for the message: "instructions() of agent \"clerk\"".
+ * A text from foreign code.
+ * @param what Names the source for the message: "instructions() of agent \"clerk\"".
  * @throws InvalidInputError for anything else, and for a text of more than 16 Mi characters.
  */
 export function takeText(value: unknown, what: string): string {
@@ -78,7 +81,7 @@ export function takeText(value: unknown, what: string): string {
 }
 
 /**
- * Plain JSON that somebody else made, whatever it says, as a frozen copy that is bounded.
+ * Foreign plain JSON of any form, as a frozen, bounded copy.
  * @throws InvalidInputError
  */
 export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}): Json {
@@ -91,7 +94,7 @@ export function takeJson(value: unknown, what: string, bounds: JsonBounds = {}):
 }
 
 /**
- * The same for an object.
+ * Like `takeJson`, for an object.
  * @throws InvalidInputError
  */
 export function takeObject(value: unknown, what: string, bounds: JsonBounds = {}): JsonObject {

@@ -7,13 +7,13 @@ import { usageSchema } from "./model-call.ts";
 
 const common = {
   turnId: z.string(),
-  /** The step it belongs to, from 1; 0 for what comes before the first model call. */
+  /** The step it belongs to, from 1; 0 for anything before the first model call. */
   step: z.number().int().nonnegative(),
-  /** Milliseconds since the epoch at which it began, for people; order is the order in the trace. */
+  /** Its start, in milliseconds since the epoch, for people; the order is that of the trace. */
   at: z.number().int(),
 };
 
-/** What the user said at the start of a turn. */
+/** The user's message at the start of a turn. */
 export const userInputTraceSchema = z.object({
   type: z.literal("user_input"),
   ...common,
@@ -22,7 +22,7 @@ export const userInputTraceSchema = z.object({
   prompt: z.string(),
 });
 
-/** One model call that was answered. */
+/** One answered model call. */
 export const llmCallTraceSchema = z.object({
   type: z.literal("llm_call"),
   ...common,
@@ -36,7 +36,7 @@ export const llmCallTraceSchema = z.object({
   }),
 });
 
-/** One tool call that came to an end. `not_found`: the model named a tool that it does not have. */
+/** One finished tool call. `not_found`: the model named a tool that it does not have. */
 export const toolExecutionTraceSchema = z.object({
   type: z.literal("tool_execution"),
   ...common,
@@ -45,9 +45,9 @@ export const toolExecutionTraceSchema = z.object({
   /** The checked arguments, or the model's own text when it could not be read. */
   arguments: jsonSchema,
   status: z.enum(["success", "error", "not_found"]),
-  /** What the model was told, when it worked. */
+  /** The result as the model saw it, if it succeeded. */
   result: z.string().optional(),
-  /** What the model was told, when it did not. */
+  /** The error as the model saw it, if it failed. */
   error: z.string().optional(),
   /** Name or code of the error, for instance `TypeError` or `outcome_unknown`. */
   errorType: z.string().optional(),
@@ -65,7 +65,7 @@ export type LlmCallTrace = DeepReadonly<z.infer<typeof llmCallTraceSchema>>;
 export type ToolExecutionTrace = DeepReadonly<z.infer<typeof toolExecutionTraceSchema>>;
 export type TraceEntry = DeepReadonly<z.infer<typeof traceEntrySchema>>;
 
-/** The trace of one turn from its entries. `prompt` is what began it, `message` looks up a stored message. */
+/** The trace of one turn from its entries. `prompt` is the turn's input, `message` looks up a stored message. */
 export function traceEntriesOf(
   entries: readonly Entry[],
   prompt: string,

@@ -7,8 +7,8 @@ import { shouldStop } from "./stop.ts";
 import { hookKeyOf, type TurnState } from "./turn-state.ts";
 
 /**
- * The turn after one more entry: one fold for both views, `react` (rows R) and `execution` (rows S), and the counters
- * the turn machine decides by. Pure; entries of other turns are the caller's to keep away.
+ * The turn after one more entry: one fold for both views, `react` (rows R) and `execution` (rows S), and for the
+ * counters by which the turn machine decides. Pure; the caller must not pass entries of other turns.
  */
 export function foldTurn(turn: TurnState, entry: Entry, textOf?: TextLookup): TurnState {
   let react = turn.react;
@@ -26,7 +26,7 @@ function unseenMessageIds({ messages, calledLlmOrdinal }: ReactState): readonly 
   return messages.filter(({ role, ordinal }) => role === "user" && ordinal > calledLlmOrdinal).map(({ id }) => id);
 }
 
-/** Every call has its result, and every hook has looked at it. */
+/** Whether every call has its result and all hooks have reviewed it. */
 function isRoundOver({ openCallIds, unreviewedCallIds }: TurnState): boolean {
   return openCallIds.length === 0 && unreviewedCallIds.length === 0;
 }
@@ -119,7 +119,7 @@ function count(turn: TurnState, entry: Entry): TurnState {
   }
 }
 
-/** Hooks that look at one call are counted by the call itself. */
+/** The call itself counts the hooks that review it. */
 function hooked(turn: TurnState, entry: EntryOf<"hook.applied">): TurnState {
   const held = entry.patch.held?.map(({ messageId }) => messageId) ?? [];
   const heldMessageIds = held.length === 0 ? turn.heldMessageIds : [...turn.heldMessageIds, ...held];
@@ -137,12 +137,14 @@ function requested(turn: TurnState, entry: EntryOf<"model.requested">): TurnStat
     retryAt: null,
     isLastCall: entry.last !== undefined,
     openRequest: { step, attempt, epoch, at, model, messageId, ordinal: turn.react.ordinal, reservation },
-    // What is not in history yet was not in the prompt.
+    // Messages that are not in history yet were not in the prompt.
     waking: turn.waking.filter((report) => turn.heldMessageIds.includes(report.messageId)),
   };
 }
 
-/** It waits, as hooks' messages do, until history may be added to: before the next model call, or at the turn's end. */
+/**
+ * Like messages of hooks, it waits until it may be added to history: before the next model call, or at the turn's end.
+ */
 function reported(turn: TurnState, entry: EntryOf<"child.reported">): TurnState {
   const { childId, messageId, actorId } = entry;
   const isOwn = turn.backgroundIds.includes(childId);
@@ -197,7 +199,7 @@ function startedCall(turn: TurnState, { attempt, callId, queue }: EntryOf<"tool.
   };
 }
 
-/** The same list where the call is not in it. */
+/** The list without the call; the same list if it does not contain it. */
 function without(callIds: readonly string[], callId: string): readonly string[] {
   return callIds.includes(callId) ? callIds.filter((id) => id !== callId) : callIds;
 }
@@ -212,20 +214,20 @@ function closeRound(turn: TurnState): TurnState {
   return { ...counted, execution: signalled(counted.execution, { reason: "error", message, source: "tools" }) };
 }
 
-/** What the turn does next, once nothing is under way. */
+/** The next step of the turn when nothing is under way. */
 export type NextMove = "think" | "runTools" | "finish";
 
-/** Stop signals first (row S5), then what the ReAct state calls for (row R5). */
+/** Stop signals come first (row S5), then the needs of the ReAct state (row R5). */
 export function nextMove(turn: TurnState): NextMove {
   const effects = effectsAt(turn.react);
   const { continuation } = turn.execution;
-  // Internal calls are none of the ReAct core's: it knows only that the model is to be called again (row R6).
+  // The ReAct core does not see internal calls: it knows only that the model is to be called again (row R6).
   const hasCalls = effects.runTools.length > 0 || turn.openCallIds.length > 0;
-  // A turn without a message of its own (row L5) continues the conversation: its first call is due all the same.
+  // A turn without input (row L5) continues the conversation: its first call is due even without a new message.
   if (turn.step === 0) return continuation.stopSignals.length > 0 ? "finish" : "think";
-  // Not even a hook that asks to go on has them run: the model was told that there are no tools.
+  // Even if a hook asks to go on, the calls do not run: the model was told that there are no tools.
   if (hasCalls && turn.isLastCall) return "finish";
-  // A call that has no answer yet is still due, whatever the ReAct core knows of why it was made.
+  // A call without an answer is still due, even if the ReAct core does not ask for one.
   if (shouldStop(continuation, hasCalls || effects.callLlm || turn.attempt > 0)) return "finish";
   if (hasCalls) return "runTools";
   return "think";

@@ -6,7 +6,7 @@ import { hookCountsSchema, wakingReportSchema } from "./entry-parts.ts";
 import { executionStateSchema, freshExecution } from "./execution.ts";
 import { initialAgentState, reactStateSchema } from "./react/index.ts";
 
-/** A granted model call without an outcome yet. An epoch older than the owner's means that its caller is gone. */
+/** A granted model call without an outcome. If its epoch is older than the owner's, its caller is gone. */
 export const openRequestSchema = z.object({
   step: z.number().int(),
   attempt: z.number().int(),
@@ -14,7 +14,7 @@ export const openRequestSchema = z.object({
   at: z.number().int(),
   model: z.string(),
   messageId: z.string(),
-  /** `react.ordinal` when the call started: what is newer was not seen by it. */
+  /** `react.ordinal` at the start of the call: it has not seen anything newer. */
   ordinal: z.number().int(),
   reservation: reservationSchema,
 });
@@ -29,8 +29,8 @@ export const openGenerateSchema = z.object({
 export type OpenGenerate = DeepReadonly<z.infer<typeof openGenerateSchema>>;
 
 /**
- * Everything pure code knows about one turn: the fold of its entries, and the context of the turn machine. Ids and
- * counters only; contents stay in the store.
+ * Everything that pure code knows about one turn: the fold of its entries, and the context of the turn machine. Only
+ * ids and counters; the contents are in the store.
  */
 export const turnStateSchema = z.object({
   turnId: z.string(),
@@ -42,21 +42,21 @@ export const turnStateSchema = z.object({
   hooks: hookCountsSchema,
   /** Whether the last answer must fit a schema. */
   checksOutput: z.boolean(),
-  /** How the last answer of this step fitted; null: it was not checked. */
+  /** Whether the last answer of this step fits the schema; null: it was not checked. */
   outputFits: z.boolean().nullable(),
-  /** Answers that did not fit and were asked for again. */
+  /** How many answers did not fit and were asked for again. */
   outputRepairs: z.number().int().nonnegative(),
   maxConsecutiveToolFailures: z.number().int(),
-  /** Rows R: what the turn does next follows from this. */
+  /** Rows R: decides what the turn does next. */
   react: reactStateSchema,
-  /** Rows S: what the turn has done. */
+  /** Rows S: records what the turn has done. */
   execution: executionStateSchema,
-  /** The step under way; 0 before the first. */
+  /** The current step; 0 before the first. */
   step: z.number().int().nonnegative(),
-  /** Attempts made of this step's model call. */
+  /** How many attempts of this step's model call were made. */
   attempt: z.number().int().nonnegative(),
   retryAt: z.number().int().nullable(),
-  /** Whether its budget allows no further call: the calls of its answer are not run. */
+  /** Whether its budget allows no further call: tool calls in its answer are not run. */
   isLastCall: z.boolean(),
   openRequest: openRequestSchema.nullable(),
   openGenerates: z.array(openGenerateSchema),
@@ -65,32 +65,32 @@ export const turnStateSchema = z.object({
   roundCalls: z.number().int().nonnegative(),
   roundFailures: z.number().int().nonnegative(),
   consecutiveToolFailures: z.number().int().nonnegative(),
-  /** Hooks that were committed since the last answer came, or before the first: `hook:index`. */
+  /** Hooks committed since the last answer, or since the start before the first: `hook:index`. */
   appliedHooks: z.array(z.string()),
-  /** Calls that have their result, and whose hooks have not all looked at it. */
+  /** Calls that have their result but have not been reviewed by all hooks. */
   unreviewedCallIds: z.array(z.string()),
   /** Calls that wait for a child, or for somebody's decision. */
   waitingCallIds: z.array(z.string()),
-  /** Calls that whoever works on their queue runs: nothing of them goes on in the owner. */
+  /** Calls that are in a queue: the owner runs nothing of them. */
   queuedCallIds: z.array(z.string()),
-  /** Requests that nobody has decided. */
+  /** Undecided requests. */
   openRequestIds: z.array(z.string()),
-  /** Messages that enter history when every call of the round has its result. */
+  /** Messages that enter history once every call of the round has its result. */
   heldMessageIds: z.array(z.string()),
-  /** Messages of the conversation that the model sees; null: its history compiler has no window. */
+  /** How many messages of the conversation the model sees; null: its history compiler has no window. */
   contextWindowSize: z.number().int().nullable(),
   /** Earlier calls whose results the model asked to see again. */
   loadedCallIds: z.array(z.string()),
-  /** Compactions since the last answer. */
+  /** How many compactions there were since the last answer. */
   compactions: z.number().int().nonnegative(),
   hasInstructions: z.boolean(),
-  /** Children that were spawned and have not ended. */
+  /** Spawned children that have not ended. */
   openChildIds: z.array(z.string()),
-  /** Children that it has spawned in the background, and whose end has not been reported. */
+  /** Children in the background whose end has not been reported. */
   backgroundIds: z.array(z.string()),
-  /** Children that have ended while some of theirs go on in the background. */
+  /** Children that have ended and left their own children in the background. */
   leavingIds: z.array(z.string()),
-  /** Reports that call for a turn, and that no model call has seen. */
+  /** Reports that call for a turn and that no model call has seen. */
   waking: z.array(wakingReportSchema),
   toolCalls: z.number().int().nonnegative(),
   outputMessageId: z.string().nullable(),
@@ -142,7 +142,7 @@ export function startTurn(entry: EntryOf<"turn.started">): TurnState {
   };
 }
 
-/** Id of a step, and prefix of what it makes. */
+/** The id of a step, and the prefix of the ids of its calls and messages. */
 export function stepIdOf(turnId: string, step: number): string {
   return `${turnId}:${step}`;
 }
@@ -151,7 +151,7 @@ export function hookKeyOf(hook: string, index: number): string {
   return `${hook}:${index}`;
 }
 
-/** Whether calls to the model or of tools of this turn have neither an outcome nor a result. */
+/** Whether a model call or tool call of this turn has no outcome yet. */
 export function hasOpenWork(turn: TurnState): boolean {
   const { openRequest, openCallIds, unreviewedCallIds, openGenerates } = turn;
   return openRequest !== null || openCallIds.length + unreviewedCallIds.length + openGenerates.length > 0;
@@ -164,8 +164,8 @@ export function isAnswerChecked({ hooks, openCallIds, checksOutput }: TurnState)
 }
 
 /**
- * Whether nothing of the turn itself is under way: each open call waits for a child, for a decision, or to spawn a child
- * after calls that wait too.
+ * Whether the turn itself does nothing: each open call waits for a child, for a decision, or for room to spawn a child
+ * behind calls that wait too.
  */
 export function isResting(turn: TurnState, isQueuedToSpawn: (callId: string) => boolean = () => false): boolean {
   const { openCallIds, waitingCallIds } = turn;

@@ -22,7 +22,7 @@ export interface ClientTool {
   readonly jsonSchema: JsonObject;
   /** Parts of a JSON Schema that are not checked. */
   readonly unchecked?: readonly string[];
-  /** Milliseconds until a request that nobody answered expires; absent: never. */
+  /** Milliseconds after which a request without an answer expires; absent: never. */
   readonly expiresAfterMs?: number;
   /** Reads and checks the model's arguments. Synchronous; never throws. */
   parse(argumentsText: string): ParsedArguments;
@@ -39,7 +39,7 @@ export interface ClientToolDefinition<Schema extends ToolParameters> {
   readonly parameters: Schema;
   /** The question to the caller, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
-  /** Whole milliseconds until a request that nobody answered expires. Default: never. */
+  /** Whole milliseconds after which a request without an answer expires. Default: never. */
   readonly expiresAfterMs?: number | undefined;
 }
 
@@ -105,7 +105,7 @@ export interface AskUserOptions {
   readonly name?: string | undefined;
   /** For the model: when to ask. Default: when only the user knows or may decide. */
   readonly description?: string | undefined;
-  /** Whole milliseconds until a question that nobody answered expires. Default: never. */
+  /** Whole milliseconds after which a question without an answer expires. Default: never. */
   readonly expiresAfterMs?: number | undefined;
 }
 

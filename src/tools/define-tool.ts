@@ -28,20 +28,20 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
    * and after a restart `execute` gets it from there.
    */
   readonly parameters: Schema;
-  /** Says whether a call with an unknown outcome may be repeated. Default `once`: never. */
+  /** Decides whether a call with an unknown outcome may be repeated. Default `once`: never. */
   readonly effect?: EffectClass | undefined;
   execute(args: ToolArguments<Schema, SecretName>, run: RunContext): unknown;
-  /** Asked after a crash whether a `once` call took effect. */
+  /** Called after a crash to find out whether a `once` call took effect. */
   reconcile?(args: ToolArguments<Schema, SecretName>, run: RunContext): Promise<Reconciliation>;
   /**
-   * Whether a person has to approve a call before it runs: always, or where this function of the checked arguments says
-   * so. What is approved are these very arguments. Default false. A function that throws fails the call.
+   * Whether a person has to approve a call before it runs: always, or when this function of the checked arguments says
+   * so. An approval applies to exactly these arguments. Default false. A function that throws fails the call.
    */
   readonly needsApproval?:
     | boolean
     | ((args: CheckedArguments<Schema>, run: RunContext) => boolean | Promise<boolean>)
     | undefined;
-  /** Whole milliseconds until a call that nobody decided on is refused. Default: never. */
+  /** Whole milliseconds after which a call without a decision is refused. Default: never. */
   readonly approvalExpiresAfterMs?: number | undefined;
   /** The question to a person, in words. Default: `<name>(<arguments as JSON, cut at 500 characters>)`. */
   readonly describeCall?: ((args: CheckedArguments<Schema>) => string) | undefined;
@@ -49,21 +49,20 @@ export interface ToolDefinition<Schema extends ToolParameters, SecretName extend
   readonly auth?: "required" | undefined;
   /**
    * Parameters that the model neither sees nor gives, and that are never stored: each is resolved right before every
-   * attempt and handed to `execute` with the arguments. Default: none.
+   * attempt and passed to `execute` with the arguments. Default: none.
    */
   readonly secrets?: { readonly [Name in SecretName]: SecretResolver } | undefined;
   /**
-   * Name of the queue whose workers run the calls, in whatever process: 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and not
-   * `wake`. The agent's turn waits for the call as it does for a child: nothing of it runs in the agent's own process, and
-   * `execute` gets what any process can know (`RunContext` tells what that leaves out). Default: calls run where the agent
-   * does.
+   * Name of the queue whose workers run the calls, in any process: 1 to 128 characters of A-Z a-z 0-9 . _ @ -, and not
+   * `wake`. The agent's turn waits for the call as it does for a child. Nothing of it runs in the agent's own process,
+   * and `execute` gets only what any process can know (see `RunContext`). Default: calls run in the agent's process.
    */
   readonly queue?: string | undefined;
   /** Only with `queue`: whole number from 0 to 1,000,000, the lowest is run first. Default 0. */
   readonly priority?: number | undefined;
   /** Milliseconds per attempt; time spent in a queue does not count. Default 60,000. */
   readonly timeoutMs?: number | undefined;
-  /** Calls that may run at a time in one process; of a `queue` its workers say how many. Default: unlimited. */
+  /** Calls that may run at a time in one process; for a `queue` its workers set the limit. Default: unlimited. */
   readonly concurrency?: number | undefined;
   /** Attempts in all. Default 1; more than 1 only with effect `none` or `keyed`. */
   readonly maxAttempts?: number | undefined;

@@ -1,7 +1,10 @@
 import { assertId, describeValue, reading } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
 
-/** Makes the error for a wrong field of one tool. `what` says what is wrong and what would be right; the tool's name is added. */
+/**
+ * Makes the error for a wrong field of one tool. `what` says what is wrong and what would be right; the tool's name is
+ * added.
+ */
 export type Refuse = (what: string, cause?: unknown) => InvalidInputError;
 
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -34,7 +37,7 @@ export function checkIdentity(name: unknown, description: unknown): Refuse {
   return refuse;
 }
 
-/** 31,000 years: a time so far from now can still be stored exactly. */
+/** 31,000 years: such a distant time can still be stored exactly. */
 const maxExpiryMs = 1e15;
 
 /** How long a request may stay open, in whole milliseconds; absent: for ever. */

@@ -288,8 +288,8 @@ export class TooManySteps extends Error {
 
 /**
  * Counts the steps of one synchronous check, so that no schema and no value can block the event loop (guarantee S11).
- * One step costs 10 to 35 nanoseconds of the processor, and up to twice that at the first checks, while the engine compiles: the
- * default is at most 25 milliseconds, and 50 at first. What costs more per unit of work pays more steps.
+ * One step costs 10 to 35 nanoseconds of the processor, and up to twice that at the first checks, while the engine
+ * compiles: the default is at most 25 milliseconds, and 50 at first. More expensive work spends more steps.
  */
 export interface StepLimit {
   /** Starts a new check. */

@@ -45,7 +45,7 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
     values += 1;
     if (values > maxRenderedValues) throw tooManyValues();
     if (typeof value === "string") return value;
-    // A null would be a value that nobody has given: the model would take it for a fact.
+    // A null would look like a given value: the model would take it for a fact.
     if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
     if (value === undefined) return Array.isArray(this) ? "undefined" : undefined;
     if (value === null) return (this as Record<string, unknown>)[key] instanceof Date ? "Invalid Date" : null;
@@ -56,9 +56,9 @@ function createReplacer(): (this: unknown, key: string, value: unknown) => unkno
   };
 }
 
-/** Checked before `toJSON`: a Buffer turns itself into an array of numbers, many times its size. */
+/** Checked before `toJSON`: a Buffer turns into an array of numbers, many times its size. */
 function lookAhead(container: object): void {
-  // An array may have a length of billions and not one member.
+  // An array may have a length of billions and no members.
   if (Array.isArray(container) && container.length > maxRenderedValues) throw tooManyValues();
   const members: readonly unknown[] = Array.isArray(container) ? container : Object.values(container);
   for (const member of members) {

@@ -58,8 +58,8 @@ interface ParseOptions {
 }
 
 /**
- * From the model's own text to checked arguments. An empty text counts as `{}`. Never throws: whatever is wrong comes
- * back as a message for the model (guarantees F24, S9).
+ * From the model's own text to checked arguments. An empty text counts as `{}`. Never throws: every mistake comes back
+ * as a message for the model (guarantees F24, S9).
  */
 export function parseArguments(parameters: Parameters, text: string, options: ParseOptions): ParsedArguments {
   const { toolName, maxBytes = defaultMaxBytes, secrets = {} } = options;
@@ -93,7 +93,7 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? "an array" : `a ${typeof value}`;
 }
 
-/** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot say what it says. */
+/** Parameters given as a zod schema. Throws `InvalidInputError` when JSON Schema cannot express it. */
 function zodParameters(schema: z.ZodType): Parameters {
   return { jsonSchema: jsonSchemaOf(schema), check: (value) => check(schema, value) };
 }
@@ -156,10 +156,10 @@ const maxSchemaBytes = 256_000;
 const maxRemembered = 1_000;
 
 /**
- * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in. The
- * schema may be a stranger's: no reference leaves it, no check of a value takes more than a fixed number of steps
- * (guarantee S11), and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per text.
- * Throws `InvalidInputError` for what is no JSON object.
+ * Parameters given as the text of a JSON Schema (row R7), of any draft from 4 to 2020-12; defaults are not filled in.
+ * The schema may be untrusted: no reference leaves it, no check of a value takes more than a fixed number of steps
+ * (guarantee S11), and parts that cannot be checked are listed in `unchecked` and shown to the model. Read once per
+ * text. Throws `InvalidInputError` if it is not a JSON object.
  */
 function jsonSchemaParameters(text: string): Parameters {
   const known = remembered.get(text);

@@ -12,17 +12,23 @@ import type { Redact } from "./tool.ts";
 
 export interface RevocableRun {
   readonly run: RunContext;
-  /** From now on everything that leaves by this run (progress, artifacts, prompts, a child's input) goes through `redact`. */
+  /**
+   * After this, everything that leaves through this run (progress, artifacts, prompts, a child's input) goes through
+   * `redact`.
+   */
   readonly redactWith: (redact: Redact) => void;
-  /** From now on every access to `run`, and every method taken from it earlier, throws. Calling it again changes nothing. */
+  /**
+   * After this, every access to `run`, and every method taken from it earlier, throws. Calling it again changes
+   * nothing.
+   */
   readonly revoke: () => void;
-  /** To be called when the tool's code has come to its first pause: what it calls from now on is not its first act. */
+  /** To be called when the tool's code has reached its first pause: later calls are not its first act. */
   readonly begun: () => void;
   /** Whether the tool's first act was a `spawn()` that was refused with this error: then nothing was done before. */
   readonly isFirstRefusal: (error: unknown) => boolean;
 }
 
-/** A tool's first act by its run. */
+/** The first call that a tool makes on its run. */
 interface FirstAct {
   isOver: boolean;
   refusal?: unknown;
@@ -156,7 +162,7 @@ function heard<T>(work: () => Promise<T>): Promise<T> {
   return promise;
 }
 
-/** Whether an error of `spawn()` says that there was no child, and is none. */
+/** Whether an error of `spawn()` says that no child was started, and none was. */
 function isRefusal(error: unknown): boolean {
   return error instanceof InvalidInputError || error instanceof NotFoundError || error instanceof PolicyRefusedError;
 }

@@ -69,8 +69,8 @@ export interface SpawnOptions {
 export interface SpawnedChild {
   readonly agentId: string;
   /**
-   * Settles when the child's turn has ended, however it ended: `status` tells. In a queued tool it rejects: a worker would be
-   * held for as long as the child takes. Return `run.await(child)` there.
+   * Settles when the child's turn has ended, whatever its `status`. In a queued tool it rejects, because it would block
+   * a worker for as long as the child runs. Return `run.await(child)` there.
    */
   readonly result: Promise<{ readonly status: string; readonly text: string }>;
 }
@@ -96,7 +96,7 @@ export interface RunContext {
   readonly prompt: string;
   readonly previousTools: readonly PreviousTool[];
   readonly trace: readonly TraceEntry[];
-  /** In a queued tool: what the `resolveAuth` of the runtime that runs it gives, since credentials never travel. */
+  /** In a queued tool: the result of the worker's own `resolveAuth`, since credentials never travel. */
   readonly auth: Auth | undefined;
   /** The actor who started the turn; stored, unlike `auth`, and so the same after a restart. null: none was named. */
   readonly actorId: string | null;
@@ -130,15 +130,15 @@ export interface RunContext {
 
 /** The actor of a turn (row L9). */
 export interface Auth {
-  /** Stored: ownership, approvals and audit use it. */
+  /** Stored: used for ownership, approvals and audit. */
   readonly actorId: string;
   /** Never stored, queued, logged, traced or shown: resolved anew after a restart. */
   readonly credentials?: unknown;
 }
 
 /**
- * A copy whose `credentials` can be read but are not enumerable: JSON, spreading and console output leave them out. The runtime does
- * this to every `Auth` that it is given.
+ * A copy whose `credentials` can be read but are not enumerable: JSON, spreading and console output leave them out. The
+ * runtime does this to every `Auth`.
  */
 export function concealCredentials(auth: Auth): Auth {
   const concealed = { actorId: auth.actorId };

@@ -4,7 +4,7 @@ import { checkArray, checkObject } from "./schema-containers.ts";
 import { type Checking, isObject, type Place, type SchemaDocument, type Seen, type Visit } from "./schema-document.ts";
 import { checkScalar, isAmong, isOfType, isSame, shownList } from "./schema-values.ts";
 
-/** The check stops at so many mistakes: nobody reads more. */
+/** The check stops after this many mistakes: nobody reads more. */
 const mostIssues = 1_000;
 const visitCost = 20;
 const trackedVisitCost = 40;

@@ -5,7 +5,7 @@ import type { Checking, SchemaObject, Visit } from "./schema-document.ts";
 
 const types: ReadonlySet<unknown> = new Set(["null", "boolean", "number", "integer", "string", "array", "object"]);
 
-/** Types that are in no draft (`any`, `file`) say nothing. */
+/** Types that are in no draft (`any`, `file`) allow every value. */
 export function isOfType(value: unknown, { type, nullable }: SchemaObject): boolean {
   const wanted: readonly unknown[] = Array.isArray(type) ? type : [type];
   if (!wanted.every((one) => types.has(one))) return true;

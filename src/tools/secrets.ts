@@ -85,7 +85,7 @@ async function resolveSecret(
   try {
     value = await abortable(Promise.resolve(resolver?.(run)), signal);
   } catch (error) {
-    // Neither the error's text nor the error itself: both may contain the value.
+    // Leave out the error and its text: both may contain the value.
     throw failed(signal.aborted ? "was not there before the call was ended" : `could not be had${kindOf(error)}`);
   }
   if (typeof value !== "string") throw failed(`could not be had: its resolver gave ${typeOf(value)}, not a text`);
@@ -120,7 +120,7 @@ export function secretClashIn(json: Json, secrets: SecretResolvers): string | un
   return clash === undefined ? undefined : `the tool's own transform set "${clash}", which is one of its secrets.`;
 }
 
-/** Shorter values occur in any text by chance: to remove them would reveal more than it hides. */
+/** Shorter values occur in any text by chance: removing them would reveal more than it hides. */
 const minRedactedLength = 4;
 
 /** The `redact` of a tool without secrets. */

@@ -5,8 +5,8 @@ export type ReleaseSlot = () => void;
 
 export interface Slots {
   /**
-   * Waits for a free slot, first come first served.
-   * Rejects with the signal's reason when it is aborted first; a slot is never lost to an aborted waiter.
+   * Waits for a free slot, first come first served. Rejects with the signal's reason if it is aborted first; an aborted
+   * waiter never takes a slot.
    */
   acquire(signal: AbortSignal): Promise<ReleaseSlot>;
   /** Slots that are taken now. */

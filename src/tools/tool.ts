@@ -3,8 +3,8 @@ import type { ParsedArguments } from "./parsed-arguments.ts";
 import type { RunContext } from "./run-context.ts";
 
 /**
- * The answer of `reconcile` about a `once` call that was cut off: it took effect (with this result), it did not (and may be run
- * again), or that is not known.
+ * The answer of `reconcile` about an interrupted `once` call: it took effect (with this result), it did not (and may
+ * run again), or that is not known.
  */
 export type Reconciliation =
   | { readonly done: true; readonly result: unknown }
@@ -43,7 +43,7 @@ export interface Tool<Args = unknown> {
   readonly maxOutputCharacters: number;
   /** Whether a person has to approve a call with these checked arguments, before secrets are resolved. */
   readonly needsApproval: boolean | ((args: Json, run: RunContext) => boolean | Promise<boolean>);
-  /** Milliseconds until a call that nobody decided on is refused; absent: never. */
+  /** Milliseconds after which a call without a decision is refused; absent: never. */
   readonly approvalExpiresAfterMs?: number;
   /** `required`: it runs only with credentials. */
   readonly auth?: "required";
@@ -59,9 +59,9 @@ export interface Tool<Args = unknown> {
   /** A call in words for the person who decides on it. Never throws. */
   describeCall(args: Json): string;
   /**
-   * The arguments for `execute` from what was journalled: a copy of the same JSON, with the secrets added. Called right
-   * before each attempt. Rejects with `ToolNotStartedError` when a secret cannot be had before `run.signal` aborts; the
-   * error names the secret and never tells its value.
+   * The arguments for `execute` from the journalled ones: a copy of the same JSON, with the secrets added. Called right
+   * before each attempt. Rejects with `ToolNotStartedError` when a secret cannot be resolved before `run.signal`
+   * aborts; the error names the secret but never contains its value.
    */
   resolveArguments(json: Json, run: RunContext): Promise<ResolvedArguments>;
   /** Strings go to the model as they are, other values as JSON text, `undefined` as "". */

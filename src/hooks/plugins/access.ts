@@ -3,7 +3,9 @@ import type { CheckedCall } from "../drafts.ts";
 import type { HookContext, Plugin } from "../hooks.ts";
 
 export interface ApprovalOptions {
-  /** `true` lets the call run; a text is the reason why not, told to the model; anything else denies it as well. */
+  /**
+   * `true` lets the call run; a text is the reason for a denial, which the model gets; any other value denies it too.
+   */
   readonly decide: (call: CheckedCall, run: HookContext) => boolean | string | Promise<boolean | string>;
 }
 
@@ -26,15 +28,15 @@ export function approval(options: ApprovalOptions): Plugin {
 }
 
 export interface TrustOptions {
-  /** Ids of actors who may talk to the agent, or a function that says so. `actorId` is null where nobody was named. */
+  /** Ids of actors who may talk to the agent, or a function that decides it. `actorId` is null if none was named. */
   readonly allow: readonly string[] | ((actorId: string | null, agentId: string) => boolean | Promise<boolean>);
 }
 
 const actorsRule = listRule("a list of actor ids, or a function", textRule);
 
 /**
- * Ends a turn before its first model call unless its actor may talk to this agent. The message of such an actor stays in history,
- * but no model call is shown it.
+ * Ends a turn before its first model call unless its actor may talk to this agent. The message of such an actor stays
+ * in history, but no model call sees it.
  */
 export function trust(options: TrustOptions): Plugin {
   const { allow } = optionsOf<TrustOptions>(options, "trust()", {

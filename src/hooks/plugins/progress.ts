@@ -53,7 +53,7 @@ function roundsOf(trace: readonly TraceEntry[]): string[] {
 export interface ReflectionOptions {
   /** The question to the model about the round. */
   readonly prompt?: string | undefined;
-  /** Reflects after the rounds of every so many steps. Default 1: after each round. */
+  /** Reflects after every n-th step. Default 1: after each round. */
   readonly every?: number | undefined;
 }
 

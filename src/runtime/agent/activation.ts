@@ -108,7 +108,7 @@ export class Activation extends LiveView implements Host {
     return this.#lost !== undefined;
   }
 
-  /** A turn is open, and waits. */
+  /** Whether a turn is open and waits. */
   get isAtRest(): boolean {
     return this.openTurnId !== null && !this.#activity.isActive;
   }
@@ -146,7 +146,7 @@ export class Activation extends LiveView implements Host {
     if (spawnedBefore(this.undelivered(), body)) await this.delivered();
     const known = spawnedBefore(this.memory(request.turnId).entries, body);
     if (known) return { granted: true, entry: known };
-    // A child of a tool's code is part of a call that has begun, which the gate lets finish.
+    // A child of a tool's code is part of a call that has started, which the gate lets finish.
     if (request.callId !== null && this.gate.holds(body.type)) return await this.gate.hold(request.callId);
     return proposedOf(await this.writer.propose(body, (seq) => spawnOrderOf(this, request, body, seq)));
   }
@@ -200,7 +200,7 @@ export class Activation extends LiveView implements Host {
     return this.#ports.childResult(this, childId);
   }
 
-  /** Stops the actors and refuses everything from now on. What was not committed did not happen. */
+  /** Stops the actors and refuses everything from now on. Uncommitted entries did not happen. */
   discard(error: LeaseLostError): void {
     if (this.#lost) return;
     this.#lost = error;
@@ -218,7 +218,7 @@ export class Activation extends LiveView implements Host {
     this.#ports.notify([agentId]);
   }
 
-  /** It is not recovered here: its effects would be paid for again and end in the same failure. */
+  /** Does not recover the agent here, because its effects would be paid for again and fail in the same way. */
   #onFailure(cause: unknown): void {
     this.discard(new LeaseLostError(`agent ${this.key.agentId} could not commit`, { cause }));
     this.#ports.onFailed(this.key.agentId, cause);
@@ -253,7 +253,7 @@ export class Activation extends LiveView implements Host {
   }
 }
 
-/** How a live agent begins: its lease, and its state as recovery made it from the journal. */
+/** The start of a live agent: its lease, and its state as recovered from the journal. */
 export interface ActivationStart {
   readonly key: AgentKey;
   readonly record: AgentRecord;
@@ -267,7 +267,7 @@ export interface ActivationStart {
   /** Entries of the open turn; empty when none is open. */
   readonly turnEntries: readonly Entry[];
   readonly history: readonly Message[];
-  /** Aborts that came while no process had the agent: they are taken before its open turn goes on. */
+  /** Aborts that were posted while no process had the agent; they are taken before its open turn goes on. */
   readonly aborts: readonly InboxItem[];
 }
 
@@ -302,7 +302,9 @@ function nextOwnedFields(
   }
 }
 
-/** Notes that effects of one live agent leave for one another, beside the journal; the next owner does not need them. */
+/**
+ * Notes that the effects of one live agent leave for each other outside the journal; the next owner does not need them.
+ */
 class EffectNotes {
   readonly prompts = new PromptMemory();
   readonly #cuts = new Map<string, number>();

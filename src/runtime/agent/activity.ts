@@ -18,16 +18,17 @@ interface WorkingAgent {
   isQueuedToSpawn(callId: string): boolean;
 }
 
-/** A change of activity, to be stored. */
+/** A change of activity that must be stored. */
 interface ActivityChange {
   readonly move: Extract<BudgetMove, { type: "activity" }>;
-  /** Requests that the turn waits for, when nothing else of it is at work. */
+  /** Requests that the turn waits for, if none of its work is running. */
   readonly waitsFor: readonly string[];
 }
 
 /**
- * Whether the open turn works or rests: `maxSeconds` runs only while it works (design, Budgets). That follows from the state
- * alone. Each change goes to the account, and once more after recovery, since a crash may have lost the last change.
+ * Tracks whether the open turn works or rests, because `maxSeconds` runs only while it works (design, Budgets). That
+ * follows from the state alone. Each change goes to the account, and once more after recovery, since a crash may have
+ * lost the last change.
  */
 export class Activity {
   readonly #agent: WorkingAgent;
@@ -38,12 +39,12 @@ export class Activity {
     this.#agent = agent;
   }
 
-  /** As the account was last told. */
+  /** The last value that was sent to the account. */
   get isActive(): boolean {
     return this.#isActive;
   }
 
-  /** For an agent that is recovered with an open turn. */
+  /** The first value for an agent that is recovered with an open turn. */
   begin(): ActivityChange["move"] | undefined {
     const turn = this.#openTurn();
     if (!turn) return undefined;
@@ -52,7 +53,7 @@ export class Activity {
     return { type: "activity", accountId: turn.accountId, isActive: this.#isActive };
   }
 
-  /** To be called after each entry. */
+  /** Must be called after each entry. */
   look(entry: Entry): ActivityChange | undefined {
     const turn = this.#openTurn();
     const accountId = turn?.accountId ?? this.#accountId;
@@ -82,20 +83,20 @@ interface WatchedAgent {
   readonly openTurnId: string | null;
   turn(turnId: string): TurnState | undefined;
   call(turnId: string, callId: string): CallState | undefined;
-  /** Whether an attempt of the call is in flight: one that a lost process began is not. */
+  /** Whether an attempt of the call is in flight; one that a lost process started is not. */
   isOut(call: CallState): boolean;
 }
 
 /**
- * Effects that wait: until nothing of the open turn is in flight, until a refused intent may be proposed again, or for the next
- * entry.
+ * Waiters of effects: until no call of the open turn is in flight, until a refused intent may be proposed again, or for
+ * the next entry.
  */
 export class TurnWaiters {
   readonly #agent: WatchedAgent;
   #quiet: Deferred<void> | undefined;
   #freed: Deferred<void> | undefined;
   #moved: Deferred<void> | undefined;
-  /** Runs of user code that wait to be freed, and how many waits each has. */
+  /** Runs of user code that wait to be freed, with their numbers of waits. */
   readonly #held = new Map<string, number>();
   /** The last entry after which refused intents may be proposed again. */
   #freedSeq = 0;
@@ -110,7 +111,7 @@ export class TurnWaiters {
     await this.#quiet.promise;
   }
 
-  /** Resolves with the first freed reservation or end of a pause after the refusal; rejects when the agent is discarded. */
+  /** Resolves when a reservation is freed or a pause ends after the refusal; rejects when the agent is discarded. */
   async freed(refusal: Refusal, run: string): Promise<void> {
     if (this.#freedSeq > refusal.seq) return;
     this.#freed ??= createDeferred();
@@ -125,13 +126,13 @@ export class TurnWaiters {
     }
   }
 
-  /** Resolves with the next entry; a caller that is stopped meanwhile has to give up by itself. */
+  /** Resolves with the next entry; a caller that is stopped meanwhile must give up by itself. */
   moved(): Promise<void> {
     this.#moved ??= createDeferred();
     return this.#moved.promise;
   }
 
-  /** To be called after each entry. */
+  /** Must be called after each entry. */
   look(entry: Entry): void {
     if (entry.type === "budget.freed" || entry.type === "agent.resumed") {
       this.#freedSeq = entry.seq;
@@ -149,7 +150,7 @@ export class TurnWaiters {
     this.#quiet = undefined;
   }
 
-  /** The agent is discarded: waits for room go on at its successor. */
+  /** Rejects waits for room when the agent is discarded; its successor waits again. */
   close(error: Error): void {
     this.#freed?.promise.catch(() => undefined);
     this.#freed?.reject(error);

@@ -13,12 +13,12 @@ import { addressOf, type CallState, type Entry, type Lifecycle, type TurnState }
 
 interface ActorTreeStart {
   readonly agentId: string;
-  /** From recovery; absent for an agent that has never moved. */
+  /** From recovery; absent for an agent without entries. */
   readonly snapshot: Snapshot<unknown> | undefined;
   readonly inspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
 }
 
-/** An effect that is under way: of the turn or the agent, or of one of its calls. */
+/** A running effect: of the turn or the agent, or of one of its calls. */
 interface EffectPlace {
   readonly callId: string | null;
 }
@@ -54,7 +54,7 @@ export class ActorTree {
     this.#letGo = undefined;
   }
 
-  /** A process with a turn under way does not end by itself, also where the turn only waits for its next attempt. */
+  /** Keeps the process from exiting during a turn, even if the turn only waits for its next attempt. */
   #holdWhileBusy(): void {
     if (this.lifecycle === "busy") {
       this.#letGo ??= holdProcess();
@@ -92,7 +92,7 @@ export class ActorTree {
     return { agent: this.#root.getSnapshot().value, turn: turn?.value, calls: Object.fromEntries(calls) };
   }
 
-  /** Effects that the state calls for: each is an actor that lives as long as its state. */
+  /** Running effects; each is an actor that lives as long as its state. */
   get effects(): readonly EffectPlace[] {
     return effectsIn(this.#root.getSnapshot(), null);
   }

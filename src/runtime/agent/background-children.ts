@@ -4,7 +4,7 @@ import { type AgentKey, type AgentRecord, type AgentRequest, type Entry, turnIdO
 import type { Stores } from "../../stores/index.ts";
 import { readTurnResult } from "./turn-results.ts";
 
-/** The live agent whose children they are. */
+/** The live agent that is the parent. */
 interface BackgroundParent {
   readonly key: AgentKey;
   readonly identity: AgentRecord;
@@ -15,13 +15,13 @@ interface BackgroundParent {
 
 interface BackgroundPlace {
   readonly stores: Stores;
-  /** Items were posted to these agents' inboxes. */
+  /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
 }
 
 const ALL = 10_000;
 
-/** The children in the background of one live agent. Which of them run follows from its own state; all else is stored. */
+/** The background children of one live agent. Its own state says which run; all else is read from the stores. */
 export function backgroundChildrenOf(parent: BackgroundParent, place: BackgroundPlace): BackgroundChildren {
   const { key } = parent;
   const { tenant, agentId } = key;
@@ -78,7 +78,7 @@ function stateOf({ agentId, status, pause }: AgentRecord, requests: readonly Age
   return requests.some((request) => request.agentId === agentId) ? "waiting" : "running";
 }
 
-/** A report that has come counts, even where it is behind an undecided intent. */
+/** The children without a report; a report counts even if it waits behind an undecided intent. */
 function runningOf(parent: BackgroundParent): BackgroundParent["backgroundChildren"] {
   const reported = parent.undelivered().flatMap((entry) => (entry.type === "child.reported" ? [entry.childId] : []));
   return parent.backgroundChildren.filter(({ childId }) => !reported.includes(childId));

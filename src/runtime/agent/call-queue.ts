@@ -32,7 +32,7 @@ interface CallQueuePlace {
   readonly stores: Stores;
   readonly clock: Clock;
   random(): number;
-  /** Somebody posted to these agents. */
+  /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
 }
 
@@ -85,7 +85,9 @@ function withdrawalOf({ turnId, step, callId, attempt }: CallState, at: number):
   return { kind: "call.ended", key, at, turnId, step, callId, attempt, end: { type: "withdrawn" } };
 }
 
-/** The withdrawal is posted, so nobody can claim the call any more: inbox and record are final now. */
+/**
+ * Reads the outcome after the withdrawal was posted: nobody can claim the call any more, so inbox and record are final.
+ */
 async function whatStands(stores: Stores, key: AgentKey, call: CallState): Promise<Withdrawal> {
   const name = callEndedKey(call);
   const posted = (await stores.inbox(key)).find((item) => item.key === name);
@@ -94,11 +96,11 @@ async function whatStands(stores: Stores, key: AgentKey, call: CallState): Promi
   return { isBegun: record?.queued?.[queuedCallKey(call)]?.claimedBy !== null };
 }
 
-/** Added to the tool's own time-out, in milliseconds: for secrets, the claim, and posting the end. */
+/** Added to the tool's own time limit, in milliseconds: for credentials, the claim, and posting the end. */
 const SPARE_MS = 60_000;
 const LONGEST_MS = 2 ** 31 - 1;
 
-/** How long a run of the job may take in all; the process that runs it keeps the tool's own time-out. */
+/** Longest time of one run of the job, in milliseconds; the process that runs it enforces the tool's own time limit. */
 function timeoutOfJob(tool: Tool<never>): number {
   return Math.min(Math.ceil(tool.timeoutMs) * (tool.reconcile ? 2 : 1) + SPARE_MS, LONGEST_MS);
 }
@@ -116,18 +118,18 @@ export interface WaitingCall {
   readonly queued: QueuedCall;
 }
 
-/** The same with everything that its tool may know. */
+/** A queued call with everything that its tool may know. */
 export interface KnownCall extends WaitingCall {
   readonly definition: AgentDefinition;
   readonly turn: TurnState;
   readonly call: CallState;
-  /** Of the open turn, in order. */
+  /** The entries of the open turn, in order. */
   readonly entries: readonly Entry[];
   /** The messages that the entries name. */
   readonly messages: ReadonlyMap<string, Message>;
 }
 
-/** Undefined when the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
+/** Undefined if the call has ended or the agent has given it up. Throws a retryable error for another tenant's call. */
 export async function waitingCall(
   { stores, tenant: ours }: QueuedCallPlace,
   { tenant, agentId, callId, attempt }: ToolJob,
@@ -174,7 +176,7 @@ function messageIdsOf(entry: Entry): readonly string[] {
   return entry.type === "tool.settled" ? [entry.messageId] : [];
 }
 
-/** The tool as this process has it, if the agent was granted it. Neither a job nor a model can grant one (S14). */
+/** The tool in this process, if the agent was granted it. Neither a job nor a model can grant one (S14). */
 export function toolOf({ definition, call, record: { grantedTools } }: KnownCall): Tool<never> | undefined {
   const tool = definition.tools.get(call.name);
   if (tool?.kind !== "function" || (grantedTools && !grantedTools.includes(call.name))) return undefined;

@@ -16,14 +16,14 @@ export interface CallWait {
 
 /**
  * Calls of models, tools and other user code that this process has in flight.
- * Owns: calls without an outcome, or whose outcome was not taken. Does not own: whether a call may begin.
+ * Owns: calls without an outcome, or whose outcome was not taken. Does not own: whether a call may start.
  *
  * Invariants
- * 1. A key begins at most once until its outcome is taken: asking again joins the call.
- * 2. Discarding an activation lets its calls go on; stopping the work aborts them.
- * 3. Whatever user code throws leaves this class as something that can be read.
- * 4. A call that failed because its agent was lost to another process has no outcome: the activation that joined it makes it
- *    again, where it may be repeated.
+ * 1. A key starts at most once until its outcome is taken: a second request joins the call.
+ * 2. Discarding an activation does not stop its calls; stopping the work aborts them.
+ * 3. Any value that user code throws leaves this class as a readable error.
+ * 4. A call that failed because its agent was lost to another process has no outcome: the activation that joined it
+ *    makes the call again, if it may be repeated.
  */
 export class CallsInFlight {
   readonly #calls = new Map<string, Call>();

@@ -6,7 +6,7 @@ import type { Batch, CommitOutcome, Stores } from "../../stores/index.ts";
 
 /** An agent's journal writer, as the committer sees it. */
 export interface CommitSource {
-  /** The next batch, or undefined when there is nothing to commit or one is under way. */
+  /** The next batch, or undefined when there is nothing to commit or a batch is in flight. */
   takeBatch(): Batch | undefined;
   onOutcome(batch: Batch, outcome: CommitOutcome): void;
   /** The stores refuse the batch for now. False: do not send it again. */
@@ -14,7 +14,7 @@ export interface CommitSource {
   onFailure(error: unknown): void;
 }
 
-/** Between two attempts to send a refused batch. */
+/** Pauses between attempts to send a refused batch. */
 const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 interface Order {
@@ -23,14 +23,14 @@ interface Order {
 }
 
 /**
- * Sends batches to the store: all that became ready within one event-loop turn go in one transaction.
- * Owns: which sources are due. Does not own: the batches, or what their outcomes mean.
+ * Sends batches to the store: all batches that became ready within one event-loop turn go in one transaction.
+ * Owns: which sources are due. Does not own: the batches, or the meaning of their outcomes.
  *
  * Invariants
- * 1. A source is asked once per event-loop turn at the most, whether or not anybody awaits the result.
- * 2. A transport failure is no outcome: the same batches are sent again, under their ids, until they are answered. Each time
- *    their sources are called.
- * 3. A batch that is refused, or breaks its transaction, does not hold up others: each is sent again alone.
+ * 1. A source is asked at most once per event-loop turn, whether or not anybody awaits the result.
+ * 2. A transport failure is no outcome: the same batches are sent again under their ids until they are answered, and
+ *    their sources are called each time.
+ * 3. A batch that is refused, or breaks its transaction, does not delay others: each is sent again alone.
  */
 export class Committer {
   readonly #stores: Stores;
@@ -59,12 +59,12 @@ export class Committer {
     setImmediate(() => this.#flush());
   }
 
-  /** Resolves when nothing is due or under way. */
+  /** Resolves when nothing is due or in flight. */
   async drained(): Promise<void> {
     await this.#idle.promise;
   }
 
-  /** From now on refused batches are not sent again. */
+  /** Stops sending refused batches again. */
   close(): void {
     this.#closing.abort();
   }
@@ -100,7 +100,7 @@ export class Committer {
       try {
         if (outcome) source.onOutcome(batch, outcome);
       } catch (error) {
-        // A defect while it took in the outcome: its agent is discarded and recovered from the journal.
+        // The source failed on the outcome: its agent is discarded and recovered from the journal.
         source.onFailure(error);
       }
     }
@@ -108,7 +108,7 @@ export class Committer {
 
   async #sendAgain(orders: readonly Order[], attempt: number, error: unknown): Promise<void> {
     if (error instanceof StoreUnavailableError && !this.#closing.signal.aborted) {
-      // Perhaps only one of them is too large.
+      // Each is sent alone, because perhaps only one of them is too large.
       const left = orders.filter(({ source }) => source.onRefused(error));
       if (left.length > 0) await this.#pause(backoffDelay(attempt, this.#random(), PAUSES));
       await Promise.all(left.map((order) => this.#send([order], attempt + 1)));
@@ -136,7 +136,7 @@ interface Refused {
   readonly identity: EventSource;
   readonly isLost: boolean;
   readonly openTurnId: string | null;
-  /** The turn that ended last, perhaps with what was refused. */
+  /** The turn that ended last, perhaps with the refused batch. */
   readonly lastTurnId: string | null;
   turn(turnId: string): { readonly step: number } | undefined;
 }
@@ -154,12 +154,12 @@ export interface LiveWarning {
 }
 
 /**
- * Batches that the stores refuse for now: they are full, locked or away. Such batches are sent again until they are taken; until
- * then health reports and warnings name them.
+ * Batches that the stores refuse for now, because they are full, locked or unreachable. They are sent again until they
+ * are taken; until then health reports and warnings name them.
  * Owns: whose batches were refused, and why. Does not own: sending them again.
  *
- * Invariant: an outage lasts from the first refusal until all batches are taken. In each, the process is warned once, and each
- * turn once.
+ * Invariant: an outage lasts from the first refusal until all batches are taken. In each outage one warning goes to the
+ * process, and one to each turn.
  */
 export class Outage {
   readonly #options: OutageOptions;
@@ -169,7 +169,7 @@ export class Outage {
     this.#options = options;
   }
 
-  /** For `health()`; empty while the stores take everything. */
+  /** For `health()`; empty while the stores take every batch. */
   get problems(): string[] {
     this.#forgetLost();
     const [first] = this.#refused.values();
@@ -192,7 +192,7 @@ export class Outage {
     this.#options.warn(activation.identity, { turnId, step, code: "store_unavailable", message: told });
   }
 
-  /** To be called after each commit. */
+  /** Must be called after each commit. */
   taken(activation: Refused): void {
     if (this.#refused.size > 0) this.#refused.delete(activation);
   }

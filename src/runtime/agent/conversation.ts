@@ -10,12 +10,12 @@ const readOnly = readOnlyLists(
 );
 
 /**
- * The contents of a live agent: its history, and the entries of its open turn. The machines keep ids and counters; what
- * those ids stand for is here while the agent is live, and in the store always.
+ * The messages of a live agent, and the entries of its open turn. The machines keep only ids and counters; the contents
+ * are here while the agent is live, and always in the store.
  *
  * Invariants
- * 1. What is in here is frozen, to the last field: hooks, compilers and model adapters are given these very messages.
- * 2. Its own lists never leave it. Those that do are frozen, and made once for as long as nothing is added.
+ * 1. All contents are deeply frozen, because hooks, compilers and model adapters get these very messages.
+ * 2. Its internal lists never leave it. Lists that it returns are frozen, and cached until something is added.
  */
 export class Conversation {
   readonly #history: Message[];
@@ -59,12 +59,12 @@ export class Conversation {
     return textOf(this.#byId.get(messageId)?.content ?? "");
   }
 
-  /** Whether the whole of some result is an artifact: from the first such result on, also when it is not shown any more. */
+  /** Whether some result is stored whole as an artifact, even if that result is not shown any more. */
   get hasExcerpts(): boolean {
     return this.#hasExcerpts;
   }
 
-  /** All of it, oldest first. */
+  /** The whole conversation, oldest first. */
   get archive(): readonly Message[] {
     this.#archive ??= readOnly(this.#history);
     return this.#archive;
@@ -84,7 +84,7 @@ export class Conversation {
     return compaction ? undefined : this.#turnStart;
   }
 
-  /** Its first messages may be there before its entry is noted. */
+  /** Finds the turn's first message, because its messages may be added before its entry is noted. */
   #startTurn(turnId: string): void {
     this.#turnEntries = [];
     let start = this.#history.length;
@@ -93,7 +93,7 @@ export class Conversation {
     this.#turnStart = start;
   }
 
-  /** Forgets what was said so far. */
+  /** Deletes all messages so far. */
   clear(): void {
     this.#turnStart = 0;
     this.#history.length = 0;

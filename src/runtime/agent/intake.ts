@@ -17,13 +17,13 @@ import {
 import type { Activation } from "./activation.ts";
 
 /**
- * Takes an inbox item into the journal. The batch with the entries that it led to acknowledges it, so that it is neither lost
- * nor taken twice. False: it cannot be taken yet, and stays in the inbox.
+ * Takes an inbox item into the journal. The batch with its entries acknowledges the item, so that it is neither lost
+ * nor taken twice. Returns false if it cannot be taken yet; then it stays in the inbox.
  */
 export function takeItem(activation: Activation, item: InboxItem): boolean {
   switch (item.kind) {
     case "turn":
-      // A turn that has ended is not begun again.
+      // A turn that has ended does not start again.
       if (item.number > activation.owned.turnCount && !beginTurn(activation, item)) return false;
       break;
     case "child.ended":
@@ -97,7 +97,7 @@ function beginTurn(activation: Activation, item: TurnItem): boolean {
       ...(contextWindowSize === undefined ? {} : { contextWindowSize }),
       ...(item.wokenBy === undefined ? {} : { wokenBy: item.wokenBy }),
       ...(item.trace ? { trace: item.trace } : {}),
-      // A turn that reports have woken answers them; any other has to.
+      // A turn that reports have woken answers them already; any other turn must do so.
       ...(item.wokenBy === undefined && waking.length > 0 ? { waking: [...waking] } : {}),
     },
     {
@@ -148,7 +148,7 @@ function takeChildEnded(activation: Activation, item: Extract<InboxItem, { kind:
   });
 }
 
-/** One of its own limits is near. A warning of a turn's account comes to nothing when the turn has ended meanwhile. */
+/** Notes that one of the agent's own limits is near. A warning of an ended turn's account is dropped. */
 function takeWarning(activation: Activation, item: Extract<InboxItem, { kind: "budget.warning" }>): void {
   const { definition, key, openTurnId, owned } = activation;
   const turnId = openTurnId ?? turnIdOf(key.agentId, owned.turnCount);
@@ -178,7 +178,7 @@ function takeDecision(activation: Activation, item: Extract<InboxItem, { kind: "
   });
 }
 
-/** Pauses the agent; in a turn as soon as nothing of its own is in flight. `now` drops the model call in flight. */
+/** Pauses the agent; within a turn as soon as none of its calls is in flight. `now` drops the model call in flight. */
 function pauseAgent(activation: Activation, by: string, now = false): void {
   const { lifecycle, openTurnId } = activation;
   if (lifecycle === "paused") return;
@@ -190,7 +190,7 @@ function pauseAgent(activation: Activation, by: string, now = false): void {
   if (now) activation.dropModelCall();
 }
 
-/** The end of a pause may come twice, from the command and from an abort: the agent goes on once. */
+/** The end of a pause may arrive twice, from the command and from an abort; it is journalled once. */
 function takeResume(activation: Activation, by: string): void {
   const { lifecycle, openTurnId } = activation;
   if ((lifecycle !== "paused" && lifecycle !== "busy") || isGoingOn(activation)) return;
@@ -206,7 +206,7 @@ function isAsleep({ lifecycle }: Activation): boolean {
   return lifecycle === "created" || lifecycle === "shutdown";
 }
 
-/** The abort of a queued turn is taken when that turn has begun. */
+/** Whether the abort is for a queued turn; it is taken when that turn has started. */
 function isOfComingTurn({ openTurnId, owned }: Activation, turnId: string | null): boolean {
   return turnId !== null && turnId !== openTurnId && numberOfTurn(turnId) > owned.turnCount;
 }
@@ -239,7 +239,7 @@ function isGoingOn(activation: Activation): boolean {
   return last?.type === "agent.resumed";
 }
 
-/** Whether a pause holds the agent, or will: its entry may be behind an undecided intent. */
+/** Whether a pause holds the agent, or will: its entry may wait behind an undecided intent. */
 function isHeld(activation: Activation): boolean {
   const last = activation.undelivered().findLast(({ type }) => type === "agent.pausing" || type === "agent.resumed");
   if (last) return last.type === "agent.pausing";
@@ -247,8 +247,8 @@ function isHeld(activation: Activation): boolean {
 }
 
 /**
- * The end of a queued call, as a worker posted it: user code has decided all there was to decide, so these are facts. The end
- * of an attempt that is over already changes nothing. False: earlier entries of the call have not been delivered yet.
+ * Takes the end of a queued call, as a worker posted it. User code has already decided, so only facts are appended. The
+ * end of an attempt that is over changes nothing. Returns false if earlier entries of the call are undelivered.
  */
 function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
   const { turnId, callId, step, attempt, end } = item;
@@ -282,8 +282,8 @@ function takeCallEnd(activation: Activation, item: CallEndedItem): boolean {
 }
 
 /**
- * The end of a child in the background. In an open turn its message is held until the next model call; between two turns it
- * enters history at once, and a report that wakes opens a turn in the same commit, unless one is queued.
+ * Takes the end of a background child. In an open turn its message is held until the next model call; between turns it
+ * enters the history at once, and a report that wakes opens a turn in the same commit, unless one is queued.
  */
 function takeReport(activation: Activation, item: ChildReportedItem): void {
   const { openTurnId } = activation;
@@ -300,7 +300,7 @@ function takeReport(activation: Activation, item: ChildReportedItem): void {
     error,
     messageId: reportIdOf(childTurnId),
     actorId,
-    // A child that was ended by hand wakes nobody.
+    // A child that was ended by hand does not wake its parent.
     wakes: onEnd === "wake" && stopReason !== "user_requested",
     ...(leavesWork ? { leavesWork } : {}),
   } as const;
@@ -314,7 +314,7 @@ function takeReport(activation: Activation, item: ChildReportedItem): void {
   });
 }
 
-/** Brings a created or shut down agent to `ready`, or to `paused` where its record has a pause; leaves any other as it is. */
+/** Brings a created or shut down agent to `ready`, or to `paused` if its record has a pause; does nothing otherwise. */
 export function wakeUp(activation: Activation, conversation: readonly Message[] = []): void {
   const { lifecycle, definition, identity } = activation;
   if (lifecycle !== "created" && lifecycle !== "shutdown") return;

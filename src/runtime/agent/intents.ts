@@ -13,23 +13,24 @@ import {
 } from "../../state/index.ts";
 import type { SpawnOrder } from "../../stores/index.ts";
 
-/** Intents that begin something new: without them a turn stops between two steps. */
+/** Intents that start something new: without them a turn stops between two steps. */
 const begins: ReadonlySet<IntentBody["type"]> = new Set(["model.requested", "tool.started", "child.spawned"]);
 
 /**
  * Lets an agent's intents through, until its process hands the agent over.
- * Owns: which effects are held back. Their intents are never proposed: the effects of the next owner propose them anew.
+ * Owns: which effects are held back. Their intents are never proposed, because the effects of the next owner propose
+ * them again.
  */
 export class IntentGate {
   readonly #held = new Set<string | null>();
   #onHeld: (() => void) | undefined;
 
-  /** From now on nothing new begins. */
+  /** Lets no further intents through that start something new. */
   close(onHeld: () => void): void {
     this.#onHeld ??= onHeld;
   }
 
-  /** Whether an intent of this type has to wait. */
+  /** Whether an intent of this type must wait. */
   holds(type: IntentBody["type"]): boolean {
     return this.#onHeld !== undefined && begins.has(type);
   }
@@ -38,7 +39,7 @@ export class IntentGate {
     return this.#held.has(callId);
   }
 
-  /** Never settles: the activation will be discarded. `callId`: null for an effect of the turn itself. */
+  /** Never settles, because the activation will be discarded. `callId`: null for an effect of the turn itself. */
   async hold(callId: string | null): Promise<never> {
     this.#held.add(callId);
     this.#onHeld?.();
@@ -61,7 +62,10 @@ interface SpawningParent {
 
 type SpawnBody = Extract<IntentBody, { type: "child.spawned" }>;
 
-/** The intent of a spawn. The child's id is derived, so that spawning twice is one spawn (design, The journal). */
+/**
+ * The intent of a spawn. The child's id is derived, so that a repeated spawn gives the same child (design, The
+ * journal).
+ */
 export function spawnBody(parent: SpawningParent, request: SpawnRequest): SpawnBody {
   const { turnId, step, callId, key, tool } = request;
   const childId = childIdOfSpawn(parent.identity, turnId, key);

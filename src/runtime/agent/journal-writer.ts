@@ -26,13 +26,14 @@ import type {
 import type { CommitSource, Committer } from "./committer.ts";
 
 /**
- * One agent's part of the journal, as its owner writes it.
- * Owns: the order of entries, the batch that is being filled and the one under way. Does not own: what entries mean.
+ * Writes one agent's part of the journal for its owner.
+ * Owns: the order of entries, the batch that is being filled and the one in flight. Does not own: the meaning of
+ * entries.
  *
  * Invariants
- * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once, unless
- *    an intent before it still awaits its commit.
- * 2. At most one batch is under way; what is appended meanwhile goes into the next.
+ * 1. Entries are delivered in the order of their seq, live as in the fold. A fact is therefore delivered at once,
+ *    unless an intent before it still awaits its commit.
+ * 2. At most one batch is in flight; entries that are appended meanwhile go into the next.
  * 3. After `close` nothing is appended, delivered or sent.
  */
 export class JournalWriter implements CommitSource {
@@ -43,7 +44,7 @@ export class JournalWriter implements CommitSource {
   #commitWaiters: { readonly seq: number; readonly deferred: Deferred<void> }[] = [];
   #pending = new PendingBatch();
   #underWay: Batch | undefined;
-  /** Whether the batch that is under way was refused, and whether it is given up when it is refused once more. */
+  /** Whether the batch in flight was refused, and whether the next refusal gives it up. */
   #refused: "no" | "again" | "given up" = "no";
   /** Entries that were not delivered yet; the first is an intent that awaits its commit. */
   #waiting: Entry[] = [];
@@ -66,12 +67,12 @@ export class JournalWriter implements CommitSource {
     return this.#closed !== undefined;
   }
 
-  /** Nothing waits for a commit. */
+  /** Whether no entry waits for a commit. */
   get isSettled(): boolean {
     return this.#pending.isEmpty && !this.#underWay;
   }
 
-  /** Entries that the machines have not got yet: an intent that awaits its commit, and all after it. */
+  /** Entries that the machines have not received yet: an intent that awaits its commit, and all entries after it. */
   get undelivered(): readonly Entry[] {
     return this.#waiting;
   }
@@ -103,7 +104,9 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
-  /** A batch can close only one turn: until it is sent, no other turn may begin, since that might end in the same batch. */
+  /**
+   * A batch can close only one turn. Until it is sent, no other turn may start, since that might end in the same batch.
+   */
   get isClosingTurn(): boolean {
     return this.#pending.closedTurnId !== null;
   }
@@ -124,7 +127,7 @@ export class JournalWriter implements CommitSource {
     this.#committer.schedule(this);
   }
 
-  /** The stored messages are deleted with the batch that is being filled. */
+  /** Deletes the stored messages with the batch that is being filled. */
   clear(scope: NonNullable<Batch["cleared"]>): void {
     this.#pending.cleared = scope;
     this.#committer.schedule(this);
@@ -147,7 +150,7 @@ export class JournalWriter implements CommitSource {
     await deferred.promise;
   }
 
-  /** Resolves when all that was appended so far has been delivered. */
+  /** Resolves when all entries so far have been delivered. */
   async delivered(): Promise<void> {
     const last = this.#waiting.at(-1);
     if (last) await this.#commitOf(last.seq);
@@ -228,7 +231,7 @@ export class JournalWriter implements CommitSource {
     return decided;
   }
 
-  /** Delivers what no longer waits for a commit, in order. */
+  /** Delivers the entries that do not wait for a commit, in order. */
   #drain(): void {
     if (this.#delivering) return;
     this.#delivering = true;
@@ -266,11 +269,11 @@ interface WriterStart {
 
 interface WriterEvents {
   now(): number;
-  /** The entry enters the machines. */
+  /** Sends the entry to the machines. */
   deliver(entry: Entry): void;
   onCommitted(outcome: Committed): void;
   onStale(error: LeaseLostError): void;
-  /** The stores do not take a batch now; it is sent again, unless it was given up. */
+  /** Called when the stores refuse a batch for now; it is sent again, unless it was given up. */
   onRefused(error: StoreUnavailableError, isGivenUp: boolean): void;
   onFailure(error: unknown): void;
 }
@@ -311,7 +314,7 @@ class PendingBatch {
     this.wake ??= parts.wake;
   }
 
-  /** Also one that this batch sets: a batch clears before it sets. */
+  /** Removes it from this batch's own timers too, because a batch clears timers before it sets them. */
   clearTimer(timerId: string): void {
     this.clearedTimers.push(timerId);
     this.timers = this.timers.filter(({ id }) => id !== timerId);
@@ -346,8 +349,8 @@ class PendingBatch {
 }
 
 /**
- * Why an owner's commit was stale: another process has the agent, or the stores have lost entries that they had acknowledged.
- * Epochs and journals only grow, so the second is also a process warning.
+ * The error of a stale commit: another process has the agent, or the stores have lost acknowledged entries. Epochs and
+ * journals only grow, so the second case is also a process warning.
  */
 function staleError(
   { agentId }: AgentKey,

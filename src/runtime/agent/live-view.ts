@@ -25,7 +25,7 @@ import type { Conversation } from "./conversation.ts";
 
 type Lent = Pick<ActivationPorts, "prices" | "random" | "auth" | "redactorOf" | "slots" | "definitions" | "stores">;
 
-/** A live agent as it can be read: the states of its machines, its conversation, and what its process provides. */
+/** The readable side of a live agent: the states of its machines, its conversation, and the services of its process. */
 export abstract class LiveView {
   readonly prices: Lent["prices"];
   readonly #lent: Lent;
@@ -76,7 +76,7 @@ export abstract class LiveView {
     return this.actors.context.lastTurnId;
   }
 
-  /** Effects that the state calls for and that have not ended. Empty: only an inbox item can move the agent. */
+  /** Running effects. If there are none, only an inbox item can move the agent. */
   get effects() {
     return this.actors.effects;
   }
@@ -85,7 +85,7 @@ export abstract class LiveView {
     return this.actors.context.openChildIds;
   }
 
-  /** Children in the background whose end has not been reported. */
+  /** Background children whose end has not been reported. */
   get backgroundChildren() {
     return this.actors.context.background;
   }
@@ -157,7 +157,7 @@ export abstract class LiveView {
   }
 }
 
-/** The ports through which a live agent reaches its process. */
+/** The ports through which a live agent uses its process. */
 export interface ActivationPorts<Live extends Host = Host> {
   readonly clock: Clock;
   readonly prices: PriceBook;
@@ -165,7 +165,7 @@ export interface ActivationPorts<Live extends Host = Host> {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly queues: Queues;
   readonly processId: string;
-  /** Items were posted to these agents' inboxes. */
+  /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
   readonly committer: Committer;
   random(): number;
@@ -179,12 +179,12 @@ export interface ActivationPorts<Live extends Host = Host> {
   childResult(activation: Live, childId: string): SpawnedChild["result"];
   readonly inFlight: CallsInFlight;
   onLost(activation: Live): void;
-  /** The stores refuse its batch for now. */
+  /** Called when the stores refuse its batch for now. */
   onRefused(activation: Live, error: StoreUnavailableError): void;
-  /** Its batch can never be stored, and this process does not recover the agent. */
+  /** Called when its batch can never be stored; this process does not recover the agent. */
   onFailed(agentId: string, cause: unknown): void;
-  /** An effect has ended while its state goes on. */
+  /** Called when an effect has ended while its state goes on. */
   onEffectOver(activation: Live): void;
-  /** The live activation of this agent: itself, or the one that took its place in this process. */
+  /** The live activation of this agent: itself, or the one that replaced it in this process. */
   successor(activation: Live): Promise<Host>;
 }

@@ -18,8 +18,9 @@ type TurnSnapshot = ReturnType<typeof initialTransition<typeof liveTurnMachine>>
 type CallSnapshot = ReturnType<typeof initialTransition<typeof liveToolCallMachine>>[0];
 
 /**
- * Recovery: each machine is folded on its own by pure transitions, its persisted snapshot grafted into its parent's, so
- * that starting the root runs again just what the state calls for (design, Machines). Entries alone decide.
+ * Recovery: each machine is folded separately by pure transitions, and its persisted snapshot is put into its parent's,
+ * so that starting the root runs only the effects of the current states (design, Machines). The result depends on the
+ * entries alone.
  */
 export class MachineFold {
   #agent: AgentSnapshot;
@@ -62,7 +63,7 @@ export class MachineFold {
     }
   }
 
-  /** Only these two of the snapshot: the type of the whole is megabytes of declarations. */
+  /** Only these two fields, because the declarations of the whole snapshot's type take megabytes. */
   get agent(): { readonly value: unknown; readonly context: AgentContext } {
     return this.#agent;
   }

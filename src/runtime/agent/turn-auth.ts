@@ -6,10 +6,10 @@ import type { AuthRequest, RuntimeOptions } from "../doors/runtime-types.ts";
 
 const nobody: Auth = Object.freeze({ actorId: "" });
 
-/** Shorter texts among credentials are names and roles, which any text may hold. */
+/** Shorter texts in credentials are names and roles, which other texts may contain too. */
 const SHORTEST_CREDENTIAL = 8;
 
-/** All texts within credentials. What throws when it is read cannot be shown, so it needs no redaction. */
+/** All texts within credentials. A value that throws when it is read cannot be shown, so it needs no redaction. */
 function secretsIn(credentials: unknown): string[] {
   try {
     return textsIn(credentials, new Set(), 0);
@@ -28,8 +28,8 @@ function textsIn(credentials: unknown, seen: Set<unknown>, depth: number): strin
 }
 
 /**
- * The actor of each open turn, with credentials. In memory only: credentials are never stored (row L9). Children inherit from
- * the turn that spawned them.
+ * The actor of each open turn, with credentials. In memory only: credentials are never stored (row L9). Children
+ * inherit from the turn that spawned them.
  */
 export class TurnAuth {
   readonly #byTurn = new Map<string, Auth>();
@@ -46,7 +46,7 @@ export class TurnAuth {
     this.#byTurn.set(turnId, concealCredentials(auth));
   }
 
-  /** The turn has ended; children that outlive it keep its credentials for their first turns. */
+  /** Drops the credentials of an ended turn; children that outlive it keep them for their first turns. */
   forget(turnId: string, heirs: readonly string[] = []): void {
     const auth = heirs.length > 0 ? this.of(turnId) : undefined;
     for (const heir of auth ? heirs.map((childId) => turnIdOf(childId, 1)) : []) {

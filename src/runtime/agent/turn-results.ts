@@ -21,10 +21,10 @@ import type { Stores } from "../../stores/index.ts";
 import type { LiveView } from "./live-view.ts";
 import { turnSpending, type LimitStop, type TurnResult } from "../doors/turn-types.ts";
 
-/** How many entries the first read back from the end takes: a turn of one call has fewer. */
+/** Number of entries in the first read from the end; a turn of one call has fewer. */
 const FIRST_REACH = 16;
 
-/** The result of a turn from its last entry, its execution, and the text of its answer; frozen, since all waiters share it. */
+/** The result of a turn from its last entry, its execution and its answer; frozen, because all waiters share it. */
 function turnResultOf(
   entry: EntryOf<"turn.ended">,
   execution: ExecutionState | null,
@@ -54,7 +54,7 @@ function turnResultOf(
   });
 }
 
-/** The same for a turn that has just ended here; undefined where its commit did not touch its account. */
+/** The result of a turn that has just ended here; undefined if its commit did not touch its account. */
 export function resultAtEnd(
   live: LiveView,
   entry: EntryOf<"turn.ended">,
@@ -68,7 +68,7 @@ export function resultAtEnd(
   return turnResultOf(entry, live.turn(turnId)?.execution ?? null, text, { entries, account });
 }
 
-/** The limit that made the turn's last call a final answer; null where there was room for more. */
+/** The limit that made the turn's last call a final answer; null if there was room for more. */
 function lastCallOf(entries: readonly Entry[]): LimitStop | null {
   const last = entries.findLast((entry) => entry.type === "model.requested");
   if (last?.type !== "model.requested" || !last.last) return null;
@@ -110,9 +110,9 @@ function wayOnOf(limit: LimitName, accountId: string): string {
 interface TurnLook {
   /** Undefined while it is open or unknown. */
   readonly result?: TurnResult | undefined;
-  /** The seq of an entry before all of the turn's; an earlier look's value is kept. */
+  /** The seq of an entry before all of the turn's; the value of an earlier look is kept. */
   readonly after: number | undefined;
-  /** Whether the stores know nothing of it. */
+  /** Whether the stores do not know the turn. */
   readonly isUnknown?: boolean;
 }
 
@@ -121,12 +121,12 @@ export async function readTurnResult(stores: Stores, tenant: string, turnId: str
   return (await lookAtTurn(stores, tenant, turnId)).result;
 }
 
-/** As `readTurnResult`. A second look passes the `after` of the first, so that no more than the turn is read. */
+/** Like `readTurnResult`. A second look passes the `after` of the first, so that it reads no more than the turn. */
 export async function lookAtTurn(stores: Stores, tenant: string, turnId: string, after?: number): Promise<TurnLook> {
   const key = { tenant, agentId: agentOfTurn(turnId) };
   const record = await stores.readAgent(key);
   if (!record || record.nextTurnNumber <= numberOfTurn(turnId)) return { after, isUnknown: true };
-  // Called for each write of another process, so it reads the journal only when there is something to find.
+  // Runs after each write of another process, so it reads the journal only when there is something to find.
   if (record.openTurnId === turnId || record.queuedTurnIds.includes(turnId)) {
     return { after: record.checkpoint?.seq ?? 0 };
   }

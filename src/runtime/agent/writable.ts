@@ -12,8 +12,8 @@ import {
 } from "../../state/index.ts";
 
 /**
- * Entries with values from user code that are not part of every step: they are checked before they are written. Inbox items were
- * checked when they were read, and a refusal here would keep them in the inbox for ever.
+ * Entries with values from user code that not every step writes: they are checked before they are written. Inbox items
+ * were checked when they were read, and a refusal here would keep them in the inbox for ever.
  */
 const readFirst: ReadonlySet<EntryType> = new Set([
   "instructions.resolved",
@@ -41,9 +41,9 @@ const schemas = new Map(
 const envelope = { seq: 1, at: 0, epoch: 1 };
 
 /**
- * The last line of defence. Values from outside are checked where they come in; one that was missed there fails its effect here,
- * instead of leaving an agent that cannot be read any more. Of the entries that every step writes, only the few fields from
- * user code are checked.
+ * Checks once more the values from outside, which are already checked where they come in. A value that was missed there
+ * fails its effect here, and does not make the agent unreadable. In entries that every step writes, only the few fields
+ * from user code are checked.
  * @throws InvariantError; nothing was written.
  */
 export function assertWritable(body: FactBody, { messages = [], moves = [] }: FactParts = {}): void {
@@ -60,7 +60,7 @@ function assertReads(schema: { safeParse(value: unknown): ReadResult }, body: Fa
     const [issue] = schema.safeParse({ ...body, ...envelope }).error?.issues ?? [];
     problem = issue && `${issue.message} at ${issue.path.map(String).join(".")}`;
   } catch (error) {
-    // Nested too deeply for the schema.
+    // The value is nested too deeply for the schema.
     problem = wordsOfThrown(error);
   }
   if (problem !== undefined) throw unreadable(`"${body.type}"`, problem);

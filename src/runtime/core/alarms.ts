@@ -18,29 +18,29 @@ import type { Requests } from "./requests.ts";
 import type { Part } from "../doors/roles.ts";
 import type { Clock } from "../../base/index.ts";
 
-/** Longest time between two looks at the store: another process may have set a timer and died. */
+/** Longest time between two looks at the store, since another process may have set a timer and died. */
 const LOOK_AGAIN_MS = 5_000;
-/** Shortest time between two looks that nobody has asked for. */
+/** Shortest time until the next look, unless one is requested. */
 const NOT_BEFORE_MS = 250;
 const TIMERS_AT_A_TIME = 1_000;
 
 /**
- * Fires stored timers that are due: whoever is alive does it (design, Timers).
+ * Fires stored timers that are due. Any live process does it (design, Timers).
  *
- * 1. It looks at the store again at least every 5 s by the steady time, however the clock is set, and when told to.
- * 2. A look that comes too early does no harm; the store says what is due.
+ * 1. It looks at the store at least every 5 s of steady time, however the clock is set, and on every request.
+ * 2. An early look does no harm, because the store says which timers are due.
  */
 export class Alarms {
   readonly #stores: Stores;
   readonly #clock: Clock;
   readonly #onDue: (timer: Timer) => Promise<readonly Timer[]>;
-  /** The next look: by the clock as it is set, and by the steady time. */
+  /** The next look, by wall-clock time and by steady time. */
   readonly #armed = { now: alarmOff(), steady: alarmOff() };
   #isLooking = false;
   #isLookWanted = false;
   #closed = false;
 
-  /** `onDue` gives timers that it has set. */
+  /** `onDue` returns the timers that it has set. */
   constructor(stores: Stores, clock: Clock, onDue: (timer: Timer) => Promise<readonly Timer[]>) {
     this.#stores = stores;
     this.#clock = clock;
@@ -58,7 +58,7 @@ export class Alarms {
     }
   }
 
-  /** Others may have set timers; of those that are named it is not known which clock they are meant by. */
+  /** Arms timers that other processes may have set. A write does not name the timer's clock, so both are armed. */
   heard(writes: ForeignWrites): void {
     if (writes === "any") return this.look();
     for (const { timerAt } of writes) {
@@ -68,7 +68,7 @@ export class Alarms {
     }
   }
 
-  /** Somebody else may have set timers, or made some due. */
+  /** Looks at the store now, because another process may have set timers or made some due. */
   look(): void {
     if (this.#closed) return;
     this.#isLookWanted = true;
@@ -110,7 +110,7 @@ export class Alarms {
       while (this.#isLookWanted && !this.#closed) {
         this.#isLookWanted = false;
         const due = await this.#stores.dueTimers(this.#clock.now(), TIMERS_AT_A_TIME, this.#clock.elapsed());
-        // Each on its own: one that waits for its agent to be taken up must not keep the others waiting.
+        // In parallel: a timer that waits for its agent's activation must not delay the others.
         const outcomes = await Promise.allSettled(due.map((timer) => this.#onDue(timer)));
         for (const outcome of outcomes) {
           if (outcome.status === "rejected") this.#report(outcome.reason);
@@ -118,12 +118,12 @@ export class Alarms {
         }
       }
     } finally {
-      // One that stays due is another owner's: it fires it itself.
+      // A timer that stays due belongs to another owner, which fires it.
       await this.#armNext(NOT_BEFORE_MS);
     }
   }
 
-  /** The next time may be meant by either clock: whichever shows it first. */
+  /** The next timer may be meant by either clock, so both are armed. */
   async #armNext(notBeforeMs: number): Promise<void> {
     const { now, steady } = { now: this.#clock.now(), steady: this.#clock.elapsed() };
     this.#armSteady(steady + LOOK_AGAIN_MS);
@@ -159,18 +159,18 @@ export interface TimerPlace {
   keyOf(agentId: string): AgentKey;
 }
 
-/** Timers that go to the agent itself. */
+/** Timers that are fired in the agent itself. */
 type AgentAlarm = Exclude<Timer, { kind: "request" | "claim" | "job" }>;
 type LimitTimer = Extract<Timer, { kind: "limit" }>;
 type WaitTimer = Extract<Timer, { kind: "wait" }>;
 
 /**
- * Does what a timer that is due was set for: a request expires, a limit on time has run out or is near, room was kept in vain.
- * Gives timers that were set by that.
+ * Acts on a due timer: expires a request, ends or warns of a time limit, or ends a wait. Returns the timers that this
+ * has set.
  */
 export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readonly Timer[]> {
   if (timer.tenant !== place.tenant) return [];
-  // A client activates no agents, and whether working time is over is known only after lost agents were activated.
+  // A client activates no agents, and only after lost agents were activated is it known whether working time is over.
   if (timer.kind === "limit" && place.part.role === "client") return [];
   if (timer.kind === "claim" || isWarning(timer, place)) return await hear(place, timer);
   if (timer.kind === "job") return await addAgain(place, timer);
@@ -179,7 +179,7 @@ export async function fireTimer(place: TimerPlace, timer: Timer): Promise<readon
   return [];
 }
 
-/** For timers that need no owner of the agent: the stores act on them, and say which agents to wake. */
+/** For timers that need no owner: the stores act on them and return the agents to wake. */
 async function hear(place: TimerPlace, timer: AccountTimer): Promise<readonly Timer[]> {
   const { stores, clock, live } = place;
   if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(place, timer))) return [];
@@ -188,7 +188,7 @@ async function hear(place: TimerPlace, timer: AccountTimer): Promise<readonly Ti
   return timers;
 }
 
-/** A queued call has not ended, and its job may be lost. Adding a job that is there already changes nothing. */
+/** Adds jobs of queued calls again, since they may be lost. Adding a job that is there changes nothing. */
 async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer): Promise<readonly Timer[]> {
   const { tenant, agentId } = timer;
   const { timers, jobs = [] } = await stores.fireTimer(timer, clock.now(), clock.elapsed());
@@ -198,7 +198,7 @@ async function addAgain({ stores, queues, clock }: TimerPlace, timer: JobTimer):
   return timers;
 }
 
-/** The limit itself is still to come. */
+/** Whether the timer warns of a limit that has not been reached. */
 function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
   if (timer.kind !== "limit" || timer.limitAt === undefined) return false;
   return timer.limitAt > (isOfWork(timer) ? clock.elapsed() : clock.now());
@@ -207,12 +207,13 @@ function isWarning(timer: Timer, { clock }: TimerPlace): timer is LimitTimer {
 async function fireInAgent(place: TimerPlace, timer: AgentAlarm): Promise<void> {
   const key = place.keyOf(timer.agentId);
   const live = place.live.get(key);
-  // A client runs no agents; to activate what is not known here, and give it back, would keep every process busy.
+  // A client runs no agents. Activating an agent whose definition is unknown, only to give it back, would keep every
+  // process busy.
   if (!live && (place.part.role === "client" || !(await isKnown(place, key)))) return;
   try {
     await place.live.passivation.during(key, () => fireInLive(place, timer, key));
   } catch (error) {
-    // Its owner, or a runtime that knows its definition, does this.
+    // The agent's owner, or a runtime that knows its definition, fires the timer.
     if (error instanceof AlreadyOwnedError || error instanceof LeaseLostError || error instanceof NotFoundError) return;
     throw error;
   }
@@ -223,14 +224,14 @@ async function fireInLive(place: TimerPlace, timer: AgentAlarm, key: AgentKey): 
   const activation = live ?? (await place.live.activateUnlessShutDown(key));
   if (!activation) return;
   if (timer.kind === "limit" && isOfWork(timer) && (await activateLost(place, timer))) return;
-  // Activating agents leaves out the time in which none of them worked, and so may have put the timer off.
+  // Activation subtracts the time in which none of the agents worked, and so may have put the timer off.
   if (!live && !(await isStillDue(place, timer))) return;
   place.live.notify(await takeTimer(place.stores, activation, timer));
 }
 
 /**
- * Before working time is said to be over: agents that count as working below, in other processes, may be dead since long.
- * Activating them leaves out the time since then. True when the timer is not due any more.
+ * Activates the agents below the account that count as working in other processes, because those processes may have
+ * died long ago. Activation subtracts the time since then. Returns true when the timer is not due any more.
  */
 async function activateLost(place: TimerPlace, timer: LimitTimer): Promise<boolean> {
   const accounts = await place.stores.accounts(place.tenant, rootOf(timer.agentId));
@@ -255,7 +256,7 @@ async function isKnown({ stores, definitions }: TimerPlace, key: AgentKey): Prom
   return record !== undefined && definitions.has(record.definition.name);
 }
 
-/** Whether it is stored and due as it was: that of a limit may have become that of its warning again. */
+/** Whether the timer is still stored and due in the same role: a limit's timer may have become a warning's again. */
 async function isStillDue(place: TimerPlace, timer: Timer): Promise<boolean> {
   const { stores, clock } = place;
   const asSet = await stores.timer(timer, timer.id);
@@ -263,17 +264,14 @@ async function isStillDue(place: TimerPlace, timer: Timer): Promise<boolean> {
   return isWarning(asSet, place) === isWarning(timer, place);
 }
 
-/** Takes a timer that is due into its agent. Gives the agents that were posted to. */
+/** Fires a due timer in its agent. Returns the agents that were posted to. */
 async function takeTimer(stores: Stores, activation: Activation, timer: AgentAlarm): Promise<readonly string[]> {
   if (timer.kind === "limit") return await takeLimit(stores, activation, timer);
   takeWait(activation, timer);
   return [];
 }
 
-/**
- * A limit on time has run out: the open turn hears of it where it spends under the account, and so does whatever goes on in
- * the background there.
- */
+/** Ends the open turn and background work under the account whose time limit has run out. */
 async function takeLimit(stores: Stores, activation: Activation, timer: LimitTimer): Promise<readonly string[]> {
   const { key, identity, clock, definition } = activation;
   const { accountId, limit, id } = timer;
@@ -294,7 +292,7 @@ async function takeLimit(stores: Stores, activation: Activation, timer: LimitTim
   return outcome.type === "notFound" ? [] : outcome.posted;
 }
 
-/** A call has waited long enough for children in the background. */
+/** Ends a call that has waited long enough for background children. */
 function takeWait(activation: Activation, { turnId, callId, id }: WaitTimer): void {
   const call = activation.openTurnId === turnId ? activation.call(turnId, callId) : undefined;
   if (call?.wait && call.outcome === null) activation.append({ type: "call.expired", turnId, step: call.step, callId });

@@ -5,8 +5,8 @@ import type { RuntimeOptions } from "../doors/runtime-types.ts";
 type Ports = Pick<RuntimeOptions, "clock" | "random">;
 
 /**
- * The small ports of a runtime or of a stateless turn, so that nothing of what they give or throw gets into a journal: times are whole milliseconds,
- * and random numbers lie in [0, 1).
+ * Wraps the clock and the random source of a runtime or of a stateless turn, so that no invalid value or error of them
+ * gets into a journal: times are whole milliseconds, and random numbers lie in [0, 1).
  * @throws InvalidInputError for a clock that shows no time.
  */
 export function checkedPorts({ clock = systemClock, random }: Ports) {
@@ -16,7 +16,7 @@ export function checkedPorts({ clock = systemClock, random }: Ports) {
   };
 }
 
-/** A clock that shows no time stands still until it does. */
+/** A clock that keeps its last time while the given one returns an invalid one. */
 function checkedClock(clock: Clock): Clock {
   const now = steadily("now", clock.now(), () => clock.now());
   const elapsed = steadily("elapsed", clock.elapsed(), () => clock.elapsed());
@@ -40,7 +40,7 @@ function steadily(method: string, first: number, read: () => number): () => numb
       const time = read();
       if (isTime(time)) last = Math.floor(time);
     } catch {
-      // As a time that is none.
+      // An error counts as an invalid time.
     }
     return last;
   };
@@ -56,7 +56,7 @@ function checkedRandom(random: () => number): () => number {
       const value: unknown = random();
       if (typeof value === "number" && value >= 0 && value < 1) return value;
     } catch {
-      // As a number that is none.
+      // An error counts as an invalid number.
     }
     return Math.random();
   };

@@ -9,18 +9,18 @@ export interface HeartbeatOptions {
   readonly clock: StoreClock;
   readonly process: ProcessIdentity;
   readonly leaseMs: number;
-  /** All that live in this process. */
+  /** All agents that live in this process. */
   readonly live: () => readonly Activation[];
-  /** What is to be looked at with every beat, and once more when leases may have been lost. */
+  /** Called with every beat, and once more when leases may have been lost. */
   readonly onBeat: () => void;
 }
 
 /**
- * The signs of life of one process.
- * Owns: when they are given, and when the last one was. Does not own: the leases, who lives here.
+ * Writes the heartbeats of one process.
+ * Owns: when they are written, and when the last one was. Does not own: the leases, or which agents live here.
  *
- * Invariant: who was silent for longer than a lease gives up what others have taken meanwhile, whether or not it has anything
- * to write: an agent that only waits would never be told.
+ * Invariant: after a silence longer than a lease, the process gives up the agents that others have taken, even those
+ * that have nothing to write. An agent that only waits would not notice otherwise.
  */
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
@@ -51,7 +51,7 @@ export class Heartbeat {
     const { stores, clock, process: self, leaseMs, live, onBeat } = this.#options;
     const sentAt = clock.elapsed();
     await clock.giveSign(stores, self);
-    // When it was stored in between nobody knows: before that the process may have seemed dead.
+    // It is not known when the heartbeat was stored; until then the process may have seemed dead.
     const wasSilent = clock.elapsed() - this.#lastSign > leaseMs;
     this.#lastSign = sentAt;
     if (!wasSilent) return;
@@ -69,7 +69,7 @@ export class Heartbeat {
   }
 }
 
-/** A process' clock whose `elapsed()` is the steady time of the stores, once the process is registered with them. */
+/** A process's clock whose `elapsed()` is the steady time of the stores, once the process is registered with them. */
 export class StoreClock implements Clock {
   readonly #clock: Clock;
   #offset = 0;
@@ -82,7 +82,7 @@ export class StoreClock implements Clock {
     this.#offset = await stores.registerProcess(process, this.#clock.now(), this.#clock.elapsed());
   }
 
-  /** A sign of life; a process that gave none for so long that it was forgotten begins again. */
+  /** Writes a heartbeat; a process that was forgotten after a long silence is registered again. */
   async giveSign(stores: Stores, process: ProcessIdentity): Promise<void> {
     if (!(await stores.heartbeat(process.processId, this.elapsed()))) await this.register(stores, process);
   }

@@ -30,11 +30,11 @@ export interface RequestsOptions {
   readonly clock: { now(): number };
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly mayDecide: RuntimeOptions["mayDecide"];
-  /** Somebody posted to these agents. */
+  /** Called with the agents that were posted to. */
   readonly notify: (agentIds: readonly string[]) => void;
 }
 
-/** What people, callers and programs decide for agents that wait: of any process, whether or not an owner is alive. */
+/** Requests and their decisions, for agents of any process, whether or not an owner is alive. */
 export class Requests {
   readonly #options: RequestsOptions;
 
@@ -55,8 +55,8 @@ export class Requests {
   }
 
   /**
-   * Decides a request once. Whoever comes later gets `RequestConflictError`, which tells who decided and how. `onAllowed` is
-   * called before it is stored, if whoever decides may.
+   * Decides a request once. Later attempts get `RequestConflictError`, which says who decided and how. `onAllowed` is
+   * called before the decision is stored, once `mayDecide` has allowed it.
    */
   async decide(requestId: string, given: Decide, onAllowed?: () => void): Promise<AgentRequest> {
     textOfCaller(requestId, "the id of the request");
@@ -74,7 +74,7 @@ export class Requests {
     return await this.#apply(request, decision, decide.argumentsHash);
   }
 
-  /** Its time is over: nobody decides it any more. */
+  /** Closes a request whose time is over, so that it cannot be decided any more. */
   async expire(requestId: string): Promise<void> {
     const { stores, clock } = this.#options;
     const decision: Decision = { verdict: "expired", by: null, reason: null };
@@ -121,12 +121,12 @@ export class Requests {
           `request "${request.requestId}": to edit it, give the arguments that are to be used`,
         );
       }
-      // Where the definition is known, arguments that do not fit are refused before anything is decided.
+      // If the definition is known, invalid arguments are refused before anything is decided.
       const parsed = tool?.parse(JSON.stringify(decide.arguments));
       if (parsed && !parsed.ok) throw new InvalidInputError(`request "${request.requestId}": ${parsed.message}`);
       return { verdict, by, reason, arguments: decide.arguments };
     }
-    // What people see must be what its hash, and so their approval, stands for (S15).
+    // The stored arguments must match the hash, because people approve what they see (S15).
     if (verdict === "approved" && shortHash(stableStringify(request.arguments)) !== request.argumentsHash) {
       throw new CorruptRecordError(
         `request "${request.requestId}": its stored arguments were changed; it can be rejected`,
@@ -136,7 +136,7 @@ export class Requests {
     return { verdict, by, reason };
   }
 
-  /** Where its definition is not known the agent is left to a process that can run it: what was posted waits in the store. */
+  /** Without its definition the agent is left to a process that can run it; the posted items wait in the store. */
   #notify({ agentName }: AgentRequest, posted: readonly string[]): void {
     if (this.#options.definitions.has(agentName)) this.#options.notify(posted);
   }
@@ -147,13 +147,13 @@ export class Requests {
   }
 }
 
-/** A rule that gives neither true nor false is a slip, and must let nobody through unseen. */
+/** Any other answer is a mistake in the rule, and must not let anybody through. */
 function isAllowed(answer: unknown): boolean {
   if (typeof answer === "boolean") return answer;
   throw new InvalidInputError(`mayDecide gave ${describeValue(answer)}; it must give true or false`);
 }
 
-/** What its caller does to it afterwards changes nothing, and what cannot be stored is refused before anything is decided. */
+/** A copy, so that later changes by the caller have no effect; values that cannot be stored are refused first. */
 function copyOf(requestId: string, given: Decide): Decide {
   const of = `request "${requestId}"`;
   const decide = decideOf(given, of);
@@ -161,7 +161,7 @@ function copyOf(requestId: string, given: Decide): Decide {
   return { ...decide, arguments: takeJson(decide.arguments, `${of}: the arguments`) };
 }
 
-/** An answer that cannot be shown to the model is refused before anything is decided: there is no second decision. */
+/** Refuses an answer that cannot be shown to the model before it is stored, because there is no second decision. */
 function resultOf(request: AgentRequest, { result, isError = false }: Decide): NonNullable<Decision["result"]> {
   const rendered = answerText(request, result);
   if (rendered.isError) throw new InvalidInputError(`request "${request.requestId}": ${rendered.text}`);

@@ -7,7 +7,7 @@ import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 
 const PAGE = 500;
 
-/** The part of the process that handles rolled back trees. */
+/** The part of a process that handles rolled back trees. */
 export interface RollbackPlace {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
@@ -27,8 +27,8 @@ export interface RollbackPlace {
 }
 
 /**
- * When the stores were rolled back, goes on from what is stored: agents in memory know more of the tree than is true now, and
- * leases that are stored as this process' may be ones that it has given back.
+ * Continues from the stored state after the stores were rolled back: agents in memory are ahead of it, and stored
+ * leases of this process may be ones that it has given back.
  */
 export function watchRolledBackTrees(place: RollbackPlace): void {
   const stop = place.stores.onRolledBack((found) => {
@@ -59,7 +59,7 @@ async function seeTo(place: RollbackPlace, { rootAgentId }: RolledBackTree): Pro
   }
 }
 
-/** Agents that are stored as this process' and do not live here are given back, so that anybody may take them up. */
+/** Gives back leases of this process for agents that do not live here, so that any process can activate them. */
 async function giveBack({ stores, live, tenant, processId, clock }: RollbackPlace, rootAgentId: string) {
   const left: AgentKey[] = [];
   for (let after: string | undefined; ; ) {
@@ -67,7 +67,7 @@ async function giveBack({ stores, live, tenant, processId, clock }: RollbackPlac
     for (const { agentId } of page) {
       const key = { tenant, agentId };
       const holder = await stores.holder(key);
-      // One that is just coming to life has a later epoch.
+      // An agent that is just being activated has a later epoch.
       if (holder?.process.processId !== processId || (await live.present(key))) continue;
       if (await stores.release(key, holder.epoch, { as: "leaving", steady: clock.elapsed() })) left.push(key);
     }

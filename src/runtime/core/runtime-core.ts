@@ -32,8 +32,9 @@ import { WaitingHold } from "../follow/follow.ts";
 import { Worker } from "../work/worker.ts";
 
 /**
- * What the handles of one process share.
- * Owns: heartbeats, alarms, the waiters for results, who was spawned by which turn. Does not own: the agents themselves.
+ * The services that all handles of one process share.
+ * Owns: heartbeats, alarms, the waiters for results, and which turn spawned which agent. Does not own: the agents
+ * themselves.
  */
 export class RuntimeCore implements TurnSource {
   readonly stores: UnsavedTrees;
@@ -55,7 +56,7 @@ export class RuntimeCore implements TurnSource {
   readonly #turns: TurnWatch;
   readonly trees = new SpawnTrees();
   readonly #onlookers = new Set<(writes: ForeignWrites) => void>();
-  /** Those who wait for agents to come to rest. */
+  /** Waiters for agents to come to rest. */
   readonly #pauses = new Waiters<string>();
   readonly #alarms: Alarms;
   readonly processId = randomUUID();
@@ -76,7 +77,7 @@ export class RuntimeCore implements TurnSource {
     this.part = options.part;
     this.queues = options.part.queues;
     this.leaseMs = leaseMs;
-    // Every stream listens to it; there may be any number.
+    // Every stream listens to it, so any number of listeners is fine.
     setMaxListeners(0, this.closed);
     this.auth = new TurnAuth(options.resolveAuth, (agentId) => this.trees.parentTurnOf(agentId));
     this.requests = new Requests({
@@ -140,7 +141,7 @@ export class RuntimeCore implements TurnSource {
       },
       onTurnEnded: (activation, entry, accounts) => this.#onTurnEnded(activation, entry, accounts),
       onRest: (activation) => this.#onRest(activation),
-      // Whoever waits for the pause waits no longer: it was taken back.
+      // Waiters for the pause are resolved, because it was taken back.
       onResumed: ({ key }) => this.#pauses.resolve(key.agentId),
     });
     this.work = new Worker(this);
@@ -172,7 +173,7 @@ export class RuntimeCore implements TurnSource {
       process: self,
       leaseMs: this.leaseMs,
       live: () => this.live.all(),
-      // An owner hears of a post by notification, and at the latest at its next heartbeat (design, Inbox).
+      // An owner learns of a post by notification, and at the latest at its next heartbeat (design, Inbox).
       onBeat: () => {
         this.#onForeignWrite("any");
         this.damage.beat();
@@ -191,7 +192,7 @@ export class RuntimeCore implements TurnSource {
     return this.#shutdown.close(timeoutMs);
   }
 
-  /** Throws `LeaseLostError` once the runtime is being shut down: a command must not be refused after it was stored. */
+  /** Throws `LeaseLostError` once shutdown has started, so that a command is refused before it is stored. */
   assertOpen(): void {
     if (!this.isOpen) throw new LeaseLostError("this runtime was shut down; another one may carry on what it had");
   }
@@ -226,7 +227,7 @@ export class RuntimeCore implements TurnSource {
 
   isLocal(turnId: string): boolean {
     const live = this.live.get(this.keyOf(agentOfTurn(turnId)));
-    // A turn that waits in line, or whose item is just being taken, is not open in the machine yet.
+    // A queued turn, or one whose item is just being read, is not open in the machine yet.
     return live !== undefined && numberOfTurn(turnId) > live.owned.turnCount;
   }
 
@@ -252,7 +253,7 @@ export class RuntimeCore implements TurnSource {
     this.#turns.lookForRests(activation.identity.rootAgentId);
   }
 
-  /** Another process wrote, or may have: it may have posted to agents that live here, or ended a turn that is awaited here. */
+  /** Another process has written, or may have: it may have posted to agents here, or ended an awaited turn. */
   #onForeignWrite(writes: ForeignWrites): void {
     const posted = this.live.all().filter(({ key }) => isPostedTo(writes, key));
     this.live.notify(posted.map(({ key }) => key.agentId));
@@ -267,7 +268,7 @@ export class RuntimeCore implements TurnSource {
   }
 }
 
-/** The options of a runtime with every default in place. */
+/** The options of a runtime with all defaults filled in. */
 export interface CoreOptions extends RuntimeOptions {
   readonly stores: UnsavedTrees;
   readonly tenant: string;
@@ -282,12 +283,12 @@ interface AbortPlace {
   readonly stores: Stores;
   readonly clock: { now(): number };
   keyOf(agentId: string): AgentKey;
-  /** Somebody posted to these agents. */
+  /** Called with the agents that were posted to. */
   notify(agentIds: readonly string[]): void;
   assertOpen(): void;
 }
 
-/** Ends a turn of an agent, or whichever is open, for a user; whoever runs it hears of it. */
+/** Ends a turn of an agent for a user, or the open one if `turnId` is null, and notifies its owner. */
 export async function abortAgent(
   place: AbortPlace,
   agentId: string,

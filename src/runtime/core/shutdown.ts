@@ -2,13 +2,13 @@ import { type Clock, holdProcess } from "../../base/index.ts";
 import { TurnInterruptedError } from "../../errors/index.ts";
 import type { DrainReport, LeftBehind } from "../doors/runtime-types.ts";
 
-/** How much of a drain is kept for closing, at most, in milliseconds. */
+/** Most of a drain's time that is kept for closing, in milliseconds. */
 const MOST_FOR_CLOSING_MS = 1_000;
-/** How much of a shutdown is kept for what comes after storing, at most, in milliseconds. */
+/** Most of a shutdown's time that is kept for the steps after storing, in milliseconds. */
 const MOST_FOR_REST_MS = 2_000;
-/** Which part of that is still kept when a step's time is over. */
+/** The fraction of it that remains when a step's time is over. */
 const KEPT_AFTER = { store: 1, giveBack: 0.5, queues: 0.25, stores: 0 } as const;
-/** Agents that one warning names. */
+/** Most agents that one warning names. */
 const MOST_NAMED = 20;
 
 export interface ShutdownPlace {
@@ -20,15 +20,15 @@ export interface ShutdownPlace {
   };
   readonly queues: { close(): Promise<void> };
   readonly stores: { close(): Promise<void> };
-  /** Stops timers and jobs, so that nothing new begins. */
+  /** Stops timers and jobs, so that nothing new starts. */
   stop(): void;
-  /** Rejects the waiters: nothing more comes. */
+  /** Rejects all waiters, because no further results come. */
   reject(error: Error): void;
 }
 
 /**
- * How a runtime ends.
- * Owns: the order of the steps, and that they keep their time. Does not own: what is closed.
+ * Ends a runtime.
+ * Owns: the order of the steps, and their time. Does not own: the things that are closed.
  */
 export class Shutdown {
   readonly #place: ShutdownPlace;
@@ -43,7 +43,7 @@ export class Shutdown {
     return this.#closed !== undefined;
   }
 
-  /** Gives the agents that it has left behind. */
+  /** Returns the agents that were left behind. */
   close(timeoutMs: number): Promise<readonly LeftBehind[]> {
     this.#closed ??= this.#close(new LeavingTime(this.#place.clock, timeoutMs));
     return this.#closed;
@@ -81,10 +81,10 @@ export class Shutdown {
 }
 
 /**
- * The time that a shutdown has.
+ * The time budget of a shutdown.
  * Owns: how long each step may take. Does not own: the steps.
  *
- * Invariant: a step that is not over in its time goes on, and nobody waits for it; the next one begins.
+ * Invariant: a step that exceeds its time continues in the background, and the next one starts.
  */
 export class LeavingTime {
   readonly #clock: Clock;
@@ -97,15 +97,15 @@ export class LeavingTime {
     this.#restMs = Math.min(MOST_FOR_REST_MS, Math.floor(timeoutMs / 2));
   }
 
-  /** Rejects as the work does; false when it was not over in its time. */
+  /** Rejects if the work does; returns false if the work was not over in its time. */
   async spend(step: keyof typeof KEPT_AFTER, work: Promise<unknown>): Promise<boolean> {
     const over = new AbortController();
     const left = this.#end - this.#clock.elapsed() - this.#restMs * KEPT_AFTER[step];
-    // Work that is done already wins the race, also where no time is left.
+    // Work that is already done wins the race, even if no time is left.
     const late = this.#clock.sleep(Math.max(0, left), over.signal).then(() => false);
     const letGo = holdProcess();
     const done = work.then(() => true);
-    // It may fail when nobody waits for it any more.
+    // The work may fail after its time, when nothing awaits it.
     done.catch(() => undefined);
     try {
       return await Promise.race([done, late]);

@@ -26,15 +26,15 @@ import type {
 import { authRule } from "./turn-door.ts";
 import type { AgentListOptions, FollowOptions } from "./runtime-types.ts";
 
-/** Characters of what a caller keeps with an agent: it is written with every change of the agent's record. */
+/** Most characters of an agent's metadata, which is written with every change of its record. */
 const METADATA_CHARACTERS = 1_000_000;
 
-/** What a caller keeps with an agent, as a frozen copy. */
+/** An agent's metadata, as a frozen copy. */
 export function metadataRule(value: unknown, where: string): JsonObject {
   return takeObject(value, where, { maxSize: METADATA_CHARACTERS });
 }
 
-/** What is the same wherever an agent is made. */
+/** Rules of the options that every way to make an agent shares. */
 export const agentFields = {
   sessionId: textRule,
   ownerId: textRule,
@@ -89,7 +89,7 @@ const requestsDoor: Door<RequestListOptions> = {
 
 const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule } as const;
 const decideDoor: Door<Decide> = {
-  // The verdict, the arguments and the result are judged by what is asked, when the request is known.
+  // The verdict, the arguments and the result are checked later, against the request that they decide.
   rules: { ...byWhom, verdict: textRule, arguments: anyRule, result: anyRule, isError: flagRule },
   needed: ["verdict"],
   instead: { decision: "verdict", args: "arguments", answer: "result", actorId: "by" },
@@ -133,12 +133,12 @@ export function decideOf(decide: unknown, of: string): Decide {
 
 const isText = ruleOf("a text", (value) => typeof value === "string");
 
-/** Throws `InvalidInputError` for what is no text; `of` says what it is: `runtime.find(): the agent's id`. */
+/** Throws `InvalidInputError` for anything but a string; `of` names the value: `runtime.find(): the agent's id`. */
 export function textOfCaller(value: unknown, of: string): string {
   return isText(value, of) as string;
 }
 
-/** For an id that is no root's: a tree has the id of its root. */
+/** The error for an id that is no root's: a tree has the id of its root. */
 export function unknownTree(rootAgentId: string): NotFoundError {
   const root = rootOf(rootAgentId);
   return new NotFoundError(

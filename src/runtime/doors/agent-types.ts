@@ -23,19 +23,20 @@ export interface Agent {
   /** The same as `agentId` (row L2). */
   readonly contextId: string;
   readonly state: AgentStatus;
-  /** Loads what is stored; ends `ready`, or carries an interrupted turn on, or stays `paused` if it was. */
+  /** Loads the stored state. Ends `ready`, or carries on an interrupted turn, or stays `paused` if it was. */
   start(): Promise<void>;
   /** `null` continues the conversation without a new message. */
   executeTurn(input: Content | null, options?: TurnOptions): Turn;
   /** The open turn, for following one that somebody else started; undefined when there is none. */
   openTurn(): Turn | undefined;
   /**
-   * Any turn of this agent by its id, ended ones too. Throws `InvalidInputError` for what is no id of one of its turns; of a number
-   * that was never given the turn rejects with `NotFoundError`, unless the agent starts turns by itself.
+   * Any turn of this agent by its id, ended ones too. Throws `InvalidInputError` for an id that is not one of its
+   * turns'; for a number that was never given the turn rejects with `NotFoundError`, unless the agent starts turns by
+   * itself.
    */
   turn(turnId: string): Turn;
   /**
-   * Holds the agent and its whole subtree at the next safe point; resolves when this agent has come to rest. With `now` model
+   * Holds the agent and its whole subtree at the next safe point; resolves when this agent is at rest. With `now` model
    * calls in flight are dropped, and repeated after the pause.
    */
   pause(options?: PauseOptions): Promise<void>;
@@ -43,33 +44,34 @@ export interface Agent {
   resume(options?: ResumeOptions): Promise<void>;
   /** Open requests of the agent and its whole subtree. */
   requests(): Promise<AgentRequest[]>;
-  /** As `runtime.decide`, for requests of this agent and its subtree alone: others are not found. */
+  /** Like `runtime.decide`, but only for requests of this agent and its subtree; others are not found. */
   decide(requestId: string, decide: Decide): Promise<AgentRequest>;
   /** How full the model's context window was after the last answer, in percent; null when that is not known. */
   contextPercent(): Promise<number | null>;
-  /** Forgets the conversation and the artifacts for good; the journal keeps what was done. Rejects while a turn is open. */
+  /** Deletes the conversation and the artifacts; the journal keeps what was done. Rejects while a turn is open. */
   clear(): Promise<void>;
-  /** Forgets the conversation and keeps the artifacts (row H9). Rejects while a turn is open. */
+  /** Deletes the conversation and keeps the artifacts (row H9). Rejects while a turn is open. */
   resetConversation(): Promise<void>;
   abort(reason?: string): Promise<void>;
   /**
-   * Saves the whole tree as it stands, in one transaction, mid-turn too; with `autoSave` it waits until all is committed. After
-   * a restart the agent is as it was then. Rejects with `LeaseLostError` or `AlreadyOwnedError` when another process has it.
+   * Saves the whole current tree in one transaction, also in the middle of a turn; with `autoSave` it waits until all
+   * is committed. After a restart the agent is as it was then. Rejects with `LeaseLostError` or `AlreadyOwnedError`
+   * when another process has it.
    */
   saveState(): Promise<void>;
-  /** Saves and frees; only `start()` brings it back. An open turn is carried on then. */
+  /** Saves the agent and frees its memory; only `start()` activates it again, and then carries on an open turn. */
   shutdown(): Promise<void>;
   getMessages(options?: GetMessagesOptions): Promise<Message[]>;
   getArtifacts(): Promise<Omit<Artifact, "content">[]>;
-  /** By id, or by name: the newest version, or the one that is asked for. */
+  /** By id, or by name: the given version, by default the newest. */
   getArtifact(idOrName: string, version?: number): Promise<Artifact | undefined>;
   /** Trace of one turn, by default the last (row H5); derived from the journal. */
   getTrace(turnId?: string): Promise<TraceEntry[]>;
-  /** The agent as one immutable value (row S1), from what is committed; ask it with `viewAgentState`. */
+  /** The agent's committed state as one immutable value (row S1); read it with `viewAgentState`. */
   getState(): Promise<AgentState>;
   /**
-   * Starts a subagent from code; the same `key` is the same child. Rejects with `NotFoundError` for a definition that the runtime was
-   * not given.
+   * Starts a subagent from code; the same `key` gives the same child. Rejects with `NotFoundError` for a definition
+   * that the runtime was not given.
    */
   spawn(definition: AgentDefinition, input: string, options: SpawnAgentOptions): Promise<SpawnedAgent>;
 }
@@ -77,20 +79,21 @@ export interface Agent {
 export interface AgentStartOptions {
   /** 1 to 128 characters of A-Z a-z 0-9 . _ @ -. Default: a random UUID. */
   readonly agentId?: string | undefined;
-  /** Client-facing grouping of agents, nothing more. */
+  /** Groups agents for clients; the runtime gives it no meaning. */
   readonly sessionId?: string | undefined;
   readonly ownerId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   /** Limits of the agent's whole life, over all its turns. Default: none. */
   readonly budget?: Budget | undefined;
   /**
-   * `false`: the agent and all below it stay in memory until `saveState()`, `pause()` or `shutdown()` of the agent; what is
-   * not saved then is gone with the runtime. One that is stored is copied when it is started. Default true (row L10).
+   * `false`: the agent and its subtree stay in memory until `saveState()`, `pause()` or `shutdown()` of the agent;
+   * anything not saved by then is lost with the runtime. A stored agent is copied when it is started. Default true (row
+   * L10).
    */
   readonly autoSave?: boolean | undefined;
 }
 
-/** Row L3, with what a person asks next. */
+/** Row L3, with the fields that a person looks for next. */
 export interface AgentStatus {
   readonly status: Lifecycle;
   readonly turnCount: number;
@@ -110,9 +113,9 @@ export interface ResumeOptions {
 }
 
 export interface GetMessagesOptions {
-  /** Only the newest so many. Default: all. */
+  /** Only the newest messages, up to this number. Default: all. */
   readonly maxMessages?: number | undefined;
-  /** Leave out what only traces intermediate steps (row S4). Default false. */
+  /** Leave out messages that only trace intermediate steps (row S4). Default false. */
   readonly withoutTrace?: boolean | undefined;
 }
 
@@ -126,10 +129,10 @@ export interface SpawnedAgent {
   readonly turn: Turn;
 }
 
-/** Who wants to decide what; for `RuntimeOptions.mayDecide`. */
+/** A decision that somebody tries to make; for `RuntimeOptions.mayDecide`. */
 export interface DecisionAttempt {
   readonly request: AgentRequest;
-  /** As the caller named them; null: nobody. */
+  /** The person or program that decides, as the caller named it; null: not named. */
   readonly by: string | null;
   readonly verdict: RequestVerdict;
 }
@@ -137,19 +140,22 @@ export interface DecisionAttempt {
 /** A decision on a request. */
 export interface Decide {
   readonly verdict: Exclude<RequestVerdict, "expired">;
-  /** Who decides: kept for audit, and asked of `mayDecide`. */
+  /** The person who decides: kept for audit, and passed to `mayDecide`. */
   readonly by?: string | undefined;
-  /** Why; with `rejected` the model is told. */
+  /** The reason; with `rejected` the model gets it. */
   readonly reason?: string | undefined;
-  /** For `edited`: takes the place of the model's arguments, and is validated as they were. */
+  /** For `edited`: replaces the model's arguments, and is validated like them. */
   readonly arguments?: Json | undefined;
-  /** For `answered`: what the caller's tool gave, or the person said. Texts go as they are, other values as JSON. */
+  /**
+   * For `answered`: the result of the caller's tool, or the person's answer. Strings are passed as they are, other
+   * values as JSON.
+   */
   readonly result?: unknown;
   /** For `answered`: the tool failed, and `result` says why. */
   readonly isError?: boolean | undefined;
-  /** Hash of the arguments that were shown to whoever decides; a request about other ones is not decided. */
+  /** Hash of the arguments that were shown to the person who decides; a request with other arguments is not decided. */
   readonly argumentsHash?: string | undefined;
 }
 
-/** Which requests: open ones where nothing else is said. */
+/** A filter for requests. Default: open ones. */
 export type RequestListOptions = Omit<RequestFilter, "tenant">;

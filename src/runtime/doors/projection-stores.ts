@@ -1,48 +1,50 @@
 import { InvalidInputError } from "../../errors/index.ts";
 import type { Artifact, JsonObject, Lifecycle, Message } from "../../state/index.ts";
 
-/** Which messages of a conversation were taken out of sight, and what stands for them. */
+/** The messages of a conversation that a compaction removes from view, and their replacement. */
 export interface MessageCompaction {
-  /** Id of the newest message that goes: it, and all that are older. */
+  /** Id of the newest message that is removed; all older ones are removed too. */
   readonly through: string;
-  /** Comes first in what is left, in the place of a summary before it; null: what goes is only dropped. */
+  /** Comes first in the rest, in place of an earlier summary; null: the messages are removed without one. */
   readonly summary: Message | null;
-  /** Ids of messages up to `through` that stay all the same, right behind the summary. */
+  /** Ids of messages up to `through` that are kept, right after the summary. */
   readonly kept: readonly string[];
 }
 
 /**
- * A copy of conversations in a place of your own (row L11). It is written after the commit, at least once and in order:
- * every method must do nothing that is done already, and keep what it was given before it resolves.
+ * A copy of conversations in a store of your own (row L11). It is written after the commit, at least once and in order:
+ * a method must do nothing when its work is already done, and must have stored its input when it resolves.
  */
 export interface MessageStore {
-  /** Names the cursor that is kept for it, default `messages`: under a new name it is filled from the beginning. */
+  /** Names its stored cursor, default `messages`; under a new name the store is filled from the beginning. */
   readonly name?: string | undefined;
-  /** Adds messages at the end, in order. One whose id is there already changes nothing. */
+  /** Adds messages at the end, in order. A message whose id is already there changes nothing. */
   append(agentId: string, messages: readonly Message[]): Promise<void>;
-  /** The newest so many, oldest first; all by default. */
+  /** The newest messages, oldest first. Default: all. */
   getRecent(agentId: string, options?: { readonly maxMessages?: number | undefined }): Promise<Message[]>;
-  /** Called after each compaction of the agent's context. One that is done already, or whose `through` is gone, changes nothing. */
+  /**
+   * Called after each compaction of the agent's context. Changes nothing if it was done already or `through` is gone.
+   */
   compact(agentId: string, compaction: MessageCompaction): Promise<void>;
-  /** Forgets the conversation; called after `agent.clear()` and `agent.resetConversation()`. */
+  /** Deletes the conversation; called after `agent.clear()` and `agent.resetConversation()`. */
   clear?(agentId: string): Promise<void>;
 }
 
-/** A copy of artifacts in a place of your own, written as `MessageStore` is. */
+/** A copy of artifacts in a store of your own, written like a `MessageStore`. */
 export interface ArtifactStore {
   /** Default `artifacts`. */
   readonly name?: string | undefined;
   /** Keeps one version. The same `artifactId` again changes nothing. */
   save(agentId: string, artifact: Artifact): Promise<void>;
-  /** By id, or by name: the newest version, or the one that is asked for. */
+  /** By id, or by name: the given version, by default the newest. */
   get(agentId: string, idOrName: string, version?: number): Promise<Artifact | undefined>;
   /** Oldest first, without their content. */
   list(agentId: string): Promise<Omit<Artifact, "content">[]>;
-  /** Forgets the artifacts; called after `agent.clear()`. */
+  /** Deletes the artifacts; called after `agent.clear()`. */
   clear?(agentId: string): Promise<void>;
 }
 
-/** What is known of an agent besides its messages and artifacts. Times are ISO 8601. */
+/** The state of an agent besides its messages and artifacts. Times are ISO 8601. */
 export interface AgentMetadata {
   readonly agentId: string;
   readonly createdAt: string;
@@ -52,11 +54,11 @@ export interface AgentMetadata {
   readonly metadata?: JsonObject | undefined;
 }
 
-/** A copy of agents' states in a place of your own. */
+/** A copy of agents' states in a store of your own. */
 export interface StateStore {
   /** Default `state`. */
   readonly name?: string | undefined;
-  /** Puts this in the place of what is there. */
+  /** Replaces the stored state. */
   save(agentId: string, metadata: AgentMetadata): Promise<void>;
   load(agentId: string): Promise<AgentMetadata | undefined>;
 }
@@ -68,10 +70,10 @@ export interface Projections {
   readonly state?: StateStore | undefined;
 }
 
-/** What the runtime calls of each. */
+/** Methods that the runtime calls on each store. */
 const needed = { messages: ["append", "compact"], artifacts: ["save"], state: ["save"] } as const;
 
-/** Throws `InvalidInputError` for a store that lacks what will be called. */
+/** Throws `InvalidInputError` for a store that lacks a required method. */
 export function checkProjections(projections: Projections): void {
   for (const [kind, store] of Object.entries(projections) as [string, object | undefined][]) {
     if (!(kind in needed)) {

@@ -5,40 +5,40 @@ import { localQueues, type Queues, type ToolQueueOptions } from "../../queues/in
 import type { Stores } from "../../stores/index.ts";
 
 /**
- * What a process does. `all`: it runs what its own handles call for, and takes part in the work of others. `client`: it runs
- * neither turns nor tools; what it is told goes to the stores, and a worker is woken. `worker`: it works on what is woken and
- * on the tools' queues.
+ * The part of a process in the work. `all`: it runs the work of its own handles, and takes part in that of others.
+ * `client`: it runs neither turns nor tools; its commands go to the stores, and a worker is woken. `worker`: it works
+ * on woken agents and on the tools' queues.
  */
 export type Role = "all" | "client" | "worker";
 
 export const DEFAULT_AGENTS_AT_WORK = 50;
 
 export interface WorkSettings {
-  /** How many woken agents are at work at a time in this process; one that only waits is not. Default 50. */
+  /** Most woken agents at work at a time in this process, not counting those that only wait. Default 50. */
   readonly agents?: number | undefined;
   /**
-   * The tools' queues that are worked on here, by name; `{}`: none. Default: all that the given definitions name, one job of
-   * each at a time.
+   * The tools' queues that are worked on here, by name; `{}`: none. Default: all that the given definitions name, one
+   * job of each at a time.
    */
   readonly queues?: Readonly<Record<string, ToolQueueOptions>> | undefined;
 }
 
 export interface RoleOptions {
-  /** How processes hand work to one another. Default: queues within this process. They are closed with the runtime. */
+  /** How processes pass work to each other. Default: queues within this process. They are closed with the runtime. */
   readonly queues?: Queues | undefined;
-  /** Default `all`. `client` and `worker` take stores and queues that other processes share. */
+  /** Default `all`. `client` and `worker` need stores and queues that other processes share. */
   readonly role?: Role | undefined;
-  /** How much of the work is done here; not for a `client`. */
+  /** How much work is done here; not for a `client`. */
   readonly work?: WorkSettings | undefined;
 }
 
-/** The part that a runtime has in the work of its deployment, with every default in place. */
+/** A runtime's role in its deployment, with all defaults filled in. */
 export interface Part {
   readonly role: Role;
   readonly queues: Queues;
   /** Whether other processes may take what is put into the queues. */
   readonly isDistributed: boolean;
-  /** Whether it looks for agents that nobody attends to. */
+  /** Whether it looks for agents that no process runs. */
   readonly looksAfterOthers: boolean;
   readonly agents: number;
   readonly toolQueues: Readonly<Record<string, ToolQueueOptions>>;
@@ -51,7 +51,7 @@ interface PartSource extends RoleOptions {
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
 }
 
-/** Throws `InvalidInputError` for a role that is none, or that lacks what it needs. */
+/** Throws `InvalidInputError` for an unknown role, or for one that lacks what it needs. */
 export function partOf(source: PartSource): Part {
   const { role = "all", work = {}, clock, random, definitions } = source;
   const known: readonly unknown[] = ["all", "client", "worker"];
@@ -69,7 +69,7 @@ export function partOf(source: PartSource): Part {
   const queues = source.queues ?? localQueues({ clock, random });
   const toolQueues = role === "client" ? {} : (work.queues ?? queuesOf(definitions));
   const isDistributed = queues.kind !== "local";
-  // Memory of one process has no others, unless it is a test's.
+  // The memory of one process is not shared, except by test stores.
   const isShared = isDistributed || (source.stores !== undefined && source.stores.kind !== "memory");
   const looksAfterOthers = role !== "client" && isShared;
   return { role, queues, isDistributed, looksAfterOthers, agents, toolQueues };

@@ -47,7 +47,7 @@ const queueMethods = [
 export const storesRule = portRule("stores, for instance memoryStores()", storeMethods);
 const queuesRule = portRule("queues, for instance localQueues()", queueMethods);
 
-/** What each store of the user's own has to have is looked at by its kind. */
+/** Each store of the user's own is checked later, by its kind. */
 export const projectionsRule = optionsRule<Projections>({
   rules: { messages: anyRule, artifacts: anyRule, state: anyRule },
 });
@@ -113,17 +113,17 @@ export function healthOptionsOf(options: unknown): HealthOptions {
 }
 
 const DEFAULT_DRAIN_MS = 25_000;
-/** Less than Docker waits between asking a process to end and ending it. */
+/** Less than the time that Docker gives a process to end. */
 const DEFAULT_SHUTDOWN_MS = 8_000;
 
 const leavingDoor: Door<RuntimeShutdownOptions> = { rules: { timeoutMs: anyRule }, instead: { ms: "timeoutMs" } };
 
-/** Throws `InvalidInputError` for a value that is no time. */
+/** Throws `InvalidInputError` for an invalid time. */
 export function shutdownMsOf(given?: RuntimeShutdownOptions): number {
   return leavingMsOf("shutdown", given, DEFAULT_SHUTDOWN_MS);
 }
 
-/** Throws `InvalidInputError` for a value that is no time. */
+/** Throws `InvalidInputError` for an invalid time. */
 export function drainMsOf(given?: RuntimeDrainOptions): number {
   return leavingMsOf("drain", given, DEFAULT_DRAIN_MS);
 }

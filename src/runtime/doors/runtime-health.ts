@@ -5,59 +5,59 @@ import type { QueueCount, QueueHealth, Queues } from "../../queues/index.ts";
 import type { Stores } from "../../stores/index.ts";
 
 const DEFAULT_HEALTH_MS = 5_000;
-/** An event loop that is held up longer than this answers nobody in time, in milliseconds. */
+/** If the event loop is held up longer than this, in milliseconds, the process counts as unhealthy. */
 const LONGEST_DELAY_MS = 1_000;
 
 export interface HealthOptions {
-  /** After which what has not answered counts as failed, in whole milliseconds. Default 5,000. */
+  /** Time after which a check without an answer counts as failed, in whole milliseconds. Default 5,000. */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface RuntimeHealth {
   readonly isHealthy: boolean;
-  /** What is wrong, in words; empty when all is well. */
+  /** The problems, in words; empty when all is well. */
   readonly problems: readonly string[];
   /** How long the stores took to answer, in milliseconds; null when they did not. */
   readonly storesMs: number | null;
-  /** The canary that went through the queues. */
+  /** Result of the canary that went through the queues. */
   readonly queues: QueueHealth;
   /**
-   * Agents whose turn cannot go on, because something that is stored of them cannot be read: which, why, and since when it is
-   * known here. They make no process unhealthy: another process could not carry them on either.
+   * Agents whose turn cannot go on because their stored records cannot be read, with the reason and the time at which
+   * it was noticed here. They do not make the process unhealthy, because no other process could carry them on either.
    */
   readonly damaged: readonly { readonly agentId: string; readonly message: string; readonly since: number }[];
-  /** How late a timer was that was due at once, in milliseconds. */
+  /** How late a timer fired that was due at once, in milliseconds. */
   readonly eventLoopDelayMs: number;
 }
 
-/** What is counted since the runtime was created, and how things stand now. */
+/** Counters since the runtime was created, and current values. */
 export interface RuntimeMetrics {
-  /** Agents in the memory of this process now. */
+  /** Agents that are now in the memory of this process. */
   readonly liveAgents: number;
-  /** Turns that left memory while they waited. */
+  /** Turns that were passivated while they waited. */
   readonly parked: number;
   /** Turns that ended here. */
   readonly turnsEnded: number;
-  /** Jobs of tools that ended here, whatever came of them. */
+  /** Jobs of tools that ended here, with any outcome. */
   readonly toolJobs: number;
   /** Wakes that ended here. */
   readonly wakes: number;
-  /** Agents that were found with nobody attending to them. */
+  /** Agents that were found without a process that ran them. */
   readonly unattended: number;
-  /** How often a tree was found here of which the stores have lost writes that they had acknowledged. */
+  /** How often this process found a tree that had lost acknowledged writes. */
   readonly rolledBack: number;
-  /** Jobs whose worker was found dead by this process. */
+  /** Jobs whose worker this process found dead. */
   readonly deaths: number;
   /** Dead letters that are kept in the queues below. */
   readonly deadLetters: number;
   /** The queues that this process has used. */
   readonly queues: readonly QueueCount[];
-  /** Bytes in use, and the most that may be. */
+  /** Bytes in use. */
   readonly heapUsedBytes: number;
   readonly heapLimitBytes: number;
 }
 
-/** What is looked at. */
+/** The parts of a runtime that are checked. */
 export interface WatchedRuntime {
   readonly stores: Pick<Stores, "nextTimerAt">;
   readonly queues: Pick<Queues, "health" | "counts">;
@@ -70,7 +70,7 @@ export interface WatchedRuntime {
   };
 }
 
-/** Never throws: what fails is a problem. */
+/** Never throws: each failure becomes a problem. */
 export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}): Promise<RuntimeHealth> {
   const { timeoutMs = DEFAULT_HEALTH_MS } = options;
   const [storesMs, queues, eventLoopDelayMs] = await Promise.all([
@@ -90,7 +90,7 @@ export async function healthOf(core: WatchedRuntime, options: HealthOptions = {}
   return { isHealthy: problems.length === 0, problems, storesMs: answered, queues, damaged, eventLoopDelayMs };
 }
 
-/** How long the stores took, or why they did not answer, in words. */
+/** How long the stores took in milliseconds, or the reason why they did not answer. */
 async function storesAnswer(core: WatchedRuntime, timeoutMs: number): Promise<number | string> {
   const from = performance.now();
   const over = new AbortController();

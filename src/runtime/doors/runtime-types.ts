@@ -18,81 +18,86 @@ export interface AuthRequest {
   readonly actorId: string;
   readonly agentId: string;
   readonly turnId: string;
-  /** A turn is carried on after a restart, or a tool with `auth: "required"` has none. */
+  /** `restart`: a turn is carried on after a restart; `tool`: a tool with `auth: "required"` has no credentials. */
   readonly reason: "restart" | "tool";
 }
 
 export interface RuntimeOptions extends RoleOptions {
-  /** Definitions that can be started by name; what they can spawn is registered with them. */
+  /** Definitions that can be started by name; definitions that they can spawn are registered too. */
   readonly agents: readonly AgentDefinition[];
-  /** Where the truth lives. Default: `memoryStores()`. */
+  /** Where everything is stored. Default: `memoryStores()`. */
   readonly stores?: Stores | undefined;
-  /** Stores of your own that are given copies of messages, artifacts and states, after the commit (row L11). */
+  /** Stores of your own that get copies of messages, artifacts and states after the commit (row L11). */
   readonly projections?: Projections | undefined;
   /**
-   * Prices in dollars per million tokens, by model name or `provider/name`. A definition's own `price` wins over them, and they
-   * win over the public prices that are built in. What they hold is checked at once.
+   * Prices in dollars per million tokens, by model name or `provider/name`. A definition's own `price` takes precedence
+   * over them, and they over the built-in public prices. They are checked at once.
    */
   readonly prices?: PriceTable | undefined;
   /**
-   * Tells costs in results, events and traces also where no `maxCost` binds, by the built-in prices, which are loaded for it
-   * (20 MB). A cost that is not known is null, never 0. Default false: then costs come from `price` and `prices` alone.
+   * Reports costs in results, events and traces even without a `maxCost`, by the built-in prices, which are loaded for
+   * it (20 MB). An unknown cost is null, never 0. Default false: then costs come from `price` and `prices` alone.
    */
   readonly showCosts?: boolean | undefined;
   /** Part of every key. Default `default`. */
   readonly tenant?: string | undefined;
-  /** Times are taken in whole milliseconds; where it shows none it counts as standing still. Default: the system's. */
+  /** Read in whole milliseconds; if it returns no valid time, it counts as stopped. Default: the system's clock. */
   readonly clock?: Clock | undefined;
-  /** Numbers in [0, 1) for jitter; `Math.random` takes the place of any other. Default `Math.random`. */
+  /** Numbers in [0, 1) for jitter; any other result is replaced by one of `Math.random`. Default `Math.random`. */
   readonly random?: (() => number) | undefined;
-  /** How long a process that gives no heartbeat is still believed to live, in milliseconds. Default 10,000. */
+  /** How long a process without a heartbeat still counts as alive, in milliseconds. Default 10,000. */
   readonly leaseMs?: number | undefined;
-  /** Asked for credentials when a turn goes on that was started in another process. */
+  /** Gives the credentials when a turn that was started in another process goes on. */
   readonly resolveAuth?: ((request: AuthRequest) => Auth | undefined | Promise<Auth | undefined>) | undefined;
-  /** Who may decide which request. Default: whoever can call the runtime. */
+  /** Decides who may decide which request. Default: every caller of the runtime. */
   readonly mayDecide?: ((attempt: DecisionAttempt) => boolean | Promise<boolean>) | undefined;
-  /** Every XState inspection event of every live agent, with the agent's id. They are provisional until the commit. */
+  /**
+   * Called with every XState inspection event of every live agent, and the agent's id. They are provisional until the
+   * commit.
+   */
   readonly onInspect?: ((agentId: string, event: InspectionEvent) => void) | undefined;
-  /** Discards and restores an agent after each of its commits. For tests of recovery: it is slow. */
+  /** Discards and restores an agent after each of its commits. Meant for tests of recovery, since it is slow. */
   readonly restoreAfterCommit?: boolean | undefined;
 }
 
-/** Which agents of the runtime's tenant are listed, in which order, and how many. */
+/** Filter, order and limit for a list of the tenant's agents. */
 export type AgentListOptions = Omit<AgentFilter, "tenant">;
 
 export interface FollowOptions {
-  /** Continue after this cursor; absent: from the beginning of the journal. */
+  /** Continue after this cursor. Default: the beginning of the journal. */
   readonly after?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface RuntimeShutdownOptions {
-  /** Whole milliseconds from 0 to 2^31-1 within which all is over, whether or not the stores answer. Default 8,000. */
+  /** Whole milliseconds from 0 to 2^31-1 for the whole shutdown, whether or not the stores answer. Default 8,000. */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface RuntimeDrainOptions {
-  /** Whole milliseconds from 0 to 2^31-1 within which all is over. Default 25,000: less than most supervisors of processes wait. */
+  /**
+   * Whole milliseconds from 0 to 2^31-1 for the whole drain. Default 25,000: less than most process supervisors wait.
+   */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface DrainReport {
-  /** Jobs that had not ended when the time was over, and agents of which a model call or a tool was cut off. */
+  /** Jobs that had not ended when the time was over, and agents whose model call or tool was cut off. */
   readonly left: number;
   /** Agents that could not be given back, or whose last steps could not be stored. */
   readonly leftBehind: readonly LeftBehind[];
 }
 
-/** An agent that a runtime could not leave as it should when its time was over. */
+/** An agent that a runtime could not leave properly within its time. */
 export interface LeftBehind {
   readonly agentId: string;
   /** Its open turn, if there is one. */
   readonly turnId: string | null;
-  /** Why, and what becomes of it, in words. */
+  /** The reason, and what becomes of the agent, in words. */
   readonly reason: string;
 }
 
-/** The composition root's product: everything that lives in one process. */
+/** Everything that troupe runs in one process, as `createRuntime` makes it. */
 export interface Runtime {
   readonly stores: Stores;
   readonly queues: Queues;
@@ -100,50 +105,55 @@ export interface Runtime {
   readonly tenant: string;
   /** Live view of all trees of this process: state, step, usage, budgets. */
   readonly overview: Overview;
-  /** Creates the agent if there is none of that id; it still has to be started. */
+  /** Creates the agent if there is none of that id; it must still be started. */
   agent(name: string, options?: AgentStartOptions): Promise<Agent>;
-  /** An existing agent of any process; throws `NotFoundError`. */
+  /** An existing agent of any process. Rejects with `NotFoundError` if there is none. */
   find(agentId: string): Promise<Agent>;
   list(options?: AgentListOptions): Promise<AgentRecord[]>;
   accounts(rootAgentId: string): Promise<Account[]>;
-  /** Requests that wait for somebody, oldest first. */
+  /** Requests that wait for a decision, oldest first. */
   requests(options?: RequestListOptions): Promise<AgentRequest[]>;
   /**
-   * Decides a request, once, whichever process its agent lives in. Rejects with `RequestConflictError` when somebody was
-   * faster or it has expired, `NotFoundError`, or `InvalidInputError` where the verdict or the arguments do not fit.
+   * Decides a request once, whichever process its agent lives in. Rejects with `RequestConflictError` when it was
+   * already decided or has expired, `NotFoundError`, or `InvalidInputError` when the verdict or the arguments do not
+   * fit.
    */
   decide(requestId: string, decide: Decide): Promise<AgentRequest>;
   /** Every event of every live agent, ephemeral ones included. */
   subscribe(observer: EventObserver): { unsubscribe(): void };
   /**
-   * Durable events of one tree from the journal, then live ones, without gap or double. Throws `NotFoundError` at the first event
-   * where no such tree is stored.
+   * Durable events of one tree from the journal, then live ones, without gaps or duplicates. The first event rejects
+   * with `NotFoundError` if no such tree is stored.
    */
   follow(rootAgentId: string, options?: FollowOptions): AsyncIterable<TroupeEvent>;
   /**
-   * Resolves when the projections have everything that is saved of a tree now; at once without projections. A store that
-   * fails is tried until it recovers; rejects with `TurnInterruptedError` when the runtime is shut down before.
+   * Resolves when the projections have everything that is now saved of a tree; at once without projections. A store
+   * that fails is retried until it recovers. Rejects with `TurnInterruptedError` when the runtime is shut down first.
    */
   projected(rootAgentId: string): Promise<void>;
   /**
-   * Takes up every unfinished agent of the store that nobody owns; gives their ids. Projections of all trees are brought up to
-   * date, in the background.
+   * Activates every unfinished agent of the stores that no process owns, and returns their ids. Projections of all
+   * trees are brought up to date in the background.
    */
   recover(): Promise<string[]>;
-  /** Asks the stores, sends a canary through the queues, and looks whether the event loop turns. What it finds never rejects. */
+  /**
+   * Asks the stores, sends a canary through the queues, and checks the event loop. Never rejects because of a problem
+   * that it finds.
+   */
   health(options?: HealthOptions): Promise<RuntimeHealth>;
-  /** Plain numbers of this process, and of the queues that it has used. */
+  /** Counters and current values of this process, and of the queues that it has used. */
   metrics(): Promise<RuntimeMetrics>;
   /**
-   * Leaves within the time: nothing new is begun, each turn comes to rest between two steps, and its agent is given back for
-   * others to go on with; what is still under way shortly before the end is cut off, and repeated where it may be. Then it
-   * shuts down. Called again it waits for the same end. Rejects with `InvalidInputError` for what is no time.
+   * Leaves within the time: starts nothing new, lets each turn come to rest between two steps, and gives its agent back
+   * for other processes to carry on. Work that still runs shortly before the end is cut off, and repeated where that is
+   * allowed. Then it shuts down. A further call waits for the same end. Rejects with `InvalidInputError` for an invalid
+   * time.
    */
   drain(options?: RuntimeDrainOptions): Promise<DrainReport>;
   /**
-   * Pauses nothing: stores what has happened, gives leases back, stops actors. Open turns are carried on at the next start. It
-   * keeps its time, also where the stores do not answer, and says in a process warning (`TROUPE_LEFT_BEHIND`) what it had to
-   * leave behind. Rejects with `InvalidInputError` for what is no time.
+   * Stores what has happened, gives leases back and stops the actors, without pausing anything; open turns are carried
+   * on at the next start. It keeps its time even if the stores do not answer, and reports in a process warning
+   * (`TROUPE_LEFT_BEHIND`) what it had to leave behind. Rejects with `InvalidInputError` for an invalid time.
    */
   shutdown(options?: RuntimeShutdownOptions): Promise<void>;
 }

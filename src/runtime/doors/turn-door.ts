@@ -19,9 +19,9 @@ import { type Content, contentSchema, take, taken, traceHeadersSchema } from "..
 import { type Auth, concealCredentials } from "../../tools/index.ts";
 import type { EventObserver, TurnOptions } from "./turn-types.ts";
 
-/** Longest `data:` URL of an image that is taken, in characters: about 15 MB of image. */
+/** Longest accepted `data:` URL of an image, in characters: about 15 MB of image. */
 const IMAGE_CHARACTERS = 20_000_000;
-/** Characters of all parts of one input together: some images of the largest size. */
+/** Most characters of all parts of one input together: a few images of the largest size. */
 export const INPUT_CHARACTERS = 200_000_000;
 
 const dataUrl = /^data:image\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
@@ -34,10 +34,10 @@ const authDoor: Door<Auth> = {
 
 const authOptions = optionsRule(authDoor);
 
-/** Whoever a turn is for, as a copy of which the credentials are hidden. */
+/** The actor of a turn, as a copy with hidden credentials. */
 export const authRule: OptionRule = (value, where) => concealCredentials(authOptions(value, where) as Auth);
 
-/** Headers of a request hold much besides: what belongs to a span is taken out of them. */
+/** Takes only the trace headers, so that all headers of a request can be passed. */
 const traceRule: OptionRule = (value) => {
   const isObject = typeof value === "object" && value !== null;
   const { traceparent, tracestate } = (isObject ? value : {}) as Partial<TraceHeaders>;
@@ -65,17 +65,17 @@ export const turnDoor = {
   },
 } satisfies Door<TurnOptions>;
 
-/** The options of a turn, checked whole. Throws `InvalidInputError`. */
+/** The checked options of a turn. Throws `InvalidInputError`. */
 export function turnOptionsOf(options: unknown): TurnOptions {
   return optionsOf<TurnOptions>(options, "executeTurn()", turnDoor);
 }
 
-/** The span under which a turn is asked for: the one that is given, or that is active here. */
+/** The parent span of a turn: the given one, else the one that is active here. */
 export function traceOfTurn({ trace }: TurnOptions): TraceHeaders | undefined {
   return trace ?? activeTrace();
 }
 
-/** A turn's input, as a copy of its own. Throws `InvalidInputError` that says which part is wrong, and what would be right. */
+/** A copy of a turn's input. Throws `InvalidInputError` that says which part is wrong, and what would be right. */
 export function inputOf(input: unknown): Content | null {
   if (input === null || typeof input === "string") return input;
   const result = taken(contentSchema, input, { maxDepth: 3, maxSize: INPUT_CHARACTERS });
@@ -90,12 +90,12 @@ export function inputOf(input: unknown): Content | null {
   return result.value as Content;
 }
 
-/** The reason that a caller gives for an abort. Throws `InvalidInputError` for anything but a text. */
+/** The reason that a caller gives for an abort. Throws `InvalidInputError` for anything but a string. */
 export function reasonOf(reason: unknown, of: string): string {
   return ruleOf("a text, or leave it out", (value) => typeof value === "string")(reason, `${of}: reason`) as string;
 }
 
-/** Throws `InvalidInputError` for what cannot be called with events. */
+/** Throws `InvalidInputError` for anything that cannot receive events. */
 export function assertObserver(observer: unknown, of: string): asserts observer is EventObserver {
   if (typeof observer === "function") return;
   const isObserver = reading(of, () => {

@@ -27,76 +27,78 @@ import type { Auth } from "../../tools/index.ts";
 
 export interface TurnOptions {
   readonly auth?: Auth | undefined;
-  /** Aborting it aborts the turn: before its first step it ends with 0 steps, later with those it has done (row S12). */
+  /** Aborting it aborts the turn: before the first step with 0 steps, later with the steps that are done (row S12). */
   readonly signal?: AbortSignal | undefined;
-  /** Limits of this turn; they take the place of the definition's, name by name. */
+  /** Limits of this turn; each replaces the definition's limit of the same name. */
   readonly budget?: Budget | undefined;
   /**
-   * What to do while another turn is open: be refused (default), wait in line, or take its place: `supersede` ends the open
-   * turn, whose open calls get results that say so, and this one follows.
+   * What to do while another turn is open: `refuse` (default), `queue` behind it, or `supersede`, which ends the open
+   * turn, gives its open calls results that say so, and then starts this one.
    */
   readonly ifBusy?: "refuse" | "queue" | "supersede" | undefined;
   /**
-   * The span under which the turn's own comes, in whichever process it runs: the W3C headers of a request, for instance.
-   * Default: the span that is active where the turn is asked for, while `traceToOpenTelemetry` is on in this process.
+   * The parent span of the turn's own, in whichever process it runs: the W3C headers of a request, for instance.
+   * Default: the span that is active at the call, while `traceToOpenTelemetry` is on in this process.
    */
   readonly trace?: TraceHeaders | undefined;
 }
 
-/** A limit that ended a turn, and whose it is. */
+/** A limit that ended a turn, and the account that it belongs to. */
 export interface LimitStop {
   readonly reason: StopReason;
   readonly limit: LimitName;
-  /** The agent whose account it is: the turn's own, or one above it. */
+  /** The agent that owns the account: the turn's own, or one above it. */
   readonly agentId: string;
   readonly accountId: string;
-  /** In the limit's own unit: steps, tokens, micro-dollars, milliseconds, calls; for a deadline moments. Null: not known. */
+  /**
+   * In the limit's unit: steps, tokens, micro-dollars, milliseconds or calls; for a deadline, moments. Null: not known.
+   */
   readonly used: number | null;
   readonly max: number | null;
   /** The same in words: `lead, this turn: 50,000 of 50,000 tokens`. */
   readonly message: string;
-  /** What can be done to go on, in words. */
+  /** How to go on, in words. */
   readonly wayOn: string;
 }
 
-/** How a turn ended. */
+/** The outcome of a turn. */
 export interface TurnResult {
   readonly agentId: string;
   readonly turnId: string;
   readonly status: Extract<ExecutionStatus, "completed" | "stopped" | "failed">;
-  /** The answer; for a stopped turn what there was, or a plain sentence that says so. */
+  /** The answer; for a stopped turn its text so far, or a sentence that says why there is none. */
   readonly text: string;
   readonly stopReason: StopReason;
-  /** What stopped it, naming the account where a limit did. */
+  /** The cause of a stop, with the account if it was a limit. */
   readonly signal: StopSignal | null;
-  /** The limit that stopped it; null where none did. */
+  /** The limit that stopped it; null if none did. */
   readonly stop: LimitStop | null;
   /**
-   * The limit that left no further call, so that an answer was asked for and no tool could be called (`finalAnswer` of a budget); null
-   * where the turn came to its end by itself.
+   * The limit that left room for no further call, so that the model was asked for an answer without tools
+   * (`finalAnswer` of a budget); null if the turn ended by itself.
    */
   readonly finalAnswer: LimitStop | null;
   /** Tokens of the agent's own model calls. */
   readonly usage: Usage;
   /** Dollars of the agent's own model calls; null when a price is not known. */
   readonly cost: number | null;
-  /** What it spent: the agent's own part, that of its whole tree, and the latter by model. */
+  /** Spending of the agent itself and of its whole tree, and the latter by model. */
   readonly spent: TurnSpending;
   readonly steps: number;
   readonly toolCalls: number;
   readonly error: StoredError | null;
-  /** All errors, those of tools included. */
+  /** All errors, including those of tools. */
   readonly errors: readonly StoredError[];
-  /** The checked answer, where the definition has an `output` schema and the turn completed. */
+  /** The checked answer, if the definition has an `output` schema and the turn completed. */
   readonly output?: Json | undefined;
-  /** The turn as rows S see it; null when it ended before this process looked. */
+  /** The turn as rows S show it; null when it ended before this process looked. */
   readonly execution: ExecutionState | null;
 }
 
-/** How a turn came to rest: ended, or waiting for somebody. */
+/** The outcome of an ended turn, or a turn that waits for somebody. */
 export type TurnRest = TurnResult | WaitingTurn;
 
-/** A turn at rest that is still open: paused, or with requests that somebody has to decide, its subagents' included. */
+/** An open turn at rest: paused, or with requests of it or its subagents that somebody has to decide. */
 export type WaitingTurn =
   | { readonly status: "waiting"; readonly turnId: string; readonly reason: "paused" }
   | {
@@ -109,55 +111,55 @@ export type WaitingTurn =
 export type EventObserver = Partial<Observer<TroupeEvent>> | ((event: TroupeEvent) => void);
 
 /**
- * One turn under way: async-iterable and subscribable (RxJS `from` takes it), not thenable. A turn that fails ends its
- * stream with `turn.failed`; only a refused command or a broken runtime rejects.
+ * One turn in progress: async-iterable and subscribable (RxJS `from` takes it), not thenable. A turn that fails ends
+ * its stream with `turn.failed`; only a refused command or a broken runtime rejects.
  */
 export interface Turn extends AsyncIterable<TroupeEvent> {
   /** Known once the turn was accepted. Rejects when it was refused. */
   readonly id: Promise<string>;
-  /** Settles when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
+  /** Resolves when the turn has ended. Rejects with `AgentBusyError` and the like when it was refused. */
   readonly result: Promise<TurnResult>;
   /**
-   * Settles also when the turn waits. Each read answers for now: with the requests that are open now, or, while something
-   * works, when it comes to rest again.
+   * Resolves also when the turn waits. Each read looks up the current state: it resolves with the requests that are
+   * open now, or, while something works, when that next comes to rest.
    */
   readonly settled: Promise<TurnRest>;
   subscribe(observer: EventObserver): { unsubscribe(): void };
-  /** Ends the turn and all children that it awaits; resolves when the wish is durable. */
+  /** Ends the turn and all children that it waits for; resolves when the abort is stored. */
   abort(reason?: string): Promise<void>;
 }
 
-/** What model calls have used. */
+/** The use of model calls. */
 export interface Spending {
-  /** Calls that may have cost something: retries and those of hooks and tools among them. */
+  /** Calls that may have cost something, including retries and those of hooks and tools. */
   readonly calls: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
   /** Part of `inputTokens`. */
   readonly cachedInputTokens: number;
-  /** Part of `inputTokens` that the provider wrote to its cache; not among the cached. */
+  /** Part of `inputTokens` that the provider wrote to its cache; not included in `cachedInputTokens`. */
   readonly cacheWriteTokens: number;
   /** Part of `outputTokens`. */
   readonly reasoningTokens: number;
   /** Dollars; null when the price of a call is not known. */
   readonly cost: number | null;
-  /** Calls whose tokens were counted here, because the provider sent none. */
+  /** Calls whose tokens were estimated here, because the provider sent no counts. */
   readonly estimatedCalls: number;
-  /** Calls that count at all they had reserved, because nobody knows what became of them. */
+  /** Calls that count with their whole reservation, because their outcome is not known. */
   readonly unconfirmedCalls: number;
 }
 
-/** What one turn has spent. */
+/** The spending of one turn. */
 export interface TurnSpending {
-  /** Of the agent's own calls. */
+  /** The agent's own calls. */
   readonly own: Spending;
-  /** With those of all subagents below it, up to the turn's end. */
+  /** Including all subagents below it, up to the turn's end. */
   readonly tree: Spending;
-  /** The same by the name of the model that was asked for. */
+  /** `tree` by the name of the requested model. */
   readonly byModel: Readonly<Record<string, Spending>>;
 }
 
-/** The spending of a turn: its own part from its entries, the whole from its account. */
+/** The spending of a turn: its own part from its entries, that of the tree from its account. */
 export function turnSpending(entries: readonly Entry[], account: Account | undefined): TurnSpending {
   const own = ownUse(entries);
   const tree = account?.models ?? own;
@@ -168,12 +170,12 @@ export function turnSpending(entries: readonly Entry[], account: Account | undef
   };
 }
 
-/** A model's use as it is shown. */
+/** A model's use in the public form. */
 export function spendingOf({ costMicros, unpricedCalls, ...use }: ModelUse): Spending {
   return { ...use, cost: unpricedCalls > 0 ? null : costMicros / 1_000_000 };
 }
 
-/** What settled calls of these entries have used. */
+/** The use of the settled calls of these entries. */
 export function ownUse(entries: readonly Entry[]): UseByModel {
   const models = new Map<string, ModelUse>();
   for (const entry of entries) {

@@ -6,9 +6,9 @@ import { type ForeignWrites, isTreeChanged, type Stores } from "../../stores/ind
 import { MachineFold } from "../agent/rebuild.ts";
 import type { RuntimeHealth } from "../doors/runtime-health.ts";
 
-/** A tree in which nothing was heard of for so many beats is looked at; then after pauses that double. */
+/** The first look at a tree comes after this many beats without news of it; later pauses double. */
 const FIRST_PAUSE = 2;
-/** Of a tree whose store cannot say what others write the pauses double up to this, of the others up to `LONGEST_PAUSE`. */
+/** If the store cannot say what others write, pauses double up to this; otherwise up to `LONGEST_PAUSE`. */
 const LONGEST_BLIND_PAUSE = 8;
 const LONGEST_PAUSE = 64;
 
@@ -18,9 +18,9 @@ export interface DamageWatchOptions {
   readonly clock: Pick<Clock, "now">;
   /** Aborted when the runtime has been shut down. */
   readonly closed: AbortSignal;
-  /** Ids of turns that somebody here waits for. */
+  /** Ids of turns that callers in this process wait for. */
   awaited(): Iterable<string>;
-  /** A turn that somebody here waits for cannot go on. */
+  /** Called when a turn that callers here wait for cannot go on. */
   onStuck(turnId: string, error: CorruptRecordError): void;
 }
 
@@ -31,17 +31,20 @@ interface Look {
 }
 
 /**
- * Finds agents whose stored records cannot be read, so that those who wait for them hear of it, wherever the agents were to run.
- * Owns: which agents were found so and since when, and when the next look is due. Does not own: those who wait.
+ * Finds agents whose stored records cannot be read, so that callers who wait for them get an error, whichever process
+ * was to run them.
+ * Owns: which agents were found damaged and since when, and when the next look is due. Does not own: the callers who
+ * wait.
  *
  * Invariants
- * 1. A tree in which things happen is not looked at: a turn that stands still is, and again after pauses that double.
- * 2. The agents of a turn are the turn's own and those that it waits for; damage elsewhere in the tree stops nobody.
- * 3. The process is warned once of each agent, until its records can be read again.
+ * 1. A tree with recent writes is not looked at. A turn without progress is, and again after pauses that double.
+ * 2. A turn is checked through its own agent and the agents that it waits for; damage elsewhere in the tree stops no
+ *    turn.
+ * 3. A process warning is emitted once for each agent, until its records can be read again.
  */
 export class DamageWatch {
   readonly #options: DamageWatchOptions;
-  /** By id of a turn that is awaited, of a tree that is followed, or of an agent that was found damaged. */
+  /** By the id of an awaited turn, of a followed tree, or of an agent that was found damaged. */
   readonly #looks = new Map<string, Look>();
   readonly #followers = new Map<string, Set<(error: CorruptRecordError) => void>>();
   readonly #found = new Map<string, { readonly error: CorruptRecordError; readonly since: number }>();
@@ -56,12 +59,12 @@ export class DamageWatch {
     return [...this.#found].map(([agentId, { error, since }]) => ({ agentId, message: error.message, since }));
   }
 
-  /** What was found of an agent, until it can be read again. */
+  /** The error that was found for an agent; undefined once it can be read again. */
   of(agentId: string): CorruptRecordError | undefined {
     return this.#found.get(agentId)?.error;
   }
 
-  /** Calls the listener when the open turn of the tree's root cannot go on; the returned function ends it. */
+  /** Calls the listener when the open turn of the tree's root cannot go on; the returned function removes it. */
   follow(rootAgentId: string, listener: (error: CorruptRecordError) => void): () => void {
     const listeners = this.#followers.get(rootAgentId) ?? new Set();
     this.#followers.set(rootAgentId, listeners.add(listener));
@@ -70,7 +73,9 @@ export class DamageWatch {
     };
   }
 
-  /** An agent could not be carried on here. Those who wait for one of its tree are told as soon as it was looked at. */
+  /**
+   * Notes that an agent could not be carried on here. Callers who wait in its tree get the error after the next look.
+   */
   found(agentId: string, error: unknown): void {
     if (!(error instanceof CorruptRecordError)) return;
     this.#note(agentId, error);
@@ -83,7 +88,7 @@ export class DamageWatch {
     this.#lookAtDue();
   }
 
-  /** Others have written to these trees: things happen there. */
+  /** Puts off the next look at these trees, because another process has written to them. */
   heard(writes: ForeignWrites): void {
     const { tenant } = this.#options;
     for (const [id, look] of this.#looks) {
@@ -94,7 +99,7 @@ export class DamageWatch {
     }
   }
 
-  /** To be called with each beat of the process. */
+  /** Must be called with each beat of the process. */
   beat(): void {
     if (this.#options.stores.kind === "memory") return;
     this.#beats += 1;
@@ -111,7 +116,7 @@ export class DamageWatch {
   }
 
   #lookAtDue(): void {
-    // Those that are due later than this look are looked at with the next beat.
+    // A tree that falls due during this look waits for the next beat.
     if (this.#isLooking) return;
     this.#isLooking = true;
     void this.#lookAll().finally(() => {
@@ -127,7 +132,7 @@ export class DamageWatch {
       try {
         await this.#look(id);
       } catch {
-        // The stores do not answer now: the next look is due in a while.
+        // The stores do not answer now; the next look comes after the pause.
       }
       if (this.#options.closed.aborted) return;
     }
@@ -152,7 +157,7 @@ export class DamageWatch {
   }
 }
 
-/** Of a turn, or of an agent itself. */
+/** The agent's id, from the id of a turn or of the agent itself. */
 function agentOf(id: string): string {
   return id.includes("#") ? agentOfTurn(id) : id;
 }
@@ -162,7 +167,10 @@ interface Damage {
   readonly error: CorruptRecordError;
 }
 
-/** The first agent of an open turn of which something cannot be read that is read to carry it on: its own, or one below. */
+/**
+ * The first agent that cannot be carried on because its records cannot be read: this one, or a child that its open turn
+ * waits for.
+ */
 async function damageOf(stores: Stores, key: AgentKey): Promise<Damage | undefined> {
   let children: readonly string[];
   try {
@@ -178,7 +186,7 @@ async function damageOf(stores: Stores, key: AgentKey): Promise<Damage | undefin
   return undefined;
 }
 
-/** Reads all that whoever carries the agent's open turn on has to read; gives the children that the turn waits for. */
+/** Reads everything that carrying on the agent's open turn would read. Returns the children that the turn waits for. */
 async function readAsToGoOn(stores: Stores, key: AgentKey): Promise<readonly string[]> {
   const { tenant, agentId } = key;
   const record = await stores.readAgent(key);

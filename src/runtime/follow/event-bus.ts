@@ -25,7 +25,7 @@ export interface CommittedRow {
   readonly textOf: TextLookup;
 }
 
-/** Carries rows, events and live parts from the trees of this process to those who listen; makes none where nobody does. */
+/** Carries rows, events and live parts from the trees of this process to listeners; builds none without listeners. */
 export class EventBus {
   readonly #everywhere = new Set<EventListener>();
   readonly #accounts = new Set<AccountListener>();
@@ -34,23 +34,23 @@ export class EventBus {
   /** The last entry that each live agent has committed, with its row. */
   readonly #last = new WeakMap<EventSource, { readonly row: number; readonly entry: Entry }>();
 
-  /** The events of all trees. The returned function ends it. */
+  /** Listens to the events of all trees. The returned function removes the listener. */
   listen(listener: EventListener): () => void {
     this.#everywhere.add(listener);
     return () => this.#everywhere.delete(listener);
   }
 
-  /** The rows of one tree, as they are committed. */
+  /** Listens to the rows of one tree, as they are committed. */
   listenToRows(listener: RowListener, rootAgentId: string): () => void {
     return addTo(this.#rows, rootAgentId, listener);
   }
 
-  /** The parts of one tree that are shown and never stored, piece by piece. */
+  /** Listens to the live parts of one tree, which are shown and never stored. */
   listenLive(listener: LiveListener, rootAgentId: string): () => void {
     return addTo(this.#live, rootAgentId, listener);
   }
 
-  /** Accounts of all trees as commits of this process change them. */
+  /** Listens to accounts of all trees, as commits of this process change them. */
   listenToAccounts(listener: AccountListener): void {
     this.#accounts.add(listener);
   }
@@ -59,7 +59,7 @@ export class EventBus {
     return this.#everywhere.size > 0 || this.#rows.has(rootAgentId) || this.#live.has(rootAgentId);
   }
 
-  /** Up to where the journal of a live agent is committed, as a place among the tree's events. */
+  /** The cursor of the last event that a live agent has committed. */
   cursorOf(source: EventSource): string {
     const last = this.#last.get(source);
     if (!last) return noCursor;

@@ -6,9 +6,9 @@ import type { FollowOptions } from "../doors/runtime-types.ts";
 import { type FollowSource, TreeStream } from "./tree-stream.ts";
 
 /**
- * `runtime.follow()`: the durable events of one tree in the order of its journal, from any cursor, without gap or double, and
- * the live ones in between. It ends when the runtime is shut down; a client goes on in another process after the last
- * cursor it has. Throws at the first event that is asked for: `NotFoundError` where no such tree is stored.
+ * `runtime.follow()`: the durable events of one tree in journal order from any cursor, without gaps or duplicates, with
+ * live events in between. It ends when the runtime is shut down; a client continues in another process after its last
+ * cursor. The first event rejects with `NotFoundError` when no such tree is stored.
  */
 export async function* followTree(
   source: FollowSource & { readonly waiting: WaitingHold },
@@ -24,7 +24,7 @@ export async function* followTree(
     if (closed.aborted) return;
     if (record?.rootAgentId !== agentId) throw unknownTree(agentId);
   } catch (error) {
-    // The stores are closed with their runtime.
+    // Shutting down the runtime closes its stores.
     if (closed.aborted) return;
     throw error;
   }
@@ -40,10 +40,11 @@ function startOf(after: string | undefined): EventCursor | undefined {
 }
 
 /**
- * Keeps the process from ending by itself while somebody waits here for what can still come.
+ * Keeps the process from exiting while a caller here waits for something that can still come.
  *
- * In stores that other processes share it can always come: somebody decides a request, a worker ends the turn. In the memory of
- * this process alone it comes from work here, which holds the process itself; where there is none, Node says so (exit code 13).
+ * In shared stores it can always come, because another process may decide a request or end the turn. In the memory of
+ * this process it comes only from work here, which holds the process itself; when there is none, Node reports that
+ * (exit code 13).
  */
 export class WaitingHold {
   readonly #isShared: boolean;

@@ -6,7 +6,10 @@ import type { EntryOf, EventSource } from "../../state/index.ts";
 import type { EventBus, LiveListener } from "./event-bus.ts";
 import type { LiveWarning } from "../agent/committer.ts";
 
-/** Who stops to follow may be back in a moment: for so long answers are streamed as if it were there. */
+/**
+ * A follower that leaves may return in a moment. For this long, in milliseconds, answers are streamed as if it were
+ * still there.
+ */
 const COMING_BACK_MS = 15_000;
 
 export interface LiveBroadcastOptions {
@@ -18,18 +21,18 @@ export interface LiveBroadcastOptions {
 }
 
 /**
- * What is said in this process and is not stored: answers as they are written, and how far tools are.
- * Owns: the answers that are being written here, as far as they have come. Does not own: who listens.
+ * Sends the live parts of this process, which are not stored: answers as they are written, and the progress of tools.
+ * Owns: the answers that are being written here, with their text so far. Does not own: the listeners.
  *
  * Invariants
- * 1. Nothing waits for whoever watches, and nothing is made where nobody does.
- * 2. An answer is open here from its call's beginning to its end; what is open is told to whoever asks.
+ * 1. Work never waits for listeners, and parts are made only if there are any.
+ * 2. An answer is open here from the start of its call to its end; a follower that asks gets all open answers.
  */
 export class LiveBroadcast {
   readonly #options: LiveBroadcastOptions;
   readonly #sender: LiveSender;
   readonly #open = new Set<LivePartOf<"whole">>();
-  /** Trees that were followed here a moment ago, until when. */
+  /** Trees whose last follower here has left, with the time until which they count as followed. */
   readonly #followedUntil = new Map<string, number>();
   readonly #stop: () => void;
 
@@ -50,14 +53,14 @@ export class LiveBroadcast {
         const { turnId, step, callId, name } = call;
         if (!this.#isWatched(source.rootAgentId)) return;
         const place = { ...this.#placeOf(source), turnId, step, attempt: Math.max(1, call.attempt) };
-        // The tool may go on with the object that it gave.
+        // Copied, because the tool may change its object later.
         const copied = toJson(update);
         this.#tell({ kind: "progress", ...place, callId, name, update: copied.ok ? copied.json : null });
       },
     };
   }
 
-  /** Tells whoever follows now of what the stores cannot be told. */
+  /** Sends a warning to the current followers only; it cannot be stored. */
   warn(source: EventSource, warning: LiveWarning): void {
     this.#tell({ kind: "warning", ...this.#placeOf(source), attempt: 1, ...warning });
     this.#sender.flush(source.rootAgentId);
@@ -69,7 +72,10 @@ export class LiveBroadcast {
     return [...this.#open].filter((part) => part.rootAgentId === rootAgentId).map((part) => ({ ...part, at }));
   }
 
-  /** Everything that is said about a tree, here and in other processes, with what is open here to begin with. */
+  /**
+   * Calls the listener with all live parts of a tree, from here and from other processes, starting with the answers
+   * that are open here.
+   */
   follow(rootAgentId: string, listener: LiveListener): LiveFollowing {
     const { bus, channel, tenant, processId, clock } = this.#options;
     const stopHere = bus.listenLive(listener, rootAgentId);
@@ -136,7 +142,7 @@ export class LiveBroadcast {
 
 const partsSchema = livePartSchema.array();
 
-/** What others sent: of another version it may hold what is not known here. */
+/** The parts in a message; none if it is of another version and cannot be read. */
 function partsIn(message: string): readonly LivePart[] {
   try {
     return partsSchema.safeParse(JSON.parse(message)).data ?? [];
@@ -147,7 +153,9 @@ function partsIn(message: string): readonly LivePart[] {
 
 /** How long pieces are gathered before they are sent together, in milliseconds. */
 const GATHER_MS = 30;
-/** Parts of one tree, and characters in them, that may wait to be sent; what comes after them is dropped. */
+/**
+ * Limits for the parts of one tree that wait to be sent, and for the characters in them; parts beyond them are dropped.
+ */
 const MOST_PARTS = 500;
 const MOST_CHARACTERS = 500_000;
 
@@ -157,12 +165,12 @@ export interface LiveSenderOptions extends Pick<LivePlace, "tenant" | "processId
 }
 
 interface Waiting {
-  /** Text and reasoning of a call are one part each, whatever else comes in between. */
+  /** Text and reasoning of a call are one part each, even when other parts come in between. */
   readonly parts: Map<string, LivePart>;
   size: number;
 }
 
-/** Sends what is said live to other processes, many pieces at a time, where somebody there follows. */
+/** Sends live parts to other processes in batches, for trees that are followed there. */
 export class LiveSender {
   readonly #options: LiveSenderOptions;
   readonly #waiting = new Map<string, Waiting>();
@@ -215,7 +223,7 @@ function gather(waiting: Waiting, part: LivePart): void {
   const known = waiting.parts.get(key);
   waiting.size += part.text.length;
   if (part.kind === "whole" || known === undefined || known.kind !== part.kind) waiting.parts.set(key, part);
-  // What was dropped in between is found missing by its offset.
+  // The receiver notices dropped pieces by the offset of the next one.
   else if (known.offset + known.text.length === part.offset) {
     waiting.parts.set(key, { ...known, text: known.text + part.text });
   }

@@ -12,17 +12,17 @@ const common = {
   step: z.number().int(),
   attempt: z.number().int().positive(),
   at: z.number().int(),
-  /** The last durable event of its agent when it was said. */
+  /** The last durable event of its agent when the part was made. */
   cursor: z.string().refine((text) => parseCursor(text) !== undefined),
 };
 const said = {
   ...common,
-  /** Of the entry that asked the model: it tells one call from another, and which came later. */
+  /** Number of the entry that requested the model: it identifies the call and orders it among the others. */
   seq: z.number().int(),
 };
 const piece = { ...said, offset: z.number().int().nonnegative(), text: z.string() };
 
-/** Something live, as it goes from where it is said to those who follow: a piece of an answer, all of it so far, progress, a warning. */
+/** One live part, as it is sent to followers: a piece of an answer, a whole answer so far, progress, or a warning. */
 export const livePartSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("text"), ...piece }),
   z.object({ kind: z.literal("reasoning"), ...piece }),
@@ -39,12 +39,12 @@ export const livePartSchema = z.discriminatedUnion("kind", [
 export type LivePart = DeepReadonly<z.infer<typeof livePartSchema>>;
 export type LivePartOf<Kind extends LivePart["kind"]> = Extract<LivePart, { kind: Kind }>;
 
-/** The row of the journal that has to be read before it. */
+/** The journal row that must be read before this part is shown. */
 export function rowOf({ cursor }: LivePart): number {
   return parseCursor(cursor)?.row ?? 0;
 }
 
-/** The event as the world sees it, frozen; `after` is the last durable one before it where it is shown. */
+/** The public event of a part, frozen; `after` is the durable event that the stream gave before it. */
 export function eventOfPart(part: LivePart, after: string | null): TroupeEvent {
   return deepFreeze(bodyOfPart(part, after));
 }
@@ -69,5 +69,5 @@ function bodyOfPart(part: LivePart, after: string | null): TroupeEvent {
   }
 }
 
-/** Before anything of a tree. */
+/** The cursor before the first event of any tree. */
 export const noCursor = cursorText({ row: 0, seq: 0, index: 0 });

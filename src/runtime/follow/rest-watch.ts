@@ -4,9 +4,9 @@ import { type AgentRecord, type AgentRequest, agentOfTurn, rootOf } from "../../
 import type { Stores, TreeActivity } from "../../stores/index.ts";
 
 /**
- * The open requests that a turn and everything below it wait for; undefined while anything there works. It is told by the
- * accounts, which count the work of every process, and by the inboxes: what lies there sets work going. All of it has to be
- * read at one moment: whoever opens a request comes to rest with it.
+ * The open requests that a turn and everything below it wait for; undefined while anything there works. The accounts
+ * tell, because they count the work of every process, and the inboxes, because their items start work. All of it must
+ * be read at one moment: the commit that opens a request may also bring the turn to rest.
  */
 export async function requestsAtRest(
   stores: Stores,
@@ -24,7 +24,10 @@ export async function requestsAtRest(
   return own.length === 0 ? undefined : own;
 }
 
-/** A turn that has opened a request has begun, and so has its account; without it nobody could tell whether it works. */
+/**
+ * A turn that has opened a request has started, so its account exists. If it is missing, nothing says whether the turn
+ * works.
+ */
 function assertAccount(turnId: string, { accounts, openRequests }: TreeActivity): void {
   const accountId = turnAccountId(turnId);
   if (accounts.some(({ id }) => id === accountId) || !openRequests.some((one) => one.turnId === turnId)) return;
@@ -36,8 +39,7 @@ function isOfAgentAtWork({ openTurnId }: AgentRecord, turnId: string, agents: Ag
 }
 
 /**
- * Whether something lies in the agent's inbox that sets work going. What concerns a turn in line does not, and neither does
- * what only holds or warns.
+ * Whether the agent's inbox holds an item that starts work. Items for queued turns do not, nor do pauses and warnings.
  */
 function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: TreeActivity): boolean {
   const items = inboxes.get(agentId) ?? [];
@@ -48,7 +50,10 @@ function isSomethingUnheard({ agentId, openTurnId }: AgentRecord, { inboxes }: T
   });
 }
 
-/** How many work for the turn: children in the background count on its account as well, and it does not wait for them. */
+/**
+ * Counts the work below the turn, without background children: they count on its account, but it does not wait for
+ * them.
+ */
 function activeBelow(turnId: string, accounts: readonly Account[], agents: Agents): number | undefined {
   const known = new Map(accounts.map((account) => [account.id, account]));
   const isUnder = (id: string | null): boolean => {
@@ -85,7 +90,7 @@ function isOfAgent(agentId: string, above: string, agents: Agents): boolean {
   return false;
 }
 
-/** Whether a turn is another one, or belongs to an agent that was spawned under it and that it waits for. */
+/** Whether a turn is `above` itself, or belongs to an agent that was spawned under it and that it waits for. */
 function isOfTurn(turnId: string, above: string, agents: Agents): boolean {
   for (let at: string | null = turnId; at !== null; ) {
     if (at === above) return true;

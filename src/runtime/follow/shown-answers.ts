@@ -5,30 +5,30 @@ type Piece = LivePartOf<"text" | "reasoning">;
 type Said = Exclude<LivePart, { kind: "progress" | "warning" }>;
 
 interface Shown {
-  /** Of the entry that asked the model, or ended that. */
+  /** Number of the entry that requested the model, or that ended the request. */
   readonly seq: number;
   readonly isOpen: boolean;
-  /** How much of it the stream has given. */
+  /** Characters that the stream has given. */
   text: number;
   reasoning: number;
-  /** What the client has of it is not known, or something is missing: it gets all of it before anything else. */
+  /** Set when pieces may be missing at the client: it gets the whole text before any further piece. */
   isTorn: boolean;
 }
 
 /**
- * What one stream has given of the answers that are being written, agent by agent.
+ * Tracks how much of each agent's current answer one stream has given.
  *
  * Invariants
- * 1. Pieces of an answer are given in order, each character once, unless the whole takes their place.
- * 2. Nothing of a call is given once the stream has given the durable end of it, or the beginning of a later one.
+ * 1. Pieces of an answer are given in order, each character once, unless the whole text replaces them.
+ * 2. Nothing of a call is given after its durable end, or after the start of a later call.
  */
 export class ShownAnswers {
   readonly #answers = new Map<string, Shown>();
   readonly #settled = new Map<string, Set<string>>();
-  /** Calls of which the journal up to here knows nothing. */
+  /** Calls that the journal does not contain up to the stream's position. */
   readonly #strange = new Map<string, number>();
 
-  /** `isPast`: the client had it before this stream began, and perhaps live parts that came after it. */
+  /** `isPast`: the client had the entry before this stream started, and perhaps live parts after it. */
   note(agentId: string, entry: Entry, isPast: boolean): void {
     const { seq } = entry;
     switch (entry.type) {
@@ -50,39 +50,39 @@ export class ShownAnswers {
     }
   }
 
-  /** How much of an answer that is now committed the client has; undefined where it is not owed the rest. */
+  /** Characters of a committed answer that the client has, -1: unknown; undefined: it needs no more. */
   givenOf(agentId: string, entry: EntryOf<"model.responded">): number | undefined {
     if (!entry.hasText) return undefined;
     const shown = this.#answers.get(agentId);
-    // Its call was made before this stream began: an earlier one may have shown part of it.
+    // The call was made before this stream started, so an earlier stream may have shown part of it.
     if (!shown || (shown.isOpen && shown.isTorn)) return -1;
     return shown.isOpen && shown.text > 0 ? shown.text : undefined;
   }
 
-  /** Whether nothing was seen of this agent's calls yet, so that the journal has to be asked about this one. */
+  /** Whether the stream has seen no call of this agent yet, so that the journal must be read for this one. */
   isUnknown(part: Said): boolean {
     return !this.#answers.has(part.agentId) && this.#strange.get(part.agentId) !== part.seq;
   }
 
-  /** The journal's entries from the part's call on, as far as the stream has come. */
+  /** Takes in the journal's entries from the part's call on, up to the stream's position. */
   learn(part: Said, entries: readonly Entry[]): void {
     const [first] = entries;
     if (first?.seq !== part.seq || first.type !== "model.requested") this.#strange.set(part.agentId, part.seq);
     else for (const entry of entries) this.note(part.agentId, entry, true);
   }
 
-  /** Parts were dropped before they could be given. */
+  /** Notes that parts were dropped before they were given. */
   missed(): void {
     for (const shown of this.#answers.values()) shown.isTorn = true;
   }
 
-  /** Whether a part is about the call that is under way, as far as the stream has come. */
+  /** Whether a part belongs to the call that is open at the stream's position. */
   isOpen(part: Said): boolean {
     const shown = this.#answers.get(part.agentId);
     return shown !== undefined && shown.isOpen && shown.seq === part.seq;
   }
 
-  /** What of a part is to be given; "gap" when something before it is missing. */
+  /** The part, cut to what the client lacks; undefined if it has all of it, "gap" if something before it is missing. */
   take(part: LivePart): LivePart | "gap" | undefined {
     if (part.kind === "warning") return part;
     if (part.kind === "progress") return this.#settled.get(part.agentId)?.has(part.callId) ? undefined : part;
@@ -94,7 +94,7 @@ export class ShownAnswers {
 
 function takeWhole(shown: Shown, part: LivePartOf<"whole">): LivePart | undefined {
   const reasoning = part.reasoning?.length ?? 0;
-  // It was on its way while more was given.
+  // It was sent before the pieces that the client already has.
   if (part.text.length < shown.text || reasoning < shown.reasoning) return undefined;
   const isNew = part.text.length > shown.text || reasoning > shown.reasoning;
   const isGiven = isNew || (shown.isTorn && part.text.length + reasoning > 0);

@@ -1,6 +1,6 @@
 import { type AgentIdentity, agentOfTurn } from "../../state/index.ts";
 
-/** Which agents were spawned under which turns, as far as this process knows. */
+/** Records which agents were spawned under which turns, as far as this process knows. */
 export class SpawnTrees {
   readonly #parentTurns = new Map<string, string | null>();
   /** Children that their parent's turn does not wait for. */
@@ -26,7 +26,7 @@ export class SpawnTrees {
     }
   }
 
-  /** Whether a turn is one of the agent, or waits for a turn of it. */
+  /** Whether the turn belongs to the agent, or waits for a turn of it. */
   awaits(turnId: string, agentId: string): boolean {
     for (let at = agentId; ; ) {
       if (agentOfTurn(turnId) === at) return true;
@@ -34,7 +34,7 @@ export class SpawnTrees {
       if (parentTurnId === null) return false;
       if (parentTurnId === turnId) return true;
       at = agentOfTurn(parentTurnId);
-      // Another turn of the parent than the child's waits for nothing below.
+      // Only the parent turn that spawned the child waits for it; other turns of the parent do not.
       if (agentOfTurn(turnId) === at) return false;
     }
   }

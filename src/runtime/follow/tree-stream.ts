@@ -21,9 +21,12 @@ import { ShownAnswers } from "./shown-answers.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 
 const ROWS_AT_A_TIME = 200;
-/** Items that wait for a slow reader. Past that they are dropped: rows are read from the journal, and whole texts take the place of pieces. */
+/**
+ * Most items that wait for a slow reader. Later ones are dropped: rows are read from the journal instead, and whole
+ * texts replace pieces.
+ */
 const MOST_WAITING = 500;
-/** Between two times that other processes are asked for the answers that they are writing. */
+/** Milliseconds between two requests to other processes for the answers that they are writing. */
 const ASK_AGAIN_MS = 500;
 
 export interface FollowSource {
@@ -31,38 +34,43 @@ export interface FollowSource {
   readonly bus: EventBus;
   readonly broadcast: Pick<LiveBroadcast, "follow">;
   readonly tenant: string;
-  /** Learns from the records that are read who was spawned under which turn. */
+  /** Notes which agents were spawned under which turns, from the records that are read. */
   readonly trees: Pick<SpawnTrees, "note">;
-  /** Called when another process may have written to the tree; the returned function ends it. */
+  /** Calls the listener when another process may have written to the tree; the returned function removes it. */
   onForeignWrite(listener: (writes: ForeignWrites) => void): () => void;
   readonly damage: Pick<DamageWatch, "follow">;
-  /** Aborted when the runtime has been shut down: nothing more comes. */
+  /** Aborted when the runtime has been shut down: no further events come. */
   readonly closed: AbortSignal;
 }
 
 export interface Reading {
-  /** Begin after this event; absent: at the start of the journal. */
+  /** Start after this event. Default: the start of the journal. */
   readonly from?: EventCursor | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Called while the reader waits for what comes next; what it returns is called when that has come. */
+  /** Called while the reader waits for the next event; the function that it returns is called when that has come. */
   readonly hold?: (() => () => void) | undefined;
-  /** Aborted when nothing more comes; what waits is still given. The runtime's end counts as well. */
+  /**
+   * Aborted when no further events come; waiting ones are still given. Shutting down the runtime has the same effect.
+   */
   readonly over?: AbortSignal | undefined;
   /**
-   * Begin with the next row, and take rows from the bus instead of the journal, for as long as this is true: while all that
-   * the reader wants is written by this process. Asked when reading begins, and when another process has written.
+   * While this returns true, the stream starts with the next row and takes rows from the bus instead of the journal,
+   * because this process writes everything that the reader wants. Asked when reading starts, and after another process
+   * has written.
    */
   readonly isLocal?: (() => boolean) | undefined;
 }
 
 /**
- * One subscription to the events of one tree. It listens from its making on, so that nothing is missed before the reading begins.
- * Owns: how far its reader has come, in the journal and in the answers that are being written.
+ * One subscription to the events of one tree. It listens from its construction on, so that it misses nothing before
+ * reading starts.
+ * Owns: the reader's position in the journal and in the answers that are being written.
  *
  * Invariants
  * 1. Durable events are those of committed rows, in the order of the journal, each once.
- * 2. A live event comes after the durable events that were there when it was made, and never after the end of its answer or call.
- * 3. A reader that is given part of an answer is given all of it before that answer's durable end.
+ * 2. A live event comes after the durable events that existed when it was made, and never after the end of its answer
+ *    or call.
+ * 3. A reader that got part of an answer gets all of it before that answer's durable end.
  */
 export class TreeStream {
   readonly #source: FollowSource;
@@ -71,22 +79,22 @@ export class TreeStream {
   readonly #shown = new ShownAnswers();
   readonly #records = new Map<string, AgentRecord>();
   readonly #ends: (() => void)[] = [];
-  /** End the listening to the bus alone, while `isLocal` holds. */
+  /** Remove the bus listeners that are needed only while `isLocal` holds. */
   #localEnds: (() => void)[] = [];
   #following: ReturnType<LiveBroadcast["follow"]> | undefined;
   #position: EventCursor;
-  /** The last durable event that the reader has. */
+  /** Cursor of the last durable event that the reader has. */
   #after: string | null;
   #queue: (LivePart | CommittedRow | "look")[] = [];
   /** Items in the queue that are not "look". */
   #waiting = 0;
   #isLocal: boolean;
-  /** The stores have lost something of the tree: perhaps all of it. */
+  /** Set when the stores have lost writes of the tree, perhaps all of it. */
   #mayBeGone = false;
-  /** Why the open turn of the tree cannot go on. */
+  /** Set when the open turn of the tree cannot go on. */
   #damage: CorruptRecordError | undefined;
   #arrived = createDeferred();
-  /** The part before which the journal was read last. */
+  /** The part before which the journal was last read. */
   #lookedFor: LivePart | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
 
@@ -118,7 +126,7 @@ export class TreeStream {
         }
       }
     } catch (error) {
-      // The stores are closed with their runtime.
+      // Shutting down the runtime closes its stores.
       if (!this.#source.closed.aborted) throw error;
     } finally {
       this.close();
@@ -182,7 +190,7 @@ export class TreeStream {
     this.#ends.push(stop);
   }
 
-  /** From now on rows come from the journal, which has all that the queue has. */
+  /** Switches to the journal, which has every row that the dropped queue had. */
   #readJournal(): void {
     for (const end of this.#localEnds.splice(0)) end();
     this.#isLocal = false;
@@ -222,7 +230,7 @@ export class TreeStream {
     if (this.#damage) throw this.#damage;
   }
 
-  /** Nothing more comes of a tree that the stores have lost. */
+  /** Throws if the stores have lost the tree, because no further events come. */
   async #assertStored(): Promise<void> {
     if (!this.#mayBeGone) return;
     this.#mayBeGone = false;
@@ -260,13 +268,13 @@ export class TreeStream {
         yield event;
       }
     }
-    // Rows of one commit may come over the bus in another order than that of the journal.
+    // The bus may deliver the rows of one commit in another order than the journal's.
     if (cursor >= this.#position.row) this.#position = { row: cursor + 1, seq: 0, index: -1 };
   }
 
   async *#live(part: LivePart): AsyncGenerator<TroupeEvent, void, undefined> {
     if (!this.#isLocal && rowOf(part) >= this.#position.row && this.#lookedFor !== part) {
-      // It stays in the queue, for its end may be among the rows that are read.
+      // The part stays in the queue, because its end may be among the rows that are read.
       this.#lookedFor = part;
       this.#queue.unshift("look", part);
       this.#waiting += 1;
@@ -278,7 +286,7 @@ export class TreeStream {
     else if (taken) yield eventOfPart(taken, this.#after);
   }
 
-  /** What the journal has of a call that began before this stream did. */
+  /** Reads the entries of a call that started before this stream did. */
   async #learn(part: Exclude<LivePart, { kind: "progress" | "warning" }>): Promise<void> {
     const key = { tenant: this.#source.tenant, agentId: part.agentId };
     const rows = await this.#source.stores.readJournal(key, part.seq);
@@ -296,7 +304,7 @@ export class TreeStream {
     this.#following?.ask();
   }
 
-  /** The parts of an answer or of a call that have to be given before its durable end is. */
+  /** Gives the queued parts that belong before the durable end of their answer or call. */
   async *#before(
     source: EventSource,
     entry: Entry,
@@ -322,7 +330,7 @@ export class TreeStream {
     if (rest) yield eventOfPart(rest, this.#after);
   }
 
-  /** All of an answer whose end has come, where the reader may have only a part of it. */
+  /** The whole text of an answer that has ended, if the reader may have only part of it. */
   async #restOf(source: EventSource, entry: Entry, textOf: Row["textOf"]): Promise<LivePart | undefined> {
     if (entry.type !== "model.responded") return undefined;
     const given = this.#shown.givenOf(source.agentId, entry);
@@ -332,7 +340,7 @@ export class TreeStream {
     const { agentId, parentAgentId, rootAgentId, sessionId, definition } = source;
     const who = { agentId, agentName: definition.name, parentAgentId, rootAgentId, sessionId };
     const { turnId, step, attempt, at, seq } = entry;
-    // The model's reasoning is stored only in its provider's own words.
+    // Reasoning is stored only in the provider's format, so it cannot be shown here.
     const all = { turnId, step, attempt, at, seq, text, reasoning: null };
     return { kind: "whole", ...who, cursor: this.#after ?? "0.0.0", ...all };
   }
@@ -350,8 +358,8 @@ function isOf(event: TroupeEvent, row: number, entry: Entry, position: EventCurs
 }
 
 /**
- * The durable events of one stored row, as those who listened live had them. `sources` keeps the records that were read, for
- * the rows that follow.
+ * The durable events of one stored row, equal to those that live listeners got. `sources` caches the records that were
+ * read, for the rows that follow.
  */
 export async function eventsOfRow(
   stores: Stores,

@@ -7,7 +7,7 @@ import type { WaitingHold } from "./follow.ts";
 import type { SpawnTrees } from "./spawn-trees.ts";
 import { type FollowSource, type Reading, TreeStream } from "./tree-stream.ts";
 
-/** What a turn's handle needs of its runtime. `closed` is aborted with the error that those who wait are given. */
+/** The runtime, as a turn's handle sees it. `closed` is aborted with the error that waiting callers get. */
 export interface TurnSource extends FollowSource {
   end(turnId: string): Promise<TurnResult>;
   rest(turnId: string): Promise<TurnRest>;
@@ -17,30 +17,30 @@ export interface TurnSource extends FollowSource {
   isLocal(turnId: string): boolean;
   /** Whether agents of one tree may live in several processes. */
   readonly part: { readonly isDistributed: boolean };
-  /** Holds the process while somebody waits here. */
+  /** Keeps the process running while a caller here waits. */
   readonly waiting: Pick<WaitingHold, "begin" | "until">;
 }
 
-/** A turn that was opened before. */
+/** A turn that was opened earlier. */
 export interface EarlierTurn {
   readonly turnId: string;
-  /** Its id; rejects when no such turn was ever opened. */
+  /** Its id; rejects if no such turn was ever opened. */
   readonly given: Promise<string>;
 }
 
-/** One turn, as its caller holds it. Its events are those of its tree, filtered, up to the turn's end. */
+/** A caller's handle on one turn. Its events are those of its tree, filtered, up to the turn's end. */
 export class TurnHandle implements Turn {
   readonly id: Promise<string>;
   readonly #result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #rootAgentId: string;
-  /** Aborted when the turn cannot go on, with the error that its caller is given: it has no further events. */
+  /** Aborted when the turn cannot go on and has no further events; the reason is the error that its caller gets. */
   readonly #gone = new AbortController();
   #acceptedId: string | undefined;
-  /** Whether its result was asked for: a caller who only begins a turn waits for nothing. */
+  /** Whether the caller asked for the result: starting a turn alone does not hold the process. */
   #isResultAwaited = false;
 
-  /** A turn that is just being opened, or one that was opened before; `onEnd` is called before its result is given. */
+  /** Takes a turn that is being opened, or an earlier one; `onEnd` is called before its result is given. */
   constructor(source: TurnSource, agentId: string, turn: Promise<string> | EarlierTurn, onEnd?: () => Promise<void>) {
     const accepted = "turnId" in turn ? turn.given : turn;
     this.#source = source;
@@ -55,7 +55,7 @@ export class TurnHandle implements Turn {
       await onEnd?.();
       return result;
     });
-    // A caller looks at one of them and sees the error there; the others must not count as unhandled.
+    // A caller sees the error on the promise that it uses; the others must not count as unhandled.
     this.id.catch(() => undefined);
     this.#result.catch((error: unknown) => {
       if (!(error instanceof StoreUnavailableError)) this.#gone.abort(error);
@@ -68,7 +68,9 @@ export class TurnHandle implements Turn {
     return this.ended;
   }
 
-  /** Looked up each time that somebody asks. The turn's end counts too: the runtime may go with it, before the look is over. */
+  /**
+   * Looked up at each read. The turn's end counts too: the runtime may be shut down with it, before the lookup is over.
+   */
   get settled(): Promise<TurnRest> {
     const rest = this.id.then((turnId) => this.#source.rest(turnId));
     const settled = Promise.race([this.ended, rest]);
@@ -77,7 +79,7 @@ export class TurnHandle implements Turn {
     return settled;
   }
 
-  /** The result, without holding the process for it. */
+  /** The result, without holding the process. */
   protected get ended(): Promise<TurnResult> {
     return this.#result;
   }
@@ -97,7 +99,7 @@ export class TurnHandle implements Turn {
       if (!controller.signal.aborted) fail(failure);
       controller.abort();
     };
-    // An observer that throws is given its own error, and nothing after it.
+    // An observer that throws gets its own error, and nothing after it.
     const next = harmless(what, (event: TroupeEvent) => watcher.next?.(event), watcher.error && leave);
     const complete = harmless(what, () => watcher.complete?.());
     const run = async (): Promise<void> => {
@@ -112,7 +114,7 @@ export class TurnHandle implements Turn {
     return this.#events({ hold: this.#source.waiting.begin });
   }
 
-  /** Listens from this call on. Of a turn that was accepted before, the events before it are read from the journal. */
+  /** Listens from this call on. For a turn that was accepted earlier, past events are read from the journal. */
   #events(reading: Pick<Reading, "signal" | "hold">): AsyncGenerator<TroupeEvent, void, undefined> {
     const { isDistributed } = this.#source.part;
     const isLocal = (): boolean => this.#acceptedId !== undefined && this.#source.isLocal(this.#acceptedId);

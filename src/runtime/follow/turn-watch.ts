@@ -11,22 +11,22 @@ export interface TurnWatchOptions {
   readonly tenant: string;
   /** Aborted when the runtime has been shut down. */
   readonly closed: AbortSignal;
-  /** Whether the turn's end is heard of here without looking for it. */
+  /** Whether this process learns of the turn's end without looking for it. */
   readonly isLocal: (turnId: string) => boolean;
-  /** Called with what a look at a turn has thrown. */
+  /** Called with the error of a failed look at a turn. */
   readonly onUnreadable: (agentId: string, error: unknown) => void;
 }
 
-/** Those who wait for turns to end or to come to rest, in this process or another. */
+/** Waiters for turns to end or to come to rest, in this process or another. */
 export class TurnWatch {
   readonly #options: TurnWatchOptions;
   readonly #ends = new Waiters<string, TurnResult>();
   readonly #rests = new Waiters<string, TurnRest>();
-  /** Looks for ends: the one that is under way, and the one that begins when it is over. */
+  /** Looks for ends: the running one, and the one that starts after it. */
   readonly #looks = new Map<string, { readonly under: Promise<void>; next?: Promise<void> }>();
-  /** Numbers of entries that came before those of turns that are awaited, as far as they were seen open. */
+  /** By awaited turn: the number of the entry before its first, if the turn was seen open. */
   readonly #begins = new Map<string, number>();
-  /** Roots of trees of which the stores have lost something, until it was looked what is left of their turns. */
+  /** Roots of trees that have lost stored writes, until their turns have been checked. */
   readonly #rolledBack = new Set<string>();
 
   constructor(options: TurnWatchOptions) {
@@ -54,7 +54,7 @@ export class TurnWatch {
     return await rested;
   }
 
-  /** The stores go with their runtime: what cannot be read any more is not what whoever waits has to be told. */
+  /** Once the stores are closed with their runtime, the caller gets the runtime's error instead of a failed read. */
   async #looked(turnId: string, look: Promise<void>): Promise<void> {
     try {
       await look;
@@ -83,12 +83,12 @@ export class TurnWatch {
     return new Set([...this.#ends.keys(), ...this.#rests.keys()]);
   }
 
-  /** Nobody will end them here any more. */
+  /** Rejects all waiters, because nothing will resolve them here any more. */
   reject(error: Error): void {
     this.fail(error, () => true);
   }
 
-  /** Whoever waits for one of these turns is told that it does not end, and why; who asks again waits anew. */
+  /** Rejects the waiters of these turns with the cause; a caller that asks again starts a new wait. */
   fail(cause: unknown, concerns: (turnId: string) => boolean): void {
     for (const turnId of this.awaited) {
       if (concerns(turnId)) this.#rejectOne(turnId, cause);
@@ -101,14 +101,14 @@ export class TurnWatch {
     this.#rests.reject(turnId, cause);
   }
 
-  /** Something of a tree has come to rest: a turn waits when it and everything below it have. */
+  /** Checks the turns of a tree of which some part has come to rest: a turn rests when everything below it does too. */
   lookForRests(rootAgentId: string): void {
     for (const turnId of this.#rests.keys()) {
       if (rootOf(agentOfTurn(turnId)) === rootAgentId) this.#watch(turnId, this.#lookForRest(turnId));
     }
   }
 
-  /** Another process wrote: it may have ended what is awaited here, or brought it to rest. */
+  /** Another process wrote, so it may have ended awaited turns or brought them to rest. */
   lookForAll(writes: ForeignWrites = "any"): void {
     const { tenant } = this.#options;
     this.#lookForGone();
@@ -123,11 +123,14 @@ export class TurnWatch {
     }
   }
 
-  /** A turn that ended before anybody asked is in the journal. However often it is asked for, one look comes after another. */
+  /**
+   * Looks in the journal, where a turn that ended earlier is found. Repeated requests share looks, which run one after
+   * the other.
+   */
   #lookForEnd(turnId: string): Promise<void> {
     const known = this.#looks.get(turnId);
     if (!known) return this.#lookOnce(turnId);
-    // One that is under way may have read what has changed since; one that has not begun is as good as a further one.
+    // The running look may have read before the latest change; a look that has not started serves all further requests.
     known.next ??= known.under.then(
       () => this.#lookOnce(turnId),
       () => this.#lookOnce(turnId),
@@ -137,7 +140,7 @@ export class TurnWatch {
 
   #lookOnce(turnId: string): Promise<void> {
     const under = this.#readEnd(turnId).finally(() => {
-      // Where another one follows, it takes this one's place.
+      // If another look follows, it has already replaced this one.
       if (this.#looks.get(turnId)?.next === undefined) this.#looks.delete(turnId);
     });
     this.#looks.set(turnId, { under });
@@ -150,21 +153,23 @@ export class TurnWatch {
     const known = this.#begins.get(turnId);
     const { result, after, isUnknown } = await lookAtTurn(stores, tenant, turnId, known);
     if (result) this.ended(result);
-    // It was there when it was looked for last, and nothing takes an open turn away.
+    // The turn was there at the last look, and an open turn is never deleted.
     else if (isUnknown && known !== undefined) this.#rejectOne(turnId, lostTurn(turnId));
     else if (after !== undefined && this.isAwaited(turnId)) this.#begins.set(turnId, after);
   }
 
   async #lookForRest(turnId: string): Promise<void> {
     const { stores, tenant } = this.#options;
-    // Whoever begins to wait meanwhile may know of something newer: a decision that it has just made.
+    // Waiters that join during the read may know of something newer, for instance their own decision.
     const waiting = this.#rests.of(turnId);
     const requests = await requestsAtRest(stores, tenant, turnId);
     if (requests) return this.#settle({ status: "waiting", turnId, reason: "request", requests }, waiting);
     if (await this.#isPaused(turnId)) this.#settle({ status: "waiting", turnId, reason: "paused" }, waiting);
   }
 
-  /** Who was told to go on is not at rest, though nobody may have heard it yet: the mark on it or above it tells. */
+  /**
+   * A resumed turn is not at rest, even before its agent has read that: the pause marks on it and its ancestors decide.
+   */
   async #isPaused(turnId: string): Promise<boolean> {
     const { stores, tenant } = this.#options;
     const record = await stores.readAgent({ tenant, agentId: agentOfTurn(turnId) });
@@ -176,7 +181,10 @@ export class TurnWatch {
     return at !== undefined;
   }
 
-  /** Turns that the stores have forgotten will never end; where they do not answer now, it is looked again at the next beat. */
+  /**
+   * Rejects waiters of turns that the stores have lost, since they will never end. If the stores do not answer, the
+   * next beat retries.
+   */
   #lookForGone(): void {
     for (const rootAgentId of this.#rolledBack) {
       const ofTree = [...this.awaited].filter((turnId) => rootOf(agentOfTurn(turnId)) === rootAgentId);
@@ -198,7 +206,9 @@ export class TurnWatch {
     this.#rejectOne(turnId, lostTurn(turnId));
   }
 
-  /** Stores that do not answer now are asked again at the next beat; of what can never be read whoever waits is told. */
+  /**
+   * Warns about errors that can be retried, which the next beat does; rejects the turn's waiters with any other error.
+   */
   #watch(turnId: string, look: Promise<unknown>): void {
     look.catch((error: unknown) => {
       if (this.#options.closed.aborted) return;

@@ -35,7 +35,7 @@ import { reasonOf } from "../doors/turn-door.ts";
 import type { Turn, TurnOptions } from "../doors/turn-types.ts";
 import { wakeUp } from "../agent/intake.ts";
 
-/** One durable agent, as its user holds it. Any number of handles may name the same agent. */
+/** A user's handle on one durable agent. Any number of handles may refer to the same agent. */
 export class AgentHandle implements Agent {
   readonly agentId: string;
   readonly contextId: string;
@@ -48,7 +48,7 @@ export class AgentHandle implements Agent {
     this.#record = record;
     this.agentId = this.contextId = record.agentId;
     this.#local = new LocalAgent(core, record.agentId);
-    // Seen from now on, also where it leaves memory before anybody asks.
+    // Remembers the activation now, because it may leave memory before the state is read.
     void this.#local.live;
   }
 
@@ -63,7 +63,7 @@ export class AgentHandle implements Agent {
     this.#record = live.identity;
     wakeUp(live);
     await this.#core.live.drainInbox(live);
-    // Lost meanwhile: either it lives here anew, or another process has it, and that is what is told.
+    // If it was lost meanwhile, activating it again either works or throws because another process has it.
     if (live.isLost) await this.#core.live.activate(this.#key);
     else await live.committed();
   }
@@ -72,7 +72,7 @@ export class AgentHandle implements Agent {
     return this.execute({ input, options });
   }
 
-  /** As `executeTurn`, for those within. */
+  /** Like `executeTurn`, with the options that only internal callers use. */
   execute(asked: TurnAsked): Turn {
     return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), this.#lookAgain);
   }
@@ -136,9 +136,9 @@ export class AgentHandle implements Agent {
     await this.#lookAgain();
   }
 
-  /** A turn that ended elsewhere, or whose agent has left this process since, is counted here too. */
+  /** Reads the record again, because the turn may have ended elsewhere or the agent may have left this process. */
   readonly #lookAgain = async (): Promise<void> => {
-    // What a turn came to is told also while the stores are being closed.
+    // While the stores are being closed, a turn's result is still given.
     if (this.#live || this.#core.closed.aborted) return;
     this.#record = (await this.#core.stores.readAgent(this.#key)) ?? this.#record;
     this.#local.forget();
@@ -218,8 +218,8 @@ export class AgentHandle implements Agent {
 }
 
 /**
- * Credentials for every turn of the agent's tree that asks for them. They stay in this process (row L9), so the turn has to
- * be carried on here.
+ * Gives credentials to every turn of the agent's tree that asks for them. They stay in this process (row L9), so the
+ * turn must be carried on here.
  */
 export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth): Promise<void> {
   const below = await requestsBelow(core.stores, core.tenant, agentId);
@@ -236,7 +236,7 @@ export async function provideAuth(core: RuntimeCore, agentId: string, auth: Auth
   }
 }
 
-/** Creates the child that code asks for; the same key is the same child. */
+/** Creates a child for user code; the same key gives the same child. */
 export async function createChild(
   core: RuntimeCore,
   parent: AgentRecord,

@@ -7,11 +7,11 @@ import { backoffDelay, createDeferred } from "../../base/index.ts";
 import type { Activation } from "../agent/activation.ts";
 import { wakeUp } from "../agent/intake.ts";
 
-/** Whoever has the agent for a moment gives it back in the time of these tries: about ten seconds. */
+/** Another process that has the agent briefly gives it back within these tries: about ten seconds. */
 const MOST_TRIES = 12;
 const pauses = { baseMs: 50, capMs: 1_000 };
 
-/** As `start()` of a handle whose process runs no agents: one that is created or shut down is made ready, no more. */
+/** `start()` in a process that runs no agents: only makes a created or shut down agent ready. */
 export async function startElsewhere(core: RuntimeCore, key: AgentKey): Promise<AgentRecord> {
   const record = await readKnown(core, key);
   if (record.openTurnId !== null) core.notify([key.agentId]);
@@ -20,7 +20,10 @@ export async function startElsewhere(core: RuntimeCore, key: AgentKey): Promise<
   return await readKnown(core, key);
 }
 
-/** As `shutdown()`: throws `AgentBusyError` while a turn is open, which workers carry on whatever happens here. */
+/**
+ * `shutdown()` in a process that runs no agents. Throws `AgentBusyError` while a turn is open, because workers carry it
+ * on.
+ */
 export async function shutDownElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
   const record = await readKnown(core, key);
   if (record.openTurnId !== null) {
@@ -34,8 +37,8 @@ export async function shutDownElsewhere(core: RuntimeCore, key: AgentKey): Promi
 }
 
 /**
- * Changes an agent that is between two turns, whichever process has it: it is held for a moment. Throws `AgentBusyError`
- * while a turn is open, `AlreadyOwnedError` when another process does not give it back.
+ * Changes an agent between two turns, whichever process has it, by taking its lease for a moment. Throws
+ * `AgentBusyError` while a turn is open, `AlreadyOwnedError` when another process does not give it back.
  */
 export async function changeElsewhere(
   core: RuntimeCore,
@@ -53,7 +56,7 @@ export async function changeElsewhere(
   }
 }
 
-/** Resolves when an agent that was asked to pause has come to rest, in whichever process, or is not asked any more. */
+/** Resolves when an agent with a pause mark has come to rest in any process, or when the mark is gone. */
 export async function pausedElsewhere(core: RuntimeCore, key: AgentKey): Promise<void> {
   let moved = createDeferred();
   const look = (): void => moved.resolve();
@@ -83,7 +86,7 @@ async function readKnown(core: RuntimeCore, key: AgentKey): Promise<AgentRecord>
   throw new NotFoundError(`there is no agent "${key.agentId}"`);
 }
 
-/** Holds the agent and its subtree; resolves when this agent is at rest and all of it is saved (row L6). */
+/** Pauses the agent and its subtree; resolves when this agent is at rest and all of it is saved (row L6). */
 export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: PauseOptions): Promise<void> {
   const options = pauseOptionsOf(given);
   core.assertOpen();
@@ -103,11 +106,11 @@ export async function pauseAndSave(core: RuntimeCore, key: AgentKey, given?: Pau
   await stores.save(key);
 }
 
-/** Commits what is left, saves, and frees the agent (row L6). */
+/** Commits open entries, saves, and frees the agent (row L6). */
 export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise<void> {
   const live = await core.live.present(key);
   if (live) {
-    // An open turn stays open: it is carried on by the next start().
+    // An open turn stays open; the next start() carries it on.
     if (live.openTurnId === null) live.append({ type: "agent.shutdown" });
     await live.committed();
     await core.live.leave(live);
@@ -115,7 +118,7 @@ export async function shutDownAndSave(core: RuntimeCore, key: AgentKey): Promise
   await core.stores.letGo(key);
 }
 
-/** Waits until what has happened in the agent's tree is committed, and saves the tree where it is saved by hand. */
+/** Waits until all entries of the agent's tree are committed, and saves the tree if it has no `autoSave`. */
 export async function saveState(core: RuntimeCore, key: AgentKey): Promise<void> {
   core.assertOpen();
   const root = rootOf(key.agentId);
@@ -124,11 +127,11 @@ export async function saveState(core: RuntimeCore, key: AgentKey): Promise<void>
   await core.stores.save(key);
 }
 
-/** Deletes what was said, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
+/** Deletes the messages, and for `all` the artifacts too. Throws `AgentBusyError` while a turn is open. */
 export async function clearAgent(core: RuntimeCore, key: AgentKey, scope: "conversation" | "all"): Promise<void> {
   core.assertOpen();
-  // Taking an agent up carries its turn on, which is not what was asked for; and one that a pause keeps from beginning is
-  // known to the record alone.
+  // Checked in the record first: activating the agent would carry on its open turn, and a turn that a pause keeps from
+  // starting is only in the record.
   assertIdle(key, (await core.stores.readAgent(key))?.openTurnId);
   if (core.part.role !== "all")
     return await changeElsewhere(core, key, (activation) => activation.clear(scope, "user"));

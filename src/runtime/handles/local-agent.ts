@@ -5,8 +5,8 @@ import type { Activation } from "../agent/activation.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 
 /**
- * Where an agent lives, as its handle in this process has to know it.
- * Owns: its activation here, as the handle last saw it.
+ * An agent's activation in this process, for its handle.
+ * Owns: the activation that the handle last saw.
  */
 export class LocalAgent {
   readonly key: AgentKey;
@@ -24,22 +24,22 @@ export class LocalAgent {
     return live;
   }
 
-  /** The activation that lives here, or the last one that did since the handle forgot it. */
+  /** The activation that lives here, else the last one since `forget()`. */
   get last(): Activation | undefined {
     return this.live ?? (this.#seen && this.#core.live.lastOf(this.#seen));
   }
 
-  /** What was read since is newer. */
+  /** Forgets the last activation, because a newer record was read. */
   forget(): void {
     this.#seen = undefined;
   }
 
-  /** Whether its handle has the agent run by this process. */
+  /** Whether this process runs the agents of its handles. */
   get runsHere(): boolean {
     return this.#core.part.role === "all";
   }
 
-  /** Takes the agent up here; undefined where others run it: whoever does hears of what came. */
+  /** Activates the agent here; undefined if other processes run it, which get its items anyway. */
   async own(): Promise<Activation | undefined> {
     if (!this.runsHere) return undefined;
     try {
@@ -50,7 +50,9 @@ export class LocalAgent {
     }
   }
 
-  /** Whoever was posted to is told; this agent too, where it does not live here and any process may take it up. */
+  /**
+   * Notifies the agents that were posted to; this one too, if it does not live here and any process may activate it.
+   */
   tell(posted: readonly string[], here: Activation | undefined): void {
     const { agentId } = this.key;
     const others = posted.filter((one) => one !== agentId);
@@ -65,7 +67,7 @@ interface LiveStatus {
   readonly openTurnId: string | null;
 }
 
-/** As its activation shows it, or as it was read last where it does not live here. */
+/** The status from the activation, or from the last record if the agent does not live here. */
 export function agentStatusOf(record: AgentRecord, live: LiveStatus | undefined, isShutDown: boolean): AgentStatus {
   const { turnCount, lastActivity, error } = live?.owned ?? record;
   const { metadata } = record;
@@ -79,12 +81,12 @@ export function agentStatusOf(record: AgentRecord, live: LiveStatus | undefined,
   };
 }
 
-/** As others are to see it: with the status that its record tells. */
+/** The record with the status that others see. */
 export function listed(record: AgentRecord): AgentRecord {
   return { ...record, status: statusOf(record) };
 }
 
-/** Why a turn is not accepted, in words. */
+/** The message for a turn that is not accepted. */
 export function notStartedText(agentId: string, status: Lifecycle): string {
   return `agent "${agentId}" is ${status}; call start() before its first turn, and again after shutdown()`;
 }

@@ -14,20 +14,20 @@ import { limitsOf } from "../../budget/index.ts";
 import { type LocalAgent, busyText, notStartedText } from "./local-agent.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 
-/** How a turn is asked for. */
+/** A request for a turn. */
 export interface TurnAsked {
   readonly input: Content | null;
   readonly options?: TurnOptions | undefined;
-  /** It is the agent's first turn, or none. */
+  /** Gives the agent's first turn instead, if it has one already. */
   readonly isFirst?: boolean | undefined;
-  /** Messages of the conversation that are its input, where it brings none of its own. */
+  /** Messages of the conversation that are its input, if `input` is null. */
   readonly inputMessageIds?: readonly string[] | undefined;
 }
 
 /** A turn that was accepted. */
 export interface OpenedTurn {
   readonly turnId: string;
-  /** As it is stored now, where the agent does not live here. */
+  /** The stored record, if the agent does not live here. */
   readonly record?: AgentRecord | undefined;
 }
 
@@ -38,8 +38,8 @@ export interface OpeningPlace {
 }
 
 /**
- * Opens a turn; everything that was given is checked before anything is stored. Rejects with `InvalidInputError`,
- * `AgentBusyError`, `AgentNotStartedError` and `NotFoundError`.
+ * Opens a turn; all input is checked before anything is stored. Rejects with `InvalidInputError`, `AgentBusyError`,
+ * `AgentNotStartedError` and `NotFoundError`.
  */
 export async function openTurn(place: OpeningPlace, asked: TurnAsked): Promise<OpenedTurn> {
   const input = inputOf(asked.input);
@@ -74,7 +74,7 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
     const { openTurnId } = outcome;
     throw new AgentBusyError(busyText(key.agentId, openTurnId), { details: { openTurnId } });
   }
-  // Where nobody runs turns nobody would use them.
+  // A process that runs no turns has no use for credentials.
   if (auth && local.runsHere) core.auth.keep(outcome.turnId, auth);
   if (heard) await abortWithSignal(core, outcome.turnId, heard);
   const owner = local.live ?? (await local.own());
@@ -88,20 +88,20 @@ function notStarted({ local, status }: OpeningPlace): AgentNotStartedError {
   return new AgentNotStartedError(notStartedText(local.key.agentId, status()));
 }
 
-/** What a signal may end. */
+/** The turns that a signal may end. */
 interface AbortableTurns {
   abort(turnId: string, reason: string): Promise<void>;
   end(turnId: string): Promise<unknown>;
 }
 
-/** A caller's signal, as it is heard of here. */
+/** A caller's signal, as this process hears it. */
 export interface HeardSignal {
-  /** Our own: aborted with the reason in words. */
+  /** A signal of this process, aborted with the reason as text. */
   readonly signal: AbortSignal;
   readonly letGo: () => void;
 }
 
-/** Listens before anything is accepted: a signal that cannot be listened to is refused. Throws `InvalidInputError`. */
+/** Listens before the turn is accepted, so that an unusable signal is refused. Throws `InvalidInputError`. */
 export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): HeardSignal {
   const own = new AbortController();
   const abort = (): void => own.abort(wordsOfThrown(given.reason));
@@ -113,13 +113,13 @@ export function hearSignal(given: AbortSignal, what = "executeTurn(): signal"): 
     try {
       given.removeEventListener("abort", abort);
     } catch {
-      // It is its caller's own, and nothing more of it is needed.
+      // The signal is the caller's, and is not needed any more.
     }
   };
   return { signal: own.signal, letGo };
 }
 
-/** Aborts the turn with the signal; one that is aborted already keeps it from its first step (row S12). */
+/** Aborts the turn with the signal; an already aborted signal ends it before its first step (row S12). */
 export async function abortWithSignal(turns: AbortableTurns, turnId: string, heard: HeardSignal): Promise<void> {
   const { signal, letGo } = heard;
   const reason = (): string => String(signal.reason);
@@ -131,7 +131,7 @@ export async function abortWithSignal(turns: AbortableTurns, turnId: string, hea
   turns.end(turnId).then(letGo, letGo);
 }
 
-/** Throws `InvalidInputError` for what is no id of a turn of this agent: another agent's turn is asked of that agent. */
+/** Throws `InvalidInputError` for anything but an id of one of this agent's turns. */
 export function assertTurnOf(agentId: string, turnId: unknown): asserts turnId is string {
   const form = `the turns of agent "${agentId}" are ${turnIdOf(agentId, 1)}, ${turnIdOf(agentId, 2)} and so on`;
   if (typeof turnId !== "string" || !isTurnId(turnId)) {
@@ -145,8 +145,8 @@ export function assertTurnOf(agentId: string, turnId: unknown): asserts turnId i
 }
 
 /**
- * The id of a turn that was opened. Rejects with `NotFoundError` for a number that was never given, unless the agent starts
- * turns by itself: then that one may still come, and is waited for.
+ * The id of a turn that was opened. Rejects with `NotFoundError` for a number that was never given, unless the agent
+ * starts turns by itself: then the turn may still come, and callers wait for it.
  */
 export async function givenTurn(core: RuntimeCore, agentId: string, turnId: string): Promise<string> {
   const record = await readRecord(core, agentId);
@@ -164,20 +164,22 @@ async function readRecord(core: RuntimeCore, agentId: string) {
   try {
     return await core.stores.readAgent(core.keyOf(agentId));
   } catch (error) {
-    // The stores go with their runtime.
+    // Shutting down the runtime closes its stores.
     core.closed.throwIfAborted();
     throw error;
   }
 }
 
-/** What others gave to an agent that is in this memory alone is in the stores, and comes to it. */
+/**
+ * For a tree held in memory: the saved record also counts turns that other processes have opened, which will reach it.
+ */
 async function savedTurnNumber(core: RuntimeCore, agentId: string): Promise<number> {
   const key = core.keyOf(agentId);
   const saved = core.stores.isHeld(key) ? await core.stores.readSaved(key) : undefined;
   return saved?.nextTurnNumber ?? 0;
 }
 
-/** Where the definition is not known here, nobody can tell. */
+/** True for an unknown definition, because nothing here says otherwise. */
 function startsTurns(core: RuntimeCore, name: string): boolean {
   const definition = core.definitions.get(name);
   if (!definition) return true;
@@ -188,7 +190,7 @@ function unknown(turnId: string, why: string): NotFoundError {
   return new NotFoundError(`there is no turn "${turnId}": ${why}`, { details: { turnId } });
 }
 
-/** As `turnIdOf` makes them: one turn has one id. */
+/** Whether `turnIdOf` makes this id, because a turn has only one. */
 function isTurnId(turnId: string): boolean {
   const number = numberOfTurn(turnId);
   return Number.isSafeInteger(number) && number >= 1 && turnIdOf(agentOfTurn(turnId), number) === turnId;

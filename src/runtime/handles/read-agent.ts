@@ -22,7 +22,7 @@ import {
 import type { Stores } from "../../stores/index.ts";
 import type { GetMessagesOptions } from "../doors/agent-types.ts";
 
-/** The committed entries of one turn, by default of the newest, in order. */
+/** The committed entries of one turn in order, by default of the newest. */
 async function entriesOfTurn(stores: Stores, key: AgentKey, turnId?: string): Promise<Entry[]> {
   const rows = await stores.readJournal(key, 1);
   const all = rows.flatMap((row): readonly Entry[] => row.entries);
@@ -40,7 +40,7 @@ export async function readTrace(stores: Stores, key: AgentKey, turnId?: string):
   return traceEntriesOf(entries, prompt, (id) => messages.get(id));
 }
 
-/** The agent as rows S see it, from what is committed. */
+/** The committed state of the agent in the form of rows S. */
 export async function readAgentState(
   stores: Stores,
   key: AgentKey,
@@ -56,7 +56,7 @@ export async function readAgentState(
   return agentStateOf(record, turn?.execution ?? null, messages, settings, waits);
 }
 
-/** Which calls wait in line for a place, as the entries make them. */
+/** Whether a call is queued for a free place, by the entries. */
 function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDefinition | undefined) {
   const names = new Map(openCallsOf(turn).map(({ callId, name }) => [callId, name]));
   return (callId: string): boolean => {
@@ -68,7 +68,7 @@ function linesIn(turn: TurnState, entries: readonly Entry[], definition: AgentDe
   };
 }
 
-/** One turn as its committed entries make it. */
+/** One turn, folded from its committed entries. */
 export async function readTurn(stores: Stores, key: AgentKey, turnId: string): Promise<TurnState | undefined> {
   return turnOf(await entriesOfTurn(stores, key, turnId));
 }

@@ -10,25 +10,25 @@ import {
 } from "../../state/index.ts";
 import { createStore } from "@xstate/store";
 
-/** One agent as it is watched. */
+/** One agent, as the overview shows it. */
 export interface AgentOverview {
   readonly agentId: string;
   readonly name: string;
   readonly parentAgentId: string | null;
   readonly rootAgentId: string;
-  /** It was started in the background: its parent does not wait for it. Absent: no. */
+  /** Started in the background, so that its parent does not wait for it. Absent: no. */
   readonly isBackground?: boolean;
   readonly status: Lifecycle;
   readonly turns: number;
   readonly turnId: string | null;
-  /** What the open turn is doing. */
+  /** Activity of the open turn. */
   readonly activity: "idle" | "thinking" | "tools" | "waiting" | "retrying";
   readonly step: number;
   readonly steps: number;
   readonly toolCalls: number;
   /** Names of the tools that run now, by call. */
   readonly runningTools: Readonly<Record<string, string>>;
-  /** What somebody has to decide before it goes on, by request. */
+  /** Requests that somebody has to decide before the agent goes on, by id. */
   readonly openRequests: Readonly<
     Record<string, { readonly kind: RequestKind; readonly name: string; readonly prompt: string }>
   >;
@@ -45,7 +45,7 @@ export interface AgentOverview {
 
 export interface OverviewState {
   readonly agents: Readonly<Record<string, AgentOverview>>;
-  /** What each agent may spend and has spent, by its id. */
+  /** Limits and spending of each agent, by its id. */
   readonly budgets: BudgetOverviews;
 }
 
@@ -69,7 +69,7 @@ const untouched = {
   prompt: "",
 } as const;
 
-/** An `@xstate/store` over public events: terminal, inspector and metrics read it. */
+/** An `@xstate/store` over public events, for terminals, inspectors and metrics. */
 export function createOverview() {
   return createStore({
     context: shown({ agents: {}, budgets: {} }),
@@ -93,14 +93,14 @@ export function createOverview() {
   });
 }
 
-/** All who look are given this very object. Agents and budgets are frozen by whoever made them. */
+/** Frozen, because all readers get this very object. Agents and budgets are already frozen. */
 function shown(state: OverviewState): OverviewState {
   Object.freeze(state.agents);
   Object.freeze(state.budgets);
   return Object.freeze(state);
 }
 
-/** A child is known from its parent's word on, so that it is seen how it was started. */
+/** Adds a background child as soon as its parent spawns it, because only that event says how it was started. */
 function backgroundChildOf({ agents }: OverviewState, event: TroupeEvent): OverviewState["agents"] | undefined {
   if (event.type !== "subagent.spawned" || event.mode !== "background") return undefined;
   const { childId, definition, agentId, rootAgentId } = event;
@@ -205,13 +205,15 @@ function without<Value>(record: Readonly<Record<string, Value>>, key: string): R
   return others;
 }
 
-/** What one agent may spend and has spent, as this process last saw it. */
+/** Limits and spending of one agent, as this process last saw them. */
 export interface BudgetOverview {
-  /** By the name of the model: its own calls, over all its turns. */
+  /** Its own calls over all its turns, by the name of the model. */
   readonly own: UseByModel;
-  /** The same with all that counts on its accounts: subagents too. */
+  /** The same with everything that counts on its accounts, subagents included. */
   readonly tree: UseByModel;
-  /** Its accounts with limits, used, reserved and unconfirmed: of its life, of its newest turn, of children in the background. */
+  /**
+   * Its accounts with limits, used, reserved and unconfirmed: of its life, its newest turn, its background children.
+   */
   readonly accounts: Readonly<Record<string, Account>>;
 }
 
@@ -220,8 +222,8 @@ export type BudgetOverviews = Readonly<Record<string, BudgetOverview>>;
 const none: BudgetOverview = { own: {}, tree: {}, accounts: {} };
 
 /**
- * The budgets after accounts have changed. What is spent is added up by differences: an account of a turn that is over
- * need not be kept.
+ * The budgets after accounts have changed. Spending is added up by differences, so that accounts of ended turns need
+ * not be kept.
  */
 export function accounted(budgets: BudgetOverviews, accounts: readonly Account[]): BudgetOverviews {
   const next: Record<string, BudgetOverview> = { ...budgets };
@@ -230,7 +232,7 @@ export function accounted(budgets: BudgetOverviews, accounts: readonly Account[]
     const known = next[agentId] ?? none;
     if (isOver(known, account)) continue;
     const holder = parentId === null ? null : agentOfAccount(parentId);
-    // A turn under its agent's lifetime account is in that one's figures.
+    // A turn under its agent's lifetime account is included in that account's figures.
     const counts = holder !== agentId;
     const more = counts ? difference(models, known.accounts[id]?.models ?? {}) : {};
     next[agentId] = deepFreeze({
@@ -249,7 +251,7 @@ function isTurn({ id }: Account): boolean {
   return id.startsWith("turn:");
 }
 
-/** An account of an earlier turn than the newest. */
+/** Whether the account belongs to a turn before the newest. */
 function isOver({ accounts }: BudgetOverview, account: Account): boolean {
   return isTurn(account) && Object.values(accounts).some((other) => isTurn(other) && turnOf(other) > turnOf(account));
 }
@@ -263,9 +265,9 @@ function turnOf({ id }: Account): number {
   return numberOfTurn(id);
 }
 
-/** What the models have used more than before. */
+/** The use that was added since `before`. */
 function difference(now: UseByModel, before: UseByModel): UseByModel {
-  // One commit in two settles no call.
+  // About every second commit settles no call and keeps the object.
   if (now === before) return {};
   return sum(now, before, -1);
 }

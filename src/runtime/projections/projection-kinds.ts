@@ -15,23 +15,23 @@ import type {
   StateStore,
 } from "../doors/projection-stores.ts";
 
-/** Something to write, and how far the projection has come when it is written. */
+/** A write, and the cursor that the projection has reached after it. */
 export interface ProjectionStep {
   readonly through: number;
   write(): Promise<void>;
 }
 
-/** One store of the user's, and what rows of the journal mean for it. */
+/** One store of the user's own, and how journal rows are written to it. */
 export interface Projection {
-  /** Under which its cursor is kept. */
+  /** Key of its stored cursor. */
   readonly name: string;
-  /** What it is called in a warning. */
+  /** Its name in warnings. */
   readonly words: string;
-  /** Consecutive rows of one tree as writes, to be done in order. */
+  /** The writes for consecutive rows of one tree, to be done in order. */
   steps(rows: readonly JournalRow[]): readonly ProjectionStep[];
 }
 
-/** `stores`: the durable ones. What is not saved is not copied either. */
+/** `stores`: the durable ones, because unsaved trees are not copied. */
 export function projectionsOf(
   { messages, artifacts, state }: Projections,
   stores: Stores,
@@ -102,8 +102,8 @@ function metadataOf(record: AgentRecord): AgentMetadata {
 }
 
 /**
- * Rows that only add are written together, in one `append` for each agent. One that clears or compacts is a step of its
- * own: when everything before it is noted as done, a repetition cannot bring back what it took away.
+ * Rows that only add messages are written together, in one `append` for each agent. A row that clears or compacts is a
+ * separate step: once the cursor is past the rows before it, a repetition cannot write again what it removed.
  */
 export function messageSteps(
   stores: Stores,
@@ -156,7 +156,7 @@ class MessageWrites {
   }
 
   async changed({ agentId, entries }: JournalRow): Promise<void> {
-    // What a row brings along stays when it clears: it comes after.
+    // Clears first, because the row's own messages come after the clearing and stay.
     if (entries.some(({ type }) => type === "conversation.cleared")) await this.#store.clear?.(agentId);
     const compactions = entries.filter((entry) => entry.type === "context.compacted");
     await this.#append(agentId, shownIds(entries.flatMap(messageIdsOf), compactions));
@@ -171,13 +171,13 @@ class MessageWrites {
     if (messages.length > 0) await this.#store.append(agentId, messages);
   }
 
-  /** Those that were cleared since are not there any more. */
+  /** Messages that were cleared since are missing. */
   async #messages(agentId: string, ids: readonly string[]): Promise<Message[]> {
     return ids.length === 0 ? [] : await this.#stores.messagesById({ tenant: this.#tenant, agentId }, ids);
   }
 }
 
-/** Messages of a row that its own compactions take away at once would come back at its end if it were written twice. */
+/** Leaves out messages that the row's own compactions remove: a repeated write would append them again at the end. */
 function shownIds(ids: readonly string[], compactions: readonly EntryOf<"context.compacted">[]): readonly string[] {
   let shown = ids;
   for (const { through, kept } of compactions) {
@@ -187,7 +187,7 @@ function shownIds(ids: readonly string[], compactions: readonly EntryOf<"context
   return shown;
 }
 
-/** The messages that come with an entry, in order; a summary comes with its compaction. */
+/** Ids of the messages that an entry adds, in order; a summary is written with its compaction. */
 function messageIdsOf(entry: Entry): readonly string[] {
   switch (entry.type) {
     case "turn.started":
@@ -197,7 +197,7 @@ function messageIdsOf(entry: Entry): readonly string[] {
     case "messages.released":
       return entry.messageIds;
     case "child.reported":
-      // One that comes in a turn is released there.
+      // A report within a turn is released there.
       return entry.turnId === undefined ? [entry.messageId] : [];
     case "model.responded":
     case "tool.settled":
@@ -205,7 +205,7 @@ function messageIdsOf(entry: Entry): readonly string[] {
     case "output.checked":
       return entry.repairMessageId === undefined ? [] : [entry.repairMessageId];
     case "turn.ended":
-      // A turn that was stopped without an answer ends with a message of its own.
+      // A turn that was stopped without an answer ends with a message that no other entry adds.
       return entry.outputMessageId === `${entry.turnId}:end` ? [entry.outputMessageId] : [];
     default:
       return [];

@@ -13,7 +13,7 @@ import { type Projection, projectionsOf } from "./projection-kinds.ts";
 import { checkProjections, type Projections } from "../doors/projection-stores.ts";
 import type { RuntimeOptions } from "../doors/runtime-types.ts";
 
-/** How long `shutdown()` waits for stores of the user's, in milliseconds. */
+/** How long `shutdown()` waits for the user's stores, in milliseconds. */
 const CLOSE_MS = 5_000;
 
 export interface ProjectorOptions {
@@ -25,7 +25,7 @@ export interface ProjectorOptions {
   readonly random: () => number;
 }
 
-/** Undefined where there are none. Throws `InvalidInputError` for a store that lacks what will be called. */
+/** Undefined without projections. Throws `InvalidInputError` for a store that lacks a required method. */
 export function createProjector(
   { projections, random = Math.random }: Pick<RuntimeOptions, "projections" | "random">,
   place: Pick<ProjectorOptions, "stores" | "tenant" | "clock">,
@@ -37,10 +37,10 @@ export function createProjector(
 
 /**
  * Keeps the user's own stores up to date with the journal (row L11).
- * Owns: which trees are behind, what is reported. Does not own: when trees change: it is told.
+ * Owns: which trees are behind, and which failures were reported. Does not own: noticing changes; callers report them.
  *
  * Invariants
- * 1. A failing projection breaks no turn and holds up no other projection, and no other tree.
+ * 1. A failing projection breaks no turn and delays no other projection and no other tree.
  * 2. A store that fails is reported once, until it has recovered.
  */
 export class Projector implements ProjectionPlace {
@@ -49,7 +49,7 @@ export class Projector implements ProjectionPlace {
   readonly clock: Clock;
   readonly random: () => number;
   readonly #projections: readonly Projection[];
-  /** Trees that are being worked on. */
+  /** Runs of the trees that are being worked on. */
   readonly #runs = new Map<string, readonly ProjectionRun[]>();
   readonly #failing = new Map<Projection, Set<string>>();
   #isClosed = false;
@@ -62,24 +62,24 @@ export class Projector implements ProjectionPlace {
     this.#projections = projectionsOf(projections, stores, tenant);
   }
 
-  /** Something of the tree may be new. */
+  /** Checks the tree for new rows. */
   look(rootAgentId: string): void {
     if (this.#isClosed) return;
     for (const run of this.#runsOf(rootAgentId)) run.look();
   }
 
-  /** Something of these agents' trees may be new. */
+  /** Checks the trees of these agents for new rows. */
   lookAtAll(agents: readonly { readonly rootAgentId: string }[]): void {
     for (const rootAgentId of new Set(agents.map((agent) => agent.rootAgentId))) this.look(rootAgentId);
   }
 
-  /** Resolves when everything that is committed of the tree now is written. */
+  /** Resolves when everything that is now committed of the tree is written. */
   async projected(rootAgentId: string): Promise<void> {
     if (this.#isClosed) return;
     await Promise.all(this.#runsOf(rootAgentId).map((run) => run.projected()));
   }
 
-  /** Tries what is due once more, for a bounded time. */
+  /** Tries due writes once more, for at most `CLOSE_MS`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const closed = new AbortController();
@@ -103,7 +103,7 @@ export class Projector implements ProjectionPlace {
 
   onSuccess(run: ProjectionRun): void {
     this.#failing.get(run.projection)?.delete(run.rootAgentId);
-    // After the pass that this is the end of.
+    // Later, because the run is idle only when the current pass has returned.
     setImmediate(() => this.#forgetIdle(run.rootAgentId));
   }
 
@@ -122,7 +122,7 @@ export class Projector implements ProjectionPlace {
 
 const ROWS_AT_A_TIME = 200;
 
-/** Whom runs belong to: their surroundings, and where failures are counted. */
+/** The owner of the runs: their environment, and where failures are counted. */
 export interface ProjectionPlace {
   readonly stores: Stores;
   readonly tenant: string;
@@ -134,12 +134,12 @@ export interface ProjectionPlace {
 
 /**
  * Brings one projection of one tree up to date.
- * Owns: its passes, and those who wait for them. Does not own: the cursor, which is stored, or what rows mean.
+ * Owns: its passes, and the waiters for them. Does not own: the stored cursor, or how rows are written.
  *
  * Invariants
- * 1. One pass at a time. What was committed before a look is written when the pass that follows it has ended.
- * 2. The cursor moves after the write, so nothing is ever missing; what was written and not noted is written again.
- * 3. A pass that fails is repeated, later and later, until it succeeds or the runtime is shut down.
+ * 1. One pass at a time. Rows committed before a look are written when the pass after it has ended.
+ * 2. The cursor moves after the write, so no row is missed; a write whose cursor was not stored is repeated.
+ * 3. A failed pass is repeated with growing delays, until it succeeds or the runtime is shut down.
  */
 export class ProjectionRun {
   readonly projection: Projection;
@@ -166,12 +166,12 @@ export class ProjectionRun {
     if (!this.#isOver) this.#passes ??= this.#run();
   }
 
-  /** Resolves when everything that is committed now is written. */
+  /** Resolves when everything that is now committed is written. */
   async projected(): Promise<void> {
     const waiter = createDeferred();
     this.#waiters.push(waiter);
     this.look();
-    // A retry waits for the clock only, which keeps no process alive.
+    // The process must be held, because a retry waits only for the clock, which does not keep it running.
     const letGo = holdProcess();
     try {
       await waiter.promise;
@@ -180,13 +180,13 @@ export class ProjectionRun {
     }
   }
 
-  /** Resolves when what is due was tried once more. */
+  /** Resolves when due writes were tried once more. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#passes;
   }
 
-  /** Nobody waits for it any longer: the stores are being closed. */
+  /** Rejects all waiters, because the stores are being closed. */
   giveUp(): void {
     this.#isOver = true;
     this.#reject();
@@ -211,7 +211,7 @@ export class ProjectionRun {
         await this.#pause(failures);
       }
     }
-    // Here and not later: a look that comes from now on begins anew.
+    // Cleared before anything else can run, so that a later look starts a new run.
     this.#passes = undefined;
     if (this.#closing.signal.aborted) this.#reject();
   }

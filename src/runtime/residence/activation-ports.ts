@@ -17,7 +17,7 @@ import type { LiveBroadcast } from "../follow/live-broadcast.ts";
 import type { UnsavedTrees } from "../unsaved/unsaved-trees.ts";
 import type { ChildResults } from "./inbox.ts";
 
-/** The process as `LiveAgents` uses it. */
+/** The process, as `LiveAgents` uses it. */
 export interface LiveAgentsOptions {
   readonly stores: UnsavedTrees;
   readonly part: Part;
@@ -30,35 +30,38 @@ export interface LiveAgentsOptions {
   readonly process: ProcessIdentity;
   readonly definitions: ReadonlyMap<string, AgentDefinition>;
   readonly bus: EventBus;
-  /** Shows what is not stored. */
+  /** Shows live parts, which are not stored. */
   readonly broadcast: LiveBroadcast;
   readonly auth: TurnAuth;
   readonly onInspect: ((agentId: string, event: InspectionEvent) => void) | undefined;
   readonly restoreAfterCommit: boolean;
-  /** Timers that a commit has set. */
+  /** Called with the timers that a commit has set. */
   onTimers(timers: readonly Timer[]): void;
   onActivated(activation: Activation): void;
   onCommitted(activation: Activation, outcome: Committed): void;
-  /** With the accounts that its commit changed, where they are known. */
+  /** Called with the accounts that the commit changed, if they are known. */
   onTurnEnded(activation: Activation, entry: EntryOf<"turn.ended">, accounts: readonly Account[]): void;
   onRest(activation: Activation): void;
   onResumed(activation: Activation): void;
-  /** The stores do not take now what it has done. */
+  /** Called when the stores temporarily refuse an agent's batch. */
   onRefused(activation: Activation, error: StoreUnavailableError): void;
-  /** An agent cannot be carried on here: what it has done can never be stored, or what is stored of it cannot be read. */
+  /**
+   * Called when an agent cannot be carried on here, because its batch can never be stored or its stored records cannot
+   * be read.
+   */
   onFailed(agentId: string, cause: unknown): void;
 }
 
 type OwnersPorts = "committer" | "inFlight" | "notify" | "onCommitted" | "onLost" | "onEffectOver";
 
-/** The owner of the activations, as they see it. */
+/** The owner of the activations, as they use it. */
 interface Owner extends Pick<ActivationPorts<Activation>, OwnersPorts> {
   readonly children: ChildResults;
   readonly succession: Succession;
   activate(key: AgentKey): Promise<Activation>;
 }
 
-/** The ports through which activations reach their process. */
+/** The ports through which activations use their process. */
 export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): ActivationPorts<Activation> {
   const { clock, prices, stores, part, random, auth, broadcast, definitions } = options;
   const { children, succession, ...ports } = owner;
@@ -91,7 +94,7 @@ export function activationPortsOf(options: LiveAgentsOptions, owner: Owner): Act
   };
 }
 
-/** Contexts are frozen first: the machines go on from the very objects that are inspected. */
+/** Freezes contexts first, because the machines continue with the inspected objects. */
 function inspection(onInspect: NonNullable<LiveAgentsOptions["onInspect"]>): typeof onInspect {
   return harmless("onInspect", (agentId, event) => {
     if ("snapshot" in event && "context" in event.snapshot) deepFreeze(event.snapshot.context);
@@ -100,9 +103,10 @@ function inspection(onInspect: NonNullable<LiveAgentsOptions["onInspect"]>): typ
 }
 
 /**
- * Which activation of an agent took the place of which, in this process: code of an earlier one goes on with the last.
+ * Records which activation of an agent replaced which in this process, so that code of an earlier one continues with
+ * the last.
  *
- * Invariant: an activation whose lease was given back has no successor: what its code has left behind activates nobody.
+ * Invariant: an activation whose lease was given back has no successor, so leftover code of it activates nothing.
  */
 export class Succession {
   readonly #next = new WeakMap<Activation, Activation | "released">();
@@ -115,21 +119,24 @@ export class Succession {
     if (!this.#next.has(activation)) this.#next.set(activation, "released");
   }
 
-  /** The last activation that an earlier one leads to. */
+  /** The newest activation in the chain of successors. */
   lastOf(activation: Activation): Activation {
     let last = activation;
     for (let next = this.#next.get(last); next && next !== "released"; next = this.#next.get(last)) last = next;
     return last;
   }
 
-  /** Throws `LeaseLostError` where nothing leads on. */
+  /** Throws `LeaseLostError` for an activation without a successor. */
   assertGoesOn(activation: Activation): void {
     if (this.#next.get(this.lastOf(activation)) !== "released") return;
     throw new LeaseLostError(`agent ${activation.key.agentId} was released by this process`);
   }
 }
 
-/** Rethrows: an agent that another process has, or that the stores have lost, is lost for code of an earlier activation. */
+/**
+ * Rethrows as `LeaseLostError` when another process has the agent or the stores have lost it, for code of an earlier
+ * activation.
+ */
 export function lostToOthers(error: unknown): never {
   if (!(error instanceof AlreadyOwnedError || error instanceof NotFoundError)) throw error;
   throw new LeaseLostError(error.message, { cause: error });

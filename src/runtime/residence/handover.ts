@@ -20,40 +20,40 @@ interface LeaveOptions {
   readonly as?: ReleaseOptions["as"];
   /** Its last steps could not be stored in time. */
   readonly isLate?: boolean;
-  /** Its turn stays open, and nobody but `start()` brings it back to this process. */
+  /** Its turn stays open, and only `start()` activates it here again. */
   readonly isShutDown?: boolean;
 }
 
 /**
- * Gives leases back: what the agents have done is committed, the lease is released, the actors are stopped.
- * Owns: what could not be given back as it should. Does not own: when an agent is to leave.
+ * Gives leases back: commits open entries, releases the lease and stops the actors.
+ * Owns: which agents could not be given back properly. Does not own: when an agent leaves.
  *
  * Invariants
- * 1. Of one activation one release is under way at a time; who asks for another one waits for its outcome.
- * 2. An activation whose lease was given back is stopped in the same step, and its calls in the inFlight are aborted.
- * 3. A lease is given back under the epoch that it was taken with: one that another owner has meanwhile stays as it is.
+ * 1. An activation has one release at a time; further requests wait for its outcome.
+ * 2. An activation whose lease was given back is stopped in the same step, and its calls in flight are aborted.
+ * 3. A lease is given back under the epoch that it was taken with, so the lease of a later owner is not touched.
  */
 export class Handover {
   readonly #options: HandoverOptions;
-  /** Agents that were stopped here and are not known to be given back, or were stopped too early. */
+  /** Agents that were stopped here, but are not known to be given back or have lost their last steps. */
   readonly #leftBehind = new Map<string, LeftBehind>();
 
   constructor(options: HandoverOptions) {
     this.#options = options;
   }
 
-  /** Agents that could not be left as they should, up to now. */
+  /** Agents that could not be left properly so far. */
   get leftBehind(): LeftBehind[] {
     return [...this.#leftBehind.values()];
   }
 
-  /** Waits until everything that was appended is committed; false when the lease was lost meanwhile. */
+  /** Waits until all appended entries are committed; false when the lease was lost meanwhile. */
   async settle(activation: Activation): Promise<boolean> {
     while (!activation.isLost && !activation.writer.isSettled) await this.#options.committer.drained();
     return !activation.isLost;
   }
 
-  /** Offers the lease back. False when the inbox holds something new, or a turn is open: then the agent lives on. */
+  /** Offers the lease back. Returns false if the inbox has a new item or a turn is open; then the agent stays. */
   async release(activation: Activation, as: "rest" | "parked" = "rest"): Promise<boolean> {
     for (;;) {
       if (!(await this.settle(activation))) return true;
@@ -80,7 +80,7 @@ export class Handover {
     }
   }
 
-  /** Gives the agent up whatever is left to do; what its inbox holds waits for the next owner. */
+  /** Gives the agent up with its work unfinished; items in its inbox wait for the next owner. */
   async leave(
     activation: Activation,
     { as = "leaving", isLate = false, isShutDown = false }: LeaveOptions = {},
@@ -99,8 +99,8 @@ export class Handover {
   }
 
   /**
-   * Begins nothing new, lets what is under way come to its end, and gives the agent up between two steps; at once when it is
-   * cut: a model call in flight is dropped then, and repeated by the next owner. True when it was.
+   * Starts nothing new, lets running work end, and gives the agent up between two steps. When `cut` is aborted it does
+   * so at once: a model call in flight is dropped, and repeated by the next owner. Returns whether it was cut.
    */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
     const { residences } = this.#options;
@@ -115,7 +115,7 @@ export class Handover {
     if (cut.aborted) stop();
     try {
       await Promise.race([safePoint?.promise, over.promise]);
-      // What has happened is committed first, unless the stores do not answer within the time.
+      // Open entries are committed first, unless the stores do not answer within the time.
       await Promise.race([this.settle(activation), over.promise]);
     } finally {
       cut.removeEventListener("abort", stop);
@@ -124,22 +124,22 @@ export class Handover {
     if (!isCut) await this.#decided(activation);
     const { isLost, openTurnId, effects } = activation;
     const isIdle = !isCut && !isLost && openTurnId !== null && effects.length === 0;
-    // One that only waits is not left at work.
+    // A turn that only waits is released as parked.
     if (isIdle && (await this.#release(activation, "parked"))) return false;
     if (!activation.isLost) await this.leave(activation, { isLate: over.isSettled });
     await this.#decided(activation);
     return isCut;
   }
 
-  /** To be called after each commit and each effect's end: a safe point may be reached. */
+  /** Must be called after each commit and at the end of each effect, since a safe point may be reached. */
   look(activation: Activation): void {
     const safePoint = this.#options.residences.stay(activation)?.safePoint;
     if (safePoint && isBetweenSteps(activation)) safePoint.resolve();
   }
 
   /**
-   * Stops all that live here at once, then gives them back. `isLate`: what they have done could not be stored in time. What
-   * goes wrong is told by `leftBehind`.
+   * Stops all agents here at once, then gives them back. `isLate`: their last steps could not be stored in time.
+   * Failures are in `leftBehind`.
    */
   async leaveAll(isLate: boolean): Promise<void> {
     const activations = this.#options.residences.all();
@@ -177,13 +177,13 @@ export class Handover {
   }
 }
 
-/** All that the state calls for is held back, or waits for nothing that would be lost. */
+/** Whether every running effect is held back, or waits for something that is not lost. */
 function isBetweenSteps(activation: Activation): boolean {
   const { writer, effects, gate } = activation;
   return writer.isSettled && effects.every(({ callId }) => gate.isHolding(callId) || onlyWaits(activation, callId));
 }
 
-/** For its next attempt, or, a subagent's call, for others of its kind to end. */
+/** Whether the effect waits for its next attempt or, for a subagent's call, for a free place. */
 function onlyWaits(activation: Activation, callId: string | null): boolean {
   const { openTurnId, clock, definition } = activation;
   if (openTurnId === null) return false;

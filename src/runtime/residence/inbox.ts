@@ -8,7 +8,7 @@ import type { Residences } from "./residence.ts";
 
 /**
  * Drains the inboxes of activations.
- * Does not own: the inboxes, when they are drained, or what becomes of an item.
+ * Does not own: the inboxes, when they are drained, or the handling of an item.
  *
  * Invariant: an item is taken at most once per activation; it leaves the inbox with the commit that holds its entry.
  */
@@ -23,13 +23,13 @@ export class Inbox {
     this.#children = children;
   }
 
-  /** Takes what the inbox holds; gives how many items. A child becomes `ready` with the first thing that comes for it. */
+  /** Takes the items in the inbox; returns how many. The first item makes a child `ready`. */
   async drain(activation: Activation): Promise<number> {
     const items = await this.#stores.inbox(activation.key);
     if (items.length === 0 || activation.isLost) return 0;
     if (activation.identity.parentAgentId !== null) wakeUp(activation);
     let taken = 0;
-    // What comes later may be what an earlier one waits for: the end of a pause lets a turn begin.
+    // A later item may unblock an earlier one: the end of a pause lets a turn start.
     for (let isMoving = true; isMoving; ) {
       const moved = items.filter(
         (item) => !this.#isBehind(activation, item, items) && this.take(activation, item),
@@ -40,7 +40,7 @@ export class Inbox {
     return taken;
   }
 
-  /** Takes one item; false when it was taken already, is not its turn yet, or the agent is not here any more. */
+  /** Takes one item; false if it was taken already, cannot be taken yet, or the agent is not here any more. */
   take(activation: Activation, item: InboxItem): boolean {
     const taken = this.#residences.stay(activation)?.taken;
     if (!taken || taken.has(item.key) || activation.isLost) return false;
@@ -50,7 +50,9 @@ export class Inbox {
     return true;
   }
 
-  /** Turns begin in their order: what ends a pause may lie behind the first of them, and before the next one. */
+  /**
+   * Whether an earlier turn is still in the inbox. Turns start in order, even if the end of a pause lies between them.
+   */
   #isBehind(activation: Activation, item: InboxItem, items: readonly InboxItem[]): boolean {
     if (item.kind !== "turn") return false;
     const taken = this.#residences.stay(activation)?.taken;
@@ -58,5 +60,5 @@ export class Inbox {
   }
 }
 
-/** Code that waits for the children it spawned, by their ids. */
+/** Waiters in user code for the children that it spawned, by child id. */
 export type ChildResults = Waiters<string, Awaited<SpawnedChild["result"]>>;

@@ -21,23 +21,23 @@ import { Passivation } from "./passivation.ts";
 import { changeAtRest, recoverAgent } from "./recovery.ts";
 import { Residences } from "./residence.ts";
 
-/** Between two attempts while the stores do not answer. */
+/** Pauses between attempts while the stores do not answer. */
 const PAUSES = { baseMs: 50, capMs: 2_000 };
 
 /**
- * The agents of this process: activates them, drains their inboxes, and lets them go.
- * Owns: the record of where each lives (`Residences`), and what they have in flight. Does not own: the renewal of
+ * The agents of this process: activates them, drains their inboxes, passivates them and hands them over.
+ * Owns: the record of where each agent lives (`Residences`), and their calls in flight. Does not own: the renewal of
  * leases (one heartbeat for the process), timers, handles.
  *
  * Invariants
- * 1. Every activation has a lease under a new epoch. An attempt that others have joined and that found no agent is made anew
- *    by each of them: the agent may have been made since it began.
- * 2. What is posted is seen: by the activation that is here, by one that is made for it, or by the process that has the agent
- *    or is woken. Stores that do not answer are asked again until they do, since what came is told only once.
- * 3. No process is woken for an agent that another one has: that one hears of the post, or finds it before it gives the agent
- *    back. Where it dies before, the reconciler finds the agent.
- * 4. A child is released when its turn has ended; a root when its handle says so. Where other processes can activate it, any
- *    is passivated that no handle here holds, as soon as nothing of its own is under way.
+ * 1. Every activation has a lease under a new epoch. When a shared attempt finds no agent, each caller that joined it
+ *    tries again, because the agent may have been created since the attempt started.
+ * 2. Every post is seen: by the activation here, by one that is made for it, or by the process that has the agent or is
+ *    woken. Stores that do not answer are asked until they do, since a post is reported only once.
+ * 3. No process is woken for an agent that another process has: that one learns of the post, or finds it before it
+ *    gives the agent back. If it dies before, the reconciler finds the agent.
+ * 4. A child is released when its turn has ended, a root when its handle says so. If other processes can activate an
+ *    agent and no handle here holds it, it is passivated as soon as none of its own work is running.
  */
 export class LiveAgents {
   readonly #options: LiveAgentsOptions;
@@ -78,7 +78,7 @@ export class LiveAgents {
     });
   }
 
-  /** Nothing new is activated; what lives here goes on until it has come to rest. */
+  /** Whether the process is leaving: it activates nothing new, and agents here continue until they rest. */
   get isLeaving(): boolean {
     return this.#residences.isLeaving;
   }
@@ -91,7 +91,7 @@ export class LiveAgents {
     return this.#residences.isClosing;
   }
 
-  /** Agents that could not be left as they should, up to now. */
+  /** Agents that could not be left properly so far. */
   get leftBehind() {
     return this.#handover.leftBehind;
   }
@@ -108,24 +108,25 @@ export class LiveAgents {
     return this.#residences.isShutDown(agentId);
   }
 
-  /** Whether another process may activate the agent, and is to be told of what comes for it. */
+  /** Whether another process may activate the agent, and so must be notified of posts. */
   isOthers(key: AgentKey): boolean {
     return this.#options.part.isDistributed && !this.#options.stores.isHeld(key);
   }
 
-  /** The last activation of this agent here, as one of its earlier ones leads to it. */
+  /** The newest activation here that replaced the given one. */
   lastOf(activation: Activation): Activation {
     return this.#succession.lastOf(activation);
   }
 
-  /** The agent's activation, if it is here or just coming. */
+  /** The agent's activation, if it is here or being made. */
   async present({ agentId }: AgentKey): Promise<Activation | undefined> {
     return await this.#residences.present(agentId);
   }
 
   /**
-   * The agent's activation; takes the lease and recovers its state where it is not here yet. Throws `LeaseLostError` once the
-   * process is leaving, `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another process has it.
+   * The agent's activation. If it is not here yet, takes the lease and recovers its state. Throws `LeaseLostError` once
+   * the process is leaving, `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another
+   * process has it.
    */
   async activate(key: AgentKey): Promise<Activation> {
     for (;;) {
@@ -143,14 +144,14 @@ export class LiveAgents {
     }
   }
 
-  /** As `activate`, for a handle: the agent stays here for it. */
+  /** Like `activate`, for a handle: the agent is not passivated. */
   async own(key: AgentKey): Promise<Activation> {
     const activation = this.activate(key);
     this.#residences.apply(key.agentId, { type: "hold" });
     return await activation;
   }
 
-  /** As `activate`, for something that came for the agent; undefined while it is shut down. */
+  /** Like `activate`, for a post; undefined while the agent is shut down. */
   async activateUnlessShutDown(key: AgentKey): Promise<Activation | undefined> {
     return this.isShutDown(key) ? undefined : await this.activate(key);
   }
@@ -187,35 +188,38 @@ export class LiveAgents {
     return activation;
   }
 
-  /** Children that lived in a process that is gone have nobody else to activate them, where nobody looks for such. */
+  /** Activates children that lived in a dead process; only needed if no reconciler looks for them. */
   #notifyChildren({ key, openChildIds, backgroundChildren }: Activation): void {
     if (!this.isOthers(key)) this.notify([...openChildIds, ...backgroundChildren.map(({ childId }) => childId)]);
   }
 
-  /** Changes an agent between two turns, and begins nothing (`changeAtRest`). */
+  /** Changes an agent between two turns without starting anything (`changeAtRest`). */
   async change(key: AgentKey, change: (activation: Activation) => void): Promise<void> {
     const place = { ...this.#options, residences: this.#residences, handover: this.#handover, ports: this.#ports };
     const isAtRest = await this.passivation.during(key, () => changeAtRest(place, key, change));
     if (!isAtRest) this.notify([key.agentId]);
   }
 
-  /** Somebody posted to these agents: those that are here look, the others are activated, or woken elsewhere. */
+  /**
+   * Handles posts to these agents: those that are here drain their inboxes, others are activated here or woken
+   * elsewhere.
+   */
   notify(agentIds: readonly string[]): void {
     for (const agentId of agentIds) {
       if (!this.#residences.of(agentId).isRetrying) this.watch(agentId, this.#attend(agentId));
     }
   }
 
-  /** Has some process activate the agent. */
+  /** Wakes the agent in some process. */
   wake(key: AgentKey): Promise<void> {
     return this.#options.part.queues.wake(key, activeTrace());
   }
 
-  /** Activates the agent here, unless it is here or elsewhere; false then. */
+  /** Activates the agent here; returns false if it is already here or another process has it. */
   async rescue(agentId: string): Promise<boolean> {
     const key = this.#keyOf(agentId);
     if (this.isShutDown(key)) return false;
-    // An attempt that is under way was begun before, and may have met an owner that has gone since.
+    // An attempt that was already running may have met an owner that has gone since.
     if (await this.present(key)) return false;
     try {
       await this.#activateForPost(key);
@@ -226,7 +230,7 @@ export class LiveAgents {
     }
   }
 
-  /** Reports what goes wrong with work that nobody waits for. */
+  /** Reports failures of work that nothing awaits. */
   watch(agentId: string, work: Promise<unknown>): void {
     work.catch((error: unknown) => this.#report(agentId, error));
   }
@@ -239,7 +243,7 @@ export class LiveAgents {
       } catch (error) {
         if (!(error instanceof StoreUnavailableError)) throw error;
       }
-      // Another call has failed meanwhile, and tries again.
+      // Another call has failed meanwhile, and retries.
       if (this.#residences.of(agentId).isRetrying) return;
       this.#residences.apply(agentId, { type: "retry" });
       await clock.sleep(backoffDelay(attempt, random(), PAUSES));
@@ -257,13 +261,13 @@ export class LiveAgents {
     } else if (!live && !this.isLeaving) await this.#activateForPost(key);
   }
 
-  /** Only for what came: where no turn is open afterwards, the agent is released again. */
+  /** Activates the agent for a post, and releases it again if no turn is open afterwards. */
   async #activateForPost(key: AgentKey): Promise<void> {
     const activation = await this.activateUnlessShutDown(key);
     if (activation && activation.openTurnId === null) await this.#releaseAtRest(activation);
   }
 
-  /** False where it is known that the process which has the agent is dead: on this machine that shows at once. */
+  /** False if the owner is known to be dead: a process on this machine can be checked at once. */
   async #isHeldByOthers(key: AgentKey): Promise<boolean> {
     const { stores, process: self } = this.#options;
     const holder = (await stores.holder(key))?.process;
@@ -271,7 +275,7 @@ export class LiveAgents {
     return holder.bootId !== self.bootId || isRunning({ pid: holder.pid, startTime: null });
   }
 
-  /** Takes what the inbox holds; gives how many items. */
+  /** Takes the items in the inbox; returns how many. */
   async drainInbox(activation: Activation): Promise<number> {
     return await this.#inbox.drain(activation);
   }
@@ -306,12 +310,12 @@ export class LiveAgents {
     this.#options.onTurnEnded(activation, ended, accounts ?? []);
     const isChild = activation.identity.parentAgentId !== null;
     this.passivation.turnEnded(activation);
-    // Those that are passivated are looked at by their last commit.
+    // Agents that are passivated are checked after their last commit.
     if (this.passivation.applies(activation.key)) return;
     this.watch(activation.key.agentId, isChild ? this.#releaseAtRest(activation) : this.drainInbox(activation));
   }
 
-  /** An agent that has no open turn leaves memory, unless something came for it meanwhile. */
+  /** Releases an agent without an open turn, unless a new item has arrived. */
   async #releaseAtRest(activation: Activation): Promise<void> {
     await this.drainInbox(activation);
     if (activation.openTurnId !== null) return;
@@ -319,8 +323,8 @@ export class LiveAgents {
   }
 
   /**
-   * Discards an agent mid-turn and recovers it, once what its commit set going has begun; not where it waits for another
-   * commit, which will bring us here again.
+   * Discards an agent mid-turn and recovers it, after the effects of its commit have started. Does nothing while
+   * another commit is due, because that one leads here again.
    */
   #restore(activation: Activation): void {
     const { key, writer, isLost, openTurnId } = activation;
@@ -330,19 +334,19 @@ export class LiveAgents {
     this.watch(key.agentId, restored);
   }
 
-  /** For a handle: commits what is left, stops the actors, gives the lease back. The inbox waits for the next owner. */
+  /** For a handle: commits open entries, stops the actors, gives the lease back. The inbox waits for the next owner. */
   async leave(activation: Activation): Promise<void> {
     if (!(await this.#handover.settle(activation))) return;
     this.#residences.apply(activation.key.agentId, { type: "unhold" });
     await this.#handover.leave(activation, { isShutDown: activation.openTurnId !== null });
   }
 
-  /** Gives the agent up between two steps; at once when it is cut. True when it was. */
+  /** Gives the agent up between two steps, or at once when `cut` is aborted. Returns whether it was cut. */
   async leaveAtSafePoint(activation: Activation, cut: AbortSignal): Promise<boolean> {
     return await this.#handover.leaveAtSafePoint(activation, cut);
   }
 
-  /** Stores what has happened and gives the leases back, as far as there is time. */
+  /** Stores open entries and gives the leases back, as far as time allows. */
   async close(time: LeavingTime): Promise<void> {
     this.#residences.isClosing = true;
     const isStored = await time.spend("store", Promise.all([this.#residences.arrived(), this.#committer.drained()]));
@@ -357,10 +361,10 @@ export class LiveAgents {
   }
 
   #report(agentId: string, error: unknown): void {
-    // One whose definition is not known here is for a runtime that knows it.
+    // An agent whose definition is unknown here is left to a runtime that knows it.
     const isOthers = error instanceof AlreadyOwnedError || error instanceof NotFoundError;
     if (isOthers || error instanceof LeaseLostError || this.isClosing) return;
-    // Of damaged records the process is warned once.
+    // The damage watch has already warned of damaged records.
     const isDamage = error instanceof CorruptRecordError;
     if (!isDamage) process.emitWarning(`agent ${agentId} could not be taken up: ${String(error)}`);
     this.#options.onFailed(agentId, error);

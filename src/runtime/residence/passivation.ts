@@ -7,9 +7,9 @@ import type { Handover } from "./handover.ts";
 import type { Inbox } from "./inbox.ts";
 import type { Residences, Rest } from "./residence.ts";
 
-/** An open turn of more entries than this takes so long to recover that its agent stays a while before it is passivated. */
+/** A turn with more entries than this takes long to recover, so its agent stays a while before it is passivated. */
 const LONG_TURN = 500;
-/** A millisecond for each entry, and at most so long. */
+/** The longest such stay, which is a millisecond for each entry. */
 const LONGEST_STAY_MS = 5_000;
 
 export interface PassivationOptions {
@@ -19,20 +19,20 @@ export interface PassivationOptions {
   readonly stores: Pick<UnsavedTrees, "isHeld">;
   readonly clock: Clock;
   readonly part: Part;
-  /** Reports what goes wrong. */
+  /** Reports failures of the work. */
   watch(agentId: string, work: Promise<unknown>): void;
 }
 
 /**
- * Agents leave memory as soon as nothing of their own is under way: they have no open turn, or one that only waits. What is
- * posted to them has them activated again, by any process. Off where other processes are not told of what is posted.
+ * Passivates agents as soon as none of their own work is running: they have no open turn, or one that only waits. A
+ * post activates them again, in any process. Off if other processes are not notified of posts.
  *
  * Invariants
- * 1. Nothing is under way: no effect of the state is alive, nothing waits for its commit, and nothing lies in the inbox that
- *    could be taken. What moves the agent then is posted by somebody else.
- * 2. Those who wait for an agent's rest are answered when it rests, or is gone, whichever comes first.
- * 3. A root that has ended a turn is kept for a moment, at work's own place and only while a quarter of the places is
- *    free: nobody waits for one meanwhile.
+ * 1. An agent is passivated only if no effect of its state is running, no entry waits for its commit, and its inbox has
+ *    no item that can be taken. Only a post of somebody else can move it then.
+ * 2. Waiters for an agent's rest are answered when it rests or is gone, whichever comes first.
+ * 3. A root that has ended a turn is kept for a moment, in its job's place, and only while a quarter of the places is
+ *    free, so that no other agent waits for the place.
  */
 export class Passivation {
   readonly #options: PassivationOptions;
@@ -44,23 +44,23 @@ export class Passivation {
     this.#isOn = options.part.isDistributed && options.part.role !== "client";
   }
 
-  /** Turns that have left memory while they waited. */
+  /** Turns that were passivated while they waited. */
   get parkedCount(): number {
     return this.#parkedCount;
   }
 
-  /** Whether the agent leaves this process by itself when it has nothing to do. */
+  /** Whether the agent is passivated when it has nothing to do. */
   applies(key: AgentKey): boolean {
     return this.#isOn && !this.isPinned(key);
   }
 
-  /** A handle here holds on to the agent, or it is in this process' memory alone. */
+  /** Whether a handle here holds the agent, or it is only in the memory of this process. */
   isPinned(key: AgentKey): boolean {
     const { residences, stores } = this.#options;
     return residences.of(key.agentId).isHeld || stores.isHeld(key);
   }
 
-  /** Resolves when the agent comes to rest, or does not live here any more. */
+  /** Resolves when the agent rests, or is not here any more. */
   async rest(activation: Activation): Promise<Rest> {
     const { residences } = this.#options;
     const { agentId } = activation.key;
@@ -70,7 +70,7 @@ export class Passivation {
     return (await waiter?.promise) ?? "waits";
   }
 
-  /** To be called after each commit and each effect's end; costs nothing where this is off. */
+  /** Must be called after each commit and at the end of each effect; costs nothing if passivation is off. */
   look(activation: Activation): void {
     const { key, openTurnId, effects } = activation;
     if (!this.#isOn || !isSettled(activation) || !this.applies(key)) return;
@@ -89,7 +89,7 @@ export class Passivation {
     }
   }
 
-  /** To be called when a turn has ended here, before the look at its commit. */
+  /** Must be called when a turn has ended here, before `look` is called for its commit. */
   turnEnded(activation: Activation): void {
     const { residences, clock, part } = this.#options;
     const isRoot = activation.identity.parentAgentId === null;
@@ -100,7 +100,7 @@ export class Passivation {
     }
   }
 
-  /** Keeps an agent here while something is given to it. */
+  /** Keeps the agent here while something is delivered to it. */
   async during<T>({ agentId }: AgentKey, work: () => Promise<T>): Promise<T> {
     const { residences } = this.#options;
     residences.apply(agentId, { type: "delivery" });
@@ -119,7 +119,7 @@ export class Passivation {
     const mayLeave = (): boolean =>
       isSettled(activation) && activation.effects.length === 0 && residences.of(key.agentId).deliveries === 0;
     try {
-      // To activate it again for each of many things that come would cost more than to wait for them.
+      // Activating it again for each of many posts would cost more than waiting for them.
       const { length } = activation.turnEntries;
       if (length > LONG_TURN) await clock.sleep(Math.min(length, LONGEST_STAY_MS));
       while (mayLeave() && this.applies(key)) {
@@ -130,7 +130,8 @@ export class Passivation {
         }
         if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
         if (!isSettled(activation) || activation.effects.length > 0) return;
-        // What lies there nobody can take now: a turn that a pause holds. The end of the pause is posted, perhaps just now.
+        // Its inbox has only items that it cannot take, such as a turn that a pause holds. The end of the pause may
+        // just be posted.
         if (await handover.release(activation, "parked")) return;
         if (activation.isLost || (await inbox.drain(activation)) > 0) continue;
         return await handover.leave(activation);
@@ -141,14 +142,14 @@ export class Passivation {
   }
 }
 
-/** Nothing waits for a commit: what follows from all that has happened has begun. */
+/** Whether no entry waits for a commit, so that everything that follows from them has started. */
 function isSettled(activation: Activation): boolean {
   return !activation.isLost && activation.writer.isSettled;
 }
 
 /**
- * The agent's own code waits for children, which need a place to work at: it keeps none. The agent lives on here, since what
- * such code has on its stack is nowhere else.
+ * Whether the agent's own code waits for children, which need a place to work in, so that it must not occupy one. The
+ * agent stays in memory, because the stack of such code exists nowhere else.
  */
 function waitsForChildren({ openTurnId, openChildIds, effects }: Activation): boolean {
   return openTurnId !== null && openChildIds.length > 0 && effects.every(({ callId }) => callId !== null);

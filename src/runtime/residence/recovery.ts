@@ -21,8 +21,8 @@ export interface RecoverySource {
 }
 
 /**
- * Takes an agent's lease under a new epoch and recovers its state: the checkpoint, and the entries that follow it.
- * Throws `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process has it.
+ * Takes an agent's lease under a new epoch and recovers its state from the checkpoint and the entries after it. Throws
+ * `NotFoundError` for an unknown agent or definition, `AlreadyOwnedError` while another living process has it.
  */
 export async function recoverAgent(source: RecoverySource, key: AgentKey): Promise<ActivationStart> {
   const { stores, clock, leaseMs, process, definitions, auth } = source;
@@ -47,7 +47,7 @@ export async function recoverAgent(source: RecoverySource, key: AgentKey): Promi
     const aborts = isAborted ? (await stores.inbox(key)).filter(({ kind }) => kind === "abort") : [];
     return { key, record, definition, epoch, seq, at, snapshot, turnEntries, history, aborts };
   } catch (error) {
-    // Also while something lies in its inbox: that is for a process that can run it.
+    // As "leaving", so that items in its inbox do not matter: a process that can run the agent takes them.
     await stores.release(key, epoch, { as: "leaving", steady: clock.elapsed() });
     throw error;
   }
@@ -74,9 +74,9 @@ interface ChangePlace extends RecoverySource {
 }
 
 /**
- * Changes an agent between two turns, without a step of it being taken: where it is not here, its lease is held for a moment.
- * False: something came for it meanwhile. Throws `AgentBusyError` while a turn is open, and `LeaseLostError` when nothing was
- * changed.
+ * Changes an agent between two turns without any step of it. If it is not here, its lease is held for a moment. Returns
+ * false if an item has arrived meanwhile. Throws `AgentBusyError` while a turn is open, and `LeaseLostError` when
+ * nothing was changed.
  */
 export async function changeAtRest(
   place: ChangePlace,

@@ -2,33 +2,33 @@ import type { Deferred } from "../../base/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import type { AgentKey } from "../../state/index.ts";
 
-/** `waits`: the agent is here and does nothing by itself; what comes for it is seen. `gone`: it is not here any more. */
+/** `waits`: the agent is here and only a post can move it. `gone`: it is not here any more. */
 export type Rest = "waits" | "gone";
 
-/** One activation, from the moment it is here until its actors are stopped. */
+/** One activation, from its start here until its actors are stopped. */
 export interface Stay<Live> {
   readonly activation: Live;
-  /** The attempt that it came with: settles when it has drained its inbox for the first time. */
+  /** The attempt that made it; settles when the activation has drained its inbox for the first time. */
   readonly attempt: Promise<Live>;
-  /** Inbox items that it has taken; they leave the inbox with the commit that holds what became of them. */
+  /** Inbox items that it has taken; they leave the inbox with the commit that holds their entries. */
   readonly taken: Set<string>;
   readonly isPassivating: boolean;
-  /** Resolves between two steps, for those who wait to hand the agent over. */
+  /** Resolves between two steps, for a handover that waits for it. */
   readonly safePoint: Deferred<void> | null;
-  /** When it ended its first turn here, and until when it is not passivated after its last one. */
+  /** When it ended its first turn here; `keptUntil`: the time before which it is not passivated between turns. */
   readonly keptSince: number | null;
   readonly keptUntil: number;
 }
 
-/** Claims that others in this process have on the agent, wherever it is. */
+/** Claims of this process on the agent, wherever it is. */
 interface Claims {
-  /** A handle has activated it: it is not passivated. */
+  /** A handle has activated it, so it is not passivated. */
   readonly isHeld: boolean;
-  /** Calls that are about to give it something: it is not passivated before they are over. */
+  /** Deliveries in progress; it is not passivated before they are over. */
   readonly deliveries: number;
   /** Answered when the agent rests. */
   readonly waiter: Deferred<Rest> | null;
-  /** The stores did not answer, and are asked again in a moment. */
+  /** The stores did not answer, and are asked again after a pause. */
   readonly isRetrying: boolean;
 }
 
@@ -37,14 +37,14 @@ export type Residence<Live> = Claims &
     | { readonly kind: "away" }
     /** Shut down while a turn was open: only `start()` activates it again. */
     | { readonly kind: "dormant" }
-    /** Its lease is being taken, its state recovered. */
+    /** Its lease is being taken and its state recovered. */
     | { readonly kind: "coming"; readonly attempt: Promise<Live> }
     /** Its lease is held for a change that takes no step. */
     | { readonly kind: "visited"; readonly over: Promise<void>; readonly isShutDown: boolean }
     | { readonly kind: "here"; readonly stay: Stay<Live> }
-    /** Passivation: the lease is offered back, and the actors go on if something has come meanwhile. */
+    /** Passivation: the lease is offered back, and the actors continue if an item has arrived meanwhile. */
     | { readonly kind: "releasing"; readonly stay: Stay<Live>; readonly over: Promise<void> }
-    /** Handover: the actors are stopped, the lease is being given back. */
+    /** Handover: the actors are stopped and the lease is being given back. */
     | {
         readonly kind: "leaving";
         readonly activation: Live;
@@ -66,7 +66,7 @@ export type ResidenceEvent<Live> =
       | { readonly type: "leave"; readonly over: Promise<void>; readonly isShutDown: boolean }
       | { readonly type: "safePoint.awaited"; readonly safePoint: Deferred<void> }
       | { readonly type: "turn.ended"; readonly now: number }
-      /** All is committed; no effect is under way but those that wait for children, and none at all if it may passivate. */
+      /** All is committed, and only effects that wait for children are running; none at all if it may passivate. */
       | {
           readonly type: "settled";
           readonly mayPassivate: boolean;
@@ -79,7 +79,7 @@ type EventOf<Live, Type> = Extract<ResidenceEvent<Live>, { readonly type: Type }
 
 export type ResidenceEffect =
   | { readonly type: "answer"; readonly waiter: Deferred<Rest>; readonly rest: Rest }
-  /** In the next tick of the event loop, unless an activation is coming by then. */
+  /** Runs in the next tick of the event loop, and does nothing if the agent is being activated by then. */
   | { readonly type: "checkRest" }
   | { readonly type: "reachSafePoint"; readonly safePoint: Deferred<void> }
   | { readonly type: "passivate" }
@@ -90,27 +90,26 @@ interface Step<Live> {
   readonly effects: readonly ResidenceEffect[];
 }
 
-/** The next turn of a conversation often comes at once: for so long after one the agent is not passivated. */
+/** The agent is not passivated for this long after a turn, because the next one often comes at once. */
 export const KEPT_MS = 250;
-/** However fast its turns come, an agent leaves once in a while: which process has it, and in which job, is decided anew. */
+/** Even with frequent turns an agent leaves after this time, so that it can move to another process and job. */
 export const LONGEST_KEPT_MS = 10_000;
 
 export const unclaimed = { kind: "away", isHeld: false, deliveries: 0, waiter: null, isRetrying: false } as const;
 
 /**
- * Where one agent lives, as far as one process knows: the only record of it.
- * There is no state for an agent that was passivated with an open turn: it is `away`, and only the stores know more.
+ * Where one agent lives, as far as one process knows; there is no other record of it. There is no state for an agent
+ * that was passivated with an open turn: it is `away`, and only the stores know more.
  *
- * What never happens
- * 1. Two activations of one agent in a process: one begins only where the agent is `away` or `dormant`.
+ * These never happen:
+ * 1. Two activations of one agent in a process: one starts only if the agent is `away` or `dormant`.
  * 2. An activation without a lease: `coming` takes it before the actors are made, and `leaving` stops them before it is
- *    given back. In `releasing` they go on only if the stores have refused to take the lease back.
- * 3. An activation that is asked for while a lease is being given back and is not told: it waits until that is decided.
- * 4. A late report that changes what came after: an event about an activation counts only while that activation is the one
- *    that is here.
- * 5. A waiter for rest that is never answered: it is answered when the agent rests here, when a handle holds the agent, and
+ *    given back. In `releasing` they continue only if the stores have refused to take the lease back.
+ * 3. An activation that starts while a lease is being given back: it waits for the outcome.
+ * 4. A late report that changes a later state: an event about an activation counts only while that activation is here.
+ * 5. A waiter for rest without an answer: it is answered when the agent rests here, when a handle holds the agent, and
  *    after each way to `away` or `dormant`, a failed attempt included.
- * 6. A passivation of an agent that a handle holds or that something is about to be given to, or two passivations at once.
+ * 6. A passivation of an agent that a handle holds or that has a delivery in progress, or two passivations at once.
  *
  * Throws `InvariantError` for a command that breaks 1.
  */
@@ -170,7 +169,7 @@ function arrive<Live>(at: Residence<Live>, event: EventOf<Live, ArrivalType>): S
   throw new InvariantError(`an agent that is ${at.kind} in this process got "${event.type}"`);
 }
 
-/** An event about the activation that is here, or is just leaving. */
+/** Handles an event about the activation that is here or leaving. */
 function live<Live>(at: Residence<Live>, event: Extract<ResidenceEvent<Live>, { activation: Live }>): Step<Live> {
   const claims = claimsOf(at);
   if (at.kind === "leaving") return event.type === "leave.over" ? gone(claims, at.isShutDown) : to(at);
@@ -249,12 +248,12 @@ function activationOf<Live>(at: Residence<Live>): Live | undefined {
 
 /**
  * The agents of one process.
- * Owns: the record of each of them, and answering those who wait. Does not own: leases, actors, inboxes.
+ * Owns: the record of each of them, and the answers to their waiters. Does not own: leases, actors, inboxes.
  */
 export class Residences<Live extends { readonly key: AgentKey }> {
   readonly #residences = new Map<string, Residence<Live>>();
   #waiters = 0;
-  /** Nothing new is activated; what is here goes on until it has come to rest. */
+  /** Set when the process is leaving: nothing new is activated, and agents here continue until they rest. */
   isLeaving = false;
   isClosing = false;
 
@@ -262,7 +261,7 @@ export class Residences<Live extends { readonly key: AgentKey }> {
     return this.#residences.get(agentId) ?? unclaimed;
   }
 
-  /** Changes the record, and answers who is to be answered. Gives what else is to be done. */
+  /** Changes the record and answers waiters. Returns the effects that the caller must run. */
   apply(agentId: string, event: ResidenceEvent<Live>): readonly ResidenceEffect[] {
     const before = this.of(agentId);
     const { next, effects } = transition(before, event);
@@ -292,13 +291,15 @@ export class Residences<Live extends { readonly key: AgentKey }> {
     return "stay" in at && at.stay.activation === activation ? at.stay : undefined;
   }
 
-  /** Settles when the lease of this activation is given back, or stays; undefined where neither is being decided. */
+  /**
+   * Settles when it is decided whether the activation's lease is given back; undefined if that is not being decided.
+   */
   overOf(activation: Live): Promise<void> | undefined {
     const at = this.of(activation.key.agentId);
     return "over" in at && activationOf(at) === activation ? at.over : undefined;
   }
 
-  /** Agents for whose rest somebody waits. */
+  /** Number of agents with a waiter for their rest. */
   get waiters(): number {
     return this.#waiters;
   }
@@ -308,7 +309,7 @@ export class Residences<Live extends { readonly key: AgentKey }> {
     return at.kind === "dormant" || ("isShutDown" in at && at.isShutDown);
   }
 
-  /** The record as it is when no lease of the agent is being given back or held for a moment. */
+  /** The record, once no lease of the agent is being given back or held for a change. */
   async decided(agentId: string): Promise<Exclude<Residence<Live>, { over: Promise<void> }>> {
     for (;;) {
       const at = this.of(agentId);
@@ -317,14 +318,14 @@ export class Residences<Live extends { readonly key: AgentKey }> {
     }
   }
 
-  /** The activation that is here or just coming. */
+  /** The activation that is here or being made. */
   async present(agentId: string): Promise<Live | undefined> {
     const at = await this.decided(agentId);
     if (at.kind === "coming") return await at.attempt.catch(() => undefined);
     return at.kind === "here" ? at.stay.activation : undefined;
   }
 
-  /** Settles when every attempt that is under way has come to its end. */
+  /** Settles when all running attempts have ended. */
   async arrived(): Promise<void> {
     const attempts = [...this.#residences.values()].flatMap((at) => {
       if (at.kind === "coming") return [at.attempt];

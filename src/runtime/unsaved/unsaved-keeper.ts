@@ -13,23 +13,24 @@ import { type SavePlace, UnsavedTree } from "./unsaved-tree.ts";
 export interface UnsavedOptions {
   readonly clock: Pick<Clock, "now" | "elapsed">;
   readonly leaseMs: number;
-  /** Whether there is a rule on who may decide requests; it is noted with each. Default false. */
+  /** Whether `mayDecide` is set; each request notes it. Default false. */
   readonly guardsRequests?: boolean | undefined;
-  /** Told of every change of a tree in the durable stores. */
+  /** Called after every change of a tree in the durable stores. */
   readonly onDurable?: ((rootAgentId: string) => void) | undefined;
-  /** Before the durable stores are closed. */
+  /** Called before the durable stores are closed. */
   readonly onClose?: (() => Promise<void>) | undefined;
 }
 
 /**
- * The trees that are saved only when they are told to (`autoSave: false`).
- * Owns: which trees are in memory, and which come there when they are taken up. Does not own: the trees.
+ * The trees that are saved only on request (`autoSave: false`).
+ * Owns: which trees are in memory, and which will be loaded when one of their agents is activated. Does not own: the
+ * trees.
  */
 export class UnsavedKeeper {
   readonly durable: Stores;
   readonly options: UnsavedOptions;
   readonly #trees = new Map<string, UnsavedTree>();
-  /** Roots whose trees come into memory when one of their agents is taken up. */
+  /** Roots whose trees are loaded into memory when one of their agents is activated. */
   readonly #wanted = new Set<string>();
   readonly #moves = new Map<string, Promise<unknown>>();
   readonly #listeners = new Set<(writes: ForeignWrites) => void>();
@@ -55,7 +56,7 @@ export class UnsavedKeeper {
     return this.#trees.has(rootText(key));
   }
 
-  /** Where the agent's tree is. */
+  /** The stores that hold the agent's tree. */
   route(key: AgentKey): Stores {
     if (this.#trees.size === 0) return this.durable;
     return this.#trees.get(rootText(key))?.stores ?? this.durable;
@@ -67,7 +68,7 @@ export class UnsavedKeeper {
     return this.#clockOffset;
   }
 
-  /** From now on the tree is in memory: at once where it is new, else from the moment on when it is taken up. */
+  /** Keeps the tree in memory from now on: at once if it is new, else from its next activation on. */
   async hold(key: AgentKey): Promise<void> {
     const text = rootText(key);
     if (this.#wanted.has(text)) return;
@@ -93,7 +94,7 @@ export class UnsavedKeeper {
     if (isToldMore) this.#tell("any");
   }
 
-  /** Saves the tree; with its root's key it also leaves memory, and this process holds nothing of it any more. */
+  /** Saves the tree; with its root's key it also removes it from memory and gives its lease back. */
   async letGo(key: AgentKey): Promise<void> {
     const text = rootText(key);
     const tree = this.#trees.get(text);
@@ -120,7 +121,7 @@ export class UnsavedKeeper {
     await this.#moves.get(text)?.catch(() => undefined);
     if (this.#wanted.has(text) && !this.#trees.has(text)) {
       const refused = await this.#move(text, () => this.#load(rootKeyOf(key)));
-      // Who has the root has the tree; a descendant may still be for us.
+      // The holder of the root's lease has the tree, but this process may still get the lease of a descendant.
       if (refused && key.agentId === rootOf(key.agentId)) return refused;
     }
     return await this.route(key).acquire(key, processId, leaseMs, steady, isKnown);
@@ -130,12 +131,12 @@ export class UnsavedKeeper {
     const copied = await UnsavedTree.copy(root, this.#place());
     if (!(copied instanceof UnsavedTree)) return copied;
     this.#trees.set(keyText(root), copied);
-    // Sent while it was copied.
+    // Commands that were sent during the copy.
     if (await copied.passCommands()) this.#tell("any");
     return undefined;
   }
 
-  /** One thing at a time for each tree. */
+  /** Runs one move at a time for each tree. */
   async #move<T>(text: string, work: () => Promise<T>): Promise<T> {
     const before = this.#moves.get(text)?.catch(() => undefined);
     const move = before ? before.then(work) : work();
@@ -147,7 +148,7 @@ export class UnsavedKeeper {
     }
   }
 
-  /** Takes in what other processes sent to trees as they were saved. */
+  /** Takes in what other processes sent to the saved trees. Returns whether there was anything. */
   async passCommands(): Promise<boolean> {
     let isAny = false;
     for (const tree of this.trees) isAny = (await tree.passCommands()) || isAny;
@@ -188,7 +189,7 @@ export class UnsavedKeeper {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.options.onClose?.();
-    // Where that fails the leases run out by themselves.
+    // If giving back fails, the leases expire.
     await Promise.allSettled(this.trees.map((tree) => tree.giveBack()));
     this.#trees.clear();
     await this.durable.close();

@@ -17,7 +17,7 @@ import { AlreadyOwnedError, LeaseLostError } from "../../errors/index.ts";
 
 const ALL = Number.MAX_SAFE_INTEGER;
 
-/** Where trees are saved to, and who saves them. */
+/** The stores that trees are saved to, and the process that saves them. */
 export interface SavePlace {
   readonly durable: Stores;
   /** The stores' steady time. */
@@ -28,18 +28,19 @@ export interface SavePlace {
 
 /**
  * One tree that is kept in memory until it is saved.
- * Owns: the tree as it is, and the lease on what is saved of it. Does not own: who is routed here.
+ * Owns: the current tree, and the lease on its saved copy. Does not own: which calls are routed here.
  *
  * Invariants
- * 1. Nothing is written to the durable stores before the first save; each save replaces the whole tree in one transaction.
- * 2. From its copy or its first save on, this process holds its root's lease there: no other one can run what is saved.
- *    A save that finds the lease lost rejects, and overwrites nothing.
+ * 1. Nothing is written to the durable stores before the first save; each save replaces the whole tree in one
+ *    transaction.
+ * 2. From its copy or its first save on, this process holds its root's lease there, so no other process can run the
+ *    saved copy. A save that finds the lease lost rejects and overwrites nothing.
  */
 export class UnsavedTree {
   readonly root: AgentKey;
-  /** The tree as it is now. */
+  /** The current tree. */
   readonly stores: Stores;
-  /** How often something was asked of it that may have changed it. */
+  /** Counts calls that may have changed the tree. */
   changes = 0;
   readonly #place: SavePlace;
   readonly #memory = memoryStores();
@@ -54,7 +55,7 @@ export class UnsavedTree {
     this.stores = this.#asSeen(this.#memory);
   }
 
-  /** A tree that is nowhere yet. */
+  /** Creates a tree that no store has yet. */
   static async create(root: AgentKey, place: SavePlace): Promise<UnsavedTree> {
     const tree = new UnsavedTree(root, place);
     await tree.#memory.registerProcess(place.process, place.steady());
@@ -62,8 +63,8 @@ export class UnsavedTree {
   }
 
   /**
-   * Takes a tree out of the durable stores, with its leases there; or tells who has one. Undefined while an agent of it
-   * lives in this process: it would be cut off from what it has under way.
+   * Takes a tree out of the durable stores, with its leases there; returns the refusal if another process holds one.
+   * Undefined while one of its agents lives in this process, because that agent would lose its work in progress.
    */
   static async copy(root: AgentKey, place: SavePlace): Promise<UnsavedTree | AcquireOutcome | undefined> {
     const { durable, steady, leaseMs, process } = place;
@@ -95,8 +96,8 @@ export class UnsavedTree {
   }
 
   /**
-   * Writes the tree as it is when it comes to its turn; saves go one after the other. Tells whether other processes had
-   * sent something meanwhile.
+   * Writes the tree as it is when its turn comes, since saves run one after the other. Returns whether other processes
+   * had sent something meanwhile.
    */
   async save(): Promise<boolean> {
     const saved = this.#saving.then(() => this.#save());
@@ -121,20 +122,20 @@ export class UnsavedTree {
         agent.record.agentId === agentId ? { ...agent, isHeld: true } : agent,
       );
       const saved = { ...tree, agents, projections: [] };
-      // What was sent since the commands were passed is passed first.
+      // Commands that arrived after passCommands() must be passed before the tree is replaced.
       if (!(await durable.importTree(saved, process.processId, this.#commands.known))) continue;
       this.#commands.note(tree);
       return isToldMore;
     }
   }
 
-  /** Gives what other processes sent to the saved tree to the tree as it is; tells whether there was anything. */
+  /** Passes what other processes sent to the saved copy on to the current tree. Returns whether there was anything. */
   async passCommands(): Promise<boolean> {
     if (!this.#isClaimed) return false;
     return await this.#commands.pass(this.#place.durable, this.stores, this.root);
   }
 
-  /** Gives the lease on the root back, or with `all` every lease of this process on what is saved. */
+  /** Gives back the lease on the root, or with `all` every lease of this process on the saved copy. */
   async giveBack(all = true): Promise<void> {
     if (!this.#isClaimed) return;
     this.#isClaimed = false;
@@ -148,7 +149,7 @@ export class UnsavedTree {
     }
   }
 
-  /** Makes the agent where it will be saved: whoever made one of that id meanwhile has it. */
+  /** Creates the root in the durable stores. Throws if another process has created an agent of that id. */
   async #claim(record: AgentRecord): Promise<void> {
     const { durable, steady, leaseMs, process } = this.#place;
     const accounts = await this.#memory.accounts(record.tenant, record.rootAgentId);
@@ -209,11 +210,11 @@ async function agentsOf(stores: Stores, { tenant, agentId }: AgentKey): Promise<
 }
 
 /**
- * A tree that is copied into memory gets new cursors there, from 1 on. Clients hold the ones they were given before, so
- * that outside of here its rows keep theirs, and new rows go on behind them.
+ * A tree that is copied into memory gets new cursors there, from 1 on. Clients hold the old ones, so outside of this
+ * class its rows keep them, and new rows continue after them.
  */
 class CopiedCursors {
-  /** Cursor here to the one that it was copied with, in order. */
+  /** From a cursor here to the cursor that it was copied with, in order. */
   readonly #copied: ReadonlyMap<number, number>;
   readonly #lastHere: number;
   readonly #lastThere: number;
@@ -224,12 +225,12 @@ class CopiedCursors {
     this.#lastThere = there.at(-1)?.cursor ?? 0;
   }
 
-  /** As clients see it; 0, which is no row, stays 0. */
+  /** The cursor that clients see. 0, which is no row, stays 0. */
   outward(cursor: number): number {
     return cursor > this.#lastHere ? cursor - this.#lastHere + this.#lastThere : (this.#copied.get(cursor) ?? 0);
   }
 
-  /** The last row here up to a cursor that a client holds. */
+  /** The last row here that is not after a client's cursor. */
   inward(cursor: number): number {
     if (cursor >= this.#lastThere) return cursor - this.#lastThere + this.#lastHere;
     let found = 0;
@@ -243,24 +244,24 @@ class CopiedCursors {
 }
 
 /**
- * Other processes know a held tree as it was saved last, and send it turns, decisions, pauses and aborts there. They were
- * answered, so they are given to the tree as it is.
+ * Other processes see a held tree as it was last saved, and send turns, decisions, pauses and aborts to that copy.
+ * Those calls were answered, so they must reach the current tree.
  */
 class PassedCommands {
   readonly #known = new Map<string, Set<string>>();
 
-  /** Items that the tree has already. */
+  /** Items that the current tree already has. */
   get known(): KnownItems {
     return this.#known;
   }
 
-  /** The tree is there with these items now. */
+  /** Notes the items of the tree as it is now stored. */
   note(tree: StoredTree): void {
     this.#known.clear();
     for (const { record, inbox } of tree.agents) for (const { key } of inbox) this.#isNew(record.agentId, key);
   }
 
-  /** Gives what is new in `saved` to `held`; tells whether there was anything. */
+  /** Gives the new items of `saved` to `held`. Returns whether there were any. */
   async pass(saved: Stores, held: Stores, { tenant, agentId: rootAgentId }: AgentKey): Promise<boolean> {
     let isAny = false;
     for (const record of await saved.listAgents({ tenant, rootAgentId, limit: ALL })) {
@@ -295,7 +296,7 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
       await held.decide(key, item.requestId, item.decision, item.at);
       return;
     case "pause":
-      // Descendants were only told; they are told again.
+      // Descendants have the item without the mark; pausing `held` posts to them again.
       if (saved.pause) await held.pause(key, item.by, item.at, { now: item.now });
       return;
     case "resume":
@@ -311,7 +312,7 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
     case "call.ended":
     case "budget.freed":
     case "budget.warning":
-      // Only owners post these, and the owner is here.
+      // Only owners post these, and this process is the owner.
       return;
     default:
       item satisfies never;

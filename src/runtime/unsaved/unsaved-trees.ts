@@ -21,31 +21,31 @@ import type { UnsavedTree } from "./unsaved-tree.ts";
 import { UnsavedKeeper, type UnsavedOptions } from "./unsaved-keeper.ts";
 
 /**
- * Stores of which some trees are in memory until they are saved, and all others as durable as they are given. To whoever
- * uses them they are one (row L10).
+ * Stores that keep some trees in memory until they are saved, and all others durable. Callers see one set of stores
+ * (row L10).
  */
 export interface UnsavedTrees extends Stores {
   /**
-   * Keeps the whole tree of an agent in memory until it is saved; one that is stored is copied when it is taken up. Throws
+   * Keeps the whole tree of an agent in memory until it is saved; a stored tree is copied when it is activated. Throws
    * `InvalidInputError` while it lives in this process with `autoSave`.
    */
   hold(key: AgentKey): Promise<void>;
   /**
-   * Writes the agent's whole tree as it stands, in one transaction; nothing where it is not held. Rejects with
+   * Writes the agent's whole current tree in one transaction; does nothing if it is not held. Rejects with
    * `LeaseLostError` or `AlreadyOwnedError` when another process has the agent, and overwrites nothing then.
    */
   save(key: AgentKey): Promise<void>;
-  /** Saves; a root's tree is in memory no longer then, until it is taken up again. */
+  /** Saves; with a root's key the tree also leaves memory, until it is activated again. */
   letGo(key: AgentKey): Promise<void>;
   /** Whether its tree is in the memory of this process alone. */
   isHeld(key: AgentKey): boolean;
-  /** An agent as it was last saved, with what others have asked of it since. */
+  /** An agent as it was last saved, with later commands of other processes. */
   readSaved(key: AgentKey): Promise<AgentRecord | undefined>;
 }
 
 /**
- * While no tree is held, the methods are the durable stores' own. From the first `hold()` on each call is routed to the
- * stores of its tree.
+ * While no tree is held, the methods are those of the durable stores, so that other trees pay nothing. From the first
+ * `hold()` on each call is routed to the stores of its tree.
  */
 export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedTrees {
   const keeper = new UnsavedKeeper(durable, options);
@@ -65,7 +65,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
     kind: durable.kind,
     registerProcess: (process, now, elapsed) => keeper.register(process, now, elapsed),
     live: {
-      // The rows that its texts belong to are in this process alone.
+      // Live texts refer to rows that only this process has.
       isFollowed: (place) =>
         !stores.isHeld({ tenant: place.tenant, agentId: place.rootAgentId }) && durable.live.isFollowed(place),
       send: (place, message) => durable.live.send(place, message),
@@ -78,7 +78,7 @@ export function unsavedTrees(durable: Stores, options: UnsavedOptions): UnsavedT
   return stores;
 }
 
-/** Of what is saved alone: projections copy it, and only what was saved can be lost. */
+/** Methods that concern only the durable stores: projections copy what is saved, and only saved writes can be lost. */
 const savedOnly = ["projectionCursor", "moveProjection", "onRolledBack"] as const;
 type RoutedStores = Omit<
   Stores,
@@ -96,7 +96,7 @@ function ownMethods(
   return Object.fromEntries(methods) as ReturnType<typeof ownMethods>;
 }
 
-/** Each call goes to the stores of its tree; lists are merged. */
+/** Routes each call to the stores of its tree, and merges lists. */
 function routedStores(keeper: UnsavedKeeper): RoutedStores {
   const { durable, options } = keeper;
   const of = (key: AgentKey): Stores => keeper.route(key);
@@ -163,13 +163,13 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
   };
 }
 
-/** Tells with each request that there is a rule on who may decide it. */
+/** Notes in each request that a rule limits who may decide it. */
 function guarded(batch: Batch): Batch {
   if (batch.requests.length === 0) return batch;
   return { ...batch, requests: batch.requests.map((request) => ({ ...request, isGuarded: true })) };
 }
 
-/** Each batch where its tree is; outcomes in the order given. */
+/** Commits each batch in the stores of its tree; the outcomes are in the order of the batches. */
 async function commit(
   keeper: UnsavedKeeper,
   batches: readonly Batch[],
@@ -189,7 +189,7 @@ async function commit(
     if (stores === durable) noted(keeper, own, answers);
     for (const [index, answer] of answers.entries()) outcomes.set(own[index] as Batch, answer);
   });
-  // All are waited for: what is sent again meets the answers it got.
+  // Waits for all, because a repeated commit relies on the answers of the batches that succeeded.
   const failed = (await Promise.allSettled(work)).find((one) => one.status === "rejected");
   if (failed) throw failed.reason;
   return batches.flatMap((batch) => outcomes.get(batch) ?? []);
@@ -209,7 +209,7 @@ function noted(keeper: UnsavedKeeper, batches: readonly Batch[], outcomes: Commi
 const ALL = Number.MAX_SAFE_INTEGER;
 const DEFAULT_LIMIT = 100;
 
-/** Several stores as one to whoever asks for lists. What is saved of a tree that is held in memory is left out. */
+/** Several stores that are listed as one. The saved copy of a tree that is held in memory is left out. */
 interface MergedStores {
   readonly durable: Stores;
   readonly trees: readonly UnsavedTree[];
@@ -230,7 +230,7 @@ async function listAllAgents(merged: MergedStores, filter: AgentFilter): Promise
     .slice(0, limit);
 }
 
-/** As many as are asked for, also where some of a page are left out. */
+/** Reads further pages until the limit is reached, since held agents are left out. */
 async function agentsBesides(
   durable: Stores,
   isHeld: MergedStores["isHeld"],
@@ -251,7 +251,7 @@ async function listAllRequests(merged: MergedStores, filter: RequestFilter): Pro
   const { durable, trees, isHeld } = merged;
   const { after, limit = DEFAULT_LIMIT, ...others } = filter;
   const last = after === undefined ? undefined : await merged.request(filter.tenant, after);
-  // What makes no sense is for the stores to refuse.
+  // Invalid filters are left to the stores to refuse.
   if ((after !== undefined && !last) || !(Number.isSafeInteger(limit) && limit >= 0)) {
     return await durable.requests(filter);
   }

@@ -23,7 +23,7 @@ export interface QueuedRunPlace {
   readonly broadcast: Pick<LiveBroadcast, "viewersOf">;
 }
 
-/** What a tool's code leaves with its call's end: only the owner of the agent may write it. */
+/** Results of a tool's code that only the owner of the agent may write; they are stored with the call's end. */
 export interface LeftByRun {
   readonly artifacts: NewArtifact[];
   readonly spawns: OrderedSpawn[];
@@ -36,7 +36,7 @@ export interface QueuedRunParts {
   readonly left: LeftByRun;
 }
 
-/** A call's own code, run where its agent may not live: what it sees was read from the stores. */
+/** Builds the environment for a call's code in a process that may not have the agent; it was read from the stores. */
 export function queuedAttempt(
   place: QueuedRunPlace,
   known: KnownCall,
@@ -91,7 +91,7 @@ export function queuedAttempt(
   return { clock, redact, contextOf, trace };
 }
 
-/** Notes the child that the code asks for; the same key is the same child. */
+/** Notes a child that the code spawns; the same key gives the same child. */
 function orderSpawn(
   { definitions }: QueuedRunPlace,
   { record, call }: KnownCall,
@@ -108,7 +108,7 @@ function orderSpawn(
     `the queued tool "${call.name}" waits for the result of its subagent "${key}": that would hold its worker for as long as the subagent takes. Return run.await(child)`,
   );
   const result: SpawnedChild["result"] = Promise.reject(refusal);
-  // Who does not wait for it is told nothing.
+  // Code that does not await the result must not see an unhandled rejection.
   result.catch(() => undefined);
   return { agentId, result };
 }

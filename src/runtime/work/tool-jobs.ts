@@ -43,21 +43,24 @@ export interface ToolJobPlace {
   readonly broadcast: LiveBroadcast;
   /** Aborted when the runtime is shut down. */
   readonly closed: AbortSignal;
-  /** Somebody posted to these agents. */
+  /** Notifies agents that were posted to. */
   notify(agentIds: readonly string[]): void;
 }
 
-/** Calls whose code runs in a place, or whose end is not posted yet. */
+/** Calls of a process that are running, or whose end is not posted yet. */
 const atWork = new WeakMap<ToolJobPlace, Set<string>>();
 
 /**
- * Runs the body of a queued tool, and posts what came of it; the owner of the agent journals that. All user code runs here.
+ * Runs the body of a queued tool and posts its end, which the owner of the agent journals. All user code of the call
+ * runs here.
  *
  * Invariants
- * 1. Before the body there is a claim in the store: of a call that may not be repeated the body is begun once, by one process.
- * 2. What came of it is posted before the job is done; the first post of an attempt counts.
- * 3. A job that is there twice, too late, or again after its end changes nothing.
- * 4. A definition or tool that this process does not know is left to others: the job is tried again, there or here.
+ * 1. The store has a claim before the body runs: the body of a call that must not be repeated starts once, in one
+ *    process.
+ * 2. The end is posted before the job is done; the first post of an attempt counts.
+ * 3. A duplicate job, a late one, or one after the call's end changes nothing.
+ * 4. A job with a definition or tool that this process does not know is left to others: it is tried again, there or
+ *    here.
  */
 export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun): Promise<JobOutcome> {
   const waiting = await waitingCall(place, job);
@@ -77,7 +80,7 @@ export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun)
   if (claimed.type === "over" || claimed.type === "refused") return "done";
   const name = `${waiting.key.agentId}/${queuedCallKey(job)}`;
   const own = ownWork(place);
-  // The process that has begun it posts its end; but nobody posts what this process has begun and forgotten.
+  // The process that started the call posts its end, unless this process did and has forgotten it.
   if (claimed.type === "taken" && (own.has(name) || (claimed.isAlive && claimed.by.processId !== processId)))
     return "done";
   own.add(name);
@@ -87,7 +90,7 @@ export async function runToolJob(place: ToolJobPlace, job: ToolJob, run: JobRun)
     .then((end) => post(place, waiting, end))
     .finally(() => own.delete(name));
   posting.catch(() => undefined);
-  // A job that is given up meanwhile does not take its end with it: that goes on being posted.
+  // If the job is given up meanwhile, its end is still posted.
   await abortable(posting, run.signal);
   faultPoint("tool.posted");
   return "done";
@@ -99,14 +102,17 @@ function ownWork(place: ToolJobPlace): Set<string> {
   return own;
 }
 
-/** Queues within a process hold its own agents' jobs: where another has the agent, it has the job too. */
+/** Local queues hold only jobs of their own process's agents: if another process has the agent, it has the job too. */
 async function isOfOthers({ queues, stores, live, processId }: ToolJobPlace, { key }: WaitingCall): Promise<boolean> {
   if (queues.kind !== "local" || live.get(key)) return false;
   const holder = await stores.holder(key);
   return holder !== undefined && holder.process.processId !== processId;
 }
 
-/** A definition or a tool that is not known here may be known elsewhere; where there is nobody else, it is gone. */
+/**
+ * Leaves the job to other processes, which may know the definition or tool; with local queues there are none, so the
+ * tool is gone.
+ */
 async function leaveToOthers(
   place: ToolJobPlace,
   waiting: WaitingCall,
@@ -124,7 +130,7 @@ async function leaveToOthers(
   throw new StoreUnavailableError(`a worker of the queue "${queue}" does not know ${what}, for call ${queued.callId}`);
 }
 
-/** As this process knows it from the turn, or as the program resolves it here. */
+/** Credentials that this process has from the turn, or that the program resolves here. */
 async function authOf({ auth }: ToolJobPlace, { key, turn }: KnownCall, tool: Tool<never>): Promise<Auth | undefined> {
   const { turnId, actorId } = turn;
   const here = auth.of(turnId);
@@ -134,7 +140,7 @@ async function authOf({ auth }: ToolJobPlace, { key, turn }: KnownCall, tool: To
   return asked ? concealCredentials(asked) : (here ?? { actorId });
 }
 
-/** The span of the call, or of its turn, in the process that has the agent. */
+/** The span of the call or of its turn, from the process that has the agent. */
 function traceIn({ traceparent, tracestate }: ToolJob): TraceHeaders | undefined {
   return traceparent === undefined ? undefined : { traceparent, tracestate };
 }
@@ -144,11 +150,11 @@ interface RunOfTool {
   readonly auth: Auth | undefined;
   readonly signal: AbortSignal;
   readonly trace?: TraceHeaders | undefined;
-  /** Why the process that had begun it did not end it, where it may not be repeated; null: it is to be run. */
+  /** Why a started call without repetition was not ended by its process; null: the call must be run. */
   readonly lost: string | null;
 }
 
-/** Runs the tool's code, once; rejects where the signal was aborted before it had ended. */
+/** Runs the tool's code once; rejects if the signal was aborted before it ended. */
 async function endOf(place: ToolJobPlace, known: KnownCall, run: RunOfTool): Promise<CallEnd> {
   const { call } = known;
   const { tool, auth, signal, lost, trace } = run;
@@ -165,7 +171,7 @@ async function endOf(place: ToolJobPlace, known: KnownCall, run: RunOfTool): Pro
   }
 }
 
-/** Posts for as long as the runtime is there and the stores cannot be reached: what a tool gave is nowhere else. */
+/** Posts until the stores can be reached or the runtime is shut down, because the result is stored nowhere else. */
 async function post(place: ToolJobPlace, waiting: WaitingCall, end: CallEnd): Promise<void> {
   const { clock, closed } = place;
   await untilReached(() => postOnce(place, waiting, end), { clock, random: Math.random, signal: closed });
@@ -179,8 +185,8 @@ async function postOnce(place: ToolJobPlace, { key, queued }: WaitingCall, end: 
 }
 
 /**
- * Tells the agent that a job of its call was given up. What may not be repeated and was begun is asked for by `reconcile`, or
- * its outcome is not known; anything else is an error in plain words, and the call is not tried again.
+ * Posts the end of a call whose job was given up. If the call was started and must not be repeated, `reconcile` is
+ * asked, or the outcome is unknown; otherwise it gets an error in plain words. The call is not tried again.
  */
 export async function onDeadJob(place: ToolJobPlace, job: Job, cause: DeadCause): Promise<void> {
   if (job.kind !== "tool") return;
@@ -209,7 +215,7 @@ async function endOfDead(
   return endOfResult(unknownResult(known?.call.name ?? "a tool", why));
 }
 
-/** It may take as long as the tool itself. */
+/** Asks `reconcile`, within the tool's own time limit. */
 async function reconciled(place: ToolJobPlace, known: KnownCall, tool: Tool<never>, why: string): Promise<CallEnd> {
   const auth = await authOf(place, known, tool);
   const timed = combineSignals([place.closed]);
@@ -222,7 +228,7 @@ async function reconciled(place: ToolJobPlace, known: KnownCall, tool: Tool<neve
   }
 }
 
-/** The end of an attempt, with what the code has left to be written by the owner. */
+/** The end of an attempt, with the results that the owner must write. */
 function callEndOf(name: string, end: AttemptEnd, left: LeftByRun): CallEnd {
   if (end.type === "retrying") return end;
   const { spawns, artifacts } = left;
@@ -251,14 +257,14 @@ function endOfResult({ outcome, text, error, artifact }: CallResult, left?: Left
   };
 }
 
-/** The agent goes on without a tool that is gone. */
+/** The end of a call whose tool is gone, so that the agent can go on without it. */
 function endOfGone(queued: QueuedCall, name: string | undefined): CallEnd {
   const text = `The tool ${name === undefined ? "of this call" : `"${name}"`} is not available any more.`;
   const isOpen = queued.claimedBy !== null && !queued.isRepeatable;
   return endOfResult(errorResult(text, "tool_unavailable", isOpen ? "outcome_unknown" : "error"));
 }
 
-/** Why a job was given up, for the model. */
+/** The reason why a job was given up, for the model. */
 function wordsOf({ code, message, deaths }: DeadCause): string {
   switch (code) {
     case "worker_died":

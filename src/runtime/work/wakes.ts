@@ -13,11 +13,11 @@ import type { Activation } from "../agent/activation.ts";
 import type { Rest } from "../residence/residence.ts";
 import type { ToolJobPlace } from "./tool-jobs.ts";
 
-/** How often one job activates an agent again that was given up here for a fault. */
+/** How often one job activates an agent again after a fault here. */
 const MOST_LOSSES = 3;
-/** How many unattended agents are asked of the stores at a time. */
+/** Unattended agents that one query asks for. */
 const PAGE = 100;
-/** The pauses between two attempts at an agent that is found again and again double up to this, in milliseconds. */
+/** Longest pause, in milliseconds, between attempts at an agent that is found repeatedly; pauses double up to this. */
 const LONGEST_PAUSE_MS = 10 * 60_000;
 
 export interface WakePlace
@@ -29,13 +29,14 @@ export interface WakePlace
 }
 
 /**
- * Activates an agent for which something came, and keeps its job until it has nothing to do or only waits.
+ * Activates an agent that has items, and keeps its job until it has nothing to do or only waits.
  *
  * Invariants
- * 1. Another living process that has the agent hears of the post itself: this one leaves the agent to it.
+ * 1. If another living process has the agent, it learns of the post itself, so this one does nothing.
  * 2. An agent that this process cannot run is left to another worker: the job is tried again.
- * 3. A worker that leaves hands the agent over between two steps. An agent that has nothing to do is not woken for that.
- * 4. An agent of which a stored record cannot be read is given back as it is: it goes on when the record was mended.
+ * 3. A worker that leaves hands the agent over between two steps. An agent that has nothing to do is not woken for
+ *    that.
+ * 4. An agent with an unreadable stored record is given back unchanged: it goes on when the record is repaired.
  */
 export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, run: JobRun): Promise<JobOutcome> {
   if (tenant !== place.tenant) {
@@ -52,7 +53,7 @@ export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, ru
     if (rest === "waits") return "done";
     const holder = await place.stores.holder(key);
     if (holder?.process.processId !== place.processId) return "done";
-    // No other process has it, and it is not here: it was given up for a fault.
+    // No other process has it, and it is not here, so it was given up for a fault.
     const damage = place.damage.of(agentId);
     if (damage) {
       await place.stores.release(key, holder.epoch, { as: "leaving", steady: place.clock.elapsed() });
@@ -64,13 +65,13 @@ export async function runWake(place: WakePlace, { tenant, agentId }: WakeJob, ru
   }
 }
 
-/** Whether an agent that was given back has an open turn, or something lies in its inbox. */
+/** Whether an agent that was given back has an open turn or items in its inbox. */
 export async function hasMore(stores: Pick<Stores, "readAgent" | "inbox">, key: AgentKey): Promise<boolean> {
   const record = await stores.readAgent(key);
   return record !== undefined && (record.openTurnId !== null || (await stores.inbox(key)).length > 0);
 }
 
-/** The agent's activation here; undefined where another process has the agent, or none can have it. */
+/** The agent's activation here; undefined if another process has the agent, or it cannot be activated. */
 async function activated({ stores, live, damage }: WakePlace, key: AgentKey): Promise<Activation | undefined> {
   const present = await live.present(key);
   if (present) {
@@ -82,7 +83,7 @@ async function activated({ stores, live, damage }: WakePlace, key: AgentKey): Pr
   } catch (error) {
     damage.found(key.agentId, error);
     if (error instanceof AlreadyOwnedError) return undefined;
-    // An agent that does not exist needs no worker; one whose definition is not known here needs another one.
+    // An agent that does not exist needs no worker; one with an unknown definition needs another worker.
     if (error instanceof NotFoundError && !(await stores.readAgent(key))) return undefined;
     if (!(error instanceof NotFoundError || error instanceof LeaseLostError)) throw error;
     throw new StoreUnavailableError(error.message, { cause: error });
@@ -109,13 +110,14 @@ async function untilRest({ live }: WakePlace, activation: Activation, run: JobRu
 }
 
 /**
- * Stops the turn of an agent that ended its workers too often, or could not be carried on; nothing of it is tried again. An
- * agent whose definition is not known here keeps its turn: a worker that knows the definition may yet be started.
+ * Aborts the turn of an agent that has ended its workers too often or could not be carried on; nothing of it is
+ * retried. An agent with an unknown definition keeps its turn, because a worker that knows the definition may still be
+ * started.
  */
 export async function onDeadWake(place: WakePlace, job: WakeJob, cause: DeadCause): Promise<void> {
   const { stores, clock, tenant, definitions } = place;
   const { agentId } = job;
-  // A damaged record is left as it is.
+  // Damaged records are not changed.
   if (place.damage.of(agentId)) return;
   if (job.tenant !== tenant || (cause.code !== "worker_died" && cause.code !== "failed")) return;
   const key = { tenant, agentId };
@@ -137,9 +139,9 @@ export interface ReconcilerOptions {
   readonly leaseMs: number;
   /** Whether the agent is here, or is not for this process to activate. */
   readonly isAttended: (key: AgentKey) => boolean;
-  /** For each agent, whether its wake is in the queue or runs. */
+  /** For each agent, whether its wake is queued or running. */
   readonly areAwaited: (keys: readonly AgentKey[]) => Promise<readonly boolean[]>;
-  /** Has the agent activated, here or elsewhere. */
+  /** Activates the agent, here or elsewhere. */
   readonly attend: (key: AgentKey) => Promise<unknown>;
 }
 
@@ -149,14 +151,13 @@ interface Found {
 }
 
 /**
- * Looks for agents that some process has to activate and none does: their process died, or the one that posted to them did
- * before it told anybody.
+ * Looks for agents that need an owner and have none: their process died, or the process that posted to them died before
+ * it notified anybody.
  *
  * Invariants
- * 1. It looks twice in the time of a lease: an agent that was left behind is found at the latest half a lease after it can be
- *    activated.
- * 2. An agent that no process can activate does not keep any busy: it is tried again after pauses that double.
- * 3. An agent whose wake is in the queue, however long, or runs is not left behind: another wake would change nothing.
+ * 1. It looks twice in the time of a lease: an abandoned agent is found at most half a lease after it can be activated.
+ * 2. An agent that no process can activate keeps none busy: it is tried again after pauses that double.
+ * 3. An agent whose wake is queued, however long, or running is not abandoned: another wake would change nothing.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -191,7 +192,7 @@ export class Reconciler {
     this.#cancel?.();
   }
 
-  /** Looks at all of them once. */
+  /** Checks all unattended agents once. */
   async look(): Promise<void> {
     const { stores, tenant, clock, processId, leaseMs, isAttended } = this.#options;
     const seen = new Set<string>();
@@ -219,7 +220,7 @@ export class Reconciler {
     const text = keyText(key);
     const { times, notBefore } = this.#found.get(text) ?? { times: 0, notBefore: Number.NEGATIVE_INFINITY };
     if (this.#isClosed || clock.elapsed() < notBefore) return;
-    // When it is found for the second time it may just not have been activated yet.
+    // No pause after the first time, because the agent may just not have been activated yet.
     const pause = times === 0 ? 0 : Math.min(leaseMs * 2 ** (times - 1), LONGEST_PAUSE_MS);
     this.#found.set(text, { times: times + 1, notBefore: clock.elapsed() + pause });
     this.#count += 1;

@@ -7,7 +7,7 @@ import { Reconciler, hasMore, onDeadWake, runWake, type WakePlace } from "./wake
 import type { Part } from "../doors/roles.ts";
 import { onDeadJob, runToolJob, type ToolJobPlace } from "./tool-jobs.ts";
 
-/** How long before the end of a drain what is still under way is cut, at most, in milliseconds. */
+/** Longest time before the end of a drain at which running work is cut off, in milliseconds. */
 const LONGEST_NOTICE_MS = 2_000;
 
 interface WorkerPlace extends ToolJobPlace, WakePlace {
@@ -15,8 +15,8 @@ interface WorkerPlace extends ToolJobPlace, WakePlace {
 }
 
 /**
- * The part of a process in the work of its deployment: it runs jobs, looks for unattended agents, and hands its own over when
- * it leaves. Does not own: the agents.
+ * The part of a process in the work of its deployment: it runs jobs, looks for unattended agents, and hands its own
+ * agents over when it leaves. Does not own: the agents.
  */
 export class Worker {
   readonly #place: WorkerPlace;
@@ -42,15 +42,15 @@ export class Worker {
       processId,
       leaseMs,
       isAttended: (key) => place.live.isShutDown(key) || !this.#concerns(key),
-      // Queues within a process hold no wakes of others.
+      // Local queues hold no wakes of other processes.
       areAwaited: async (keys) => (part.isDistributed ? await part.queues.awaited(keys) : []),
       attend: (key) => (part.isDistributed ? place.live.wake(key) : place.live.rescue(key.agentId)),
     });
   }
 
   /**
-   * Whether an unattended agent is for this process to activate. With queues within a process, only agents of trees that it
-   * works on: a process that runs one job does not begin another's, which somebody may have left on purpose.
+   * Whether this process should activate an unattended agent. With local queues, only agents of trees that it works on:
+   * a process that runs one job does not start another, which may have been left on purpose.
    */
   #concerns(key: AgentKey): boolean {
     const { live, part } = this.#place;
@@ -69,7 +69,7 @@ export class Worker {
     this.#turnsEnded += 1;
   }
 
-  /** Takes jobs, unless this process has no part in them. */
+  /** Takes jobs, unless this process takes no part in them. */
   async start(): Promise<void> {
     const { role, queues, isDistributed, agents, toolQueues } = this.#part;
     this.#reconciler?.start();
@@ -83,14 +83,14 @@ export class Worker {
     });
   }
 
-  /** Ends the looks for unattended agents. */
+  /** Stops looking for unattended agents. */
   stop(): void {
     this.#reconciler?.close();
   }
 
   /**
-   * Begins nothing new, and hands each agent over between two steps; what is still under way shortly before the time is over
-   * is cut off. Resolves within the time.
+   * Starts nothing new, and hands each agent over between two steps; work that still runs shortly before the end is cut
+   * off. Resolves within the time.
    */
   async drain(timeoutMs: number): Promise<Pick<DrainReport, "left">> {
     const { live } = this.#place;
@@ -122,7 +122,7 @@ export class Worker {
       [...left].map(async (activation) => {
         const { key } = activation;
         const wasCut = await live.leaveAtSafePoint(activation, cut);
-        // Those who have posted to it lately have left it to this process.
+        // Processes that posted recently have relied on this one to handle the post.
         if (live.isOthers(key) && (await hasMore(stores, key))) await live.wake(key);
         if (!wasCut) left.delete(activation);
       }),

@@ -9,7 +9,7 @@ import {
   reactToolCallResultSchema,
 } from "./state.ts";
 
-/** Every input says when it happened, in milliseconds since the epoch. Order does not depend on it. */
+/** Each input has the time at which it happened, in milliseconds since the epoch. The order does not depend on it. */
 const timed = { timestamp: reactTimeSchema };
 
 export const reactUserMessageReceivedSchema = z.object({
@@ -37,7 +37,7 @@ export const reactLlmMessageCompletedSchema = z.object({
 export type ReactLlmMessageCompleted = DeepReadonly<z.infer<typeof reactLlmMessageCompletedSchema>>;
 
 export const reactObservationSchema = z.discriminatedUnion("type", [
-  /** Goes on. Without any new call there is nothing to wait for, and the next model call is due at once. */
+  /** Goes on. Without any new call there is no result to wait for, and the next model call is due at once. */
   z.object({ type: z.literal("continue-re-act"), toolCalls: reactRecord(reactToolCallRequestSchema) }),
   /** The loop is done: its tool calls leave the context and the window goes back to its first size. */
   z.object({ type: z.literal("complete-re-act") }),
@@ -50,7 +50,7 @@ export const reactObservedSchema = z.object({
   ...timed,
   /** When that call started. */
   calledLlmAt: reactTimeSchema,
-  /** `state.ordinal` as it was when that call started. Without it, see the head of state.ts. */
+  /** `state.ordinal` at the start of that call. If it is absent, see the head of state.ts. */
   calledLlmOrdinal: reactOrdinalSchema.optional(),
   observation: reactObservationSchema,
 });
@@ -74,7 +74,7 @@ export const reactHistoryToolCallsAddedSchema = z.object({
 });
 export type ReactHistoryToolCallsAdded = DeepReadonly<z.infer<typeof reactHistoryToolCallsAddedSchema>>;
 
-/** All that the ReAct core reacts to (row R3). Parse with this what comes from outside. */
+/** All inputs of the ReAct core (row R3). Parse input from outside with this. */
 export const reactInputSchema = z.discriminatedUnion("type", [
   reactUserMessageReceivedSchema,
   reactLlmMessageStartedSchema,

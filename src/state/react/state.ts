@@ -29,7 +29,7 @@ type SafeRecord<Value extends z.ZodType> = z.ZodRecord<z.ZodString, Value>;
 type RecordInput<Value extends z.ZodType> = z.input<SafeRecord<Value>>;
 
 /**
- * A record whose keys are safe. zod's own record passes over `__proto__` in silence, so keys are looked at first. Its type is
+ * A record with safe keys. zod's own record silently skips `__proto__`, so the keys are checked first. Its type is
  * written out, because the inferred one names helpers that older versions of zod 4 do not export.
  */
 export function reactRecord<Value extends z.ZodType>(
@@ -54,7 +54,7 @@ export const reactOrdinalSchema = z.number().int().nonnegative();
 export const reactMessageSchema = z.object({
   id: reactKeySchema,
   role: z.enum(["user", "assistant"]),
-  /** Empty while it streams, and always empty where the caller keeps contents elsewhere. */
+  /** Empty while it streams, and always empty if the caller keeps contents elsewhere. */
   content: z.string(),
   /** When it was received or, for an assistant's message, started. */
   timestamp: reactTimeSchema,
@@ -74,14 +74,14 @@ export type ReactToolDefinition = DeepReadonly<z.infer<typeof reactToolDefinitio
 const successShape = { isSuccess: z.literal(true), content: z.string(), receivedAt: reactTimeSchema };
 const failureShape = { isSuccess: z.literal(false), error: z.string(), receivedAt: reactTimeSchema };
 
-/** A result as an input brings it. */
+/** A result as it is in an input. */
 export const reactToolCallResultSchema = z.discriminatedUnion("isSuccess", [
   z.object(successShape),
   z.object(failureShape),
 ]);
 export type ReactToolCallResult = DeepReadonly<z.infer<typeof reactToolCallResultSchema>>;
 
-/** A result as the state keeps it. */
+/** A result as it is in the state. */
 export const reactRecordedResultSchema = z.discriminatedUnion("isSuccess", [
   z.object({ ...successShape, ordinal: reactOrdinalSchema }),
   z.object({ ...failureShape, ordinal: reactOrdinalSchema }),
@@ -97,17 +97,17 @@ export const reactToolCallRequestSchema = z.object({
 export type ReactToolCallRequest = DeepReadonly<z.infer<typeof reactToolCallRequestSchema>>;
 
 export const reactToolCallRecordSchema = reactToolCallRequestSchema.extend({
-  /** Null until the first result; that one stands. */
+  /** Null until the first result, which is never replaced. */
   result: reactRecordedResultSchema.nullable(),
 });
 export type ReactToolCallRecord = DeepReadonly<z.infer<typeof reactToolCallRecordSchema>>;
 
 export const reactContextSchema = z.object({
-  /** How many of the latest messages the model is shown. Never more than there are. */
+  /** How many of the latest messages the model sees. Never more than there are. */
   contextWindowSize: z.number().int().nonnegative(),
   /** External calls of the current loop, and older ones that were loaded back into it. */
   toolCallIds: z.array(reactKeySchema),
-  /** Ordinal of the last `continue-re-act` that brought no new call: there is no result to wait for. */
+  /** Ordinal of the last `continue-re-act` without a new call: there is no result to wait for. */
   continuedOrdinal: reactOrdinalSchema.nullable(),
 });
 export type ReactContext = DeepReadonly<z.infer<typeof reactContextSchema>>;
@@ -118,14 +118,14 @@ export const reactStateSchema = z
     messages: z.array(reactMessageSchema),
     /** External tools by name. */
     tools: reactRecord(reactToolDefinitionSchema),
-    /** Every external tool call by id, of earlier loops too. Internal tools are never in here. */
+    /** Every external tool call by id, of earlier loops too. Internal tools are never in it. */
     toolCalls: reactRecord(reactToolCallRecordSchema),
     reActContext: reactContextSchema,
     /** Start of the last observed model call, 0 before the first. */
     calledLlmAt: reactTimeSchema,
     /** `ordinal` at that start, -1 before the first. */
     calledLlmOrdinal: z.number().int().min(-1),
-    /** Since which ordinal the state calls for a model call, null when it does not. */
+    /** The ordinal since which the state needs a model call; null when it needs none. */
     callDueOrdinal: reactOrdinalSchema.nullable(),
     /** Number of inputs that changed the state. */
     ordinal: reactOrdinalSchema,
@@ -149,7 +149,7 @@ export const reactStateSchema = z
   });
 export type ReactState = DeepReadonly<z.infer<typeof reactStateSchema>>;
 
-/** How many of the latest messages a loop starts with, as far as there are so many. */
+/** How many of the latest messages a loop starts with, if there are as many. */
 export const reactInitialWindowSize = 10;
 
 export interface InitialAgentStateOptions {

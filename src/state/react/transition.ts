@@ -19,13 +19,13 @@ export interface AgentTransitionOptions {
   readonly expandContextWindowSize?: number;
 }
 
-/** What an input changes; null when it changes nothing. The ordinal is added by `agentTransition`. */
+/** The changes by an input; null if there are none. `agentTransition` adds the ordinal. */
 type Change = Partial<ReactState> | null;
 
 /**
- * The transition of the ReAct core (rows R1 to R4): pure, the state handed in is never touched. An input that changes
- * nothing (a message id or a result that is there already, an unknown id) gives back the same object.
- * Inputs are not parsed here: parse with `reactInputSchema` what comes from outside.
+ * The transition of the ReAct core (rows R1 to R4): pure, the given state is never changed. An input that changes
+ * nothing (a known message id or result, an unknown id) returns the same object.
+ * Inputs are not parsed here: parse input from outside with `reactInputSchema`.
  *
  * @throws InvalidInputError when `expandContextWindowSize` is not a positive integer.
  */
@@ -42,7 +42,7 @@ export function agentTransition(
     const change = changeOf(input, state, ordinal, expandBy);
     if (change === null) return state;
     const next = { ...state, ...change, ordinal };
-    // The call that was due is over once it is observed: what is due after that is a new call.
+    // Once observed, the due call is over: a call that is due afterwards is a new one.
     const dueBefore = input.type === "re-act-observed" ? null : state.callDueOrdinal;
     next.callDueOrdinal = isLlmCallDue(next) ? (dueBefore ?? ordinal) : null;
     return next;
@@ -86,7 +86,7 @@ function addMessage(state: ReactState, message: ReactMessage): Change {
   const messages = [...state.messages, message];
   const { reActContext } = state;
   if (reActContext.contextWindowSize >= reactInitialWindowSize) return { messages };
-  // The window was short of its first size only because there were too few messages.
+  // The window was smaller than its first size only because there were too few messages.
   const contextWindowSize = Math.min(reactInitialWindowSize, messages.length);
   return { messages, reActContext: { ...reActContext, contextWindowSize } };
 }
@@ -100,7 +100,7 @@ function completeMessage(state: ReactState, input: ReactLlmMessageCompleted): Ch
 
 function observe(state: ReactState, input: ReactObserved, ordinal: number): Change {
   const { calledLlmAt, calledLlmOrdinal: given, observation } = input;
-  // Calls of one agent follow one another, so each starts later than the last one observed.
+  // Calls of one agent follow each other, so each starts later than the last observed one.
   if (given !== undefined && given <= state.calledLlmOrdinal) return null;
   const started =
     given === undefined ? (state.callDueOrdinal ?? state.calledLlmOrdinal) : Math.min(given, state.ordinal);
@@ -115,11 +115,11 @@ function observe(state: ReactState, input: ReactObserved, ordinal: number): Chan
   const requested = Object.entries(observation.toolCalls);
   const added = requested.filter(([id]) => !Object.hasOwn(state.toolCalls, id));
   if (added.length === 0) {
-    // Known calls and no ordinal to tell it apart: the same observation, delivered twice.
+    // Only known calls and no ordinal to distinguish it: the same observation was delivered twice.
     if (given === undefined && requested.length > 0) return null;
     return { ...seen, reActContext: { ...reActContext, continuedOrdinal: ordinal } };
   }
-  // Spread and fromEntries define keys, assignment would follow `__proto__`.
+  // Spread and fromEntries define keys; an assignment would go through `__proto__`.
   const records = Object.fromEntries(added.map(([id, request]) => [id, recordOf(request)]));
   const toolCalls = { ...state.toolCalls, ...records };
   const toolCallIds = [...reActContext.toolCallIds, ...added.map(([id]) => id)];
@@ -154,7 +154,7 @@ function addToolCalls(state: ReactState, input: ReactHistoryToolCallsAdded): Cha
   return { reActContext: { ...reActContext, toolCallIds: [...ids] } };
 }
 
-/** What a state calls for. */
+/** The effects that a state needs. */
 export interface ReactEffects {
   /** Whether the model is to be called. */
   readonly callLlm: boolean;
@@ -163,8 +163,8 @@ export interface ReactEffects {
 }
 
 /**
- * The effects a state calls for (row R5): a tool run for each call in context that has no result; the model only when
- * every call in context has its result and something is there that the last call has not seen.
+ * The effects that a state needs (row R5): a tool run for each call in context without a result; the model only if
+ * every call in context has its result and there is something that the last call has not seen.
  */
 export function effectsAt(state: ReactState): ReactEffects {
   const runTools = state.reActContext.toolCallIds.filter((id) => state.toolCalls[id]?.result == null);
@@ -173,7 +173,7 @@ export function effectsAt(state: ReactState): ReactEffects {
 
 /**
  * Whether the model is to be called. New to it can be a user's message, the result of a call in context, or its own
- * wish to go on without any call. Its own messages and a wider window are not: they come from a call that is running.
+ * request to go on without any call. Its own messages and a wider window are not new: they come from a running call.
  */
 export function isLlmCallDue(state: ReactState): boolean {
   const { calledLlmOrdinal, toolCalls, messages } = state;
@@ -185,7 +185,7 @@ export function isLlmCallDue(state: ReactState): boolean {
     if (result.ordinal > calledLlmOrdinal) hasNews = true;
   }
   if (hasNews) return true;
-  // Messages stand in the order of their ordinals: from the end, the first one already seen ends the search.
+  // Messages are in the order of their ordinals, so searching from the end can stop at the first one already seen.
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     const message = messages[index];
     if (message === undefined || message.ordinal <= calledLlmOrdinal) return false;
