@@ -78,7 +78,7 @@ function beginsWith(request: ModelRequest, before: ModelRequest): boolean {
 function isSameMessage(one: Message | undefined, other: Message): boolean {
   if (one === other) return true;
   if (one === undefined || one.role !== other.role) return false;
-  // Instructions and edited messages are made anew for each call; ids and times are not sent.
+  // Instructions and edited messages are new objects for each call; ids and times are not sent.
   return isSame(sentParts(one), sentParts(other));
 }
 

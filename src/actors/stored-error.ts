@@ -24,7 +24,7 @@ export function storedErrorOf(thrown: unknown): StoredError {
   const error = readableThrown(thrown);
   const message = shown(withAdvice(error, wordsOfThrown(error)));
   if (error instanceof TroupeError) {
-    // A prompt that the model refused as too long has a code of its own: compaction depends on it.
+    // A prompt that the model refused as too long has a special code: compaction depends on it.
     const isTooLong = (error.details as Partial<TroupeError["details"]> | undefined)?.["kind"] === "context_length";
     return { code: isTooLong ? "context_length" : codeOf(error.code), message, retryable: isTrue(error.retryable) };
   }

@@ -102,7 +102,7 @@ export interface AgentOptions {
   readonly maxConsecutiveToolFailures?: number | undefined;
   /** Dollars per million tokens; takes precedence over the runtime's `prices` and the built-in ones. */
   readonly price?: Price | undefined;
-  /** What the model sees of the conversation. Default `fullHistory()`: everything since the last compaction. */
+  /** Chooses the messages that the model sees. Default `fullHistory()`: everything since the last compaction. */
   readonly history?: HistoryCompiler | undefined;
   /**
    * Largest number of messages in the conversation: above it a `warning` event is emitted or, with `autoCompact`, the

@@ -10,7 +10,7 @@ export function backgroundAccountId(turnId: string): string {
 export interface AccountMove {
   /** The turn's account, less the moved amounts. */
   readonly turn: Account;
-  /** The new account between the moved ones and the one above the turn's; undefined where its limits would bind nobody. */
+  /** The new account between the moved ones and the one above the turn's; undefined if its limits would never bind. */
   readonly background: Account | undefined;
   /** The moved accounts, under it. */
   readonly children: readonly Account[];

@@ -71,7 +71,10 @@ function wireMessage(message: Message, wired: WireCalls): WireObject {
   return { role, content: sentText(content) };
 }
 
-/** Half a surrogate pair, as a cut text may end with, is no Unicode: several servers refuse a history that has one. */
+/**
+ * A text may be cut inside a surrogate pair. Half a pair is invalid Unicode, and several servers refuse a history that
+ * has one.
+ */
 function sentText(content: Content): string {
   return textOf(content).toWellFormed();
 }
@@ -131,7 +134,10 @@ function hasImage(content: Content): boolean {
   return typeof content !== "string" && content.some((part) => part.type === "image");
 }
 
-/** Tool messages carry text only, and nothing may stand between the results of a round: their images follow it. */
+/**
+ * Tool messages carry only text, and no message may come between the results of a round, so their images follow the
+ * round.
+ */
 function toolImages(message: ToolMessage, id: string): WireObject {
   const images = typeof message.content === "string" ? [] : message.content.filter((part) => part.type === "image");
   const caption = { type: "text", text: toolImagesCaption(id) } as const;
@@ -142,7 +148,7 @@ export function toolImagesCaption(id: string): string {
   return `Images from the result of tool call ${id}:`;
 }
 
-/** What a provider sent, before anyone looked at it: every field may be missing or of another type. */
+/** A provider's unchecked data: every field may be missing or of another type. */
 export type WireObject = Readonly<Record<string, unknown>>;
 
 export function wireObject(value: unknown): WireObject | undefined {

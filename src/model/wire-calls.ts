@@ -2,8 +2,8 @@ import { shortHash } from "../base/index.ts";
 import type { ModelTool, ToolCallRequest, ToolMessage } from "../state/index.ts";
 
 /*
- * Providers refuse a whole request for one name or id in its history that they do not like, and a history comes again with
- * every later turn. So what models wrote stays in the messages as it was, and what is sent is legal everywhere.
+ * Providers refuse a whole request for one invalid name or id in its history, and every later turn sends the history
+ * again. So the messages keep the models' own names and ids, and requests carry derived ones that every provider accepts.
  */
 
 const legalName = /^[a-zA-Z0-9_-]{1,64}$/;

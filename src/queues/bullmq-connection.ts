@@ -149,34 +149,37 @@ function textOf(error: unknown): string {
 
 /** How to reach Redis (one of `url`, `client` and `cluster`, of the stores or of another server), and how to use it. */
 export interface BullmqQueuesOptions extends RedisPlaceOptions {
-  /** What all keys begin with, after a brace; any text without braces, `"troupe:queue:"` by default. */
+  /** Prefix of all keys, after a brace: any text without braces. Default `"troupe:queue:"`. */
   readonly prefix?: string | undefined;
   /** How long adding, cancelling or counting may take, with all attempts, in milliseconds. Default 5,000. */
   readonly timeoutMs?: number | undefined;
   /**
-   * With which jobs are signed (by the first) and believed (by any). With them a job that somebody else wrote to Redis is
-   * refused. All processes need the same. Default: jobs are not signed, and whoever can write to Redis can add some.
+   * Jobs are signed with the first key and accepted with any. A job that somebody else wrote to Redis is then refused.
+   * All processes need the same keys. Default: jobs are not signed, and anybody who can write to Redis can add jobs.
    */
   readonly secrets?: readonly SigningKey[] | undefined;
   /**
-   * How long a worker that is not heard of is still believed to run its jobs, in milliseconds: 15,000 by default. A Redis that
-   * is away for longer makes running jobs run twice.
+   * How long a silent worker still counts as running its jobs, in milliseconds. Default 15,000. If Redis is away for
+   * longer, running jobs run twice.
    */
   readonly lockMs?: number | undefined;
   /**
-   * How often dead workers, and jobs that nobody was told of, are looked for, in milliseconds. Default 5,000. A death is found
-   * within `lockMs` and two of these.
+   * How often to look for dead workers, and for jobs whose agent has not been informed, in milliseconds. Default 5,000.
+   * A death is found within `lockMs` and two of these periods.
    */
   readonly deathCheckMs?: number | undefined;
-  /** How often running jobs look whether they were cancelled, in milliseconds. Default 250. */
+  /** How often running jobs check whether they were cancelled, in milliseconds. Default 250. */
   readonly cancelCheckMs?: number | undefined;
   /** How long a processor may go on after its signal was aborted, in milliseconds. Default 5,000. */
   readonly graceMs?: number | undefined;
-  /** The newest so many are kept of each queue, for a week. Default 1,000. */
+  /** How many of the newest dead letters are kept per queue, for a week. Default 1,000. */
   readonly deadLettersKept?: number | undefined;
-  /** Takes secrets out of what processors throw. Default: known shapes, and what the environment names a secret. */
+  /**
+   * Removes secrets from the errors of processors. Default: known shapes, and values that the environment names
+   * secrets.
+   */
   readonly redact?: ((text: string) => string) | undefined;
-  /** For time-outs of jobs. Default: the system's. */
+  /** For time-outs of jobs. Default: the system clock. */
   readonly clock?: Clock | undefined;
 }
 

@@ -17,9 +17,9 @@ import { type Message, messageSchema } from "./message.ts";
 import { type Continuation, continuationSchema } from "./stop.ts";
 
 /*
- * Plain JSON of the state objects, and the way back (row S10). What comes in is checked: `fromJSON` takes a parsed value
- * or its text, and throws `InvalidInputError`, which tells the place, for what is no plain JSON, has a wrong type, lacks
- * something, has something that the schema does not know, or anywhere a key that reaches an object's prototype.
+ * The state objects as plain JSON and back (row S10). `fromJSON` takes a parsed value or its text. It throws
+ * `InvalidInputError` with the place for a value that is not plain JSON, a wrong type, a missing or unknown field, and a
+ * key that reaches an object's prototype.
  */
 
 /** A step with the messages that it names, as far as they are known: outside of a store its ids would mean nothing. */

@@ -63,7 +63,7 @@ export const agentRequestSchema = z.object({
   status: z.enum(["open", "decided", "closed"]),
   decision: decisionSchema.nullable(),
   decidedAt: z.number().int().nullable(),
-  /** Its tool limits who may decide it (`mayDecide`). Absent: no. */
+  /** The runtime that opened it has a rule on who may decide (`mayDecide`). Absent: no. */
   isGuarded: z.boolean().optional(),
 });
 export type AgentRequest = DeepReadonly<z.infer<typeof agentRequestSchema>>;

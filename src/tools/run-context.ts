@@ -132,7 +132,7 @@ export interface RunContext {
 export interface Auth {
   /** Stored: used for ownership, approvals and audit. */
   readonly actorId: string;
-  /** Never stored, queued, logged, traced or shown: resolved anew after a restart. */
+  /** Never stored, queued, logged, traced or shown: resolved again after a restart. */
   readonly credentials?: unknown;
 }
 

@@ -4,17 +4,17 @@ import type { DeepReadonly } from "../../base/index.ts";
 /*
  * State of the ReAct core (rows R1 to R5). Plain JSON values, never mutated.
  *
- * Order and "newer" go by ordinals, never by time. `ordinal` counts the inputs that changed the state; what an input
- * brings in (a message, a result) carries the count it raised. Times are kept as they came, for people: two inputs of
- * the same millisecond are two, and a clock that jumps changes nothing.
+ * Ordinals define the order and "newer", never times. `ordinal` counts the inputs that changed the state; a message or
+ * result carries the count that its input reached. Times are kept unchanged, for people: two inputs of the same
+ * millisecond are distinct, and a clock that jumps changes nothing.
  *
- * What a model call has seen is what was there when it STARTED. `calledLlmOrdinal` is therefore the `ordinal` of the
- * state at the start of the last observed call, not at its end: a user message that arrives during the call stays
- * newer than it. The start is known in one of two ways:
+ * A model call has seen the state at its START. `calledLlmOrdinal` is therefore the `ordinal` of the state at the start
+ * of the last observed call, not at its end: a user message that arrives during the call stays newer than it. The start
+ * is known in one of two ways:
  *  1. The caller read `state.ordinal` when it started the call and hands it back in `re-act-observed`. Exact.
- *  2. It hands back none. Effects follow from the state, so the call began when the state first called for it:
- *     `callDueOrdinal`. If the caller really began later, what came in between counts as unseen: at most one call too
- *     many, never a message lost.
+ *  2. It hands back none. Effects follow from the state, so the call is assumed to have started when the state first
+ *     needed it: `callDueOrdinal`. If the caller really started it later, messages in between count as unseen, which
+ *     costs at most one extra call and never loses a message.
  */
 
 const unsafeKeys: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
