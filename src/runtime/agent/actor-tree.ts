@@ -19,7 +19,7 @@ interface ActorTreeStart {
 }
 
 /** A running effect: of the turn or the agent, or of one of its calls. */
-interface EffectPlace {
+export interface EffectPlace {
   readonly callId: string | null;
 }
 
