@@ -148,6 +148,18 @@ describeRuntimes("approval", (stage) => {
     expect(till.paid).toEqual([{ to: "Bob", amount: 9 }]);
   });
 
+  it("a decision without a verdict is refused with the verdicts that the request takes", async () => {
+    const till = openTill();
+    const { runtime, agent } = await open({ tools: [till.tool] });
+    const turn = agent.executeTurn("pay");
+    const { requestId } = await requestOf(turn);
+    const deciding = runtime.decide(requestId, {} as never);
+    await expect(deciding).rejects.toThrow(InvalidInputError);
+    await expect(deciding).rejects.toThrow(/needs a verdict, one of: approved, edited, rejected/);
+    await runtime.decide(requestId, { verdict: "rejected" });
+    await turn.result;
+  });
+
   it.each<[string, unknown, RegExp]>([
     ["that do not fit", { to: "Bob", amount: "much" }, /c#1:1:0:1.*amount/s],
     ["of a forbidden name", JSON.parse('{ "to": "Bob", "amount": 1, "__proto__": { "admin": true } }'), /__proto__/],

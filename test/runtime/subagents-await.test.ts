@@ -102,6 +102,7 @@ describeRuntimes("run.await", (stage) => {
       const again = await run.spawn(child, "dig", { key: "a" });
       expect(again.agentId).toBe(one.agentId);
       expect(() => run.await({ agentId: "desk~nobody" })).toThrow(/run\.spawn\(\), not "desk~nobody"/);
+      expect(() => run.await(null as never)).toThrow(/run\.spawn\(\), not null/);
       return run.await(again);
     });
     const { runtime, agent } = await started(leadWith(tool), child);

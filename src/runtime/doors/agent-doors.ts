@@ -91,7 +91,6 @@ const byWhom = { by: textRule, reason: textRule, argumentsHash: textRule } as co
 const decideDoor: Door<Decide> = {
   // The verdict, the arguments and the result are checked later, against the request that they decide.
   rules: { ...byWhom, verdict: textRule, arguments: anyRule, result: anyRule, isError: flagRule },
-  needed: ["verdict"],
   instead: { decision: "verdict", args: "arguments", answer: "result", actorId: "by" },
 };
 
