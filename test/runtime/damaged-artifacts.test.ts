@@ -58,7 +58,7 @@ for (const store of ["sqlite", "redis"] as const) {
   describe.skipIf(store === "redis" && !redisProgram)(`a damaged artifact (${store})`, () => {
     const closing: (() => unknown)[] = [];
     afterEach(async () => {
-      for (const close of closing.splice(0).reverse()) await close();
+      for (const close of closing.splice(0).toReversed()) await close();
     });
 
     async function place(): Promise<{ stores: () => Stores; damage: (by: Damage) => Promise<number> }> {
@@ -106,10 +106,8 @@ for (const store of ["sqlite", "redis"] as const) {
       const agent = await second.find("a-1");
       const corrupt = { code: "corrupt_record", message: expect.stringMatching(/artifact/) };
       await expect(agent.getArtifact("report")).rejects.toMatchObject(corrupt);
-      const listed = agent.getArtifacts();
-      await (damaged.isListed
-        ? expect(listed).resolves.toMatchObject([{ name: "report" }])
-        : expect(listed).rejects.toMatchObject(corrupt));
+      const listed = await agent.getArtifacts().catch((error: unknown) => error);
+      expect(listed).toMatchObject(damaged.isListed ? [{ name: "report" }] : corrupt);
       await agent.start();
       expect(await agent.executeTurn("hello").result).toMatchObject({ status: "completed", text: "noted" });
       expect(await damage(damaged)).toBe(1);

@@ -302,6 +302,7 @@ describeRuntimes(
       const turn = agent.executeTurn("go");
       const speech = await spoken.next();
       for (let count = 0; count < 200; count += 1) speech.say("x");
+      await reader.until("text.delta");
       speech.end("dig");
       (await spoken.next()).end();
       await turn.result;
