@@ -12,6 +12,10 @@ const moduleNames = ["custom_plugins.ts", "custom_plugins.mts", "custom_plugins.
 /** Most characters of a tool's name, with its plugin's. */
 const LONGEST_NAME = 64;
 
+/** Tools that the runtime itself provides are no part of a plugin. */
+type PluginTool = Exclude<AgentTool, { readonly kind: "internal" | "control" }>;
+const kinds: readonly unknown[] = ["function", "client", "subagent"] satisfies readonly PluginTool["kind"][];
+
 interface PluginPlace {
   /** The folder of the agent file. */
   readonly folder: string;
@@ -71,13 +75,13 @@ async function importModule(path: string): Promise<Readonly<Record<string, unkno
 }
 
 /** The rest of a tool is checked by `defineAgent`. */
-function isTool(value: unknown): value is AgentTool {
+function isTool(value: unknown): value is PluginTool {
   if (typeof value !== "object" || value === null) return false;
   const { name, kind } = value as Readonly<Record<string, unknown>>;
-  return typeof name === "string" && typeof kind === "string";
+  return typeof name === "string" && kinds.includes(kind);
 }
 
-function governed(tool: AgentTool, rules: Governance | undefined): AgentTool {
+function governed(tool: PluginTool, rules: Governance | undefined): PluginTool {
   if (rules === undefined) return tool;
   if (rules.wantsCredentials) {
     throw new InvalidInputError(
