@@ -1,4 +1,4 @@
-import type { Proposed, SpawnRequest } from "../../actors/index.ts";
+import type { SpawnRequest } from "../../actors/index.ts";
 import { DEFAULT_MAX_DEPTH, grantOf } from "../../agents/index.ts";
 import { createDeferred, shortHash, type TraceHeaders } from "../../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, turnAccountId, turnFlagsOf } from "../../budget/index.ts";

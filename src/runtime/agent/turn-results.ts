@@ -1,4 +1,3 @@
-import { outputOf } from "../../actors/index.ts";
 import { deepFreeze } from "../../base/index.ts";
 import {
   type Account,
@@ -18,8 +17,9 @@ import {
   agentOfTurn,
   type Entry,
   type EntryOf,
-  type ExecutionState,
   errorsOf,
+  type ExecutionState,
+  type Json,
   foldTurn,
   numberOfTurn,
   type StopSignal,
@@ -106,6 +106,12 @@ export function ownUse(entries: readonly Entry[]): UseByModel {
     models.set(model, addModelUse(models.get(model) ?? noModelUse, use));
   }
   return Object.fromEntries(models);
+}
+
+/** The output of a turn whose answer was checked and fits. */
+function outputOf(entries: readonly Entry[]): Json | undefined {
+  const checked = entries.findLast((entry) => entry.type === "output.checked" && entry.valid);
+  return checked?.type === "output.checked" && checked.valid ? checked.value : undefined;
 }
 
 /** The limit that made the turn's last call a final answer; null if there was room for more. */
