@@ -1,0 +1,27 @@
+// A route handler of Next.js: what `app/troupe/[...path]/route.ts` exports. Next gives it whole paths, so the server has to know its
+// own part of them.
+import { createRuntime, defineAgent, offlineModel } from "troupe";
+import { apiSurface, serveRuntime, tokenAuth } from "troupe/server";
+
+const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model: offlineModel() })] });
+const token = "a-token-for-ada-alone";
+const server = serveRuntime(runtime, {
+  authenticate: tokenAuth({ tokens: { [token]: { userId: "ada", scopes: [] } } }),
+  surfaces: [apiSurface()],
+  basePath: "/troupe",
+});
+
+export const dynamic = "force-dynamic";
+export const runtime_ = "nodejs";
+export { handler as DELETE, handler as GET, handler as OPTIONS, handler as POST };
+
+function handler(request: Request): Promise<Response> {
+  return server.fetch(request);
+}
+
+// What Next does with a request for it.
+const headers = { authorization: `Bearer ${token}` };
+const answer = await handler(new Request("https://app.example/troupe/api/definitions", { headers }));
+console.log(answer.status, await answer.text());
+await server.close();
+await runtime.shutdown();
