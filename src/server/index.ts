@@ -1,3 +1,4 @@
+export { entraAuth, type EntraAuthOptions } from "./core/entra.ts";
 export { type Authenticate, type Identity, openAuth, tokenAuth, type TokenAuthOptions } from "./core/identity.ts";
 export type { ServeLimits } from "./core/limits.ts";
 export type { LogLine } from "./core/metrics.ts";

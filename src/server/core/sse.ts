@@ -139,12 +139,13 @@ class PulledFrames {
     const { promise, resolve } = Promise.withResolvers<Taken>();
     const cancel = clock.setDelay(ms, () => resolve("late"));
     const close = (): void => resolve("closing");
-    closing.addEventListener("abort", close, { once: true });
+    const ends = [closing, this.#left.signal];
+    for (const end of ends) end.addEventListener("abort", close, { once: true });
     try {
       return await Promise.race([this.#next, promise]);
     } finally {
       cancel();
-      closing.removeEventListener("abort", close);
+      for (const end of ends) end.removeEventListener("abort", close);
     }
   }
 
