@@ -138,7 +138,7 @@ it("drops a client that takes nothing for a minute", async () => {
   expect(feed.isLeft).toBe(false);
   clock.advance(1);
   expect(feed.isLeft).toBe(true);
-  await expect(textOf(reader)).rejects.toThrow("takes nothing");
+  await expect(textOf(reader)).rejects.toThrow("the stream was cut off");
   expect(clock.pendingTimers).toBe(0);
 });
 
