@@ -12,14 +12,14 @@ async function answered(response: Response): Promise<unknown[]> {
 }
 
 describe("a caller", () => {
-  it.each([
+  it.each<[string, Record<string, string>, string]>([
     ["no token", {}, "Bearer"],
     ["an unknown token", { authorization: "Bearer token-of-ann-000002" }, 'Bearer error="invalid_token"'],
     ["part of a token", { authorization: "Bearer token-of-ann-00000" }, 'Bearer error="invalid_token"'],
     ["another scheme", { authorization: `Basic ${tokens.ann}` }, 'Bearer error="invalid_token"'],
   ])("with %s is nobody", async (_, headers, challenge) => {
     const { server } = serve(await runtimeOf(), { surfaces });
-    const response = await server.fetch(new Request("http://127.0.0.1/test/who", { headers: headers as HeadersInit }));
+    const response = await server.fetch(new Request("http://127.0.0.1/test/who", { headers }));
     expect(response.headers.get("www-authenticate")).toBe(challenge);
     expect(await answered(response)).toEqual([401, { code: "unauthenticated", message: "Authentication required" }]);
   });

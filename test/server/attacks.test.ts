@@ -88,7 +88,7 @@ describe("a body of JSON", () => {
     const headers = { authorization: `Bearer ${tokens.ann}`, "content-type": "application/json" };
     const sent = body === "" ? " " : body;
     const response = await server.fetch(
-      new Request("http://127.0.0.1/test/echo", { method: "POST", headers, body: sent as BodyInit }),
+      new Request("http://127.0.0.1/test/echo", { method: "POST", headers, body: sent }),
     );
     expect(response.status).toBe(status);
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type JWTPayload } from "jose";
+import { type CryptoKey, exportJWK, generateKeyPair, SignJWT, UnsecuredJWT, type JWTPayload } from "jose";
 import { createFakeClock } from "troupe/testing";
 import { type Authenticate, entraAuth, ServerError } from "troupe/server";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";

@@ -1,5 +1,5 @@
 import { createFakeClock, type FakeClock } from "troupe/testing";
-import type { ServeOptions, SseFrame } from "troupe/server";
+import { eventFrame, type ServeOptions, type SseFrame } from "troupe/server";
 import { describe, expect, it } from "vitest";
 import { requestOf, routeAt, runtimeOf, type Served, serve, surfaceOf } from "./served.ts";
 
@@ -115,9 +115,12 @@ it("sends headers without a frame when none comes, and comments while nothing co
 });
 
 it("answers an error before the first frame with its status", async () => {
-  const { runtime } = { runtime: await runtimeOf() };
-  const stream = routeAt("stream", (call) => call.stream((signal) => call.caller.events("nobody", { signal })));
-  const { ask } = serve(runtime, { surfaces: [surfaceOf(stream)], limits: { streamsPerCaller: 1 } });
+  const stream = routeAt("stream", (call) =>
+    call.stream(async function* (signal) {
+      for await (const event of call.caller.events("nobody", { signal })) yield eventFrame(event);
+    }),
+  );
+  const { ask } = serve(await runtimeOf(), { surfaces: [surfaceOf(stream)], limits: { streamsPerCaller: 1 } });
   // Each of them gives its place back.
   for (const _ of [1, 2, 3]) {
     const response = await ask("/test/stream");

@@ -1,4 +1,4 @@
-import type { JWTPayload, JWTVerifyGetKey } from "jose";
+import type { FetchImplementation, JWTPayload, JWTVerifyGetKey } from "jose";
 import {
   type Clock,
   clockRule,
@@ -101,21 +101,19 @@ function identityOf({ oid, tid, scp, roles }: JWTPayload, tenantId: string): Ide
 async function keysAt(url: URL, clock: Clock): Promise<JWTVerifyGetKey> {
   const { createRemoteJWKSet, customFetch, errors } = await import("jose");
   let failed: { readonly at: number; readonly error: unknown } | undefined;
-  const known = createRemoteJWKSet(url, {
-    cooldownDuration: COOLDOWN_MS,
-    // The library waits only after a fetch that succeeded.
-    async [customFetch](address, init) {
-      if (failed !== undefined && clock.elapsed() - failed.at < COOLDOWN_MS) throw failed.error;
-      try {
-        const response = await fetch(address, init);
-        failed = response.ok ? undefined : { at: clock.elapsed(), error: new Error(`status ${response.status}`) };
-        return response;
-      } catch (error) {
-        failed = { at: clock.elapsed(), error };
-        throw error;
-      }
-    },
-  });
+  // The library waits only after a fetch that succeeded.
+  const fetchKeys: FetchImplementation = async (address, init) => {
+    if (failed !== undefined && clock.elapsed() - failed.at < COOLDOWN_MS) throw failed.error;
+    try {
+      const response = await fetch(address, init);
+      failed = response.ok ? undefined : { at: clock.elapsed(), error: new Error(`status ${response.status}`) };
+      return response;
+    } catch (error) {
+      failed = { at: clock.elapsed(), error };
+      throw error;
+    }
+  };
+  const known = createRemoteJWKSet(url, { cooldownDuration: COOLDOWN_MS, [customFetch]: fetchKeys });
   return async (header, token) => {
     try {
       return await known(header, token);
