@@ -3,16 +3,16 @@
 import { createRuntime, defineAgent, offlineModel } from "troupe";
 import { apiSurface, serveRuntime, tokenAuth } from "troupe/server";
 
-const runtime = await createRuntime({ agents: [defineAgent({ name: "clerk", model: offlineModel() })] });
+const team = await createRuntime({ agents: [defineAgent({ name: "clerk", model: offlineModel() })] });
 const token = "a-token-for-ada-alone";
-const server = serveRuntime(runtime, {
+const server = serveRuntime(team, {
   authenticate: tokenAuth({ tokens: { [token]: { userId: "ada", scopes: [] } } }),
   surfaces: [apiSurface()],
   basePath: "/troupe",
 });
 
 export const dynamic = "force-dynamic";
-export const runtime_ = "nodejs";
+export const runtime = "nodejs";
 export { handler as DELETE, handler as GET, handler as OPTIONS, handler as POST };
 
 function handler(request: Request): Promise<Response> {
@@ -24,4 +24,4 @@ const headers = { authorization: `Bearer ${token}` };
 const answer = await handler(new Request("https://app.example/troupe/api/definitions", { headers }));
 console.log(answer.status, await answer.text());
 await server.close();
-await runtime.shutdown();
+await team.shutdown();

@@ -1,4 +1,4 @@
-import type { Server, ServerOptions } from "node:http";
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Clock } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
@@ -27,6 +27,22 @@ const serverOptions = {
   maxHeaderSize: 16_384,
   keepAliveTimeout: 5_000,
 } as const satisfies ServerOptions;
+
+/**
+ * The handler of a server as a listener of `node:http`, Express and Fastify. It reads the body itself, so it goes before
+ * any body parser.
+ */
+export function nodeListener({
+  fetch,
+}: {
+  readonly fetch: (request: Request, env?: unknown) => Promise<Response>;
+}): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
+  let listener: Promise<(request: IncomingMessage, response: ServerResponse) => unknown> | undefined;
+  return async (request, response) => {
+    listener ??= import("@hono/node-server").then(({ getRequestListener }) => getRequestListener(fetch));
+    await (await listener)(request, response);
+  };
+}
 
 /** Serves a fetch handler with the HTTP server of Node. Rejects with `InvalidInputError` when the port cannot be had. */
 export async function listenOn(

@@ -14,6 +14,7 @@ import {
   optionsOf,
   optionsRule,
   type Redactor,
+  ruleOf,
   systemClock,
   wholeNumberRule,
 } from "../base/index.ts";
@@ -48,6 +49,8 @@ export interface ServeOptions {
   /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
   readonly tenant?: string | undefined;
   readonly limits?: ServeLimits | undefined;
+  /** The path that the handler is mounted at, as `/troupe`. Default: none, its routes are at the root. */
+  readonly basePath?: string | undefined;
   /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
   readonly waitMs?: number | undefined;
   /** Silence in a stream until a comment is sent, in milliseconds. Default 15,000. */
@@ -76,6 +79,11 @@ export interface RuntimeServer {
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
 
+const basePathRule = ruleOf(
+  'a path like "/troupe", without a slash at its end',
+  (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
+);
+
 const serveDoor: Door<ServeOptions> = {
   rules: {
     authenticate: functionRule,
@@ -83,6 +91,7 @@ const serveDoor: Door<ServeOptions> = {
     cors: listRule("a list of origins", nameRule),
     hosts: listRule("a list of hosts", nameRule),
     tenant: nameRule,
+    basePath: basePathRule,
     limits: optionsRule(limitsDoor),
     waitMs: wholeNumberRule(1, 2 ** 31 - 1),
     keepAliveMs: wholeNumberRule(1, 2 ** 31 - 1),
@@ -91,7 +100,7 @@ const serveDoor: Door<ServeOptions> = {
     onLog: functionRule,
   },
   needed: ["authenticate", "surfaces"],
-  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs" },
+  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs", prefix: "basePath", base: "basePath" },
 };
 
 const DEFAULT_WAIT_MS = 600_000;
@@ -138,16 +147,19 @@ class Serving {
   readonly #origins: OriginRules;
   readonly #listening = new Set<Listening>();
   readonly #log: (line: LogLine) => void;
+  readonly #base: string;
   #redactor: Redactor | undefined;
   #isClosing = false;
 
   constructor({ runtimes, runtimeOf }: ServedRuntimes, options: ServeOptions) {
     const { clock = systemClock, authenticate, cors = [], onLog, surfaces, limits } = options;
     this.#options = options;
+    this.#base = options.basePath ?? "";
     this.#runtimeOf = runtimeOf;
     this.#place = {
       limits: limitsAtWork(limits),
       clock,
+      basePath: this.#base,
       waitMs: options.waitMs ?? DEFAULT_WAIT_MS,
       keepAliveMs: options.keepAliveMs ?? DEFAULT_KEEP_ALIVE_MS,
       stallMs: options.stallMs ?? DEFAULT_STALL_MS,
@@ -173,6 +185,8 @@ class Serving {
     const response = await this.#respond(passage);
     response.headers.set("x-request-id", requestId);
     response.headers.set("x-content-type-options", "nosniff");
+    const location = response.headers.get("location");
+    if (location?.startsWith("/")) response.headers.set("location", this.#base + location);
     for (const [name, value] of Object.entries(sharingHeaders(request, this.#origins)))
       response.headers.set(name, value);
     const { route, identity, code, error } = passage;
@@ -215,7 +229,7 @@ class Serving {
   #mount(surface: Surface): void {
     const paths = new Set(surface.routes.map(({ path }) => path));
     for (const route of surface.routes) {
-      this.#app.on(route.method, patternOf(route.path), async (context) => {
+      this.#app.on(route.method, patternOf(this.#base + route.path), async (context) => {
         const { passage } = context.env;
         passage.route = `${surface.name} ${route.path}`;
         try {
@@ -227,7 +241,7 @@ class Serving {
     }
     for (const path of paths) {
       const methods = surface.routes.filter((route) => route.path === path).map(({ method }) => method);
-      this.#app.all(patternOf(path), async (context) => {
+      this.#app.all(patternOf(this.#base + path), async (context) => {
         const { passage } = context.env;
         passage.route = `${surface.name} ${path}`;
         const headers = { allow: methods.join(", ") };
@@ -305,7 +319,7 @@ class Serving {
 
   #surfaceAt(request: Request): Surface | undefined {
     const { pathname } = new URL(request.url);
-    const isBelow = (path: string): boolean => pathname === path || pathname.startsWith(`${path}/`);
+    const isBelow = (path: string): boolean => `${pathname}/`.startsWith(`${this.#base}${path}/`);
     const matches = this.#surfaces.flatMap((surface) =>
       surface.paths.filter(isBelow).map((path) => ({ surface, path })),
     );

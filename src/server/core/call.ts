@@ -14,6 +14,8 @@ import { type SseFrame, sseResponse } from "./sse.ts";
 export interface CallPlace {
   readonly limits: Limits;
   readonly clock: Clock;
+  /** The path that the server is mounted at; empty: none. */
+  readonly basePath: string;
   readonly waitMs: number;
   readonly keepAliveMs: number;
   readonly stallMs: number;
@@ -90,7 +92,7 @@ export class RouteCall implements Call {
   }
 
   get origin(): string {
-    return `${new URL(this.request.url).protocol}//${hostOf(this.request)}`;
+    return `${new URL(this.request.url).protocol}//${hostOf(this.request)}${this.#place.basePath}`;
   }
 
   // Made when it is asked for: most calls need none, and the request's own is costly to make.

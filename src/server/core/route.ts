@@ -62,7 +62,7 @@ export interface Call<Params = unknown, Query = unknown, Headers = unknown, Body
   readonly waitMs: number;
   /** The header `Idempotency-Key`: 1 to 255 visible ASCII characters. */
   readonly idempotencyKey: string | undefined;
-  /** The host of the request with its scheme: `http://127.0.0.1:8080`. */
+  /** The address of the server, as the client wrote it: `http://127.0.0.1:8080`, with `basePath` if there is one. */
   readonly origin: string;
   /**
    * Answers with server-sent events. The first frame is taken before the headers, so that an early error has its status.
