@@ -21,7 +21,7 @@ import type {
 } from "../state/index.ts";
 import type { BudgetMove, NewArtifact, Post, WakeOrder } from "../stores/index.ts";
 import type { Auth, Slots, SpawnedChild } from "../tools/index.ts";
-import type { PromptMemory } from "./prompt-memory.ts";
+import type { PromptMemory } from "./model-cost.ts";
 
 /** Writes that go to the store together with a fact. */
 export interface FactParts {

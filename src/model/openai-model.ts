@@ -18,8 +18,7 @@ import { httpFetch } from "./http.ts";
 import type { GenerateOptions, LanguageModel } from "./language-model.ts";
 import { wireRequest } from "./openai-wire.ts";
 import { isEventStream, readEvents, readWhole } from "./read-answer.ts";
-import { imageTokenBound } from "./prompt-parts.ts";
-import { countPromptTokens, promptByteBound } from "./token-count.ts";
+import { imageTokenBound, countPromptTokens, promptByteBound } from "./token-count.ts";
 
 export interface OpenaiModelOptions {
   /**
