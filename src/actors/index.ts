@@ -35,5 +35,4 @@ export {
 export { runAgentOf, percentOfWindow } from "./run-context.ts";
 export { reportIdOf, reportMessage } from "./background-calls.ts";
 export { requestKeyOf } from "./think.ts";
-export { PromptMemory } from "./model-cost.ts";
 export { liveAgentMachine, liveToolCallMachine, liveTurnMachine } from "./provide.ts";

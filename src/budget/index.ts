@@ -4,6 +4,6 @@ export * from "./price.ts";
 export * from "./read-budget.ts";
 export * from "./reservation-queue.ts";
 export * from "./reserve.ts";
-export * from "./settle.ts";
+export * from "./use.ts";
 export * from "./model-use.ts";
 export * from "./wake-next.ts";

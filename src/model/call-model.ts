@@ -153,7 +153,7 @@ const MOST_CALLS = 1_000;
 const LONGEST_NAME = 1_000;
 
 /** A checked answer: plain JSON and bounded. */
-export interface TakenAnswer {
+interface TakenAnswer {
   readonly answer: Omit<ModelResponse, "usage">;
   readonly usage: GivenUsage;
   /** Why reasoning was dropped, in words; undefined if nothing was. */
@@ -168,7 +168,7 @@ type Fields = Readonly<Record<keyof ModelResponse, unknown>>;
  * @param requested Names the model if the answer does not.
  * @throws ModelError, retryable, if it is not an answer; with the reported tokens if they are plausible.
  */
-export function takeAnswer(given: unknown, requested: string): TakenAnswer {
+function takeAnswer(given: unknown, requested: string): TakenAnswer {
   let usage: GivenUsage | undefined;
   try {
     if (typeof given !== "object" || given === null) {

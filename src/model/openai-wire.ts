@@ -12,7 +12,7 @@ import {
   textOf,
 } from "../state/index.ts";
 
-export interface WireOptions {
+interface WireOptions {
   readonly model: string;
   readonly stream: boolean;
   /** The field that carries `maxOutputTokens`; some servers only know the older one. */
@@ -213,7 +213,7 @@ function digestedId(callId: string, providerId: string, round: number): string {
  * 1. A derived name never equals the name of a tool of the request.
  * 2. No two calls of the request have the same id, and a result has the id of its call.
  */
-export class WireCalls {
+class WireCalls {
   readonly #tools: ReadonlySet<string>;
   readonly #used = new Set<string>();
   readonly #byCall = new Map<string, string>();
