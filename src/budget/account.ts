@@ -170,7 +170,10 @@ const waitQueueStateSchema = z.object({
   waiting: z.number().int().nonnegative(),
   /** Changes with each change of the queue, so that a process need not read the waiters of a revision that it knows. */
   revision: z.string(),
-  /** When, by the steady time, an alarm looks for woken waiters that did not ask; null: none is set. */
+  /**
+   * When an alarm looks for woken waiters that did not ask, by the stores' steady time, which is monotonic and the same
+   * for all processes; null: none is set.
+   */
   alarmAt: z.number().int().nullable(),
 });
 
