@@ -39,6 +39,8 @@ export interface IndexWrite {
   readonly member: string;
   /** The score to write. Absent for "look": its member is removed once the tree was changed. */
   readonly score: number | undefined;
+  /** Written together with the tree: readers move an entry whose score is not that of its turn. */
+  readonly isBeside?: boolean;
 }
 
 /**
