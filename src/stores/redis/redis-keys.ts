@@ -244,7 +244,10 @@ export function turnFields(turnId: string): readonly [string, string] {
 export function turnIndexes(
   keys: RedisKeys,
   { tenant, partition }: Pick<TreeKeys, "tenant" | "partition">,
-  { ownerId, sessionId }: { readonly ownerId?: string | null | undefined; readonly sessionId?: string | null | undefined },
+  {
+    ownerId,
+    sessionId,
+  }: { readonly ownerId?: string | null | undefined; readonly sessionId?: string | null | undefined },
 ): readonly IndexKeys[] {
   const of = (...about: readonly string[]): IndexKeys => keys.index("turns", partition, tenant, ...about);
   const lists = [of()];

@@ -1,6 +1,13 @@
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
-import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer, type TurnRecord } from "../../state/index.ts";
+import {
+  type Artifact,
+  type InboxItem,
+  type JournalRow,
+  messageSchema,
+  type Timer,
+  type TurnRecord,
+} from "../../state/index.ts";
 import { parsed } from "../rules/stored-values.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";

@@ -18,6 +18,7 @@ import {
   turnRecordSchema,
 } from "../../state/index.ts";
 import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
+import type { StoredTurn } from "../rules/ports.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow, type TurnOfKey } from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";

@@ -18,7 +18,14 @@ import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome } from "./outcomes.ts";
 import type { Stores, TreeActivity } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
-import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter, turnAtPlace, type TurnFilter } from "./queries.ts";
+import {
+  agentAtPlace,
+  type AgentFilter,
+  type Moment,
+  type RequestFilter,
+  turnAtPlace,
+  type TurnFilter,
+} from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
 import { decide } from "./requests.ts";
 import { waitersOf } from "./reservation-queues.ts";

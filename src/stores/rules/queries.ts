@@ -94,7 +94,9 @@ export function placeOfTurn({ changedAt, turnId }: TurnPlace): string {
 export function turnAtPlace(text: string): TurnPlace {
   const { at, id } = placeIn(text) ?? {};
   if (at !== undefined && id !== undefined) return { changedAt: at, turnId: id };
-  throw new InvalidInputError(`after is ${JSON.stringify(text)}; it takes the place of a listed turn: placeOfTurn(record)`);
+  throw new InvalidInputError(
+    `after is ${JSON.stringify(text)}; it takes the place of a listed turn: placeOfTurn(record)`,
+  );
 }
 
 /** The newest change first, then by id. */

@@ -14,7 +14,15 @@ import type {
 import type { LiveChannel } from "./live-channel.ts";
 import type { Committed, ProcessIdentity } from "./outcomes.ts";
 import type { ForeignWrites, RolledBackTree, StoredRow, StoredTree, StoredTurn, TurnKey } from "./ports.ts";
-import type { AgentFilter, AgentPlace, Moment, RequestFilter, TurnFilter, TurnPlace, UnattendedQuery } from "./queries.ts";
+import type {
+  AgentFilter,
+  AgentPlace,
+  Moment,
+  RequestFilter,
+  TurnFilter,
+  TurnPlace,
+  UnattendedQuery,
+} from "./queries.ts";
 
 export type ArtifactMeta = Omit<Artifact, "content">;
 

@@ -15,7 +15,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const { status } = found;
   if (command.onlyKnown || status === "created" || status === "shutdown") return { type: "refused", status };
   const { openTurnId } = found;
-  if (command.isFirst && found.nextTurnNumber > 1) return given(turnIdOf(key.agentId, 1), found);
+  if (command.isFirst && found.nextTurnNumber > 1) return { type: "given", turnId: turnIdOf(key.agentId, 1) };
   if (openTurnId !== null && command.ifBusy === "refuse") return { type: "busy", openTurnId };
   const isSuperseding = openTurnId !== null && command.ifBusy === "supersede";
   const aborted = isSuperseding ? supersede(tables, key, openTurnId, command.actorId, now) : [];
@@ -75,11 +75,9 @@ function turnOfKey(tables: Tables, record: AgentRecord, key: TurnKey): OpenTurnO
   }
   const known = tables.turnOfKey(record, key.text);
   if (!known) return undefined;
-  return known.hash === key.hash ? given(known.turnId, record) : { type: "conflict", turnId: known.turnId };
-}
-
-function given(turnId: string, record: AgentRecord): OpenTurnOutcome {
-  return { type: "given", turnId, record };
+  return known.hash === key.hash
+    ? { type: "known", turnId: known.turnId, record }
+    : { type: "conflict", turnId: known.turnId };
 }
 
 interface NewTurn {

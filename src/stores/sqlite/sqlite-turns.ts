@@ -48,7 +48,9 @@ export class SqliteTurns {
   }
 
   ofAgent({ id }: AgentSlot): StoredTurn[] {
-    return this.#statements.ofAgent.all(id).map((row) => ({ ...turnIn(row), hash: textOrNullOf(row, "hash", "a turn") }));
+    return this.#statements.ofAgent
+      .all(id)
+      .map((row) => ({ ...turnIn(row), hash: textOrNullOf(row, "hash", "a turn") }));
   }
 
   /** `agent`: the integer key of the filter's agent; null if it does not exist. */
