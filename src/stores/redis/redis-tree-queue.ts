@@ -59,7 +59,7 @@ class TreeQueue {
   readonly #context: QueueContext;
   #waiting: QueuedWork[] = [];
   #running: Promise<void> | undefined;
-  /** Index entries that could not be written. */
+  /** Index entries that are written with the next ones, to save a command; readers skip what is to be removed. */
   #owed: readonly IndexWrite[] = [];
 
   constructor(tree: TreeKeys, context: QueueContext) {
@@ -155,7 +155,7 @@ class TreeQueue {
     const transaction = encoded(session, { id: randomUUID(), owner, indexedAt: written.at, channel, message });
     if (!transaction) return { type: "done", version: "", cursor: 0 };
     const { keys, head, tail } = transaction;
-    const told = this.#writeBeside(beside);
+    const told = before.length + beside.length > 0 ? this.#writeBeside(beside) : nothingWritten;
     const answer = await connection.run(async (client, repeat) => {
       // A Redis that was away may have lost the index entries, which must not be missing.
       if (repeat > 0) await indexes.write(session.indexWrites);
@@ -167,21 +167,21 @@ class TreeQueue {
     if (applied.type === "done") {
       keep(session, this.cache, applied.version);
       this.#correct(before, written);
-      this.#correct(beside, writtenBeside);
+      this.#owed = [...this.#owed, ...removals(beside, writtenBeside)];
       if (notice) this.#context.onChanged(session);
     }
     return applied;
   }
 
-  /** Entries that cannot be written go with the next transaction of the tree; until then readers lack them. */
+  /** Entries that cannot be written stay owed; until then readers lack them. */
   async #writeBeside(writes: readonly IndexWrite[]): Promise<WrittenAt> {
-    const all = [...this.#owed, ...writes];
+    const owed = this.#owed;
     this.#owed = [];
     try {
-      return await this.#context.indexes.write(all);
+      return await this.#context.indexes.write([...writes, ...owed]);
     } catch {
-      this.#owed = all.filter(({ kind }) => kind !== "look");
-      return { at: "", stamps: [] };
+      this.#owed = [...owed, ...writes.filter(({ kind }) => kind !== "look")];
+      return nothingWritten;
     }
   }
 
@@ -246,6 +246,14 @@ class TreeQueue {
       details: { code: failures === 0 ? "ETIMEDOUT" : "CONTENDED" },
     });
   }
+}
+
+const nothingWritten: WrittenAt = { at: "", stamps: [] };
+
+/** The entries that are to be removed now that the tree was changed. */
+function removals(writes: readonly IndexWrite[], { stamps }: WrittenAt): readonly IndexWrite[] {
+  const looks = writes.filter(({ kind }) => kind === "look");
+  return looks.map((look, index) => ({ ...look, kind: "gone", score: Number(stamps[index] ?? "") }));
 }
 
 /** About how many rows of all trees are cached in this process; least recently used trees are dropped beyond it. */
