@@ -101,7 +101,11 @@ describeRuntimes("keys of turns", (stage) => {
     gate.open("done");
     expect((await agent.executeTurn("two", { key: "2" }).result).text).toBe("done");
     expect((await agent.executeTurn("three", { key: "3" }).result).text).toBe("done");
-    expect((await runtime.turns()).map(({ status }) => status)).toEqual(["completed", "completed", "stopped"]);
+    expect((await runtime.turns()).map(({ turnId, status }) => [turnId, status])).toEqual([
+      ["c#1", "stopped"],
+      ["c#2", "completed"],
+      ["c#3", "completed"],
+    ]);
   });
 
   it("a known turn is given where none can be opened: shut down, cleared, or past its deadline", async () => {
@@ -202,7 +206,12 @@ it("a client that runs no agents gives a known turn, and reads its state", async
   const runtime = await createRuntime({ agents: [clerk()], stores });
   const agent = await started(runtime);
   await agent.executeTurn("go", { key: "k" }).result;
-  const client = await createRuntime({ agents: [clerk()], stores, role: "client", queues: localQueues() });
+  const client = await createRuntime({
+    agents: [clerk()],
+    stores,
+    role: "client",
+    queues: { ...localQueues(), kind: "shared" },
+  });
   const there = await client.find("c");
   const turn = there.executeTurn("go", { key: "k" });
   expect(await turn.isReplayed).toBe(true);

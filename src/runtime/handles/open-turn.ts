@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { describeValue, reading, stableStringify, wordsOfThrown } from "../../base/index.ts";
+import { describeValue, faultPoint, reading, stableStringify, wordsOfThrown } from "../../base/index.ts";
 import {
   AgentBusyError,
   AgentNotStartedError,
@@ -87,6 +87,7 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
     const { openTurnId } = outcome;
     throw new AgentBusyError(busyText(key.agentId, openTurnId), { details: { openTurnId } });
   }
+  faultPoint("turn.opened");
   const { turnId, type } = outcome;
   if (type === "given") return { turnId, isReplayed: true };
   if (type === "known" && (refusal || !isUnfinished(outcome.record, turnId))) {
