@@ -215,7 +215,7 @@ function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: numb
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const { input, actorId, limits, trace, inputMessageIds } = command;
+  const { input, actorId, limits, trace, inputMessageIds, clientTools } = command;
   const item: InboxItem = {
     kind: "turn",
     key: `turn:${turnId}`,
@@ -227,6 +227,7 @@ function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: numb
     limits,
     ...(trace ? { trace } : {}),
     ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
+    ...(clientTools ? { clientTools: [...clientTools] } : {}),
   };
   const changed: AgentRecord = {
     ...record,

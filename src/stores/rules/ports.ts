@@ -12,6 +12,7 @@ import {
   type InboxItem,
   type JournalRow,
   type Message,
+  type ModelTool,
   rootOf,
   type StopReason,
   type Timer,
@@ -208,6 +209,8 @@ export interface TurnCommand {
   readonly trace?: TraceHeaders | undefined;
   /** Messages of the conversation that are the input of a turn without content. Absent: none. */
   readonly inputMessageIds?: readonly string[] | undefined;
+  /** Tools of the turn that its caller runs. Absent: none. */
+  readonly clientTools?: readonly ModelTool[] | undefined;
   /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
 }
