@@ -237,7 +237,11 @@ describeRuntimes("tools of one turn that its caller runs", (stage) => {
   });
 
   it("a copy is taken: later changes by the caller have no effect", async () => {
-    const mine = { ...pick, parameters: { type: "object", properties: {} as Record<string, unknown> } };
+    const mine = {
+      ...pick,
+      name: String(pick.name),
+      parameters: { type: "object", properties: {} as Record<string, unknown> },
+    };
     const { agent, model } = await open(["done"]);
     const turn = agent.executeTurn("go", { clientTools: [mine as never] });
     mine.parameters.properties["late"] = { type: "string" };
