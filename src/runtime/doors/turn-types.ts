@@ -4,6 +4,7 @@ import type {
   ExecutionState,
   ExecutionStatus,
   Json,
+  JsonObject,
   StopReason,
   StopSignal,
   StoredError,
@@ -28,7 +29,7 @@ export interface TurnOptions {
   /**
    * A name that the caller chose for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters.
    * The agent has one turn of each key, whichever process asks, also after the turn has ended; a command of the same
-   * key with another input, actor or budget rejects with `TurnConflictError`. Root agents only.
+   * key with another input, actor, budget or client tools rejects with `TurnConflictError`. Root agents only.
    */
   readonly key?: string | undefined;
   /**
@@ -36,6 +37,14 @@ export interface TurnOptions {
    * Default: the span that is active at the call, while `traceToOpenTelemetry` is on in this process.
    */
   readonly trace?: TraceHeaders | undefined;
+  /**
+   * Tools of this turn alone, which its caller runs: the model may call them, the turn waits with a request of the kind
+   * `client`, and `decide` answers it. They are stored with the turn. Up to 128, whose names are none of the agent's
+   * own; `parameters` is a JSON Schema of an object. Only for a definition with `clientTools: true`.
+   */
+  readonly clientTools?:
+    | readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[]
+    | undefined;
 }
 
 /** A limit that ended a turn, and the account that it belongs to. */
