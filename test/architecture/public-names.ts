@@ -57,7 +57,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    Authenticate Call Caller Failure Identity InputIssue Listening ListenOptions LogLine openAuth Page Route route
+    Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue jsonFailure Listening ListenOptions LogLine openAuth Page resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface
     tokenAuth TokenAuthOptions
   `),

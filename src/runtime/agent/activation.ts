@@ -3,7 +3,6 @@ import {
   attemptKeyOf,
   type FactParts,
   type Host,
-  PromptMemory,
   type Proposed,
   requestKeyOf,
   type SpawnRequest,
@@ -11,6 +10,7 @@ import {
 import type { AgentDefinition } from "../../agents/index.ts";
 import type { Clock } from "../../base/index.ts";
 import { LeaseLostError, type StoreUnavailableError } from "../../errors/index.ts";
+import { PromptMemory } from "../../model/index.ts";
 import type {
   AgentKey,
   AgentRecord,
