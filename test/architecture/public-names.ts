@@ -57,7 +57,7 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    Authenticate Call Caller Failure Identity InputIssue Listening ListenOptions LogLine openAuth Page Route route
+    Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue jsonFailure Listening ListenOptions LogLine openAuth Page resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface
     tokenAuth TokenAuthOptions
   `),
@@ -89,7 +89,7 @@ export const unnamedTypes: readonly string[] = words(`
   AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   DropOldestOptions FollowOptions GenerateInput GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RoleOptions RuntimeDrainOptions SecretResolver SpawnAgentOptions
-  AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TroupeErrorOptions
+  AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 
