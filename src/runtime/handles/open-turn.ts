@@ -101,7 +101,10 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   if (outcome.type === "conflict") throw otherTurn(key.agentId, options.key, outcome.turnId);
   if (outcome.type === "busy") {
     const { openTurnId } = outcome;
-    throw new AgentBusyError(busyText(key.agentId, openTurnId), { details: { openTurnId } });
+    throw new AgentBusyError(
+      `agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
+      { details: { openTurnId } },
+    );
   }
   faultPoint("turn.opened");
   const { turnId, type } = outcome;
@@ -181,7 +184,9 @@ function assertTakesTools({ core, local, record }: OpeningPlace, tools: readonly
 }
 
 function notStarted({ local, status }: OpeningPlace): AgentNotStartedError {
-  return new AgentNotStartedError(notStartedText(local.key.agentId, status()));
+  return new AgentNotStartedError(
+    `agent "${local.key.agentId}" is ${status()}; call start() before its first turn, and again after shutdown()`,
+  );
 }
 
 /** The turns that a signal may end. */
@@ -279,13 +284,4 @@ function unknown(turnId: string, why: string): NotFoundError {
 function isTurnId(turnId: string): boolean {
   const number = numberOfTurn(turnId);
   return Number.isSafeInteger(number) && number >= 1 && turnIdOf(agentOfTurn(turnId), number) === turnId;
-}
-
-/** The message for a turn that is not accepted. */
-function notStartedText(agentId: string, status: Lifecycle): string {
-  return `agent "${agentId}" is ${status}; call start() before its first turn, and again after shutdown()`;
-}
-
-function busyText(agentId: string, openTurnId: string): string {
-  return `agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`;
 }
