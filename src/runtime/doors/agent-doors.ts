@@ -26,7 +26,7 @@ import type {
   SpawnAgentOptions,
 } from "./agent-types.ts";
 import { assertImage, authRule } from "./turn-door.ts";
-import type { AgentListOptions, FollowOptions } from "./runtime-types.ts";
+import type { AgentListOptions, FollowOptions, TurnListOptions } from "./runtime-types.ts";
 
 /** Most characters of an agent's metadata, which is written with every change of its record. */
 const METADATA_CHARACTERS = 1_000_000;
@@ -100,6 +100,16 @@ const listDoor: Door<AgentListOptions> = {
     after: textRule,
   },
 };
+const turnsDoor: Door<TurnListOptions> = {
+  rules: {
+    ownerId: textRule,
+    sessionId: textRule,
+    agentId: textRule,
+    status: oneOfRule("queued", "open", "completed", "stopped", "failed"),
+    limit: wholeNumberRule(1),
+    after: textRule,
+  },
+};
 const requestsDoor: Door<RequestListOptions> = {
   rules: {
     rootAgentId: textRule,
@@ -144,6 +154,10 @@ export function followOptionsOf(options: unknown): FollowOptions {
 
 export function listOptionsOf(options: unknown): AgentListOptions {
   return optionsOf<AgentListOptions>(options, "runtime.list()", listDoor);
+}
+
+export function turnListOptionsOf(options: unknown): TurnListOptions {
+  return optionsOf<TurnListOptions>(options, "runtime.turns()", turnsDoor);
 }
 
 export function requestListOptionsOf(options: unknown): RequestListOptions {
