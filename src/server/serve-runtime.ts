@@ -23,7 +23,7 @@ import { callerKey, callOf, type CallPlace } from "./core/call.ts";
 import { Caller } from "./core/caller.ts";
 import { failureOf, jsonFailure, ServerError, unauthenticated } from "./core/failures.ts";
 import { type Authenticate, checkedIdentity, type Identity, isOpenAuth } from "./core/identity.ts";
-import { limitsAtWork, limitsDoor, type ServeLimits } from "./core/limits.ts";
+import { type Limits, limitsAtWork, limitsDoor, type ServeLimits } from "./core/limits.ts";
 import { type LogLine, RequestMetrics } from "./core/metrics.ts";
 import { assertWelcome, isLoopbackName, type OriginRules, preflight, sharingHeaders } from "./core/origins.ts";
 import { probeSurface } from "./core/probes.ts";
@@ -274,7 +274,7 @@ class Serving {
     await limits.requests.take(callerKey(identity));
     const runtime = this.#runtimeOf(identity);
     if (runtime === undefined) throw new ServerError("forbidden", "this server does not serve your tenant");
-    const admitTurn = (): Promise<void> => limits.turns.take(callerKey(identity));
+    const admitTurn = (): Promise<void> => assertMoreTurns(runtime, identity, limits);
     return new Caller(identity, {
       runtime,
       clock,
@@ -361,6 +361,16 @@ function assertNoClash(surfaces: readonly Surface[]): void {
       known.set(place, name);
     }
   }
+}
+
+/** Counts one turn more. Rejects with `ServerError` (429). */
+async function assertMoreTurns(runtime: Runtime, identity: Identity, { turns, openTurns }: Limits): Promise<void> {
+  await turns.take(callerKey(identity));
+  const open = await runtime.turns({ ownerId: identity.userId, status: "open", limit: openTurns });
+  if (open.length < openTurns) return;
+  throw new ServerError("rate_limited", `you have ${openTurns} open turns; wait for one, or decide what it waits for`, {
+    headers: { "retry-after": "5" },
+  });
 }
 
 /** The id that a client or a proxy gave, if it can be written into a log as it is. */

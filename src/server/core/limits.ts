@@ -11,6 +11,8 @@ export interface ServeLimits {
   readonly requestsPerMinute?: number | undefined;
   /** Turns that one caller starts in a minute. Default 120. */
   readonly turnsPerMinute?: number | undefined;
+  /** Turns of one caller that are open at a time, waiting ones included. Default 200. */
+  readonly openTurns?: number | undefined;
   /** Streams that one caller has open on this server. Default 100. */
   readonly streamsPerCaller?: number | undefined;
   /** Streams that are open on this server. Default 5,000. */
@@ -26,6 +28,7 @@ export const limitsDoor: Door<ServeLimits> = {
     bodyBytes: number,
     requestsPerMinute: number,
     turnsPerMinute: number,
+    openTurns: number,
     streamsPerCaller: number,
     streams: number,
     redis: anyRule,
@@ -37,16 +40,18 @@ export interface Limits {
   readonly bodyBytes: number;
   readonly requests: Rate;
   readonly turns: Rate;
+  readonly openTurns: number;
   readonly streams: OpenStreams;
 }
 
 export function limitsAtWork(given: ServeLimits = {}): Limits {
   const { bodyBytes = 10_000_000, requestsPerMinute = 1_200, turnsPerMinute = 120, redis } = given;
-  const { streamsPerCaller = 100, streams = 5_000 } = given;
+  const { openTurns = 200, streamsPerCaller = 100, streams = 5_000 } = given;
   return {
     bodyBytes,
     requests: new Rate({ perMinute: requestsPerMinute, what: "requests", redis }),
     turns: new Rate({ perMinute: turnsPerMinute, what: "turns", redis }),
+    openTurns,
     streams: new OpenStreams({ most: streams, mostPerCaller: streamsPerCaller }),
   };
 }
