@@ -4,6 +4,7 @@ import type {
   ExecutionState,
   ExecutionStatus,
   Json,
+  JsonObject,
   StopReason,
   StopSignal,
   StoredError,
@@ -30,6 +31,14 @@ export interface TurnOptions {
    * Default: the span that is active at the call, while `traceToOpenTelemetry` is on in this process.
    */
   readonly trace?: TraceHeaders | undefined;
+  /**
+   * Tools of this turn alone, which its caller runs: the model may call them, the turn waits with a request of the kind
+   * `client`, and `decide` answers it. They are stored with the turn. Up to 128, whose names are none of the agent's
+   * own; `parameters` is a JSON Schema of an object. Only for a definition with `clientTools: true`.
+   */
+  readonly clientTools?:
+    | readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[]
+    | undefined;
 }
 
 /** A limit that ended a turn, and the account that it belongs to. */

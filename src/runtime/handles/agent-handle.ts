@@ -97,7 +97,7 @@ export class AgentHandle implements Agent {
   }
 
   async #openTurn(asked: TurnAsked): Promise<string> {
-    const place = { core: this.#core, local: this.#local, status: () => this.state.status };
+    const place = { core: this.#core, local: this.#local, status: () => this.state.status, record: this.#record };
     const { turnId, record } = await openTurn(place, asked);
     if (record) {
       this.#record = record;

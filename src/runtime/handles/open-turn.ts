@@ -1,12 +1,19 @@
 import { describeValue, reading, wordsOfThrown } from "../../base/index.ts";
 import { limitsOf } from "../../budget/index.ts";
-import { AgentBusyError, AgentNotStartedError, InvalidInputError, NotFoundError } from "../../errors/index.ts";
+import {
+  AgentBusyError,
+  AgentNotStartedError,
+  InvalidInputError,
+  NotFoundError,
+  PolicyRefusedError,
+} from "../../errors/index.ts";
 import {
   type AgentKey,
   type AgentRecord,
   agentOfTurn,
   type Content,
   type Lifecycle,
+  type ModelTool,
   numberOfTurn,
   turnIdOf,
 } from "../../state/index.ts";
@@ -45,6 +52,7 @@ export interface OpeningPlace {
   readonly core: RuntimeCore;
   readonly local: LocalPlace;
   readonly status: () => Lifecycle;
+  readonly record: Pick<AgentRecord, "definition" | "grantedTools">;
 }
 
 /**
@@ -70,19 +78,24 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   const { key } = local;
   const { input, options, isFirst, inputMessageIds } = turn;
   const { auth, budget, ifBusy = "refuse" } = options;
+  const clientTools = options.clientTools?.length ? options.clientTools : undefined;
+  if (clientTools) assertTakesTools(place, clientTools);
   const trace = traceOfTurn(options);
   const limits = budget === undefined ? null : limitsOf(budget, core.clock.now());
   core.assertOpen();
   if (local.live?.lifecycle === "created" || core.live.isShutDown(key)) throw notStarted(place);
   const actorId = auth?.actorId ?? null;
-  const command = { input, actorId, limits, ifBusy, trace, isFirst, inputMessageIds } as const;
+  const command = { input, actorId, limits, ifBusy, trace, isFirst, inputMessageIds, clientTools } as const;
   const outcome = await core.stores.openTurn(key, command, core.clock.now());
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   if (outcome.type === "refused") throw notStarted(place);
   if (outcome.type === "given") return { turnId: outcome.turnId };
   if (outcome.type === "busy") {
     const { openTurnId } = outcome;
-    throw new AgentBusyError(busyText(key.agentId, openTurnId), { details: { openTurnId } });
+    throw new AgentBusyError(
+      `agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
+      { details: { openTurnId } },
+    );
   }
   // A process that runs no turns has no use for credentials.
   if (auth && local.runsHere) core.auth.keep(outcome.turnId, auth);
@@ -94,8 +107,39 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   return { turnId: outcome.turnId, record: owner ? undefined : outcome.record };
 }
 
+/**
+ * Throws `PolicyRefusedError` for an agent that takes no tools of its callers, `InvalidInputError` for the name of one of
+ * its own tools, `NotFoundError` if this process does not know its definition.
+ */
+function assertTakesTools({ core, local, record }: OpeningPlace, tools: readonly ModelTool[]): void {
+  const { agentId } = local.key;
+  const { name } = record.definition;
+  const definition = core.definitions.get(name);
+  const details = { agentId, definition: name };
+  if (!definition) {
+    const what = `executeTurn({ clientTools }): this runtime was not given the definition "${name}" of agent "${agentId}"`;
+    throw new NotFoundError(`${what}, which says whether it takes tools of its callers`, { details });
+  }
+  if (!definition.clientTools) {
+    const way = "its definition must say clientTools: true";
+    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${way}`, { details });
+  }
+  if (record.grantedTools !== null) {
+    const why = "its parent's policy says which tools it has";
+    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${why}`, { details });
+  }
+  const own = tools.find((tool) => definition.tools.get(tool.name) !== undefined);
+  if (!own) return;
+  throw new InvalidInputError(
+    `executeTurn({ clientTools }): agent "${name}" has a tool "${own.name}" already; give yours another name`,
+    { details: { ...details, tool: own.name } },
+  );
+}
+
 function notStarted({ local, status }: OpeningPlace): AgentNotStartedError {
-  return new AgentNotStartedError(notStartedText(local.key.agentId, status()));
+  return new AgentNotStartedError(
+    `agent "${local.key.agentId}" is ${status()}; call start() before its first turn, and again after shutdown()`,
+  );
 }
 
 /** The turns that a signal may end. */
@@ -204,13 +248,4 @@ function unknown(turnId: string, why: string): NotFoundError {
 function isTurnId(turnId: string): boolean {
   const number = numberOfTurn(turnId);
   return Number.isSafeInteger(number) && number >= 1 && turnIdOf(agentOfTurn(turnId), number) === turnId;
-}
-
-/** The message for a turn that is not accepted. */
-function notStartedText(agentId: string, status: Lifecycle): string {
-  return `agent "${agentId}" is ${status}; call start() before its first turn, and again after shutdown()`;
-}
-
-function busyText(agentId: string, openTurnId: string): string {
-  return `agent "${agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`;
 }

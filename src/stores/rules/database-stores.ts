@@ -18,7 +18,7 @@ import { changeTimers, fireAccountTimer } from "./ledger.ts";
 import type { AskListener, LiveChannel, LiveFollowing, LiveListener, LivePlace } from "./live-channel.ts";
 import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome, OpenTurnOutcome } from "./outcomes.ts";
-import type { Stores, TreeActivity, TurnCommand } from "./ports.ts";
+import type { Stores, TreeActivity, TreeHead, TurnCommand } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
 import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter } from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
@@ -76,6 +76,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     request: (key, requestId) => read(() => tables.request(key, requestId)),
     account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
     treeActivity: (tenant, root) => read(() => treeActivityOf(tables, tenant, root)),
+    treeHead: (tenant, root) => read(() => treeHeadOf(tables, tenant, root)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
     waiters: (tenant, root) => read(() => waitersOf(tables, tenant, tables.accounts(tenant, root))),
     dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
@@ -165,6 +166,18 @@ function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string
   };
 }
 
+/** Must run within one read. */
+function treeHeadOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeHead | undefined {
+  const agents = tables.listAgents({ tenant, rootAgentId }, ALL);
+  if (!agents.some(({ agentId }) => agentId === rootAgentId)) return undefined;
+  return {
+    cursor: tables.lastCursor(tenant, rootAgentId),
+    agents,
+    accounts: tables.accounts(tenant, rootAgentId),
+    openRequests: tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL),
+  };
+}
+
 /** Checks a number of rows or a cursor. */
 function countOf(name: string, value: number): number {
   if (Number.isSafeInteger(value) && value >= 0) return value;
@@ -203,7 +216,7 @@ function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: numb
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const { input, actorId, limits, trace, inputMessageIds } = command;
+  const { input, actorId, limits, trace, inputMessageIds, clientTools } = command;
   const item: InboxItem = {
     kind: "turn",
     key: `turn:${turnId}`,
@@ -215,6 +228,7 @@ function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, now: numb
     limits,
     ...(trace ? { trace } : {}),
     ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
+    ...(clientTools ? { clientTools: [...clientTools] } : {}),
   };
   const changed: AgentRecord = {
     ...record,
