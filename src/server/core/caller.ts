@@ -9,7 +9,7 @@ import {
   NotFoundError,
   RequestConflictError,
 } from "../../errors/index.ts";
-import type { Agent, AgentStartOptions, Decide, Runtime, Turn, TurnOptions } from "../../runtime/index.ts";
+import type { Agent, Decide, Runtime, Turn, TurnOptions } from "../../runtime/index.ts";
 import {
   agentOfTurn,
   type AgentRecord,
@@ -63,8 +63,6 @@ export interface NewAgentOptions {
   readonly sessionId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   readonly budget?: Budget | undefined;
-  /** A conversation to begin with. */
-  readonly messages?: AgentStartOptions["messages"];
 }
 
 export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
@@ -156,7 +154,14 @@ export class Caller {
     const { sessionId, after } = page;
     const limit = limitOf(page);
     const { ownerId } = this;
-    const found = await this.runtime.list({ ownerId, sessionId, rootsOnly: true, order: "newest", limit: limit + 1, after });
+    const found = await this.runtime.list({
+      ownerId,
+      sessionId,
+      rootsOnly: true,
+      order: "newest",
+      limit: limit + 1,
+      after,
+    });
     return pageOf(found, limit, placeOfAgent);
   }
 
@@ -203,7 +208,8 @@ export class Caller {
     const before = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
     if (before !== undefined && before.ownerId !== this.ownerId) throw this.#stranger("agent", true);
     // Where an agent is named, the key is that of the turn.
-    const mark = key === undefined || named !== undefined ? {} : { [creationMark]: hashOf({ ...options, key: undefined }) };
+    const mark =
+      key === undefined || named !== undefined ? {} : { [creationMark]: hashOf({ ...options, key: undefined }) };
     if (before !== undefined) assertSame(before.metadata, mark);
     const agent = await this.runtime.agent(before?.definition.name ?? definition, {
       ...rest,
