@@ -8,7 +8,13 @@ import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index
 import { checkedPorts } from "./core/checked-ports.ts";
 import { watchRolledBackTrees } from "./core/rollback.ts";
 import { RuntimeCore } from "./core/runtime-core.ts";
-import { listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./doors/agent-doors.ts";
+import {
+  listOptionsOf,
+  requestListOptionsOf,
+  startOptionsOf,
+  textOfCaller,
+  turnListOptionsOf,
+} from "./doors/agent-doors.ts";
 import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
 import { partOf } from "./doors/roles.ts";
 import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
@@ -85,6 +91,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     agent: (name, start) => lookedAt(copies, openAgent(core, name, start)),
     find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
     list: async (filter) => (await stores.listAgents({ ...listOptionsOf(filter), tenant })).map(listed),
+    turns: async (filter) => await stores.turns({ ...turnListOptionsOf(filter), tenant }),
     accounts: async (rootAgentId) =>
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),

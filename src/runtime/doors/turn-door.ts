@@ -45,6 +45,11 @@ const traceRule: OptionRule = (value) => {
   return take(traceHeadersSchema, isObject ? { traceparent, tracestate } : value, "executeTurn({ trace })");
 };
 
+const keyRule: OptionRule = ruleOf(
+  "1 to 255 visible ASCII characters",
+  (value) => typeof value === "string" && /^[!-~]{1,255}$/.test(value),
+);
+
 /** Most client tools of one turn, and most characters of all of them together. */
 const MOST_CLIENT_TOOLS = 128;
 const CLIENT_TOOLS_CHARACTERS = 1_000_000;
@@ -64,6 +69,7 @@ export const turnDoor = {
     signal: signalRule,
     budget: budgetRule,
     ifBusy: oneOfRule("refuse", "queue", "supersede"),
+    key: keyRule,
     trace: traceRule,
     clientTools: clientToolsRule,
   },
@@ -77,6 +83,7 @@ export const turnDoor = {
     timeout: "budget: { maxSeconds }, or signal: AbortSignal.timeout(…)",
     actorId: "auth: { actorId }",
     headers: "trace",
+    idempotencyKey: "key",
     tools: "clientTools, or defineAgent({ tools })",
   },
 } satisfies Door<TurnOptions>;
