@@ -174,16 +174,30 @@ export class Caller {
     return pageOf(found, limit, placeOfTurn);
   }
 
-  /** Requests of one tree, in the order in which they were opened. Default: open ones. */
+  /**
+   * Requests of one tree, in the order in which they were opened; or the open ones of all trees with an open turn, the
+   * turn with the newest change first, where a page has the requests of so many turns. Default: open ones.
+   */
   async requests(
-    page: PageOptions & { readonly rootAgentId: string; readonly status?: AgentRequest["status"] | undefined },
+    page: PageOptions & {
+      readonly rootAgentId?: string | undefined;
+      readonly status?: AgentRequest["status"] | undefined;
+    },
   ): Promise<Page<AgentRequest>> {
     const { rootAgentId, status = "open", after } = page;
     const limit = limitOf(page);
+    if (rootAgentId === undefined) return await this.#openRequests(page, status);
     await this.root(rootAgentId);
     if (after !== undefined) await this.request(after);
     const found = await this.runtime.requests({ rootAgentId, status, limit: limit + 1, after });
     return pageOf(found, limit, ({ requestId }) => requestId);
+  }
+
+  async #openRequests(page: PageOptions, status: AgentRequest["status"]): Promise<Page<AgentRequest>> {
+    if (status !== "open") throw new InvalidInputError("requests that are not open are listed by tree: name its root");
+    const { items: turns, next } = await this.turns({ limit: page.limit, after: page.after, status: "open" });
+    const found = await Promise.all(turns.map(({ agentId }) => this.runtime.requests({ rootAgentId: agentId })));
+    return { items: found.flat(), next };
   }
 
   /** The id of the agent that a name of this caller means. */
