@@ -154,7 +154,7 @@ describeRuntimes("keys of turns", (stage) => {
     expect(await again.isReplayed).toBe(true);
     expect(await again.result).toMatchObject({ turnId: "c#2", status: "completed" });
     await agent.saveState();
-    expect(await stage().look().turns({ tenant: "default" })).toMatchObject([{ key: "k" }, { key: null }]);
+    expect(await stage().look().turns({ tenant: "default" })).toMatchObject([{ key: null }, { key: "k" }]);
   });
 
   it("client tools are part of what was asked for", async () => {
