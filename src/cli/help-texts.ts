@@ -10,7 +10,6 @@ Examples:
   $ npx troupe chat ./my-agent.ts
   $ npx troupe requests
   $ npx troupe list
-  $ npx troupe serve ./my-agent.ts
   $ npx troupe worker --agents ./my-agent.ts --redis redis://127.0.0.1:6379
 
 In a clone of the project: npm start -- --question "…", and npm run troupe -- list.
@@ -64,27 +63,6 @@ l for later. Ctrl-C aborts the open turn, a second one leaves; Ctrl-D leaves. Fr
 reply to the request before it; the exit code is that of the last turn.
 
 ${exitCodes}
-`;
-
-export const serve = `
-Examples:
-  $ npx troupe serve ./my-agent.ts
-  $ npx troupe serve ./agent.yaml --port 0 --store ./jobs.db
-  $ npx troupe serve ./team.ts --redis redis://127.0.0.1:6379 --host 0.0.0.0 --on workers
-  $ npx troupe serve ./team.ts --auth entra --cors https://app.example.com
-
-Prints the address of each interface, a token, and a curl line to try. Any number of servers with the same files may share a
-Redis: each answers for every agent, and a stream goes on at any of them from its last id. On SIGTERM or Ctrl-C it takes
-nothing new, ends the streams, stops turns at the next safe point, and exits with code 0 within --drain-seconds. A second
-signal leaves at once; committed work is not lost.
-
-Environment:
-  TROUPE_SERVE_TOKEN    the token of --auth token, at least 16 characters (default: a new one at each start)
-  TROUPE_ENTRA_TENANT, TROUPE_ENTRA_AUDIENCE, TROUPE_ENTRA_SCOPE
-                        whose tokens --auth entra takes, for which app, and the scope or role that they must have
-  TROUPE_REDIS          address of Redis, where neither --redis nor --store is given
-  TROUPE_QUEUE_SECRETS  as for worker
-  OPENAI_API_KEY and others that the agent files read
 `;
 
 export const worker = `

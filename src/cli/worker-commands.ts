@@ -1,10 +1,10 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { CliContext } from "./cli-context.ts";
 import type { QueuesOptions } from "./commands/queues.ts";
 import type { WorkerOptions } from "./commands/worker.ts";
 import type { ExitCode } from "./failure.ts";
 import * as helpTexts from "./help-texts.ts";
-import { nonEmpty, port, wholeNumber, addRedisOptions, agentsOption } from "./options.ts";
+import { nonEmpty, wholeNumber, addRedisOptions, agentsOption } from "./options.ts";
 import { queuePlan } from "./worker/queue-plan.ts";
 
 type Done = (exitCode: ExitCode) => void;
@@ -49,4 +49,10 @@ export function addWorkerCommands(program: Command, context: CliContext, done: D
       const { queuesCommand } = await import("./commands/queues.ts");
       done(await queuesCommand(context, options));
     });
+}
+
+function port(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,5}$/.test(text) && value <= 65_535) return value;
+  throw new InvalidArgumentError("It takes a port from 1 to 65535, or 0 for any that is free.");
 }
