@@ -8,6 +8,7 @@ import {
   listRule,
   nameRule,
   optionsRule,
+  ruleOf,
   wholeNumberRule,
 } from "../base/index.ts";
 import { InvalidInputError } from "../errors/index.ts";
@@ -34,6 +35,8 @@ export interface ServeOptions {
   /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
   readonly tenant?: string | undefined;
   readonly limits?: ServeLimits | undefined;
+  /** The path that the handler is mounted at, as `/troupe`. Default: none, its routes are at the root. */
+  readonly basePath?: string | undefined;
   /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
   readonly waitMs?: number | undefined;
   /** Silence in a stream until a comment is sent, in milliseconds. Default 15,000. */
@@ -46,6 +49,11 @@ export interface ServeOptions {
   readonly onLog?: ((line: LogLine) => void) | undefined;
 }
 
+const basePathRule = ruleOf(
+  'a path like "/troupe", without a slash at its end',
+  (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
+);
+
 export const serveDoor: Door<ServeOptions> = {
   rules: {
     authenticate: functionRule,
@@ -53,6 +61,7 @@ export const serveDoor: Door<ServeOptions> = {
     cors: listRule("a list of origins", nameRule),
     hosts: listRule("a list of hosts", nameRule),
     tenant: nameRule,
+    basePath: basePathRule,
     limits: optionsRule(limitsDoor),
     waitMs: wholeNumberRule(1, 2 ** 31 - 1),
     keepAliveMs: wholeNumberRule(1, 2 ** 31 - 1),
@@ -61,7 +70,7 @@ export const serveDoor: Door<ServeOptions> = {
     onLog: functionRule,
   },
   needed: ["authenticate", "surfaces"],
-  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs" },
+  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs", prefix: "basePath", base: "basePath" },
 };
 
 type RuntimeOf = (identity: Identity) => Runtime | undefined;

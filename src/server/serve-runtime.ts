@@ -1,27 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Hono } from "hono";
-<<<<<<< HEAD
-import {
-  anyRule,
-  type Clock,
-  clockRule,
-  createRedactor,
-  type Door,
-  functionRule,
-  harmless,
-  hasMethods,
-  listRule,
-  nameRule,
-  optionsOf,
-  optionsRule,
-  type Redactor,
-  ruleOf,
-  systemClock,
-  wholeNumberRule,
-} from "../base/index.ts";
-=======
 import { createRedactor, harmless, hasMethods, optionsOf, type Redactor, systemClock } from "../base/index.ts";
->>>>>>> main
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
 import { callerKey, callOf, type CallPlace } from "./core/call.ts";
@@ -35,39 +14,6 @@ import { probeSurface } from "./core/probes.ts";
 import type { Route } from "./core/route.ts";
 import type { Surface } from "./core/surface.ts";
 import { type Listening, type ListenOptions, listenOn } from "./listen.ts";
-<<<<<<< HEAD
-
-/** Runtimes by the tenant of the identities that they serve. */
-export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
-
-export interface ServeOptions {
-  /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
-  readonly authenticate: Authenticate;
-  readonly surfaces: readonly Surface[];
-  /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
-  readonly cors?: readonly string[] | undefined;
-  /**
-   * Values that `Host` may have, with ports. Default: any; the server's own names as soon as it listens on loopback
-   * alone.
-   */
-  readonly hosts?: readonly string[] | undefined;
-  /** With one runtime: the tenant that identities may name. Default: that of the runtime. */
-  readonly tenant?: string | undefined;
-  readonly limits?: ServeLimits | undefined;
-  /** The path that the handler is mounted at, as `/troupe`. Default: none, its routes are at the root. */
-  readonly basePath?: string | undefined;
-  /** Longest wait of a blocking call, in milliseconds. Default 600,000. */
-  readonly waitMs?: number | undefined;
-  /** Silence in a stream until a comment is sent, in milliseconds. Default 15,000. */
-  readonly keepAliveMs?: number | undefined;
-  /** Time after which a client that does not read its stream is dropped, in milliseconds. Default 60,000. */
-  readonly stallMs?: number | undefined;
-  /** Default: the system's clock. */
-  readonly clock?: Clock | undefined;
-  /** Called with each answered request. */
-  readonly onLog?: ((line: LogLine) => void) | undefined;
-}
-=======
 import {
   type RuntimesByTenant,
   runtimesOf,
@@ -75,7 +21,6 @@ import {
   type ServedRuntimes,
   type ServeOptions,
 } from "./serve-options.ts";
->>>>>>> main
 
 /** A runtime behind a fetch handler. */
 export interface RuntimeServer {
@@ -93,33 +38,6 @@ export interface RuntimeServer {
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 }
 
-<<<<<<< HEAD
-const basePathRule = ruleOf(
-  'a path like "/troupe", without a slash at its end',
-  (value) => typeof value === "string" && /^(?:\/[\w.~-]+)+$/.test(value),
-);
-
-const serveDoor: Door<ServeOptions> = {
-  rules: {
-    authenticate: functionRule,
-    surfaces: listRule("a list of surfaces", anyRule),
-    cors: listRule("a list of origins", nameRule),
-    hosts: listRule("a list of hosts", nameRule),
-    tenant: nameRule,
-    basePath: basePathRule,
-    limits: optionsRule(limitsDoor),
-    waitMs: wholeNumberRule(1, 2 ** 31 - 1),
-    keepAliveMs: wholeNumberRule(1, 2 ** 31 - 1),
-    stallMs: wholeNumberRule(1, 2 ** 31 - 1),
-    clock: clockRule,
-    onLog: functionRule,
-  },
-  needed: ["authenticate", "surfaces"],
-  instead: { auth: "authenticate", origins: "cors", timeout: "waitMs", prefix: "basePath", base: "basePath" },
-};
-
-=======
->>>>>>> main
 const DEFAULT_WAIT_MS = 600_000;
 const DEFAULT_KEEP_ALIVE_MS = 15_000;
 const DEFAULT_STALL_MS = 60_000;
