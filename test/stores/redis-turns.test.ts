@@ -12,6 +12,11 @@ import { ownPrefix, storesOn } from "../support/redis-stores.ts";
 
 const command = { input: "go", actorId: null, limits: null, ifBusy: "refuse" } as const;
 
+async function end(owner: Owner, at: number): Promise<void> {
+  const turnId = `${owner.key.agentId}#1`;
+  await owner.commit({ entries: [turnEnded({ turnId })], closedTurnId: turnId }, NOW + at);
+}
+
 describe.skipIf(!redisProgram)("lists of turns", () => {
   const redis = redisOfSuite();
   let prefix: string;
@@ -29,11 +34,6 @@ describe.skipIf(!redisProgram)("lists of turns", () => {
     await stores.openTurn(keyOf(agentId), command, NOW + at);
     return owner;
   }
-
-  const end = (owner: Owner, at: number) => {
-    const turnId = `${owner.key.agentId}#1`;
-    return owner.commit({ entries: [turnEnded({ turnId })], closedTurnId: turnId }, NOW + at);
-  };
 
   const idsOf = async (filter: Omit<TurnFilter, "tenant">): Promise<string[]> =>
     (await stores.turns({ tenant: TENANT, ...filter })).map(({ turnId }) => turnId);
