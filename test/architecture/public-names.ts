@@ -101,8 +101,8 @@ export const unnamedTypes: readonly string[] = words(`
 
   DefectError RejectionError TerminalError TransientError
 
-  CallerPlace OpenAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
-  ServerErrorOptions StartTurnOptions
+  CallerPlace NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
+  ServerErrorOptions StartTurnOptions TurnFilter
 
   BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
 `);
