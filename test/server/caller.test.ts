@@ -164,6 +164,7 @@ describe("an agent that a key creates", () => {
     ["another definition", { definition: "other" }],
     ["other metadata", { metadata: { a: 2 } }],
     ["another session", { sessionId: "s" }],
+    ["another conversation", { messages: [{ role: "user" as const, content: "hello" }] }],
   ])("is not that of %s", async (_, change) => {
     let options = { definition: "desk", key, metadata: { a: 1 } };
     const { ask } = await doing(async ({ caller }) => (await caller.createAgent(options)).isReplayed);

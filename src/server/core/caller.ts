@@ -9,7 +9,15 @@ import {
   NotFoundError,
   RequestConflictError,
 } from "../../errors/index.ts";
-import type { Agent, Decide, Runtime, TreeSnapshot, Turn, TurnOptions } from "../../runtime/index.ts";
+import type {
+  Agent,
+  AgentStartOptions,
+  Decide,
+  Runtime,
+  TreeSnapshot,
+  Turn,
+  TurnOptions,
+} from "../../runtime/index.ts";
 import {
   agentOfTurn,
   type AgentRecord,
@@ -63,6 +71,8 @@ export interface NewAgentOptions {
   readonly sessionId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   readonly budget?: Budget | undefined;
+  /** A conversation to begin with; an agent that exists keeps its own. */
+  readonly messages?: AgentStartOptions["messages"];
 }
 
 export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
