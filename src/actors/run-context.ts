@@ -45,7 +45,7 @@ export function runContextOf(host: Host, call: CallState, signal: AbortSignal): 
     generate,
     async saveArtifact({ name, contentType, content }) {
       return await onLive(host, async (live) => {
-        const artifact = artifactOf(live, name, contentType, content);
+        const artifact = artifactOf(live, call, { name, contentType, content });
         const { artifactId, size } = artifact;
         live.append(
           { type: "artifact.saved", turnId, step, callId, artifactId, name, contentType, size },

@@ -16,7 +16,7 @@ import {
   type ToolCallRequest,
 } from "../state/index.ts";
 import type { NewArtifact } from "../stores/index.ts";
-import { excerptOf, LONGEST_ARTIFACT, type RenderedOutput } from "../tools/index.ts";
+import { type ArtifactInput, excerptOf, LONGEST_ARTIFACT, type RenderedOutput } from "../tools/index.ts";
 import type { FactParts, Host } from "./host.ts";
 
 /** The call as the model wrote it. */
@@ -202,18 +202,17 @@ export function resultOfOutput(
     const why = `it has ${text.length} characters, and ${LONGEST_ARTIFACT} can be kept`;
     return errorResult(`The tool ran, but its result is too large: ${why}.`, "output_too_large");
   }
-  const artifact = artifactOf(place, `${call.name} output`, "text/plain", text);
+  const artifact = artifactOf(place, call, { name: `${call.name} output`, contentType: "text/plain", content: text });
   return { outcome: "success", text: excerptOf(text, maxCharacters, artifact.artifactId), artifact };
 }
 
 export function artifactOf(
   { clock }: Pick<Host, "clock">,
-  name: string,
-  contentType: string,
-  content: string,
+  { turnId, callId }: Pick<CallState, "turnId" | "callId">,
+  { name, contentType, content }: ArtifactInput,
 ): NewArtifact {
   const size = Buffer.byteLength(content);
-  return { artifactId: createId("artifact"), name, contentType, size, createdAt: clock.now(), content };
+  return { artifactId: createId("artifact"), name, contentType, size, createdAt: clock.now(), turnId, callId, content };
 }
 
 export function errorResult(message: string, code: string, outcome: CallOutcome = "error"): CallResult {

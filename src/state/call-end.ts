@@ -14,6 +14,9 @@ export const artifactSchema = z.object({
   /** UTF-8 bytes. */
   size: z.number().int().nonnegative(),
   createdAt: z.number().int(),
+  /** The turn and the call that saved it; null: it was saved outside of a call. */
+  turnId: z.string().nullable(),
+  callId: z.string().nullable(),
   content: z.string(),
 });
 export type Artifact = DeepReadonly<z.infer<typeof artifactSchema>>;

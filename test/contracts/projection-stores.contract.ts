@@ -65,6 +65,8 @@ const artifact = (name: string, version: number): Artifact => ({
   contentType: "text/plain",
   size: 3,
   createdAt: 1,
+  turnId: "a#1",
+  callId: null,
   content: `v${version}`,
 });
 

@@ -6,7 +6,16 @@ import { type BatchParts, keyOf, type Owner, openAgent } from "./stores-fixtures
 
 function artifactOf(artifactId: string, name: string): NewArtifact {
   const content = `content of ${artifactId}`;
-  return { artifactId, name, contentType: "text/plain", size: content.length, createdAt: NOW, content };
+  return {
+    artifactId,
+    name,
+    contentType: "text/plain",
+    size: content.length,
+    createdAt: NOW,
+    turnId: TURN,
+    callId: `${TURN}:1:0`,
+    content,
+  };
 }
 
 /** Artifacts with the entries that tell of them. */
@@ -53,6 +62,22 @@ export function artifactsContract(subject: () => Stores): void {
     }
     expect(await subject().artifactByName(keyOf(), "Plan")).toBeUndefined();
     expect(await subject().artifactByName(keyOf("nobody"), "plan")).toBeUndefined();
+  });
+
+  test("an artifact knows the turn and the call that saved it, or that there was none", async () => {
+    const owner = await openAgent(subject());
+    await owner.commit(
+      saving(
+        artifactOf("a", "plan"),
+        { ...artifactOf("b", "map"), turnId: null, callId: null },
+        artifactOf("c", "key"),
+      ),
+    );
+    const makers = (await subject().artifacts(keyOf())).map(({ turnId, callId }) => [turnId, callId]);
+    const called = [TURN, `${TURN}:1:0`];
+    expect(makers).toEqual([called, [null, null], called]);
+    expect(await subject().artifact(keyOf(), "b")).toMatchObject({ turnId: null, callId: null });
+    expect(await subject().artifactByName(keyOf(), "key")).toMatchObject({ turnId: TURN, callId: `${TURN}:1:0` });
   });
 
   test("names that look alike have versions of their own, and so have agents", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { JOB_LOOK_MS, type Stores } from "../../src/stores/index.ts";
 import { note } from "./entry-fixtures.ts";
-import { NOW, ROOT } from "./names.ts";
+import { NOW, ROOT, TURN } from "./names.ts";
 import { alarm, CALL, callSettled, claimed, ended, queuedIn, withQueued } from "./queued-fixtures.ts";
 import { elsewhere, here, keyOf, Owner, ready } from "./stores-fixtures.ts";
 
@@ -53,7 +53,15 @@ export function callEndsContract(subject: () => Stores): void {
     test("may hold five megabytes", async () => {
       await withQueued(subject());
       const content = "ä".repeat(2_500_000);
-      const artifact = { artifactId: "page", name: "page", contentType: "text/html", createdAt: NOW, content };
+      const artifact = {
+        artifactId: "page",
+        name: "page",
+        contentType: "text/html",
+        createdAt: NOW,
+        turnId: TURN,
+        callId: `${TURN}:1:0`,
+        content,
+      };
       const item = ended();
       const end = { ...item.end, artifacts: [{ ...artifact, size: 5_000_000 }] };
       await subject().postCallEnd(keyOf(), { ...item, end } as typeof item);

@@ -9,7 +9,18 @@ import { type BatchParts, keyOf, type Owner, openAgent, ready } from "./stores-f
 const everything: BatchParts = {
   entries: [note("one"), note("two")],
   messages: [messageOf("m1")],
-  artifacts: [{ artifactId: "a1", name: "a", contentType: "text/plain", size: 1, createdAt: NOW, content: "x" }],
+  artifacts: [
+    {
+      artifactId: "a1",
+      name: "a",
+      contentType: "text/plain",
+      size: 1,
+      createdAt: NOW,
+      turnId: null,
+      callId: null,
+      content: "x",
+    },
+  ],
   owned: { ...ready, turnCount: 7 },
   posts: [post("freed")],
 };

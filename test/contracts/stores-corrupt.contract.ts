@@ -6,7 +6,16 @@ import { NOW, ROOT, TENANT } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
 import { keyOf, Owner, openAgent } from "./stores-fixtures.ts";
 
-const artifact = { artifactId: "a1", name: "a", contentType: "text/plain", size: 1, createdAt: NOW, content: "x" };
+const artifact = {
+  artifactId: "a1",
+  name: "a",
+  contentType: "text/plain",
+  size: 1,
+  createdAt: NOW,
+  turnId: null,
+  callId: null,
+  content: "x",
+};
 const requestId = `${ROOT}#1:1:0:1`;
 
 const readings = {

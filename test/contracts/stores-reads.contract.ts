@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { InvalidInputError } from "../../src/errors/index.ts";
 import type { NewArtifact, Stores } from "../../src/stores/index.ts";
 import { messageOf, note, starting } from "./entry-fixtures.ts";
-import { NOW, ROOT, TENANT } from "./names.ts";
+import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { identityOf, keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
 
@@ -10,7 +10,16 @@ import { openChild } from "./tree-fixtures.ts";
 const hostileTexts = ["", "a\0b", "\ud800 half", "\u2028\u2029", "'; DROP TABLE agents; --", "🙂".repeat(3), "\\u0041"];
 
 function artifactOf(artifactId: string, content: string): NewArtifact {
-  return { artifactId, name: artifactId, contentType: "text/plain", size: content.length, createdAt: NOW, content };
+  return {
+    artifactId,
+    name: artifactId,
+    contentType: "text/plain",
+    size: content.length,
+    createdAt: NOW,
+    turnId: TURN,
+    callId: `${TURN}:1:0`,
+    content,
+  };
 }
 
 async function writeNotes(owner: Owner, count: number): Promise<void> {

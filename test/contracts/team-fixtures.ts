@@ -1,6 +1,6 @@
 import type { StoredTree, Stores } from "../../src/stores/index.ts";
 import { messageOf, modelRequested, note } from "./entry-fixtures.ts";
-import { NOW, ROOT, TENANT } from "./names.ts";
+import { NOW, ROOT, TENANT, TURN } from "./names.ts";
 import { approved, opening, requestOf } from "./request-fixtures.ts";
 import { keyOf, type Owner, openAgent } from "./stores-fixtures.ts";
 import { openChild } from "./tree-fixtures.ts";
@@ -11,6 +11,8 @@ export const artifact = {
   contentType: "text/plain",
   size: 1,
   createdAt: NOW,
+  turnId: TURN,
+  callId: `${TURN}:1:0`,
   content: "x",
 };
 

@@ -45,6 +45,24 @@ describeRuntimes("the lifecycle of an agent", (stage) => {
     expect(agent.state.error).toBeUndefined();
   });
 
+  it("its handle says what was fixed when it was created, for subagents too", async () => {
+    const worker = defineAgent({ name: "worker", model: scriptedModel("done") });
+    const runtime = await stage().open({ agents: [greeter(), worker] });
+    const createdAt = stage().clock.now();
+    const made = await runtime.agent("greeter", { agentId: "desk", ownerId: "ada", sessionId: "s1" });
+    stage().clock.advance(1_000);
+    const definition = { name: "greeter", version: greeter().ref.hash };
+    const fixed = { agentId: "desk", rootAgentId: "desk", ownerId: "ada", sessionId: "s1", definition, createdAt };
+    expect(made).toMatchObject(fixed);
+    expect(await runtime.find("desk")).toMatchObject(fixed);
+    await made.start();
+    const { agent: child } = await made.spawn(worker, "go", { key: "w" });
+    expect(child).toMatchObject({ rootAgentId: "desk", ownerId: "ada", sessionId: "s1", createdAt: createdAt + 1_000 });
+    expect(child.definition).toEqual({ name: "worker", version: worker.ref.hash });
+    const plain = await runtime.agent("greeter");
+    expect(plain).toMatchObject({ rootAgentId: plain.agentId, ownerId: null, sessionId: null });
+  });
+
   it("is created once: the same id is the same agent, and another definition's id is refused", async () => {
     const other = defineAgent({ name: "other", model: scriptedModel("x") });
     const runtime = await stage().open({ agents: [greeter(), other] });

@@ -50,6 +50,18 @@ describeRuntimes("read_artifact", (stage) => {
     return { model, agent, runtime };
   }
 
+  it("an artifact knows the turn and the call that saved it, or whose result it is", async () => {
+    const { agent } = await started([calling("picture"), "one", calling("short", "long"), "two"]);
+    await agent.executeTurn("draw").result;
+    await agent.executeTurn("tell").result;
+    const makers = (await agent.getArtifacts()).map(({ name, turnId, callId }) => [name, turnId, callId]);
+    expect(makers).toEqual([
+      ["p.png", "worker-1#1", "worker-1#1:1:0"],
+      ["long output", "worker-1#2", "worker-1#2:1:1"],
+    ]);
+    expect(await agent.getArtifact("p.png")).toMatchObject({ turnId: "worker-1#1", callId: "worker-1#1:1:0" });
+  });
+
   /** A turn in which the long text is cut, and then read with each of the arguments. */
   async function readings(...asked: readonly object[]): Promise<readonly string[]> {
     const { agent } = await started(({ messages }, { index }) => {

@@ -23,7 +23,16 @@ test("what was cleared is gone from the file's live data, and what came after is
   const path = temporaryFile();
   const stores = sqliteStores(path);
   const owner = await openAgent(stores);
-  const artifact = { artifactId: "a", name: "a", contentType: "text/plain", size: 1, createdAt: NOW, content: secret };
+  const artifact = {
+    artifactId: "a",
+    name: "a",
+    contentType: "text/plain",
+    size: 1,
+    createdAt: NOW,
+    turnId: null,
+    callId: null,
+    content: secret,
+  };
   const full: BatchParts = { entries: [note("said")], messages: [messageOf("m1", secret)] };
   await owner.commit(full);
   expect(holds(path, secret)).toBe(true);

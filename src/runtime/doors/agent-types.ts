@@ -22,6 +22,14 @@ export interface Agent {
   readonly agentId: string;
   /** The same as `agentId` (row L2). */
   readonly contextId: string;
+  /** The root of its tree: the agent itself, if it is no subagent. `runtime.follow` and `runtime.accounts` take it. */
+  readonly rootAgentId: string;
+  readonly ownerId: string | null;
+  readonly sessionId: string | null;
+  /** The definition that the agent was created with; `version` is the hash of the parts that shape its behaviour. */
+  readonly definition: { readonly name: string; readonly version: string };
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
   readonly state: AgentStatus;
   /** Loads the stored state. Ends `ready`, or carries on an interrupted turn, or stays `paused` if it was. */
   start(): Promise<void>;

@@ -39,6 +39,11 @@ import { wakeUp } from "../agent/intake.ts";
 export class AgentHandle implements Agent {
   readonly agentId: string;
   readonly contextId: string;
+  readonly rootAgentId: string;
+  readonly ownerId: string | null;
+  readonly sessionId: string | null;
+  readonly definition: Agent["definition"];
+  readonly createdAt: number;
   readonly #core: RuntimeCore;
   readonly #local: LocalAgent;
   #record: AgentRecord;
@@ -46,8 +51,14 @@ export class AgentHandle implements Agent {
   constructor(core: RuntimeCore, record: AgentRecord) {
     this.#core = core;
     this.#record = record;
-    this.agentId = this.contextId = record.agentId;
-    this.#local = new LocalAgent(core, record.agentId);
+    const { agentId, rootAgentId, ownerId, sessionId, definition, createdAt } = record;
+    this.agentId = this.contextId = agentId;
+    this.rootAgentId = rootAgentId;
+    this.ownerId = ownerId;
+    this.sessionId = sessionId;
+    this.definition = Object.freeze({ name: definition.name, version: definition.hash });
+    this.createdAt = createdAt;
+    this.#local = new LocalAgent(core, agentId);
     // Remembers the activation now, because it may leave memory before the state is read.
     void this.#local.live;
   }

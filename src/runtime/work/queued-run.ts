@@ -74,7 +74,7 @@ export function queuedAttempt(
       );
     },
     saveArtifact: async ({ name, contentType, content }) => {
-      const artifact = artifactOf(place, name, contentType, content);
+      const artifact = artifactOf(place, call, { name, contentType, content });
       const before = await place.stores.artifactByName(known.key, name);
       const saved = left.artifacts.filter((one) => one.name === name).length;
       left.artifacts.push(artifact);

@@ -2,7 +2,7 @@ import type { Account, Waiter } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
 import { type AgentKey, agentOfAccount, type AgentRecord, type JournalRow } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import { plainOutcome, storedOutcome } from "../rules/stored-json.ts";
+import { plainOutcome, storedOutcome } from "../rules/stored-values.ts";
 import type { Head, ProcessRow, WaiterChanges } from "../rules/tables.ts";
 import { fields, type IndexName, pairOf, type RedisKeys, type TreeKeys } from "./redis-keys.ts";
 import type { RedisReader } from "./redis-reader.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parsed } from "../rules/stored-json.ts";
+import { parsed } from "../rules/stored-values.ts";
 import type { Head } from "../rules/tables.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type IndexKeys, type RedisKeys, type TreeKeys } from "./redis-keys.ts";

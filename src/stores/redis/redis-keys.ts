@@ -1,6 +1,6 @@
 import { InvalidInputError } from "../../errors/index.ts";
 import { rootOf } from "../../state/index.ts";
-import { wellFormed } from "../rules/stored-json.ts";
+import { wellFormed } from "../rules/stored-values.ts";
 
 /** The parts of an agent that have a key of their own. */
 export const agentParts = ["inbox", "artifacts", "contents", "messages", "order", "index"] as const;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CorruptRecordError } from "../../errors/index.ts";
 import { type Artifact, type InboxItem, type JournalRow, messageSchema, type Timer } from "../../state/index.ts";
-import { parsed } from "../rules/stored-json.ts";
+import { parsed } from "../rules/stored-values.ts";
 import type { KnownTrees, LoadedMembers } from "./redis-cache.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import { fields, type TreeKeys } from "./redis-keys.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../state/index.ts";
 import type { StoredRow, StoredTree } from "../rules/ports.ts";
 import type { AgentFilter, AgentPlace, Moment, RequestFilter } from "../rules/queries.ts";
-import { parsed } from "../rules/stored-json.ts";
+import { parsed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, RestoredRow, StoreTables } from "../rules/tables.ts";
 import { agentParts, pairOf, type RedisKeys, treeParts } from "./redis-keys.ts";
 import type { RedisLists } from "./redis-lists.ts";

@@ -16,7 +16,7 @@ import {
   type Timer,
   timerSchema,
 } from "../../state/index.ts";
-import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
+import { CorruptTimers, jsonOf, parsed, type StoredOutcome, storedOutcomeSchema } from "../rules/stored-values.ts";
 import { type ArtifactMeta, freshHead, type Head, type ProcessRow } from "../rules/tables.ts";
 import { textsOf } from "./redis-connection.ts";
 import { fields, pairOf } from "./redis-keys.ts";

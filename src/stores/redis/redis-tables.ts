@@ -10,7 +10,7 @@ import {
   type Timer,
 } from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
-import { wellFormed } from "../rules/stored-json.ts";
+import { wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta, Head, Tables } from "../rules/tables.ts";
 import { RedisAgents } from "./redis-agents.ts";
 import { watchHead, watchPosts } from "./redis-indexes.ts";

@@ -14,14 +14,13 @@ import {
   turnIdOf,
 } from "../../state/index.ts";
 import type { Batch, Post, SpawnOrder, WakeOrder } from "./batch.ts";
-import { workOf } from "./leases.ts";
 import { type Judgement, Ledger } from "./ledger.ts";
 import { abort, effectiveMark } from "./marks.ts";
 import type { CommitOutcome, Committed } from "./outcomes.ts";
 import type { Moment } from "./queries.ts";
 import { changeQueued, type QueueChange, withQueued } from "./queued-calls.ts";
 import { changeRequests } from "./requests.ts";
-import type { Tables } from "./tables.ts";
+import type { Tables, Work } from "./tables.ts";
 
 /**
  * Applies one batch inside a transaction that the adapter has opened. An exception undoes the transaction; everything
@@ -55,13 +54,19 @@ export function commitBatch(tables: Tables, batch: Batch, moment: Moment): Commi
   for (const id of batch.clearedTimers) tables.clearTimer(batch.key, id);
   for (const timer of batch.timers ?? []) tables.setTimer(timer);
   for (const post of batch.posts) for (const agentId of deliver(tables, batch, post)) posted.add(agentId);
-  const queue = changeQueued(tables, batch.key, record.queued, { entries, closedTurnId: batch.closedTurnId }, moment);
+  const { closedTurnId } = batch;
+  const queue = concernsQueued(record, entries)
+    ? changeQueued(tables, batch.key, record.queued, { entries, closedTurnId }, moment)
+    : undefined;
   const next = nextRecord(record, batch, queue);
   if (next !== record) tables.putAgent(next);
-  const requests = changeRequests(tables, batch, head.openRequests);
+  const { openRequests } = head;
+  const requests = concernsRequests(batch, openRequests)
+    ? changeRequests(tables, batch, openRequests)
+    : { open: openRequests, timers: [] };
   const warnings = ledger.warn().map((one) => ({ ...one, holder: holderOfAccount(tables, record, one.accountId) }));
   const { posted: woken, timers: alarms, accounts } = ledger.flush();
-  if (batch.closedTurnId !== null) ledger.close(turnAccountId(batch.closedTurnId));
+  if (closedTurnId !== null) ledger.close(turnAccountId(closedTurnId));
   for (const agentId of woken) posted.add(agentId);
   if (batch.wake && wake(tables, batch.key, batch.wake, moment.now)) posted.add(batch.key.agentId);
 
@@ -122,6 +127,15 @@ function wake(tables: Tables, key: AgentKey, order: WakeOrder, now: number): boo
   return tables.addToInbox(key, item);
 }
 
+/** Most batches concern no queued call. */
+function concernsQueued(record: AgentRecord, entries: readonly Entry[]): boolean {
+  return record.queued !== undefined || entries.some((entry) => entry.type === "tool.started" && entry.queue);
+}
+
+function concernsRequests({ requests, closedRequests, closedTurnId }: Batch, openRequests: number): boolean {
+  return requests.length > 0 || closedRequests.length > 0 || (closedTurnId !== null && openRequests > 0);
+}
+
 function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | undefined): AgentRecord {
   const changed = queue ? withQueued(record, queue.queued) : record;
   const owned = batch.owned ? { ...changed, ...batch.owned } : changed;
@@ -129,6 +143,11 @@ function nextRecord(record: AgentRecord, batch: Batch, queue: QueueChange | unde
   const [next = null, ...queuedTurnIds] = owned.queuedTurnIds;
   const abort = owned.abort?.turnId === batch.closedTurnId ? null : owned.abort;
   return { ...owned, openTurnId: next, queuedTurnIds, abort };
+}
+
+/** The work that is left after a commit of this record. */
+export function workOf({ openTurnId, status }: AgentRecord): Work {
+  return openTurnId !== null && status !== "shutdown" ? "open" : "none";
 }
 
 /** A journal has neither gaps nor forks, and messages come with the entry that brought them. */
@@ -186,9 +205,10 @@ function leaveQueues({ key, entries, owned, closedTurnId }: Batch, record: Agent
 
 function judgeAll(tables: Tables, batch: Batch, record: AgentRecord, ledger: Ledger, posted: Set<string>): Entry[] {
   if (!batch.entries.some(isIntent)) return [...batch.entries];
+  const mayBeMarked = record.pause !== null || record.abort !== null || record.parentAgentId !== null;
   return batch.entries.map((entry) => {
     if (!isIntent(entry)) return entry;
-    const mark = effectiveMark(tables, record, entry.turnId);
+    const mark = mayBeMarked ? effectiveMark(tables, record, entry.turnId) : undefined;
     if (mark) return refusal(entry, mark);
     if (entry.type === "child.spawned" && isSpawned(tables, batch, entry.seq)) {
       posted.add(entry.childId);

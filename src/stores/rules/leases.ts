@@ -7,7 +7,7 @@ import type { AcquireOutcome, ProcessIdentity } from "./outcomes.ts";
 import type { ReleaseOptions } from "./ports.ts";
 import { identityOf, isRunning } from "./processes.ts";
 import type { UnattendedQuery } from "./queries.ts";
-import type { CandidateTables, Head, ProcessRow, StoreTables, Tables, Work } from "./tables.ts";
+import type { CandidateTables, Head, ProcessRow, StoreTables, Tables } from "./tables.ts";
 
 export interface LeaseRules {
   readonly processId: string;
@@ -74,11 +74,6 @@ export function isAlive(
   if (steady - holder.heartbeatAt > rules.leaseMs) return false;
   const own = tables.process(rules.processId);
   return own?.bootId !== holder.bootId || rules.isRunning(holder);
-}
-
-/** The work that is left after a commit of this record. */
-export function workOf({ openTurnId, status }: AgentRecord): Work {
-  return openTurnId !== null && status !== "shutdown" ? "open" : "none";
 }
 
 /**

@@ -24,7 +24,7 @@ import type { AgentKey, InboxItem, Timer } from "../../state/index.ts";
 import type { BudgetMove } from "./batch.ts";
 import type { AccountTimer, FiredTimer } from "./outcomes.ts";
 import type { Moment } from "./queries.ts";
-import { ReservationQueues } from "./reservation-queues.ts";
+import { noWaiters, ReservationQueues } from "./reservation-queues.ts";
 import type { Tables } from "./tables.ts";
 
 /** The batch or command that changes the accounts, of an agent of their tree. */
@@ -61,7 +61,8 @@ export class Ledger {
   readonly #tables: Tables;
   readonly #cause: LedgerCause;
   readonly #moment: Moment;
-  readonly #queues: ReservationQueues;
+  /** Created for the first account at which somebody waits or has to. */
+  #queues: ReservationQueues | undefined;
   readonly #stored = new Map<string, Account>();
   readonly #current = new Map<string, Account>();
   readonly #changed = new Set<string>();
@@ -74,7 +75,6 @@ export class Ledger {
     this.#tables = tables;
     this.#cause = cause;
     this.#moment = moment;
-    this.#queues = new ReservationQueues(tables, cause.key.tenant);
   }
 
   open(account: NewAccount): void {
@@ -108,12 +108,12 @@ export class Ledger {
   reserve(ask: ReservationAsk): Judgement {
     const chain = this.#chain(ask.accountId);
     const top = topOf(chain);
-    const before = this.#queues.of(top);
+    const before = this.#queueOf(top);
     const find = (id: string): Account | undefined => this.#find(id);
     const { now, steady } = this.#moment;
     const { outcome, accounts, queue, mayWake } = reserveQueued(chain, ask, { queue: before, find }, steady, now);
     this.#putAll(accounts);
-    if (queue !== before) this.#queues.change(top, queue);
+    if (queue !== before) this.#openQueues().change(top, queue);
     if (mayWake) this.#freed.add(top.id);
     if (!outcome.granted) return outcome;
     const { reservation, last } = outcome;
@@ -124,10 +124,10 @@ export class Ledger {
   leave(accountId: string, isGone: (waiter: Waiter) => boolean): void {
     if (!this.#find(accountId)) return;
     const top = topOf(this.#chain(accountId));
-    const queue = this.#queues.of(top);
+    const queue = this.#queueOf(top);
     const rest = withoutWaiters(queue, isGone);
     if (rest === queue) return;
-    this.#queues.change(top, rest);
+    this.#openQueues().change(top, rest);
     this.#freed.add(top.id);
   }
 
@@ -135,7 +135,7 @@ export class Ledger {
   endClaims(accountId: string): void {
     const top = this.#find(accountId);
     if (!top) return;
-    this.#queues.timerFired(top);
+    this.#openQueues().timerFired(top);
     this.#freed.add(accountId);
   }
 
@@ -168,9 +168,9 @@ export class Ledger {
     const accounts: Account[] = [];
     const timers: Timer[] = [];
     const posted = [...this.#freed, ...this.#disbanded].flatMap((topId) => this.#wake(topId));
-    for (const topId of this.#queues.changed) {
+    for (const topId of this.#queues?.changed ?? []) {
       const top = this.#find(topId);
-      const written = top && this.#queues.write(top, rootAgentId);
+      const written = top && this.#queues?.write(top, rootAgentId);
       if (!written) continue;
       this.#put(written.account);
       timers.push(...written.timers);
@@ -199,12 +199,12 @@ export class Ledger {
 
   #wake(topId: string): readonly string[] {
     const top = this.#find(topId);
-    const queue = top ? this.#queues.of(top) : [];
+    const queue = top ? this.#queueOf(top) : [];
     if (!top || queue.length === 0) return [];
     const { queue: rest, agentIds } = this.#disbanded.has(topId)
       ? { queue: [], agentIds: [...new Set(queue.map(({ ask }) => ask.agentId))] }
       : this.#wakeNext(topId, queue);
-    if (rest !== queue) this.#queues.change(top, rest);
+    if (rest !== queue) this.#openQueues().change(top, rest);
     const { id, key } = this.#cause;
     const item: InboxItem = { kind: "budget.freed", key: `budget.freed:${id}`, at: this.#moment.now };
     for (const agentId of agentIds) this.#tables.addToInbox({ tenant: key.tenant, agentId }, item);
@@ -215,6 +215,14 @@ export class Ledger {
     const find = (id: string): Account | undefined => this.#find(id);
     const changed = [...this.#changed].flatMap((id) => this.#find(id) ?? []);
     return wakeNext(queue, { topId, find, changed }, this.#moment.steady, this.#moment.now);
+  }
+
+  #queueOf(top: Account): readonly Waiter[] {
+    return this.#queues || top.line?.waiting ? this.#openQueues().of(top) : noWaiters;
+  }
+
+  #openQueues(): ReservationQueues {
+    return (this.#queues ??= new ReservationQueues(this.#tables, this.#cause.key.tenant));
   }
 
   #find(id: string): Account | undefined {

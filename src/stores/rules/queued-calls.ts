@@ -28,7 +28,6 @@ export interface QueueChange {
 
 /**
  * Puts granted calls that have a queue on the record, and removes calls that are settled, retried, or whose turn ends.
- * Undefined if the batch concerns no queued call, which is the usual case.
  */
 export function changeQueued(
   tables: Tables,
@@ -36,9 +35,7 @@ export function changeQueued(
   before: QueuedCalls | undefined,
   { entries, closedTurnId }: { readonly entries: readonly Entry[]; readonly closedTurnId: string | null },
   moment: Moment,
-): QueueChange | undefined {
-  const isConcerned = before !== undefined || entries.some((entry) => entry.type === "tool.started" && entry.queue);
-  if (!isConcerned) return undefined;
+): QueueChange {
   const calls = new Map(Object.entries(before ?? {}));
   const timers = new Map<string, Timer>();
   for (const entry of entries) {

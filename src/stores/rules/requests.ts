@@ -18,7 +18,7 @@ interface RequestChanges {
   readonly timers: readonly Timer[];
 }
 
-/** Opens and closes the requests of a batch; reads nothing if the batch has none. */
+/** Opens and closes the requests of a batch. */
 export function changeRequests(tables: Tables, batch: Batch, openBefore: number): RequestChanges {
   const { key, closedTurnId } = batch;
   const timers = new Map<string, Timer>();

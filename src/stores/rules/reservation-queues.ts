@@ -3,7 +3,7 @@ import { type Account, claimsEndAt, type Waiter } from "../../budget/index.ts";
 import type { Timer } from "../../state/index.ts";
 import type { Tables, WaiterChanges } from "./tables.ts";
 
-const nobody: readonly Waiter[] = Object.freeze([]);
+export const noWaiters: readonly Waiter[] = Object.freeze([]);
 
 /**
  * The queues of calls that wait for a reservation, one for each account at the top of a tree, as one batch or command
@@ -31,7 +31,7 @@ export class ReservationQueues {
   of(top: Account): readonly Waiter[] {
     const known = this.#now.get(top.id);
     if (known) return known;
-    if (!top.line?.waiting) return nobody;
+    if (!top.line?.waiting) return noWaiters;
     const queue = this.#tables.waiters(this.#tenant, top);
     this.#before.set(top.id, queue);
     this.#now.set(top.id, queue);
@@ -56,7 +56,7 @@ export class ReservationQueues {
 
   /** Writes the changes of a queue; returns the account with its new revision, and the timer that was set. */
   write(top: Account, rootAgentId: string): { readonly account: Account; readonly timers: readonly Timer[] } {
-    const before = this.#before.get(top.id) ?? nobody;
+    const before = this.#before.get(top.id) ?? noWaiters;
     const queue = this.of(top);
     const { alarmAt, timers } = this.#setTimer(top, queue, top.line?.alarmAt ?? null);
     const account = { ...top, line: { waiting: queue.length, revision: randomUUID(), alarmAt } };

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Account } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import type { AgentKey, AgentRecord } from "../../state/index.ts";
-import { workOf } from "./leases.ts";
+import { workOf } from "./commit.ts";
 import type { Committed } from "./outcomes.ts";
 import type { KnownItems, StoredAgent, StoredRow, StoredTree } from "./ports.ts";
 import { freshHead, type Head, type StoreTables } from "./tables.ts";

@@ -10,9 +10,9 @@ import {
   waiterSchema,
 } from "../../budget/index.ts";
 import { InvariantError } from "../../errors/index.ts";
+import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { WaiterChanges } from "../rules/tables.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
-import { integerOf, KeyedCache, parsed, type Row, textOf, wellFormed } from "./sqlite-rows.ts";
+import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
 
 interface AccountSlot {
   place: number;

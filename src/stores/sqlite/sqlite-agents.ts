@@ -1,31 +1,63 @@
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { CorruptRecordError, InvariantError } from "../../errors/index.ts";
-import { type AgentKey, type AgentRecord, agentRecordSchema } from "../../state/index.ts";
+import {
+  type AgentKey,
+  type AgentRecord,
+  agentRecordSchema,
+  type InboxItem,
+  inboxItemSchema,
+} from "../../state/index.ts";
 import type { Committed } from "../rules/outcomes.ts";
 import type { AgentFilter, AgentPlace } from "../rules/queries.ts";
-import { plainOutcome, type StoredOutcome, storedOutcome, storedOutcomeSchema } from "../rules/stored-json.ts";
-import type { Head, Work } from "../rules/tables.ts";
-import type { SqliteConnection } from "./sqlite-connection.ts";
 import {
-  type AgentSlot,
   integerOf,
-  type KeptHead,
-  KeyedCache,
   parsed,
+  plainOutcome,
   type Row,
+  type StoredOutcome,
+  storedOutcome,
+  storedOutcomeSchema,
   textOf,
   textOrNullOf,
   wellFormed,
-} from "./sqlite-rows.ts";
+} from "../rules/stored-values.ts";
+import type { Head, Work } from "../rules/tables.ts";
+import { KeyedCache, type SqliteConnection } from "./sqlite-connection.ts";
 
 const CAPACITY = 4000;
 
 const columns = "id, tree, tenant, agent_id, record";
 
+/** A value with the text it was read from or written as. */
+interface Cached<T> {
+  /** The generation in which it was last known to match the file. */
+  generation: number;
+  text: string;
+  value: T;
+}
+
+/** A cached head, with the cursor of the agent's last row in the journal (0: none). */
+interface KeptHead {
+  readonly generation: number;
+  readonly value: Head;
+  readonly cursor: number;
+}
+
+/**
+ * The cached state of an agent between transactions. An agent that was removed and created again may have another key.
+ */
+export interface AgentSlot {
+  readonly id: number;
+  readonly tree: number;
+  readonly record: Cached<AgentRecord>;
+  head: KeptHead | undefined;
+}
+
 /** The rows of agents and trees, with their integer keys. */
 export class SqliteAgents {
   readonly #connection: SqliteConnection;
   readonly heads: SqliteHeads;
+  readonly inbox: SqliteInbox;
   readonly #slots = new KeyedCache<AgentSlot>(CAPACITY);
   readonly #statements: Readonly<
     Record<"read" | "insert" | "update" | "children" | "ofTree" | "tree" | "insertTree", StatementSync>
@@ -34,6 +66,7 @@ export class SqliteAgents {
   constructor(connection: SqliteConnection) {
     this.#connection = connection;
     this.heads = new SqliteHeads(connection);
+    this.inbox = new SqliteInbox(connection);
     this.#statements = {
       read: connection.prepare(`SELECT ${columns} FROM agents WHERE tenant = ? AND agent_id = ?`),
       insert: connection.prepare(
@@ -255,4 +288,37 @@ function workOf(row: Row, where: string): Work {
 function outcomeText(outcome: Committed): string | null {
   const stored = storedOutcome(outcome);
   return stored ? JSON.stringify(stored) : null;
+}
+
+class SqliteInbox {
+  readonly #statements: Readonly<Record<"add" | "items" | "size" | "remove", StatementSync>>;
+
+  constructor(connection: SqliteConnection) {
+    this.#statements = {
+      add: connection.prepare(
+        "INSERT INTO inbox (agent, item_key, item) VALUES (?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING",
+      ),
+      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY id"),
+      size: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
+      remove: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
+    };
+  }
+
+  add(slot: AgentSlot, item: InboxItem): boolean {
+    const key = wellFormed(item.key, "inbox key");
+    return Number(this.#statements.add.run(slot.id, key, JSON.stringify(item)).changes) > 0;
+  }
+
+  items(slot: AgentSlot): InboxItem[] {
+    const where = `the inbox of agent ${slot.record.value.agentId}`;
+    return this.#statements.items.all(slot.id).map((row) => parsed(inboxItemSchema, textOf(row, "item", where), where));
+  }
+
+  size(slot: AgentSlot): number {
+    return Number(this.#statements.size.get(slot.id)?.["size"]);
+  }
+
+  remove(slot: AgentSlot, itemKeys: readonly string[]): void {
+    for (const key of itemKeys) this.#statements.remove.run(slot.id, wellFormed(key, "inbox key"));
+  }
 }

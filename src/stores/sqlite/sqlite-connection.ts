@@ -157,6 +157,38 @@ export class SqliteConnection {
   }
 }
 
+/** A cache by tenant and id, so that keys cannot collide. When it is full it is emptied. */
+export class KeyedCache<T> {
+  readonly #tenants = new Map<string, Map<string, T>>();
+  readonly #capacity: number;
+  #size = 0;
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  get(tenant: string, id: string): T | undefined {
+    return this.#tenants.get(tenant)?.get(id);
+  }
+
+  set(tenant: string, id: string, value: T): void {
+    const isNew = this.get(tenant, id) === undefined;
+    if (isNew && this.#size >= this.#capacity) this.clear();
+    let values = this.#tenants.get(tenant);
+    if (!values) {
+      values = new Map();
+      this.#tenants.set(tenant, values);
+    }
+    values.set(id, value);
+    if (isNew) this.#size += 1;
+  }
+
+  clear(): void {
+    this.#tenants.clear();
+    this.#size = 0;
+  }
+}
+
 /** Changing the journal mode ignores SQLite's time-out when another process does the same. */
 function untilFree(work: () => void): void {
   const end = performance.now() + OPENING_TIMEOUT_MS;

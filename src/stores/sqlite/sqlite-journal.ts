@@ -10,17 +10,9 @@ import {
   readEntries,
 } from "../../state/index.ts";
 import type { StoredRow } from "../rules/ports.ts";
+import { integerOf, jsonOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "../rules/stored-values.ts";
+import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import {
-  type AgentSlot,
-  integerOf,
-  jsonOf,
-  parsed,
-  type Row,
-  textOf,
-  textOrNullOf,
-  wellFormed,
-} from "./sqlite-rows.ts";
 
 const messagesSchema = z.array(messageSchema);
 

@@ -1,20 +1,24 @@
 import type { StatementSync } from "node:sqlite";
-import { type AgentKey, type InboxItem, inboxItemSchema, type Timer, timerSchema } from "../../state/index.ts";
+import { type AgentKey, type Timer, timerSchema } from "../../state/index.ts";
 import { isDue, type Moment } from "../rules/queries.ts";
-import { CorruptTimers } from "../rules/stored-json.ts";
+import {
+  CorruptTimers,
+  integerOf,
+  parsed,
+  type Row,
+  textOf,
+  textOrNullOf,
+  wellFormed,
+} from "../rules/stored-values.ts";
 import type { ProcessRow } from "../rules/tables.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import { type AgentSlot, integerOf, parsed, type Row, textOf, textOrNullOf, wellFormed } from "./sqlite-rows.ts";
+import type { AgentSlot } from "./sqlite-agents.ts";
 
-/** Inboxes, timers and registered processes. */
+/** Timers and registered processes. */
 export class SqlitePending {
   readonly #damaged = new CorruptTimers();
   readonly #statements: Readonly<
     Record<
-      | "addItem"
-      | "items"
-      | "countItems"
-      | "removeItem"
       | "setTimer"
       | "clearTimer"
       | "timers"
@@ -31,12 +35,6 @@ export class SqlitePending {
 
   constructor(connection: SqliteConnection) {
     this.#statements = {
-      addItem: connection.prepare(
-        "INSERT INTO inbox (agent, item_key, item) VALUES (?, ?, ?) ON CONFLICT (agent, item_key) DO NOTHING",
-      ),
-      items: connection.prepare("SELECT item FROM inbox WHERE agent = ? ORDER BY id"),
-      countItems: connection.prepare("SELECT count(*) AS size FROM inbox WHERE agent = ?"),
-      removeItem: connection.prepare("DELETE FROM inbox WHERE agent = ? AND item_key = ?"),
       setTimer: connection.prepare(
         `INSERT INTO timers (agent, timer_id, due_at, timer) VALUES (?, ?, ?, ?)
          ON CONFLICT (agent, timer_id) DO UPDATE SET due_at = excluded.due_at, timer = excluded.timer`,
@@ -59,24 +57,6 @@ export class SqlitePending {
       ),
       removeProcess: connection.prepare("DELETE FROM processes WHERE process_id = ?"),
     };
-  }
-
-  addItem(slot: AgentSlot, item: InboxItem): boolean {
-    const key = wellFormed(item.key, "inbox key");
-    return Number(this.#statements.addItem.run(slot.id, key, JSON.stringify(item)).changes) > 0;
-  }
-
-  items(slot: AgentSlot): InboxItem[] {
-    const where = `the inbox of agent ${slot.record.value.agentId}`;
-    return this.#statements.items.all(slot.id).map((row) => parsed(inboxItemSchema, textOf(row, "item", where), where));
-  }
-
-  countItems(slot: AgentSlot): number {
-    return Number(this.#statements.countItems.get(slot.id)?.["size"]);
-  }
-
-  removeItems(slot: AgentSlot, itemKeys: readonly string[]): void {
-    for (const key of itemKeys) this.#statements.removeItem.run(slot.id, wellFormed(key, "inbox key"));
   }
 
   setTimer(slot: AgentSlot, timer: Timer): void {

@@ -4,9 +4,10 @@ import { CorruptRecordError } from "../../errors/index.ts";
 import { type AgentRequest, agentRequestSchema, type Artifact, artifactSchema } from "../../state/index.ts";
 import type { StoredTree } from "../rules/ports.ts";
 import type { RequestFilter } from "../rules/queries.ts";
+import { integerOf, parsed, type Row, textOf, wellFormed } from "../rules/stored-values.ts";
 import type { ArtifactMeta } from "../rules/tables.ts";
+import type { AgentSlot } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
-import { type AgentSlot, integerOf, parsed, type Row, textOf, wellFormed } from "./sqlite-rows.ts";
 
 const descriptionSchema = artifactSchema.omit({ content: true });
 const contentSchema = z.string();

@@ -24,11 +24,10 @@ import {
   type WaiterChanges,
 } from "../rules/tables.ts";
 import { SqliteAccounts } from "./sqlite-accounts.ts";
-import { SqliteAgents } from "./sqlite-agents.ts";
+import { type AgentSlot, SqliteAgents } from "./sqlite-agents.ts";
 import type { SqliteConnection } from "./sqlite-connection.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 import { SqliteCandidates, SqlitePending } from "./sqlite-pending.ts";
-import type { AgentSlot } from "./sqlite-rows.ts";
 import { SqliteArtifacts, SqliteProjections, SqliteRequests } from "./sqlite-small-tables.ts";
 
 /** Tables whose rows belong to an agent. */
@@ -129,19 +128,19 @@ export class SqliteTables implements CandidateTables {
   }
 
   addToInbox(key: AgentKey, item: InboxItem): boolean {
-    return this.#pending.addItem(this.#agents.required(key), item);
+    return this.#agents.inbox.add(this.#agents.required(key), item);
   }
 
   inbox(key: AgentKey): InboxItem[] {
-    return this.#ofAgent(key, (slot) => this.#pending.items(slot), []);
+    return this.#ofAgent(key, (slot) => this.#agents.inbox.items(slot), []);
   }
 
   inboxSize(key: AgentKey): number {
-    return this.#ofAgent(key, (slot) => this.#pending.countItems(slot), 0);
+    return this.#ofAgent(key, (slot) => this.#agents.inbox.size(slot), 0);
   }
 
   removeFromInbox(key: AgentKey, itemKeys: readonly string[]): void {
-    if (itemKeys.length > 0) this.#pending.removeItems(this.#agents.required(key), itemKeys);
+    if (itemKeys.length > 0) this.#agents.inbox.remove(this.#agents.required(key), itemKeys);
   }
 
   addRow(key: AgentKey, entries: readonly Entry[], messages: readonly Message[]): number {

@@ -26,6 +26,29 @@ export function jsonOf(text: string, where: string): unknown {
   }
 }
 
+/** A row as it was read; its columns must be checked before use (row S10). */
+export type Row = Readonly<Record<string, unknown>>;
+
+export function integerOf(row: Row, column: string, where: string): number {
+  const value = row[column];
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value;
+  throw corruptColumn(column, "a whole number", where);
+}
+
+export function textOf(row: Row, column: string, where: string): string {
+  const value = row[column];
+  if (typeof value === "string") return value;
+  throw corruptColumn(column, "a text", where);
+}
+
+export function textOrNullOf(row: Row, column: string, where: string): string | null {
+  return row[column] === null ? null : textOf(row, column, where);
+}
+
+function corruptColumn(column: string, right: string, where: string): CorruptRecordError {
+  return new CorruptRecordError(`${where}: the column ${column} does not hold ${right}; it is left as it is`);
+}
+
 /**
  * Checks an id that becomes a key. UTF-8 cannot express half a surrogate pair, so that two such ids would become one.
  */

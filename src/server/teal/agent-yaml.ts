@@ -1,0 +1,173 @@
+import { isScalar, LineCounter, parseDocument, type Document } from "yaml";
+import { z } from "zod";
+import { describeValue, type Path, renderPath } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+
+/** The only version of the format that is served. */
+const SERVED_VERSION = "tealagents/v1alpha1";
+
+const text = z.string({ error: "a text" });
+const filledText = text.regex(/\S/, { error: "a text that is not empty" });
+const texts = z.array(text, { error: "a list of texts" });
+
+const skillSchema = z.object(
+  {
+    id: filledText,
+    name: filledText,
+    description: text,
+    tags: texts,
+    examples: texts.nullish(),
+    input_modes: texts.nullish(),
+    output_modes: texts.nullish(),
+  },
+  { error: "an object { id, name, description, tags }" },
+);
+
+const metadataSchema = z.object(
+  {
+    description: text.nullish(),
+    documentation_url: text.nullish(),
+    skills: z.array(skillSchema, { error: "a list of skills" }).nullish(),
+  },
+  { error: "an object { description, skills }" },
+);
+
+/** Servers and plugins elsewhere are not served: a list may be there, but it must be empty. */
+const emptyList = z.array(z.unknown(), { error: "a list" }).max(0);
+
+const temperature = z.number({ error: "a number from 0 to 1" }).min(0).max(1);
+
+const agentSchema = z.object(
+  {
+    name: text.nullish(),
+    model: filledText,
+    system_prompt: text,
+    temperature: temperature.nullish(),
+    max_tokens: z
+      .int({ error: "a whole number of at least 1" })
+      .min(1, { error: "a whole number of at least 1" })
+      .nullish(),
+    reasoning_effort: z.enum(["low", "medium", "high"], { error: '"low", "medium" or "high"' }).nullish(),
+    plugins: z.array(filledText, { error: "a list of the names of plugins" }).nullish(),
+    remote_plugins: emptyList.nullish(),
+    mcp_servers: emptyList.nullish(),
+  },
+  { error: "an object { name, model, system_prompt }" },
+);
+
+const nameMessage = 'a name of 1 to 64 letters, digits, "_", "-" and "."';
+
+const fileSchema = z.object(
+  {
+    apiVersion: text,
+    name: text.regex(/^(?=.*[A-Za-z0-9_-])[A-Za-z0-9_.-]{1,64}$/, { error: nameMessage }),
+    version: z.union([z.number(), filledText], { error: "a version, for instance 0.1" }),
+    description: text.nullish(),
+    metadata: metadataSchema.nullish(),
+    spec: z.object({ agent: agentSchema }, { error: "an object { agent }" }),
+  },
+  { error: "an object { apiVersion, name, version, spec }" },
+);
+
+export type TealAgentSpec = z.output<typeof agentSchema>;
+export type TealMetadata = z.output<typeof metadataSchema>;
+
+/** An agent file whose fields have the right kinds. Fields that the format does not name are left out. */
+export interface TealFile {
+  readonly name: string;
+  /** As Python would print it: `1.0` stays "1.0", `0.10` is "0.1". */
+  readonly version: string;
+  readonly description: string | null;
+  readonly metadata: TealMetadata | null;
+  readonly agent: TealAgentSpec;
+  /** The error for a field: the file, the line of the field, its path, and the problem in words. */
+  problem(path: Path, words: string): InvalidInputError;
+}
+
+/**
+ * Reads the text of an agent file, `apiVersion: tealagents/v1alpha1`. It is read as YAML 1.1, like its first readers do
+ * in Python.
+ * @param file Its name, for messages.
+ * @throws InvalidInputError that names the file, the line and the path of the first field that is wrong or not served.
+ */
+export function readTealFile(source: string, file: string): TealFile {
+  const lines = new LineCounter();
+  const document = parseDocument(source, { lineCounter: lines, prettyErrors: false, version: "1.1" });
+  const [broken] = document.errors;
+  if (broken) throw new InvalidInputError(`${file}:${lines.linePos(broken.pos[0]).line}: ${broken.message}`);
+  const problem = (path: Path, words: string): InvalidInputError =>
+    new InvalidInputError(`${file}:${lineOf(document, lines, path)}: ${renderPath(path)} ${words}`);
+  const value = valueOf(document, file);
+  checkVersion(value, problem);
+  const parsed = fileSchema.safeParse(value);
+  if (!parsed.success) throw wrongField(parsed.error, value, problem);
+  const { name, version, description, metadata, spec } = parsed.data;
+  return {
+    name,
+    version: typeof version === "number" ? versionOf(document, version) : version,
+    description: description ?? null,
+    metadata: metadata ?? null,
+    agent: spec.agent,
+    problem,
+  };
+}
+
+function valueOf(document: Document, file: string): unknown {
+  try {
+    return document.toJS() as unknown;
+  } catch (error) {
+    throw new InvalidInputError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** The kind of file is judged before its fields: another kind has other fields. */
+function checkVersion(value: unknown, problem: TealFile["problem"]): void {
+  const version = typeof value === "object" && value !== null && "apiVersion" in value ? value.apiVersion : undefined;
+  if (version === SERVED_VERSION || typeof version !== "string") return;
+  const words = `is ${JSON.stringify(version.slice(0, 64))}`;
+  if (!version.startsWith("skagents/")) throw problem(["apiVersion"], `${words}; it takes "${SERVED_VERSION}"`);
+  throw problem(
+    ["apiVersion"],
+    `${words}: agents without state are not served; change it to "${SERVED_VERSION}", whose spec has one agent and whose callers name a task instead of sending the history`,
+  );
+}
+
+function wrongField(error: z.ZodError, value: unknown, problem: TealFile["problem"]): InvalidInputError {
+  const [issue] = error.issues;
+  const path = (issue?.path ?? []).map((part) => (typeof part === "number" ? part : String(part)));
+  const found = path.reduce<unknown>(
+    (above, part) =>
+      typeof above === "object" && above !== null ? (above as Readonly<Record<string, unknown>>)[part] : undefined,
+    value,
+  );
+  const field = path.at(-1);
+  if (issue?.code === "too_big" && (field === "remote_plugins" || field === "mcp_servers")) {
+    return problem(path, "is not served: give its tools as plugins, which are code beside this file");
+  }
+  const takes =
+    issue?.code === "too_big" || issue?.code === "too_small" ? (takesRange(issue) ?? issue.message) : issue?.message;
+  const words = found === undefined ? "is missing" : `is ${describeValue(found)}`;
+  return problem(path, `${words}; it takes ${takes ?? "another value"}`);
+}
+
+function takesRange(issue: z.core.$ZodIssue): string | undefined {
+  return issue.path.at(-1) === "temperature" ? "a number from 0 to 1" : undefined;
+}
+
+/** The line of a field, from 1; of one that is not there, the line of the nearest that contains it. */
+function lineOf(document: Document, lines: LineCounter, path: Path): number {
+  for (let length = path.length; length > 0; length -= 1) {
+    const node: unknown = document.getIn(path.slice(0, length), true);
+    const range = typeof node === "object" && node !== null && "range" in node ? node.range : undefined;
+    if (Array.isArray(range) && typeof range[0] === "number") return lines.linePos(range[0]).line;
+  }
+  return 1;
+}
+
+/** A number as Python prints it: one with a point keeps a point, and one with an exponent alone is a text to Python. */
+function versionOf(document: Document, version: number): string {
+  const node: unknown = document.get("version", true);
+  const source = isScalar(node) ? (node.source ?? "") : "";
+  if (!source.includes(".")) return /e/i.test(source) ? source : String(version);
+  return Number.isInteger(version) ? `${version}.0` : String(version);
+}

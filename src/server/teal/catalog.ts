@@ -1,0 +1,71 @@
+import { existsSync, readFileSync } from "node:fs";
+import { z } from "zod";
+import { renderPath } from "../../base/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+
+const catalogSchema = z.object({
+  plugins: z.array(
+    z.object({
+      plugin_id: z.string(),
+      tools: z.array(
+        z.object({
+          tool_id: z.string(),
+          governance: z
+            .object({
+              requires_hitl: z.boolean().optional(),
+              cost: z.string().optional(),
+              data_sensitivity: z.string().optional(),
+            })
+            .nullish(),
+          auth: z.unknown().optional(),
+        }),
+      ),
+    }),
+  ),
+});
+
+/** The rules of one tool, by the name that the model sees. */
+export interface Governance {
+  readonly needsApproval: boolean;
+  /** The entry wants credentials of an authorization server. */
+  readonly wantsCredentials: boolean;
+  /** Where it was found, for messages: `catalog.json: plugins[0].tools[1]`. */
+  readonly place: string;
+}
+
+/**
+ * Reads a plugin catalog, `catalog.json`. Tools that it does not name have no rules.
+ * @param file The path; it need not exist unless `isNamed`: somebody asked for this file.
+ * @throws InvalidInputError that names the file and the path of what is wrong.
+ */
+export function readCatalog(file: string, { isNamed }: { readonly isNamed: boolean }): ReadonlyMap<string, Governance> {
+  if (!existsSync(file)) {
+    if (isNamed) throw new InvalidInputError(`there is no catalog ${file}`);
+    return new Map();
+  }
+  const parsed = catalogSchema.safeParse(contentOf(file));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    const path = (issue?.path ?? []).map((part) => (typeof part === "number" ? part : String(part)));
+    throw new InvalidInputError(`${file}: ${renderPath(path)}: ${issue?.message ?? "does not fit"}`);
+  }
+  const rules = new Map<string, Governance>();
+  for (const [p, { tools }] of parsed.data.plugins.entries()) {
+    for (const [t, { tool_id, governance, auth }] of tools.entries()) {
+      rules.set(tool_id, {
+        needsApproval: governance?.requires_hitl === true || rules.get(tool_id)?.needsApproval === true,
+        wantsCredentials: auth !== undefined && auth !== null,
+        place: `${file}: plugins[${p}].tools[${t}]`,
+      });
+    }
+  }
+  return rules;
+}
+
+function contentOf(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as unknown;
+  } catch (error) {
+    throw new InvalidInputError(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,92 @@
+import { readFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type AgentDefinition, type AgentOptions, defineAgent } from "../../agents/index.ts";
+import { type Door, functionRule, nameRule, optionsOf, reading } from "../../base/index.ts";
+import { budgetRule } from "../../budget/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import { type LanguageModel, offlineModel, openaiModel } from "../../model/index.ts";
+import { readTealFile, type TealAgentSpec, type TealMetadata } from "./agent-yaml.ts";
+import { readCatalog } from "./catalog.ts";
+import { toolsOfPlugins } from "./plugins.ts";
+
+export interface TealAgentOptions {
+  /** The module whose named exports are the plugins. Default: `custom_plugins.ts` or `.js` beside the file. */
+  readonly plugins?: string | undefined;
+  /** The plugin catalog. Default: `catalog.json` beside the file, if there is one. */
+  readonly catalog?: string | undefined;
+  /** Limits of each turn: the format has none. Default: 10 steps. */
+  readonly budget?: AgentOptions["budget"];
+  /**
+   * The model for the name that the file gives. Default: `openaiModel` of that name, or `offlineModel()` for `offline`.
+   */
+  readonly model?: ((name: string, options: TealModelOptions) => LanguageModel) | undefined;
+}
+
+export interface TealModelOptions {
+  /** How long the model should think; null: its name does not contain `gpt-5`, so it is not told. */
+  readonly reasoningEffort: "low" | "medium" | "high" | null;
+}
+
+/** An agent of a file `apiVersion: tealagents/v1alpha1`. */
+export interface TealAgent {
+  readonly name: string;
+  /** Part of its addresses: `/MathAgent/0.1`. */
+  readonly version: string;
+  readonly description: string | null;
+  /** What its card says; null: the file has none. */
+  readonly metadata: TealMetadata | null;
+  readonly definition: AgentDefinition;
+}
+
+/**
+ * Loads an agent that a YAML file describes (row T9), with its plugins, which are code.
+ * @throws InvalidInputError that names the file, the line and the path of what is wrong or not served.
+ */
+export async function loadTealAgent(file: string | URL, given?: TealAgentOptions): Promise<TealAgent> {
+  const options = optionsOf<TealAgentOptions>(given, "loadTealAgent()", tealDoor);
+  const path = reading("loadTealAgent(): file", () => resolve(file instanceof URL ? fileURLToPath(file) : file));
+  const config = readTealFile(await textOf(path), path);
+  const folder = dirname(path);
+  const catalog = readCatalog(options.catalog ?? join(folder, "catalog.json"), {
+    isNamed: options.catalog !== undefined,
+  });
+  const tools = await toolsOfPlugins(config, { folder, module: resolved(options.plugins), catalog });
+  const { name, version, description, metadata, agent } = config;
+  const definition = defineAgent({
+    name,
+    model: modelOf(agent, options.model),
+    instructions: agent.system_prompt,
+    tools,
+    temperature: agent.temperature ?? undefined,
+    maxOutputTokens: agent.max_tokens ?? undefined,
+    budget: options.budget,
+  });
+  return Object.freeze({ name, version, description, metadata, definition });
+}
+
+const tealDoor: Door<TealAgentOptions> = {
+  rules: { plugins: nameRule, catalog: nameRule, budget: budgetRule, model: functionRule },
+  instead: { tools: "plugins: the path of a module", limits: "budget" },
+};
+
+function resolved(path: string | undefined): string | undefined {
+  return path === undefined ? undefined : resolve(path);
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT";
+    const why = isMissing ? "there is no such file" : String(error);
+    throw new InvalidInputError(`${path} cannot be read: ${why}`, { cause: error });
+  }
+}
+
+function modelOf(spec: TealAgentSpec, make: TealAgentOptions["model"]): LanguageModel {
+  const reasoningEffort = spec.model.includes("gpt-5") ? (spec.reasoning_effort ?? "low") : null;
+  if (make) return make(spec.model, { reasoningEffort });
+  if (spec.model === "offline") return offlineModel();
+  return openaiModel(spec.model, reasoningEffort === null ? {} : { extraBody: { reasoning_effort: reasoningEffort } });
+}

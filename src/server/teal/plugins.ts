@@ -1,0 +1,113 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { AgentTool } from "../../agents/index.ts";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { Governance } from "./catalog.ts";
+import type { TealFile } from "./agent-yaml.ts";
+
+/** The module beside an agent file whose named exports are its plugins. */
+const moduleNames = ["custom_plugins.ts", "custom_plugins.mts", "custom_plugins.js", "custom_plugins.mjs"];
+
+/** Most characters of a tool's name, with its plugin's. */
+const LONGEST_NAME = 64;
+
+/** Tools that the runtime itself provides are no part of a plugin. */
+type PluginTool = Exclude<AgentTool, { readonly kind: "internal" | "control" }>;
+const kinds: readonly unknown[] = ["function", "client", "subagent"] satisfies readonly PluginTool["kind"][];
+
+interface PluginPlace {
+  /** The folder of the agent file. */
+  readonly folder: string;
+  /** The module with the plugins, if it is not the one beside the file. */
+  readonly module: string | undefined;
+  readonly catalog: ReadonlyMap<string, Governance>;
+}
+
+/**
+ * The tools of the plugins that an agent file names, under the names that the model sees: `plugin-function`. Those for
+ * which the catalog wants a person need an approval.
+ * @throws InvalidInputError that names the plugin by its path in the file.
+ */
+export async function toolsOfPlugins(file: TealFile, place: PluginPlace): Promise<readonly AgentTool[]> {
+  const names = file.agent.plugins ?? [];
+  if (names.length === 0) return [];
+  const path = place.module ?? moduleBeside(place.folder);
+  if (path === undefined || !existsSync(path)) {
+    const missing = place.module ?? `${moduleNames[0]} or ${moduleNames[2]} beside this file`;
+    throw file.problem(["spec", "agent", "plugins"], `needs ${missing}, which is not there`);
+  }
+  const exported = await importModule(path);
+  const tools = names.flatMap((plugin, index) => {
+    const field = ["spec", "agent", "plugins", index];
+    if (names.indexOf(plugin) !== index) throw file.problem(field, `names "${plugin}" a second time`);
+    const given = Object.hasOwn(exported, plugin) ? exported[plugin] : undefined;
+    const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+    if (list.length === 0 || !list.every(isTool)) {
+      throw file.problem(field, `is "${plugin}": ${path} must export a list of tools under this name`);
+    }
+    return list.map((tool) => {
+      const name = `${plugin}-${tool.name}`;
+      if (name.length > LONGEST_NAME || !/^[A-Za-z0-9_-]+$/.test(name)) {
+        throw file.problem(
+          field,
+          `makes a tool "${name}"; a name takes 1 to ${LONGEST_NAME} letters, digits, "_" and "-"`,
+        );
+      }
+      return governed({ ...tool, name }, place.catalog.get(name));
+    });
+  });
+  checkCatalog(names, tools, place.catalog);
+  return tools;
+}
+
+function moduleBeside(folder: string): string | undefined {
+  return moduleNames.map((name) => join(folder, name)).find((path) => existsSync(path));
+}
+
+async function importModule(path: string): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    return (await import(pathToFileURL(path).href)) as Readonly<Record<string, unknown>>;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new InvalidInputError(`${path} cannot be loaded: ${why}`, { cause: error });
+  }
+}
+
+/** The rest of a tool is checked by `defineAgent`. */
+function isTool(value: unknown): value is PluginTool {
+  if (typeof value !== "object" || value === null) return false;
+  const { name, kind } = value as Readonly<Record<string, unknown>>;
+  return typeof name === "string" && kinds.includes(kind);
+}
+
+function governed(tool: PluginTool, rules: Governance | undefined): PluginTool {
+  if (rules === undefined) return tool;
+  if (rules.wantsCredentials) {
+    throw new InvalidInputError(
+      `${rules.place}.auth is not served: take the credentials of "${tool.name}" from run.auth, and give the tool auth: "required"`,
+    );
+  }
+  if (!rules.needsApproval) return tool;
+  if (tool.kind !== "function") {
+    throw new InvalidInputError(
+      `${rules.place}.governance.requires_hitl: "${tool.name}" cannot be approved; only tools made by defineTool can`,
+    );
+  }
+  return { ...tool, needsApproval: true };
+}
+
+/** A misspelt entry would let a call run that was to be approved. */
+function checkCatalog(
+  plugins: readonly string[],
+  tools: readonly AgentTool[],
+  catalog: ReadonlyMap<string, Governance>,
+): void {
+  for (const [name, { needsApproval, place }] of catalog) {
+    const plugin = plugins.find((one) => name.startsWith(`${one}-`));
+    if (!needsApproval || plugin === undefined || tools.some((tool) => tool.name === name)) continue;
+    throw new InvalidInputError(
+      `${place}.tool_id: the plugin "${plugin}" has no tool "${name}", which is to be approved`,
+    );
+  }
+}

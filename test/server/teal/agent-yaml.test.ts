@@ -1,0 +1,307 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { loadTealAgent } from "../../../src/server/teal/load-teal-agent.ts";
+import { scriptedModel } from "../../../src/testing/index.ts";
+
+const root = mkdtempSync(join(tmpdir(), "teal-"));
+afterAll(() => rmSync(root, { recursive: true }));
+let count = 0;
+
+/** A folder of its own with these files; returns the path of agent.yaml. */
+function folderWith(files: Readonly<Record<string, string>>): string {
+  const folder = join(root, String((count += 1)));
+  mkdirSync(folder);
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  return join(folder, "agent.yaml");
+}
+
+const whole = `apiVersion: tealagents/v1alpha1
+kind: Chat
+name: MathAgent
+version: 0.1
+description: Adds
+metadata:
+  description: Adds numbers
+  documentation_url: https://docs.test
+  skills:
+    - { id: add, name: Add, description: Adds, tags: [math], examples: ["5 + 3?"], input_modes: [text], output_modes: [text] }
+an_own_field: 7
+spec:
+  agent:
+    name: default
+    role: adder
+    model: gpt-4o
+    system_prompt: You add.
+    temperature: 0.1
+    max_tokens: 500
+    plugins: [sensitive_plugin]
+`;
+
+const plugins = `
+import { defineTool } from "${new URL("../../../src/index.ts", import.meta.url).href}";
+import { z } from "${new URL("../../../node_modules/zod/index.js", import.meta.url).href}";
+const parameters = z.object({});
+export const sensitive_plugin = [
+  defineTool({ name: "delete_user_data", description: "Deletes", parameters, execute: () => "deleted" }),
+  defineTool({ name: "read", description: "Reads", parameters, needsApproval: true, execute: () => "read" }),
+];
+export const no_tools = [];
+export const no_tool = { add: 1 };
+`;
+
+const catalog = JSON.stringify({
+  plugins: [
+    {
+      plugin_id: "sensitive_plugin",
+      name: "Sensitive",
+      tools: [
+        {
+          tool_id: "sensitive_plugin-delete_user_data",
+          governance: { requires_hitl: true, cost: "high", data_sensitivity: "sensitive" },
+          auth: null,
+        },
+        {
+          tool_id: "sensitive_plugin-read",
+          governance: { requires_hitl: false, cost: "low", data_sensitivity: "public" },
+        },
+      ],
+    },
+  ],
+});
+
+const small = (fields: string, agent = ""): string =>
+  `apiVersion: tealagents/v1alpha1\nname: A\n${fields}\nspec:\n  agent:\n    name: default\n    model: offline\n    system_prompt: Hi\n${agent}`;
+
+/** The message of a load that fails, without the folder. */
+async function failure(files: Readonly<Record<string, string>>, options = {}): Promise<string> {
+  const file = folderWith(files);
+  const error: unknown = await loadTealAgent(file, options).then(
+    () => undefined,
+    (problem: unknown) => problem,
+  );
+  expect(error).toMatchObject({ code: "invalid_input" });
+  return (error as Error).message.replaceAll(file.slice(0, -"agent.yaml".length), "");
+}
+
+test("T9: an agent of a YAML file has its model, prompt, limits, tools and card", async () => {
+  const file = folderWith({ "agent.yaml": whole, "custom_plugins.ts": plugins, "catalog.json": catalog });
+  const { definition, ...rest } = await loadTealAgent(file);
+  expect(rest).toEqual({
+    name: "MathAgent",
+    version: "0.1",
+    description: "Adds",
+    metadata: {
+      description: "Adds numbers",
+      documentation_url: "https://docs.test",
+      skills: [
+        {
+          id: "add",
+          name: "Add",
+          description: "Adds",
+          tags: ["math"],
+          examples: ["5 + 3?"],
+          input_modes: ["text"],
+          output_modes: ["text"],
+        },
+      ],
+    },
+  });
+  expect(definition).toMatchObject({
+    name: "MathAgent",
+    instructions: "You add.",
+    temperature: 0.1,
+    maxOutputTokens: 500,
+    model: { name: "gpt-4o", provider: "openai" },
+  });
+  const tools = ["sensitive_plugin-delete_user_data", "sensitive_plugin-read"].map((name) =>
+    definition.tools.get(name),
+  );
+  expect(tools.map((tool) => tool?.kind === "function" && tool.needsApproval)).toEqual([true, true]);
+});
+
+test("T9: plugins and catalog may lie elsewhere; without a catalog nothing needs an approval that the code does not want", async () => {
+  const elsewhere = folderWith({ "mine.ts": plugins, "rules.json": catalog }).slice(0, -"agent.yaml".length);
+  const file = folderWith({ "agent.yaml": whole });
+  const governed = await loadTealAgent(file, {
+    plugins: join(elsewhere, "mine.ts"),
+    catalog: join(elsewhere, "rules.json"),
+  });
+  const free = await loadTealAgent(file, { plugins: join(elsewhere, "mine.ts") });
+  const approvals = [governed, free].map(({ definition }) => {
+    const tool = definition.tools.get("sensitive_plugin-delete_user_data");
+    return tool?.kind === "function" && tool.needsApproval;
+  });
+  expect(approvals).toEqual([true, false]);
+});
+
+test.each([
+  ["0.1", "0.1"],
+  ["1.0", "1.0"],
+  ["0.10", "0.1"],
+  ["1", "1"],
+  ["1e3", "1e3"],
+  ["'1.0'", "1.0"],
+  ["1.0.3", "1.0.3"],
+  ["v2", "v2"],
+])("T9: version: %s is %j, as Python reads it", async (written, read) => {
+  const { version } = await loadTealAgent(folderWith({ "agent.yaml": small(`version: ${written}`) }));
+  expect(version).toBe(read);
+});
+
+test.each([
+  ["gpt-5-mini", "", "low"],
+  ["gpt-5", "    reasoning_effort: high\n", "high"],
+  ["gpt-4o", "    reasoning_effort: high\n", null],
+])("T9: the effort of %s%s is %s", async (name, effort, wanted) => {
+  const text = small("version: 1", effort).replace("model: offline", `model: ${name}`);
+  const asked: unknown[] = [];
+  await loadTealAgent(folderWith({ "agent.yaml": text }), {
+    model: (model, options) => {
+      asked.push([model, options]);
+      return scriptedModel([]);
+    },
+  });
+  expect(asked).toEqual([[name, { reasoningEffort: wanted }]]);
+});
+
+describe("T9: what is wrong is named by line and path", () => {
+  test.each([
+    [
+      "a field of a wrong kind",
+      small("version: 1", "    temperature: hot\n"),
+      'agent.yaml:9: spec.agent.temperature is the text "hot"; it takes a number from 0 to 1',
+    ],
+    [
+      "a number out of range",
+      small("version: 1", "    temperature: 1.5\n"),
+      "agent.yaml:9: spec.agent.temperature is 1.5; it takes a number from 0 to 1",
+    ],
+    [
+      "too few tokens",
+      small("version: 1", "    max_tokens: 0\n"),
+      "agent.yaml:9: spec.agent.max_tokens is 0; it takes a whole number of at least 1",
+    ],
+    [
+      "half a token",
+      small("version: 1", "    max_tokens: 1.5\n"),
+      "agent.yaml:9: spec.agent.max_tokens is 1.5; it takes a whole number of at least 1",
+    ],
+    [
+      "an unknown effort",
+      small("version: 1", "    reasoning_effort: huge\n"),
+      'agent.yaml:9: spec.agent.reasoning_effort is the text "huge"; it takes "low", "medium" or "high"',
+    ],
+    [
+      "a missing field",
+      small("description: x"),
+      "agent.yaml:1: version is missing; it takes a version, for instance 0.1",
+    ],
+    [
+      "a missing spec",
+      "apiVersion: tealagents/v1alpha1\nname: A\nversion: 1\n",
+      "agent.yaml:1: spec is missing; it takes an object { agent }",
+    ],
+    [
+      "a name that no address can have",
+      small("version: 1").replace("name: A", "name: Math Agent"),
+      'agent.yaml:2: name is the text "Math Agent"; it takes a name of 1 to 64 letters, digits, "_", "-" and "."',
+    ],
+    [
+      "a skill without an id",
+      small("version: 1\nmetadata: { skills: [{ name: x }] }"),
+      "agent.yaml:4: metadata.skills[0].id is missing; it takes a text",
+    ],
+    [
+      "a plugin that is no text",
+      small("version: 1", "    plugins:\n      - 7\n"),
+      "agent.yaml:10: spec.agent.plugins[0] is 7; it takes a text",
+    ],
+    [
+      "another version",
+      small("version: 1").replace("v1alpha1", "v9"),
+      'agent.yaml:1: apiVersion is "tealagents/v9"; it takes "tealagents/v1alpha1"',
+    ],
+    ["no version", small("version: 1").replace(/^.*\n/, ""), "agent.yaml:1: apiVersion is missing; it takes a text"],
+    [
+      "an agent without state",
+      "name: A\napiVersion: skagents/v1\nkind: Sequential\n",
+      'agent.yaml:2: apiVersion is "skagents/v1": agents without state are not served; change it to "tealagents/v1alpha1", whose spec has one agent and whose callers name a task instead of sending the history',
+    ],
+    [
+      "remote plugins",
+      small("version: 1", "    remote_plugins: [api_weather]\n"),
+      "agent.yaml:9: spec.agent.remote_plugins is not served: give its tools as plugins, which are code beside this file",
+    ],
+    [
+      "servers",
+      small("version: 1", "    mcp_servers: [{ name: x, command: y }]\n"),
+      "agent.yaml:9: spec.agent.mcp_servers is not served: give its tools as plugins, which are code beside this file",
+    ],
+    [
+      "plugins without their code",
+      small("version: 1", "    plugins: [a]\n"),
+      "agent.yaml:9: spec.agent.plugins needs custom_plugins.ts or custom_plugins.js beside this file, which is not there",
+    ],
+    [
+      "a list instead of an object",
+      "- 1\n",
+      "agent.yaml:1: (root) is a list; it takes an object { apiVersion, name, version, spec }",
+    ],
+    ["an empty file", "", "agent.yaml:1: (root) is null; it takes an object { apiVersion, name, version, spec }"],
+    ["no YAML", "name: [\n", "agent.yaml:2: "],
+    ["a field twice", "name: A\nname: B\n", "agent.yaml:2: Map keys must be unique"],
+  ])("%s", async (_, text, message) => {
+    expect(await failure({ "agent.yaml": text })).toContain(message);
+  });
+
+  test.each([
+    [
+      "not_there",
+      'agent.yaml:9: spec.agent.plugins[0] is "not_there": custom_plugins.ts must export a list of tools under this name',
+    ],
+    ["no_tools", 'agent.yaml:9: spec.agent.plugins[0] is "no_tools": custom_plugins.ts must export'],
+    ["no_tool", 'agent.yaml:9: spec.agent.plugins[0] is "no_tool": custom_plugins.ts must export'],
+    [
+      "sensitive_plugin, sensitive_plugin",
+      'agent.yaml:9: spec.agent.plugins[1] names "sensitive_plugin" a second time',
+    ],
+    ["toString", 'agent.yaml:9: spec.agent.plugins[0] is "toString"'],
+  ])("plugins: [%s]", async (names, message) => {
+    const text = small("version: 1", `    plugins: [${names}]\n`);
+    expect(await failure({ "agent.yaml": text, "custom_plugins.ts": plugins })).toContain(message);
+  });
+
+  test.each([
+    [
+      "code that cannot be loaded",
+      { "custom_plugins.ts": "throw new Error('no luck');" },
+      "custom_plugins.ts cannot be loaded: no luck",
+    ],
+    ["a catalog that is no JSON", { "custom_plugins.ts": plugins, "catalog.json": "{" }, "catalog.json cannot be read"],
+    [
+      "a catalog of another form",
+      { "custom_plugins.ts": plugins, "catalog.json": '{"plugins":[{"plugin_id":"a"}]}' },
+      "catalog.json: plugins[0].tools",
+    ],
+    [
+      "a misspelt tool that is to be approved",
+      { "custom_plugins.ts": plugins, "catalog.json": catalog.replace("delete_user", "delete_usr") },
+      'catalog.json: plugins[0].tools[0].tool_id: the plugin "sensitive_plugin" has no tool "sensitive_plugin-delete_usr_data", which is to be approved',
+    ],
+    [
+      "credentials of an authorization server",
+      { "custom_plugins.ts": plugins, "catalog.json": catalog.replace('"auth":null', '"auth":{"auth_type":"oauth2"}') },
+      "catalog.json: plugins[0].tools[0].auth is not served",
+    ],
+  ])("%s", async (_, files, message) => {
+    expect(await failure({ "agent.yaml": whole, ...files })).toContain(message);
+  });
+
+  test("a file or a catalog that is not there", async () => {
+    expect(await failure({})).toContain("agent.yaml cannot be read: there is no such file");
+    const catalogOption = { catalog: join(root, "none.json") };
+    expect(await failure({ "agent.yaml": small("version: 1") }, catalogOption)).toContain("there is no catalog");
+  });
+});
