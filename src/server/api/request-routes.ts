@@ -2,7 +2,7 @@ import { z } from "zod";
 import { InvalidInputError } from "../../errors/index.ts";
 import { agentRequestSchema } from "../../state/index.ts";
 import { type Route, route } from "../core/route.ts";
-import { requestIdOfUrl } from "../core/url-ids.ts";
+import { idOfUrl } from "../core/url-ids.ts";
 import { errors, json, pageOf, pageQuery } from "./answers.ts";
 import { decisionBodySchema, requestJson, requestSchema } from "./request-json.ts";
 
@@ -39,7 +39,7 @@ export const requestRoutes: readonly Route[] = [
     summary: "One request, decided or not.",
     params: requestParams,
     responses: { 200: { description: "The request.", schema: requestSchema }, ...errors(404) },
-    handle: async ({ caller, params }) => json(requestJson(await caller.request(requestIdOfUrl(params.requestId)))),
+    handle: async ({ caller, params }) => json(requestJson(await caller.request(idOfUrl(params.requestId)))),
   }),
   route({
     id: "decideRequest",
@@ -51,7 +51,7 @@ export const requestRoutes: readonly Route[] = [
     body: decisionBodySchema,
     responses: { 200: { description: "The decided request.", schema: requestSchema }, ...errors(400, 404, 409) },
     handle: async ({ caller, params, body }) => {
-      const request = await caller.request(requestIdOfUrl(params.requestId));
+      const request = await caller.request(idOfUrl(params.requestId));
       if (request.kind === "approval" && body.argumentsHash === undefined) {
         throw new InvalidInputError(
           "the decision on an approval takes argumentsHash: the hash of the arguments that were shown to the person who decides",
