@@ -8,7 +8,7 @@ import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index
 import { AgentHandle } from "./handles/agent-handle.ts";
 import { listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./doors/agent-doors.ts";
 import { listed } from "./handles/local-agent.ts";
-import { followTree } from "./follow/follow.ts";
+import { followTree, headOf } from "./follow/follow.ts";
 import { healthOptionsOf, runtimeOptionsOf, drainMsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
 import { assertObserver } from "./doors/turn-door.ts";
 import { checkedPorts } from "./core/checked-ports.ts";
@@ -92,6 +92,10 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     decide: (requestId, decide) => core.requests.decide(requestId, decide),
     subscribe: (observer) => subscribe(core, observer),
     follow: (rootAgentId, follow) => followTree(core, rootAgentId, follow),
+    head: async (rootAgentId) => {
+      const head = await headOf(core, rootAgentId);
+      return { ...head, agents: head.agents.map(listed) };
+    },
     projected: async (rootAgentId) => {
       textOfCaller(rootAgentId, "runtime.projected(): its id");
       core.assertOpen();

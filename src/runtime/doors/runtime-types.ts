@@ -64,9 +64,20 @@ export interface RuntimeOptions extends RoleOptions {
 export type AgentListOptions = Omit<AgentFilter, "tenant">;
 
 export interface FollowOptions {
-  /** Continue after this cursor. Default: the beginning of the journal. */
+  /** Continue after this cursor, or with `"now"` after what is stored at the call. Default: the journal's beginning. */
   readonly after?: string | undefined;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** A tree as it was at one moment, and where its events go on. */
+export interface TreeSnapshot {
+  /** `runtime.follow(rootAgentId, { after: cursor })` goes on from here, without a gap or a double. */
+  readonly cursor: string;
+  /** The root and all subagents. */
+  readonly agents: readonly AgentRecord[];
+  readonly accounts: readonly Account[];
+  /** Open requests, oldest first. */
+  readonly requests: readonly AgentRequest[];
 }
 
 export interface RuntimeShutdownOptions {
@@ -128,6 +139,8 @@ export interface Runtime {
    * with `NotFoundError` if no such tree is stored.
    */
   follow(rootAgentId: string, options?: FollowOptions): AsyncIterable<TroupeEvent>;
+  /** A tree at one moment, with the cursor of that moment. Rejects with `NotFoundError` if no such tree is stored. */
+  head(rootAgentId: string): Promise<TreeSnapshot>;
   /**
    * Resolves when the projections have everything that is now saved of a tree; at once without projections. A store
    * that fails is retried until it recovers. Rejects with `TurnInterruptedError` when the runtime is shut down first.

@@ -199,6 +199,10 @@ export class UnsavedTree {
       acquire: (...given) => noted(memory.acquire(...given)),
       release: (...given) => noted(memory.release(...given)),
       readJournal: async (key, fromSeq) => this.#cursors.outwardRows(await memory.readJournal(key, fromSeq)),
+      treeHead: async (tenant, root) => {
+        const head = await memory.treeHead(tenant, root);
+        return head && { ...head, cursor: this.#cursors.outward(head.cursor) };
+      },
       readTree: async (tenant, root, after, limit) =>
         this.#cursors.outwardRows(await memory.readTree(tenant, root, this.#cursors.inward(after), limit)),
     };

@@ -143,6 +143,7 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
     fireTimer: (timer, now, steady) => of(timer).fireTimer(timer, now, steady),
     account: (tenant, accountId) => ofTree(tenant, agentOfAccount(accountId)).account(tenant, accountId),
     treeActivity: (tenant, root) => ofTree(tenant, root).treeActivity(tenant, root),
+    treeHead: (tenant, root) => ofTree(tenant, root).treeHead(tenant, root),
     exportTree: (tenant, root) => ofTree(tenant, root).exportTree(tenant, root),
     importTree: (tree, processId, known) => ofTree(tree.tenant, tree.rootAgentId).importTree(tree, processId, known),
 

@@ -49,6 +49,10 @@ export class MemoryReads extends MemoryTables implements CandidateTables {
     return journal.slice(start, start + limit);
   }
 
+  lastCursor(tenant: string, rootAgentId: string): number {
+    return this.rows.tenants.get(tenant)?.trees.get(rootAgentId)?.journal.at(-1)?.cursor ?? 0;
+  }
+
   messages(key: AgentKey, newest: number | undefined): Message[] {
     const messages = this.find(key)?.messages ?? [];
     return newest === undefined ? [...messages] : messages.slice(Math.max(0, messages.length - newest));

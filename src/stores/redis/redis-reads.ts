@@ -50,6 +50,11 @@ export class RedisReads extends RedisTables implements StoreTables {
     return this.ask("rows", () => this.reader.treeRows(this.keys.treeOf(tenant, rootAgentId), afterCursor, limit));
   }
 
+  lastCursor(tenant: string, rootAgentId: string): number {
+    const { meta } = this.keys.treeOf(tenant, rootAgentId);
+    return this.ask("cursor", () => this.reader.number(meta, "c"));
+  }
+
   messages({ tenant, agentId }: AgentKey, newest: number | undefined): Message[] {
     const tree = this.keys.treeOf(tenant, agentId);
     const keys = { messages: tree.ofAgent("messages", agentId), order: tree.ofAgent("order", agentId) };

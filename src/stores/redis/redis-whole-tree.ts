@@ -1,9 +1,9 @@
 import { StoreUnavailableError } from "../../errors/index.ts";
 import type { Artifact, InboxItem, JournalRow, Timer } from "../../state/index.ts";
-import type { TreeActivity } from "../rules/ports.ts";
+import type { TreeActivity, TreeHead } from "../rules/ports.ts";
 import { type RedisConnection, textsOf } from "./redis-connection.ts";
 import type { TreeKeys } from "./redis-keys.ts";
-import { treeActivityScript } from "./redis-read-scripts.ts";
+import { treeActivityScript, treeHeadScript } from "./redis-read-scripts.ts";
 import type { RedisReader } from "./redis-reader.ts";
 import {
   itemsIn,
@@ -127,6 +127,24 @@ export async function readTreeActivity(connection: RedisConnection, tree: TreeKe
       details: { code: "CONTENDED" },
     },
   );
+}
+
+/** One script reads everything, so that it belongs to one moment. */
+export async function readTreeHead(
+  connection: RedisConnection,
+  tree: TreeKeys,
+  rootAgentId: string,
+): Promise<TreeHead | undefined> {
+  const answer: unknown = await connection.script(
+    treeHeadScript,
+    [tree.rows, tree.open, tree.agents, tree.accounts, tree.meta],
+    [],
+  );
+  const [cursor, ...parts]: readonly unknown[] = Array.isArray(answer) ? answer : [];
+  const { inboxes: _none, ...head } = activityIn(tree, parts, []);
+  // The id of an agent that is no root leads to the tree of another root.
+  const isTree = head.agents.some((agent) => agent.agentId === rootAgentId && agent.rootAgentId === rootAgentId);
+  return isTree ? { cursor: Number(cursor), ...head } : undefined;
 }
 
 function activityIn(tree: TreeKeys, parts: readonly unknown[], asked: readonly string[]): TreeActivity {

@@ -17,7 +17,7 @@ import { acquire, holderOf, release } from "./leases.ts";
 import { changeTimers, fireAccountTimer } from "./ledger.ts";
 import { abort, pause, resume } from "./marks.ts";
 import type { CommitOutcome, OpenTurnOutcome } from "./outcomes.ts";
-import type { Stores, TreeActivity, TurnCommand } from "./ports.ts";
+import type { Stores, TreeActivity, TreeHead, TurnCommand } from "./ports.ts";
 import { heartbeat, isRunning, registerProcess } from "./processes.ts";
 import { agentAtPlace, type AgentFilter, type Moment, type RequestFilter } from "./queries.ts";
 import { claimCall, fireJobTimer, postCallEnd } from "./queued-calls.ts";
@@ -75,6 +75,7 @@ export function databaseStores(kind: string, database: Database): Stores {
     request: (key, requestId) => read(() => tables.request(key, requestId)),
     account: (tenant, accountId) => read(() => tables.account(tenant, accountId)),
     treeActivity: (tenant, root) => read(() => treeActivityOf(tables, tenant, root)),
+    treeHead: (tenant, root) => read(() => treeHeadOf(tables, tenant, root)),
     accounts: (tenant, root) => read(() => tables.accounts(tenant, root)),
     waiters: (tenant, root) => read(() => waitersOf(tables, tenant, tables.accounts(tenant, root))),
     dueTimers: (now, limit, steady = now) => read(() => tables.dueTimers({ now, steady }, countOf("limit", limit))),
@@ -161,6 +162,18 @@ function treeActivityOf(tables: StoreTables, tenant: string, rootAgentId: string
     openRequests,
     accounts: tables.accounts(tenant, rootAgentId),
     inboxes: new Map(atWork.map((agent) => [agent.agentId, tables.inbox(agent)])),
+  };
+}
+
+/** Must run within one read. */
+function treeHeadOf(tables: StoreTables, tenant: string, rootAgentId: string): TreeHead | undefined {
+  const agents = tables.listAgents({ tenant, rootAgentId }, ALL);
+  if (!agents.some(({ agentId }) => agentId === rootAgentId)) return undefined;
+  return {
+    cursor: tables.lastCursor(tenant, rootAgentId),
+    agents,
+    accounts: tables.accounts(tenant, rootAgentId),
+    openRequests: tables.requests({ tenant, rootAgentId, status: "open" }, undefined, ALL),
   };
 }
 

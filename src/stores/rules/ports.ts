@@ -148,6 +148,8 @@ export interface Stores {
   account(tenant: string, accountId: string): Promise<Account | undefined>;
   /** Who works in a tree and what it waits for; undefined if none of its requests is open. */
   treeActivity(tenant: string, rootAgentId: string): Promise<TreeActivity | undefined>;
+  /** A tree and its last cursor at one moment; undefined if its root has no record. */
+  treeHead(tenant: string, rootAgentId: string): Promise<TreeHead | undefined>;
   /** Due timers, oldest first: timers of working time are due by `steady` (default `now`), all others by `now`. */
   dueTimers(now: number, limit: number, steady?: number): Promise<Timer[]>;
   /**
@@ -300,12 +302,18 @@ export interface RolledBackTree {
   readonly foundAt: number | null;
 }
 
-/** Who works in a tree and what it waits for, at one moment. */
-export interface TreeActivity {
+/** A tree as it is at one moment, without what was said and done in it. */
+export interface TreeHead {
+  /** Cursor of the last row that is included; 0 if there is none. */
+  readonly cursor: number;
   readonly agents: readonly AgentRecord[];
   readonly accounts: readonly Account[];
   /** In the order in which they were opened. */
   readonly openRequests: readonly AgentRequest[];
+}
+
+/** Who works in a tree and what it waits for, at one moment. */
+export interface TreeActivity extends Omit<TreeHead, "cursor"> {
   /** The inboxes of agents with an open turn, by agent id. */
   readonly inboxes: ReadonlyMap<string, readonly InboxItem[]>;
 }

@@ -125,6 +125,8 @@ export interface StoreTables extends Tables {
   inbox(key: AgentKey): InboxItem[];
   rowsFrom(key: AgentKey, fromSeq: number): JournalRow[];
   treeRows(tenant: string, rootAgentId: string, afterCursor: number, limit: number): JournalRow[];
+  /** Cursor of the tree's last row; 0 if it has none. */
+  lastCursor(tenant: string, rootAgentId: string): number;
   messages(key: AgentKey, newest: number | undefined): Message[];
   messagesById(key: AgentKey, ids: readonly string[]): Message[];
   artifacts(key: AgentKey): ArtifactMeta[];

@@ -157,6 +157,11 @@ export class SqliteTables implements CandidateTables {
     return tree === undefined ? [] : this.#journal.treeRows(tree, afterCursor, limit);
   }
 
+  lastCursor(tenant: string, rootAgentId: string): number {
+    const tree = this.#agents.treeOf(tenant, rootAgentId);
+    return tree === undefined ? 0 : this.#journal.lastOfTree(tree);
+  }
+
   messages(key: AgentKey, newest: number | undefined): Message[] {
     return this.#ofAgent(key, (slot) => this.#journal.messages(slot, this.#lastCursor(slot), newest), []);
   }
