@@ -250,7 +250,7 @@ class Serving {
     params: Readonly<Record<string, string>>,
   ): Promise<Response> {
     const { request, requestId } = passage;
-    const caller = route.access === "caller" ? await this.#callerOf(surface, passage) : null;
+    const caller = route.access === "caller" ? await this.#callerOf(surface, route, passage, params) : null;
     const call = await callOf({ request, requestId, route, params, caller }, this.#place);
     try {
       return await route.handle(call);
@@ -259,9 +259,15 @@ class Serving {
     }
   }
 
-  async #callerOf(surface: Surface, passage: Passage): Promise<Caller> {
+  async #callerOf(
+    surface: Surface,
+    route: Route,
+    passage: Passage,
+    params: Readonly<Record<string, string>>,
+  ): Promise<Caller> {
     const { request } = passage;
-    const identity = checkedIdentity(await this.#options.authenticate(request));
+    const identity =
+      (await this.#identify(route, request, params)) ?? checkedIdentity(await this.#options.authenticate(request));
     if (identity === null) throw unauthenticated(request.headers.has("authorization"));
     passage.identity = identity;
     const { limits, clock } = this.#place;
@@ -275,6 +281,15 @@ class Serving {
       deniesStrangers: surface.strangers === "unauthenticated",
       admitTurn,
     });
+  }
+
+  async #identify(
+    { identify }: Route,
+    request: Request,
+    params: Readonly<Record<string, string>>,
+  ): Promise<Identity | null> {
+    if (identify === undefined || request.headers.has("authorization")) return null;
+    return await identify({ params, query: new URL(request.url).searchParams }, this.#place.clock.now());
   }
 
   /** The answer to an error, in the form of the surface that the request belongs to. */

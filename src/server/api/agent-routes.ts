@@ -64,8 +64,8 @@ export const agentRoutes: readonly Route[] = [
     },
     handle: async ({ caller, body, idempotencyKey }) => {
       const { key: name, ...options } = body;
-      const key = idempotencyKey === undefined ? {} : { key: { route: "agents", value: idempotencyKey, body } };
-      const { agent, isReplayed } = await caller.openAgent({ ...options, name, ...key });
+      const key = idempotencyKey === undefined ? {} : { key: { route: "api.createAgent", value: idempotencyKey } };
+      const { agent, isReplayed } = await caller.createAgent({ ...options, name, ...key });
       return json(agentJson(agent), {
         status: isReplayed ? 200 : 201,
         headers: { ...replayedHeader(isReplayed), location: `/api/agents/${agent.agentId}` },

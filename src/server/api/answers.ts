@@ -38,7 +38,7 @@ export function pageOf<Item extends z.ZodType>(item: Item) {
 
 /** `limit` and `after` of a list. */
 export const pageQuery = {
-  limit: z.coerce.number().int().min(1).max(200).optional().meta({ description: "Items of a page, 1 to 200." }),
+  limit: z.coerce.number().int().min(1).max(100).optional().meta({ description: "Items of a page, 1 to 100." }),
   after: z.string().optional().meta({ description: "`next` of the page before." }),
 };
 

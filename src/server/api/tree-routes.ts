@@ -30,8 +30,10 @@ export function treeRoutes(tickets: Tickets): readonly Route[] {
         200: { description: "Events without end.", stream: troupeEventSchema },
         ...errors(400, 404),
       },
-      identify: async ({ params: { rootAgentId }, query: { ticket } }, now) =>
-        ticket === undefined ? null : await tickets.use(ticket, rootAgentId, now),
+      identify: async ({ params: { rootAgentId = "" }, query }, now) => {
+        const ticket = query.get("ticket");
+        return ticket === null ? null : await tickets.use(ticket, rootAgentId, now);
+      },
       handle: async (call) => {
         const { caller, params, query, request } = call;
         const after = resumePoint(request) ?? query.after ?? query.from;

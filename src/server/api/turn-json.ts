@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
 import { limitNameSchema } from "../../budget/index.ts";
-import type { LimitStop, Spending, TurnNow, TurnResult } from "../../runtime/index.ts";
+import type { LimitStop, Spending, TurnResult } from "../../runtime/index.ts";
 import {
   contentSchema,
   jsonObjectSchema,
@@ -12,6 +12,7 @@ import {
   usageSchema,
 } from "../../state/index.ts";
 import { budgetSchema, milliseconds } from "./agent-json.ts";
+import type { TurnNow, TurnRecord } from "./turn-now.ts";
 import { requestJson, requestSchema } from "./request-json.ts";
 
 /* Turns as this API shows them: schemas with the functions that make their values. */
@@ -144,9 +145,7 @@ export function placeOf(agentId: string, turnId: string) {
 export function turnJson(agentId: string, now: TurnNow): TurnJson {
   const rests = { step: null, waitingFor: null, requests: [], result: null };
   const place = placeOf(agentId, now.turnId);
-  if (now.status === "queued" || now.status === "running") {
-    return { ...place, ...rests, status: now.status, step: now.step };
-  }
+  if ("step" in now) return { ...place, ...rests, status: now.status, step: now.step };
   if (now.status !== "waiting") return { ...place, ...rests, status: now.status, result: turnResultJson(now) };
   const requests = now.reason === "request" ? now.requests.map(requestJson) : [];
   return { ...place, ...rests, status: "waiting", waitingFor: now.reason, requests };

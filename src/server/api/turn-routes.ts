@@ -6,6 +6,7 @@ import { type Call, type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
 import { agentParams, errors, idempotencyHeaders, json, pageOf, pageQuery, replayedHeader } from "./answers.ts";
 import { turnEvents } from "./turn-events.ts";
+import { turnNow } from "./turn-now.ts";
 import {
   acceptedTurnSchema,
   newTurnSchema,
@@ -57,8 +58,8 @@ export const turnRoutes: readonly Route[] = [
       const { input, ...options } = body;
       const agent = await caller.agent(params.agentId);
       const isStream = /\btext\/event-stream\b/.test(headers.accept ?? "");
-      const before = isStream ? await caller.cursor(agent.rootAgentId) : undefined;
-      const key = idempotencyKey === undefined ? {} : { key: { route: "turns", value: idempotencyKey } };
+      const before = isStream ? (await caller.runtime.head(agent.rootAgentId)).cursor : undefined;
+      const key = idempotencyKey === undefined ? {} : { key: { route: "api.startTurn", value: idempotencyKey } };
       const started = await caller.startTurn(agent, input, { ...options, ...key });
       const answer = { location: urlOf(started), ...replayedHeader(started.isReplayed) };
       if (isStream) return await streamOf(call, started, { before, headers: answer });
@@ -112,7 +113,7 @@ export const turnRoutes: readonly Route[] = [
       const { agent, turn } = await turnOf(call.caller, call.params);
       const wait = waitOf(call.headers.prefer, call.waitMs);
       if (wait !== undefined) await call.within(turn.settled, wait * 1_000);
-      return json(turnJson(agent.agentId, await turn.current()), { headers: appliedHeader(wait) });
+      return json(turnJson(agent.agentId, await turnNow(turn)), { headers: appliedHeader(wait) });
     },
   }),
   route({
@@ -140,15 +141,13 @@ export const turnRoutes: readonly Route[] = [
     handle: async ({ caller, params, body }) => {
       const { agent, turn } = await turnOf(caller, params);
       await turn.abort(body?.reason);
-      return json(turnJson(agent.agentId, await turn.current()));
+      return json(turnJson(agent.agentId, await turnNow(turn)));
     },
   }),
 ];
 
 async function turnOf(caller: Caller, { agentId, number }: z.infer<typeof turnParams>) {
-  const agent = await caller.agent(agentId);
-  const turnId = turnIdOf(agent.agentId, number);
-  return { agent, turnId, turn: agent.turn(turnId) };
+  return await caller.turn(turnIdOf(agentId, number));
 }
 
 interface Answer {
@@ -157,7 +156,7 @@ interface Answer {
 
 async function settledOf(call: Call, { agent, turn }: StartedTurn, { wait, headers }: Answer & { wait: number }) {
   const rest = await call.within(turn.settled, wait * 1_000);
-  return json(turnJson(agent.agentId, rest?.value ?? (await turn.current())), {
+  return json(turnJson(agent.agentId, rest?.value ?? (await turnNow(turn))), {
     status: rest ? 200 : 202,
     headers: { ...headers, ...appliedHeader(wait) },
   });

@@ -1,5 +1,5 @@
-import type { Clock } from "../../base/index.ts";
-import type { Budget } from "../../budget/index.ts";
+import { type Clock, stableStringify } from "../../base/index.ts";
+import { type Account, type Budget, limitsOf } from "../../budget/index.ts";
 import {
   AgentBusyError,
   AlreadyOwnedError,
@@ -22,7 +22,7 @@ import {
 } from "../../state/index.ts";
 import { placeOfAgent } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
-import { unauthenticated } from "./failures.ts";
+import { ServerError, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
 import { agentIdOfKey, agentIdOfName, type RequestKey, turnKeyOf } from "./names.ts";
 
@@ -160,21 +160,39 @@ export class Caller {
     return pageOf(found, limit, placeOfAgent);
   }
 
-  /** Requests of one tree, in the order in which they were opened. Default: open ones. */
+  /**
+   * Requests of one tree or of all, in the order in which they were opened. Default: open ones. Those of all trees are
+   * only the open ones, which are few: they are picked out of the tenant's.
+   */
   async requests(
-    page: PageOptions & { readonly rootAgentId: string; readonly status?: AgentRequest["status"] | undefined },
+    page: PageOptions & {
+      readonly rootAgentId?: string | undefined;
+      readonly status?: AgentRequest["status"] | undefined;
+    },
   ): Promise<Page<AgentRequest>> {
     const { rootAgentId, status = "open", after } = page;
     const limit = limitOf(page);
-    await this.root(rootAgentId);
+    if (rootAgentId !== undefined) await this.root(rootAgentId);
+    else if (status !== "open") throw new InvalidInputError(`requests that are ${status} are listed for one tree only`);
     if (after !== undefined) await this.request(after);
-    const found = await this.runtime.requests({
-      rootAgentId,
-      status,
-      limit: limit + 1,
-      ...(after === undefined ? {} : { after }),
-    });
+    const found: AgentRequest[] = [];
+    const isOwn = new Map<string, boolean>();
+    for (let last = after; found.length <= limit; ) {
+      const some = await this.runtime.requests({ rootAgentId, status, limit: limit + 1, after: last });
+      for (const request of some) {
+        const root = request.rootAgentId;
+        if (!isOwn.has(root)) isOwn.set(root, await this.#owns(root));
+        if (isOwn.get(root) === true) found.push(request);
+      }
+      last = some.at(-1)?.requestId;
+      if (some.length <= limit) break;
+    }
     return pageOf(found, limit, ({ requestId }) => requestId);
+  }
+
+  async #owns(agentId: string): Promise<boolean> {
+    const record = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
+    return record?.ownerId === this.ownerId;
   }
 
   /** The id of the agent that a name of this caller means. */
@@ -184,16 +202,42 @@ export class Caller {
 
   /** Creates an agent, or gives the one that the name or the key means, and starts it. */
   async openAgent(options: OpenAgentOptions): Promise<Agent> {
-    const { definition, name, key, sessionId, metadata, budget } = options;
+    return (await this.createAgent(options)).agent;
+  }
+
+  /**
+   * Like `openAgent`, and says whether the agent was there before. Rejects with `ServerError` (422) when its key was used
+   * to create another one.
+   */
+  async createAgent(options: OpenAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
+    const { definition, name, key, ...rest } = options;
     const scope = { tenant: this.tenant, ownerId: this.ownerId, definition };
     const named = name === undefined ? undefined : agentIdOfName(scope, name);
     const agentId = named ?? (key === undefined ? undefined : agentIdOfKey(scope, key));
-    const agent = await this.runtime.agent(definition, { ownerId: this.ownerId, agentId, sessionId, metadata, budget });
-    return await this.#started(agent);
+    if (named === undefined && agentId !== undefined) await this.#assertSameAgent(agentId, options);
+    const opened = await this.runtime.agent(definition, { ...rest, ownerId: this.ownerId, agentId });
+    const isReplayed = opened.state.status !== "created";
+    return { agent: await this.#started(opened), isReplayed };
+  }
+
+  /** A repeated request creates nothing anew, and must ask for what is there. */
+  async #assertSameAgent(agentId: string, { definition, sessionId, metadata, budget }: OpenAgentOptions) {
+    const record = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
+    if (record === undefined) return;
+    const account = record.accountId === null ? undefined : await this.#account(record.accountId, agentId);
+    const there = [record.definition.name, record.sessionId, record.metadata, account?.limits ?? null];
+    const asked = [definition, sessionId ?? null, metadata ?? {}, budget === undefined ? null : limitsOf(budget)];
+    if (stableStringify(there) === stableStringify(asked)) return;
+    throw new ServerError("key_reused", "this Idempotency-Key was used to create another agent; take a new one");
+  }
+
+  async #account(accountId: string, agentId: string): Promise<Account | undefined> {
+    const accounts = await this.runtime.accounts(agentId);
+    return accounts.find(({ id }) => id === accountId);
   }
 
   /** Starts a turn of one of this caller's agents. */
-  async startTurn(agent: Agent, input: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
+  async startTurn(agent: Agent, input: Content | null, options: StartTurnOptions = {}): Promise<StartedTurn> {
     await this.#place.admitTurn();
     const { key, ...turnOptions } = options;
     if (key !== undefined) turnKeyOf(key);

@@ -18,7 +18,10 @@ function methodsOf(path: string, method: string, operation: ShownOperation): str
     const schema = content["application/json"]?.schema;
     return schema ? [`{ status: ${status}; headers: Headers; body: ${typeOf(schema)} }`] : [];
   });
-  const streams = successes.flatMap(([, { content = {} }]) => content["text/event-stream"]?.schema ?? []);
+  const streams = successes.flatMap(([, { content = {} }]): ShownSchema[] => {
+    const schema = content["text/event-stream"]?.schema;
+    return schema ? [schema] : [];
+  });
   return [
     ...(answers.length > 0
       ? [`  async ${operationId}(args: ${argumentsType}): Promise<${answers.join(" | ")}> {\n    return (await this.json(${call})) as never;\n  }`]
@@ -49,10 +52,10 @@ function typeOf(schema: ShownSchema): string {
   const { $ref, const: only, enum: values, anyOf, oneOf, type, items, properties, required, additionalProperties } = schema;
   if (typeof $ref === "string") return $ref.slice($ref.lastIndexOf("/") + 1);
   if (only !== undefined) return JSON.stringify(only);
-  if (Array.isArray(values)) return values.map((one) => JSON.stringify(one)).join(" | ");
+  if (Array.isArray(values)) return values.map((one: unknown) => JSON.stringify(one)).join(" | ");
   const choices = anyOf ?? oneOf;
-  if (Array.isArray(choices)) return `(${choices.map((one: ShownSchema) => typeOf(one)).join(" | ")})`;
-  if (Array.isArray(type)) return type.map((one: string) => typeOf({ ...schema, type: one })).join(" | ");
+  if (Array.isArray(choices)) return `(${(choices as ShownSchema[]).map(typeOf).join(" | ")})`;
+  if (Array.isArray(type)) return (type as string[]).map((one) => typeOf({ ...schema, type: one })).join(" | ");
   if (type === "array") return `${typeOf((items ?? {}) as ShownSchema)}[]`;
   if (typeof properties === "object" && properties !== null) {
     const needed = new Set(required as string[] | undefined);

@@ -53,9 +53,8 @@ test("every schema compiles", () => {
   addFormats.default(ajv);
   for (const keyword of ["openapi", "info", "paths", "components", "security", "discriminator"]) ajv.addKeyword(keyword);
   ajv.addSchema({ ...document, $id: "document" });
-  for (const name of Object.keys(document.components.schemas)) {
-    expect(() => ajv.compile({ $ref: `document#/components/schemas/${name}` })).not.toThrow();
-  }
+  const all = Object.keys(document.components.schemas).map((name) => ({ $ref: `document#/components/schemas/${name}` }));
+  expect(() => ajv.compile({ anyOf: all })).not.toThrow();
 });
 
 test("answers are open to new fields, bodies are not", () => {

@@ -51,8 +51,8 @@ export function clerk(): AgentDefinition {
       return "saved";
     },
   });
-  const reader = defineAgent({ name: "reader", description: "Reads.", model: scriptedModel("Read.") } as never);
-  return defineAgent({ name: "clerk", model: say, tools: [save, remove, askUser(), subagent(reader)] });
+  const reader = defineAgent({ name: "reader", model: scriptedModel(() => "Read.") });
+  return defineAgent({ name: "clerk", model: say, tools: [save, remove, askUser(), subagent(reader, { description: "Reads." })] });
 }
 
 export interface Served {
