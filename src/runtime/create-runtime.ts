@@ -6,7 +6,13 @@ import { PriceBook } from "../model/index.ts";
 import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
 import { AgentHandle } from "./handles/agent-handle.ts";
-import { listOptionsOf, requestListOptionsOf, startOptionsOf, textOfCaller } from "./doors/agent-doors.ts";
+import {
+  listOptionsOf,
+  requestListOptionsOf,
+  startOptionsOf,
+  textOfCaller,
+  turnListOptionsOf,
+} from "./doors/agent-doors.ts";
 import { listed } from "./handles/local-agent.ts";
 import { followTree, headOf } from "./follow/follow.ts";
 import { healthOptionsOf, runtimeOptionsOf, drainMsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
@@ -86,6 +92,7 @@ export async function createRuntime(given: RuntimeOptions): Promise<Runtime> {
     agent: (name, start) => lookedAt(copies, openAgent(core, name, start)),
     find: (agentId) => lookedAt(copies, findAgent(core, agentId)),
     list: async (filter) => (await stores.listAgents({ ...listOptionsOf(filter), tenant })).map(listed),
+    turns: async (filter) => await stores.turns({ ...turnListOptionsOf(filter), tenant }),
     accounts: async (rootAgentId) =>
       await stores.accounts(tenant, textOfCaller(rootAgentId, "runtime.accounts(): its id")),
     requests: async (filter) => await core.requests.list(requestListOptionsOf(filter)),

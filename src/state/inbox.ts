@@ -29,6 +29,8 @@ export const turnItemSchema = z.object({
   trace: traceHeadersSchema.optional(),
   /** The account above the turn's own, if it is not the agent's. */
   parentAccountId: z.string().optional(),
+  /** The key that its caller chose, and the hash of everything that was asked for. */
+  turnKey: z.object({ text: z.string(), hash: z.string() }).optional(),
 });
 export type TurnItem = DeepReadonly<z.infer<typeof turnItemSchema>>;
 

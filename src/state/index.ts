@@ -7,6 +7,7 @@ export * from "./entry.ts";
 export * from "./entry-parts.ts";
 export * from "./execution.ts";
 export * from "./record.ts";
+export * from "./turn-record.ts";
 export * from "./limit-reached.ts";
 export * from "./stop-signals.ts";
 export * from "./stop.ts";

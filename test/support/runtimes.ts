@@ -24,6 +24,8 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "ids of turns and trees",
   "follow",
   "two processes on the same stores",
+  "keys of turns over processes",
+  "states of turns",
   "a crash between commits",
   "decisions",
   "pause of an agent that is at rest",

@@ -26,7 +26,7 @@ import { Shutdown } from "./shutdown.ts";
 import { SpawnTrees } from "../follow/spawn-trees.ts";
 import type { TurnSource } from "../follow/turn-handle.ts";
 import { resultAtEnd } from "../agent/turn-results.ts";
-import type { TurnRest, TurnResult } from "../doors/turn-types.ts";
+import type { TurnNow, TurnRest, TurnResult } from "../doors/turn-types.ts";
 import { TurnWatch } from "../follow/turn-watch.ts";
 import { WaitingHold } from "../follow/follow.ts";
 import { Worker } from "../work/worker.ts";
@@ -219,6 +219,10 @@ export class RuntimeCore implements TurnSource {
 
   rest(turnId: string): Promise<TurnRest> {
     return this.#turns.rest(turnId);
+  }
+
+  now(turnId: string): Promise<TurnNow> {
+    return this.#turns.now(turnId);
   }
 
   async abort(turnId: string, reason: string): Promise<void> {

@@ -4,8 +4,8 @@ import type { Clock } from "../../base/index.ts";
 import type { Account } from "../../budget/index.ts";
 import type { PriceTable } from "../../model/index.ts";
 import type { Queues } from "../../queues/index.ts";
-import type { AgentRecord, AgentRequest, TroupeEvent } from "../../state/index.ts";
-import type { AgentFilter, Stores } from "../../stores/index.ts";
+import type { AgentRecord, AgentRequest, TroupeEvent, TurnRecord } from "../../state/index.ts";
+import type { AgentFilter, Stores, TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import type { Overview } from "../projections/overview.ts";
 import type { Projections } from "./projection-stores.ts";
@@ -62,6 +62,9 @@ export interface RuntimeOptions extends RoleOptions {
 
 /** Filter, order and limit for a list of the tenant's agents. */
 export type AgentListOptions = Omit<AgentFilter, "tenant">;
+
+/** Filter and limit for a list of turns. */
+export type TurnListOptions = Omit<TurnFilter, "tenant">;
 
 export interface FollowOptions {
   /** Continue after this cursor, or with `"now"` after what is stored at the call. Default: the journal's beginning. */
@@ -123,6 +126,11 @@ export interface Runtime {
   /** An existing agent of any process. Rejects with `NotFoundError` if there is none. */
   find(agentId: string): Promise<Agent>;
   list(options?: AgentListOptions): Promise<AgentRecord[]>;
+  /**
+   * Turns of root agents, also ended ones: the newest change of status first, then by id. At most 100, or `limit`; go on
+   * with `after: placeOfTurn(last)`.
+   */
+  turns(options?: TurnListOptions): Promise<TurnRecord[]>;
   accounts(rootAgentId: string): Promise<Account[]>;
   /** Requests that wait for a decision, oldest first. */
   requests(options?: RequestListOptions): Promise<AgentRequest[]>;

@@ -44,12 +44,18 @@ const traceRule: OptionRule = (value) => {
   return take(traceHeadersSchema, isObject ? { traceparent, tracestate } : value, "executeTurn({ trace })");
 };
 
+const keyRule: OptionRule = ruleOf(
+  "1 to 255 visible ASCII characters",
+  (value) => typeof value === "string" && /^[!-~]{1,255}$/.test(value),
+);
+
 export const turnDoor = {
   rules: {
     auth: authRule,
     signal: signalRule,
     budget: budgetRule,
     ifBusy: oneOfRule("refuse", "queue", "supersede"),
+    key: keyRule,
     trace: traceRule,
   },
   instead: {
@@ -62,6 +68,7 @@ export const turnDoor = {
     timeout: "budget: { maxSeconds }, or signal: AbortSignal.timeout(…)",
     actorId: "auth: { actorId }",
     headers: "trace",
+    idempotencyKey: "key",
   },
 } satisfies Door<TurnOptions>;
 

@@ -30,7 +30,7 @@ import { startElsewhere, pauseAndSave, saveState, shutDownAndSave, clearAgent } 
 import { LocalAgent, agentStatusOf } from "./local-agent.ts";
 import { openTurn, type TurnAsked, assertTurnOf, givenTurn } from "./open-turn.ts";
 import { readAgentState, readMessages, readTrace, readTurn } from "./read-agent.ts";
-import { TurnHandle } from "../follow/turn-handle.ts";
+import { type AcceptedTurn, TurnHandle } from "../follow/turn-handle.ts";
 import { reasonOf } from "../doors/turn-door.ts";
 import type { Turn, TurnOptions } from "../doors/turn-types.ts";
 import { wakeUp } from "../agent/intake.ts";
@@ -88,14 +88,14 @@ export class AgentHandle implements Agent {
     return new TurnHandle(this.#core, this.agentId, this.#openTurn(asked), this.#lookAgain);
   }
 
-  async #openTurn(asked: TurnAsked): Promise<string> {
+  async #openTurn(asked: TurnAsked): Promise<AcceptedTurn> {
     const place = { core: this.#core, local: this.#local, status: () => this.state.status };
-    const { turnId, record } = await openTurn(place, asked);
+    const { record, ...accepted } = await openTurn(place, asked);
     if (record) {
       this.#record = record;
       this.#local.forget();
     }
-    return turnId;
+    return accepted;
   }
 
   openTurn(): Turn | undefined {

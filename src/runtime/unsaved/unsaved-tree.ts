@@ -292,8 +292,11 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
   const key = { tenant, agentId };
   switch (item.kind) {
     case "turn": {
-      const { input, actorId, limits, at } = item;
-      await held.openTurn(key, { input, actorId, limits, ifBusy: "queue" }, at);
+      const { input, actorId, limits, at, turnKey } = item;
+      const command = { input, actorId, limits, ifBusy: "queue" } as const;
+      const { type } = await held.openTurn(key, { ...command, key: turnKey }, at);
+      // Here the key has come to name another turn since the last save.
+      if (type === "conflict") await held.openTurn(key, command, at);
       return;
     }
     case "decision":

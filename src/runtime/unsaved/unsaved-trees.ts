@@ -3,6 +3,7 @@ import {
   type AgentRecord,
   type AgentRequest,
   type Timer,
+  type TurnRecord,
   agentOfAccount,
   agentOfTurn,
   rootOf,
@@ -10,10 +11,13 @@ import {
 import {
   type AgentFilter,
   byAge,
+  byChange,
   type Moment,
   placeOfAgent,
+  placeOfTurn,
   type RequestFilter,
   type Stores,
+  type TurnFilter,
   type Batch,
   type CommitOutcome,
 } from "../../stores/index.ts";
@@ -157,6 +161,11 @@ function routedStores(keeper: UnsavedKeeper): RoutedStores {
       if (place !== undefined) return await ofTree(filter.tenant, place).requests(filter);
       return keeper.isEmpty ? await durable.requests(filter) : await listAllRequests(merged(), filter);
     },
+    turns: async (filter) => {
+      const { tenant, agentId } = filter;
+      if (agentId !== undefined) return await ofTree(tenant, agentId).turns(filter);
+      return keeper.isEmpty ? await durable.turns(filter) : await listAllTurns(merged(), filter);
+    },
     dueTimers: (now, limit, steady = now) =>
       keeper.isEmpty ? durable.dueTimers(now, limit, steady) : allDueTimers(merged(), { now, steady }, limit),
     timer: (key, timerId) => of(key).timer(key, timerId),
@@ -246,6 +255,23 @@ async function agentsBesides(
     after = filter.order === "newest" ? placeOfAgent(last) : last.agentId;
   }
   return found;
+}
+
+async function listAllTurns({ durable, trees, isHeld }: MergedStores, filter: TurnFilter): Promise<TurnRecord[]> {
+  const { limit = DEFAULT_LIMIT } = filter;
+  const besides = async (): Promise<TurnRecord[]> => {
+    const found: TurnRecord[] = [];
+    for (let after = filter.after; found.length < limit; ) {
+      const page = await durable.turns({ ...filter, limit, after });
+      found.push(...page.filter((turn) => !isHeld(turn)));
+      const last = page.at(-1);
+      if (page.length < limit || last === undefined) break;
+      after = placeOfTurn(last);
+    }
+    return found;
+  };
+  const lists = await Promise.all([besides(), ...trees.map((tree) => tree.stores.turns({ ...filter, limit }))]);
+  return lists.flat().sort(byChange).slice(0, limit);
 }
 
 async function listAllRequests(merged: MergedStores, filter: RequestFilter): Promise<AgentRequest[]> {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { DeepReadonly } from "../../base/index.ts";
 import { limitNameSchema } from "../../budget/index.ts";
-import type { LimitStop, Spending, TurnResult } from "../../runtime/index.ts";
+import type { LimitStop, Spending, Turn, TurnResult } from "../../runtime/index.ts";
 import {
   contentSchema,
   jsonObjectSchema,
@@ -9,10 +9,10 @@ import {
   numberOfTurn,
   stopReasonSchema,
   storedErrorSchema,
+  type TurnRecord,
   usageSchema,
 } from "../../state/index.ts";
 import { budgetSchema, milliseconds } from "./agent-json.ts";
-import type { TurnNow, TurnRecord } from "./turn-now.ts";
 import { requestJson, requestSchema } from "./request-json.ts";
 
 /* Turns as this API shows them: schemas with the functions that make their values. */
@@ -142,7 +142,7 @@ export function placeOf(agentId: string, turnId: string) {
   return { turnId, agentId, number: numberOfTurn(turnId) };
 }
 
-export function turnJson(agentId: string, now: TurnNow): TurnJson {
+export function turnJson(agentId: string, now: Awaited<ReturnType<Turn["current"]>>): TurnJson {
   const rests = { step: null, waitingFor: null, requests: [], result: null };
   const place = placeOf(agentId, now.turnId);
   if ("step" in now) return { ...place, ...rests, status: now.status, step: now.step };

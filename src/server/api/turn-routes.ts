@@ -6,7 +6,6 @@ import { type Call, type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
 import { agentParams, errors, idempotencyHeaders, json, pageOf, pageQuery, replayedHeader } from "./answers.ts";
 import { turnEvents } from "./turn-events.ts";
-import { turnNow } from "./turn-now.ts";
 import {
   acceptedTurnSchema,
   newTurnSchema,
@@ -113,7 +112,7 @@ export const turnRoutes: readonly Route[] = [
       const { agent, turn } = await turnOf(call.caller, call.params);
       const wait = waitOf(call.headers.prefer, call.waitMs);
       if (wait !== undefined) await call.within(turn.settled, wait * 1_000);
-      return json(turnJson(agent.agentId, await turnNow(turn)), { headers: appliedHeader(wait) });
+      return json(turnJson(agent.agentId, await turn.current()), { headers: appliedHeader(wait) });
     },
   }),
   route({
@@ -141,7 +140,7 @@ export const turnRoutes: readonly Route[] = [
     handle: async ({ caller, params, body }) => {
       const { agent, turn } = await turnOf(caller, params);
       await turn.abort(body?.reason);
-      return json(turnJson(agent.agentId, await turnNow(turn)));
+      return json(turnJson(agent.agentId, await turn.current()));
     },
   }),
 ];
@@ -156,7 +155,7 @@ interface Answer {
 
 async function settledOf(call: Call, { agent, turn }: StartedTurn, { wait, headers }: Answer & { wait: number }) {
   const rest = await call.within(turn.settled, wait * 1_000);
-  return json(turnJson(agent.agentId, rest?.value ?? (await turnNow(turn))), {
+  return json(turnJson(agent.agentId, rest?.value ?? (await turn.current())), {
     status: rest ? 200 : 202,
     headers: { ...headers, ...appliedHeader(wait) },
   });

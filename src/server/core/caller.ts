@@ -19,8 +19,9 @@ import {
   textOf,
   turnIdOf,
   type TroupeEvent,
+  type TurnRecord,
 } from "../../state/index.ts";
-import { placeOfAgent } from "../../stores/index.ts";
+import { placeOfAgent, placeOfTurn } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import { ServerError, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
@@ -160,6 +161,20 @@ export class Caller {
     return pageOf(found, limit, placeOfAgent);
   }
 
+  /** Turns of root agents, the last changed first. */
+  async turns(
+    page: PageOptions & {
+      readonly agentId?: string | undefined;
+      readonly sessionId?: string | undefined;
+      readonly status?: TurnRecord["status"] | undefined;
+    } = {},
+  ): Promise<Page<TurnRecord>> {
+    const { agentId, sessionId, status, after } = page;
+    const limit = limitOf(page);
+    const filter = { ownerId: this.ownerId, agentId, sessionId, status, after };
+    return pageOf(await this.runtime.turns({ ...filter, limit: limit + 1 }), limit, placeOfTurn);
+  }
+
   /**
    * Requests of one tree or of all, in the order in which they were opened. Default: open ones. Those of all trees are
    * only the open ones, which are few: they are picked out of the tenant's.
@@ -239,10 +254,11 @@ export class Caller {
   /** Starts a turn of one of this caller's agents. */
   async startTurn(agent: Agent, input: Content | null, options: StartTurnOptions = {}): Promise<StartedTurn> {
     await this.#place.admitTurn();
-    const { key, ...turnOptions } = options;
-    if (key !== undefined) turnKeyOf(key);
-    const turn = agent.executeTurn(input, { ...turnOptions, auth: this.auth });
-    return { agent, turn, turnId: await turn.id, isReplayed: false, became: "turn" };
+    const { key: given, ...turnOptions } = options;
+    const key = given === undefined ? {} : { key: turnKeyOf(given) };
+    const turn = agent.executeTurn(input, { ...turnOptions, ...key, auth: this.auth });
+    const turnId = await turn.id;
+    return { agent, turn, turnId, isReplayed: await turn.isReplayed, became: "turn" };
   }
 
   /**

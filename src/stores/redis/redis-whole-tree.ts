@@ -34,6 +34,8 @@ export interface WholeTree {
   /** Of all reservation queues, as names and values. */
   readonly waiters: readonly string[];
   readonly agents: ReadonlyMap<string, WholeAgent>;
+  /** As names and values. */
+  readonly turns: ReadonlyMap<string, string>;
   readonly timers: readonly Timer[];
   readonly journal: readonly JournalRow[];
   readonly projections: ReadonlyMap<string, number>;
@@ -57,11 +59,12 @@ export async function readWholeTree(reader: RedisReader, tree: TreeKeys): Promis
 }
 
 async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<string, string>): Promise<WholeTree> {
-  const [rows, agentIds, accountIds, waiters, timers, journal, projections] = await Promise.all([
+  const [rows, agentIds, accountIds, waiters, turns, timers, journal, projections] = await Promise.all([
     reader.hash(tree.rows),
     reader.list(tree.agents),
     reader.list(tree.accounts),
     reader.hash(tree.waiters),
+    reader.hash(tree.turns),
     reader.hash(tree.timers),
     reader.treeRows(tree, 0, Number.MAX_SAFE_INTEGER),
     reader.hash(tree.projections),
@@ -80,6 +83,7 @@ async function readOnce(reader: RedisReader, tree: TreeKeys, meta: ReadonlyMap<s
     accountIds,
     waiters: [...waiters].flat(),
     agents,
+    turns,
     timers: [...timers.values()].map((text) => timerIn(text, tree.timers)),
     journal,
     projections: new Map([...projections].map(([name, cursor]) => [name, Number(cursor)])),

@@ -15,6 +15,7 @@ import {
   rootOf,
   type StopReason,
   type Timer,
+  type TurnRecord,
 } from "../../state/index.ts";
 import type { Batch } from "./batch.ts";
 import type { LiveChannel } from "./live-channel.ts";
@@ -32,7 +33,7 @@ import type {
   OpenTurnOutcome,
   ProcessIdentity,
 } from "./outcomes.ts";
-import type { AgentFilter, MessageQuery, RequestFilter, UnattendedQuery } from "./queries.ts";
+import type { AgentFilter, MessageQuery, RequestFilter, TurnFilter, UnattendedQuery } from "./queries.ts";
 
 /**
  * The source of truth. One object per deployment; every adapter passes the same contract suite.
@@ -142,6 +143,11 @@ export interface Stores {
   /** Requests stay after they were decided or closed, and after their turn has ended. */
   requests(filter: RequestFilter): Promise<AgentRequest[]>;
   request(key: AgentKey, requestId: string): Promise<AgentRequest | undefined>;
+  /**
+   * Turns of root agents. They stay after they have ended; each is stored by the transaction that opens it, and changed
+   * by those that begin and end it.
+   */
+  turns(filter: TurnFilter): Promise<TurnRecord[]>;
   accounts(tenant: string, rootAgentId: string): Promise<Account[]>;
   /** Calls of the tree that wait for a reservation, in the order of their first asks. */
   waiters(tenant: string, rootAgentId: string): Promise<Waiter[]>;
@@ -210,6 +216,23 @@ export interface TurnCommand {
   readonly inputMessageIds?: readonly string[] | undefined;
   /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
+  /** Only opens the turn if the agent has none of this key. Root agents only. */
+  readonly key?: TurnKey | undefined;
+  /** Opens nothing: only gives the turn of the key. */
+  readonly onlyKnown?: boolean | undefined;
+}
+
+/** Marks a turn as the one of a key that its caller chose, so that the command can be sent again. */
+export interface TurnKey {
+  readonly text: string;
+  /** Of everything that was asked for: a command with the same key and another hash is a conflict. */
+  readonly hash: string;
+}
+
+/** A turn with the part that only the stores use. */
+export interface StoredTurn extends TurnRecord {
+  /** The hash of its key; null without a key. */
+  readonly hash: string | null;
 }
 
 export interface AbortCommand {
@@ -358,6 +381,8 @@ export interface StoredTree {
   readonly lines: Readonly<Record<string, readonly Waiter[]>>;
   /** Rows of all agents in the order of their cursors. */
   readonly rows: readonly StoredRow[];
+  /** Turns of the root, by number. */
+  readonly turns: readonly StoredTurn[];
   /** How far each projection has come. */
   readonly projections: readonly { readonly name: string; readonly cursor: number }[];
 }
