@@ -13,7 +13,7 @@ import {
   definitionJson,
   definitionSchema,
 } from "./agent-json.ts";
-import { agentParams, errors, idempotencyHeaders, json, pageOf, pageQuery, replayedHeader, slice } from "./answers.ts";
+import { agentParams, errors, idempotencyHeaders, json, pageAfter, pageJson, pageOf, pageQuery, replayedHeader, wholeList } from "./answers.ts";
 
 const newAgentSchema = z
   .strictObject({
@@ -46,8 +46,7 @@ export const agentRoutes: readonly Route[] = [
     access: "caller",
     summary: "The agents that can be created here.",
     responses: { 200: { description: "All of them.", schema: pageOf(definitionSchema) } },
-    handle: ({ caller }) =>
-      json({ items: [...caller.runtime.definitions.values()].map(definitionJson), next: null }),
+    handle: ({ caller }) => wholeList([...caller.runtime.definitions.values()].map(definitionJson)),
   }),
   route({
     id: "createAgent",
@@ -82,7 +81,7 @@ export const agentRoutes: readonly Route[] = [
     responses: { 200: { description: "A page.", schema: pageOf(agentSchema) }, ...errors(400) },
     handle: async ({ caller, query: { session: sessionId, ...page } }) => {
       const { items, next } = await caller.agents({ sessionId, ...page });
-      return json({ items: items.map(listedAgentJson), next });
+      return pageJson({ items: items.map(listedAgentJson), next });
     },
   }),
   route({
@@ -114,7 +113,7 @@ export const agentRoutes: readonly Route[] = [
     handle: async ({ caller, params, query: { last: maxMessages, withoutTrace, ...page } }) => {
       const agent = await caller.agent(params.agentId);
       const messages = await agent.getMessages({ maxMessages, withoutTrace: withoutTrace === "true" });
-      return json(slice(messages, page, ({ id }) => id));
+      return pageJson(pageAfter(messages, page, ({ id }) => id));
     },
   }),
   route({
@@ -128,7 +127,7 @@ export const agentRoutes: readonly Route[] = [
     responses: { 200: { description: "A page.", schema: pageOf(artifactInfoSchema) }, ...errors(400, 404) },
     handle: async ({ caller, params, query }) => {
       const artifacts = await (await caller.agent(params.agentId)).getArtifacts();
-      return json(slice(artifacts, query, ({ artifactId }) => artifactId));
+      return pageJson(pageAfter(artifacts, query, ({ artifactId }) => artifactId));
     },
   }),
   route({
@@ -173,7 +172,7 @@ export const agentRoutes: readonly Route[] = [
       const { agentId, rootAgentId } = await caller.agent(params.agentId);
       const accounts = await caller.runtime.accounts(rootAgentId);
       const shown = agentId === rootAgentId ? accounts : accounts.filter((account) => account.agentId === agentId);
-      return json({ items: shown.map(accountJson), next: null });
+      return wholeList(shown.map(accountJson));
     },
   }),
 ];

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { InvalidInputError } from "../../errors/index.ts";
+import type { Page, PageOptions } from "../core/caller.ts";
 import type { RouteResponse } from "../core/route.ts";
 
 /* The parts that the routes of this API share: pages, answers, and the errors that the document names. */
@@ -39,20 +41,35 @@ export function pageOf<Item extends z.ZodType>(item: Item) {
 /** `limit` and `after` of a list. */
 export const pageQuery = {
   limit: z.coerce.number().int().min(1).max(100).optional().meta({ description: "Items of a page, 1 to 100." }),
-  after: z.string().optional().meta({ description: "`next` of the page before." }),
+  after: z
+    .base64url()
+    .transform((text) => Buffer.from(text, "base64url").toString())
+    .optional()
+    .meta({ description: "`next` of the page before." }),
 };
 
 export const agentParams = z.object({
   agentId: z.string().meta({ description: "Id of an agent; of a subagent too." }),
 });
 
-/** A part of a list that is read whole: the items after that key, at most `limit` of them. */
-export function slice<Item>(
+/** A page as it is sent. Places hold ids with `#` in them; in this form they need no escaping in a URL. */
+export function pageJson<Item>({ items, next }: Page<Item>): Response {
+  return json({ items, next: next === null ? null : Buffer.from(next).toString("base64url") });
+}
+
+/** A list that is sent whole. */
+export function wholeList(items: readonly unknown[]): Response {
+  return json({ items, next: null });
+}
+
+/** One page of a list that is read whole. Throws `InvalidInputError` if nothing of that list has the key `after`. */
+export function pageAfter<Item>(
   items: readonly Item[],
-  { after, limit = 100 }: { readonly after?: string | undefined; readonly limit?: number | undefined },
+  { after, limit = 100 }: PageOptions,
   keyOf: (item: Item) => string,
-): { readonly items: readonly Item[]; readonly next: string | null } {
+): Page<Item> {
   const from = after === undefined ? 0 : items.findIndex((item) => keyOf(item) === after) + 1;
+  if (from === 0 && after !== undefined) throw new InvalidInputError("after is no place of this list: begin it again");
   const shown = items.slice(from, from + limit);
   const last = shown.at(-1);
   return { items: shown, next: last && from + limit < items.length ? keyOf(last) : null };

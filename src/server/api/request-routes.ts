@@ -3,7 +3,7 @@ import { InvalidInputError } from "../../errors/index.ts";
 import { agentRequestSchema } from "../../state/index.ts";
 import { type Route, route } from "../core/route.ts";
 import { idOfUrl } from "../core/url-ids.ts";
-import { errors, json, pageOf, pageQuery } from "./answers.ts";
+import { errors, json, pageJson, pageOf, pageQuery } from "./answers.ts";
 import { decisionBodySchema, requestJson, requestSchema } from "./request-json.ts";
 
 const requestParams = z.object({
@@ -28,7 +28,7 @@ export const requestRoutes: readonly Route[] = [
     responses: { 200: { description: "A page.", schema: pageOf(requestSchema) }, ...errors(400, 404) },
     handle: async ({ caller, query: { root: rootAgentId, ...query } }) => {
       const { items, next } = await caller.requests({ rootAgentId, ...query });
-      return json({ items: items.map(requestJson), next });
+      return pageJson({ items: items.map(requestJson), next });
     },
   }),
   route({

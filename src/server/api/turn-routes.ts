@@ -4,7 +4,7 @@ import { traceEntrySchema, troupeEventSchema, turnIdOf } from "../../state/index
 import type { Caller, StartedTurn } from "../core/caller.ts";
 import { type Call, type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
-import { agentParams, errors, idempotencyHeaders, json, pageOf, pageQuery, replayedHeader } from "./answers.ts";
+import { agentParams, errors, idempotencyHeaders, json, pageJson, pageOf, pageQuery, replayedHeader, wholeList } from "./answers.ts";
 import { turnEvents } from "./turn-events.ts";
 import {
   acceptedTurnSchema,
@@ -79,7 +79,7 @@ export const turnRoutes: readonly Route[] = [
     handle: async ({ caller, params, query }) => {
       const { agentId } = await caller.agent(params.agentId);
       const { items, next } = await caller.turns({ ...query, agentId });
-      return json({ items: items.map(turnSummaryJson), next });
+      return pageJson({ items: items.map(turnSummaryJson), next });
     },
   }),
   route({
@@ -96,7 +96,7 @@ export const turnRoutes: readonly Route[] = [
     responses: { 200: { description: "A page.", schema: pageOf(turnSummarySchema) }, ...errors(400) },
     handle: async ({ caller, query: { session: sessionId, ...query } }) => {
       const { items, next } = await caller.turns({ ...query, sessionId });
-      return json({ items: items.map(turnSummaryJson), next });
+      return pageJson({ items: items.map(turnSummaryJson), next });
     },
   }),
   route({
@@ -125,7 +125,7 @@ export const turnRoutes: readonly Route[] = [
     responses: { 200: { description: "All of it.", schema: pageOf(traceEntrySchema) }, ...errors(404) },
     handle: async ({ caller, params }) => {
       const { agent, turnId } = await turnOf(caller, params);
-      return json({ items: await agent.getTrace(turnId), next: null });
+      return wholeList(await agent.getTrace(turnId));
     },
   }),
   route({
