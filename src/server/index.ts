@@ -1,3 +1,5 @@
+export { apiSurface, type ApiSurfaceOptions } from "./api/api-surface.ts";
+export type { IssuedTicket, TicketStore } from "./api/tickets.ts";
 export { type Authenticate, type Identity, openAuth, tokenAuth, type TokenAuthOptions } from "./core/identity.ts";
 export type { ServeLimits } from "./core/limits.ts";
 export type { LogLine } from "./core/metrics.ts";

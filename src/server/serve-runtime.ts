@@ -19,6 +19,7 @@ import {
 } from "../base/index.ts";
 import { InvalidInputError, NotFoundError } from "../errors/index.ts";
 import type { Runtime } from "../runtime/index.ts";
+import { apiSurface } from "./api/api-surface.ts";
 import { callerKey, callOf, type CallPlace } from "./core/call.ts";
 import { Caller } from "./core/caller.ts";
 import { failureOf, jsonFailure, ServerError, unauthenticated } from "./core/failures.ts";
@@ -37,7 +38,8 @@ export type RuntimesByTenant = Readonly<Record<string, Runtime>>;
 export interface ServeOptions {
   /** Says who sends a request: `tokenAuth`, `entraAuth`, `openAuth`, or a function of your own. */
   readonly authenticate: Authenticate;
-  readonly surfaces: readonly Surface[];
+  /** Default: troupe's own API, `apiSurface()`. */
+  readonly surfaces?: readonly Surface[] | undefined;
   /** Origins of web pages that may call, as `https://app.example.com`. Default: none but the server's own. */
   readonly cors?: readonly string[] | undefined;
   /**
@@ -87,7 +89,7 @@ const serveDoor: Door<ServeOptions> = {
     clock: clockRule,
     onLog: functionRule,
   },
-  needed: ["authenticate", "surfaces"],
+  needed: ["authenticate"],
   instead: { auth: "authenticate", origins: "cors", timeout: "waitMs" },
 };
 
@@ -138,7 +140,7 @@ class Serving {
   #isClosing = false;
 
   constructor({ runtimes, runtimeOf }: ServedRuntimes, options: ServeOptions) {
-    const { clock = systemClock, authenticate, cors = [], onLog, surfaces, limits } = options;
+    const { clock = systemClock, authenticate, cors = [], onLog, surfaces = [apiSurface()], limits } = options;
     this.#options = options;
     this.#runtimeOf = runtimeOf;
     this.#place = {

@@ -57,9 +57,9 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    Authenticate Call Caller Failure Identity InputIssue Listening ListenOptions LogLine openAuth Page Route route
+    apiSurface ApiSurfaceOptions Authenticate Call Caller Failure Identity InputIssue IssuedTicket Listening ListenOptions LogLine openAuth Page Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface
-    tokenAuth TokenAuthOptions
+    TicketStore tokenAuth TokenAuthOptions
   `),
   "troupe/telemetry": words(`
     createRedactor EventFeed JournalSource LogOptions OpenTelemetryOptions Redactor RedactorOptions renderTrace
@@ -100,7 +100,7 @@ export const unnamedTypes: readonly string[] = words(`
 
   DefectError RejectionError TerminalError TransientError
 
-  CallerPlace OpenAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
+  CallerPlace Identify OpenAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
   ServerErrorOptions StartTurnOptions
 
   BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame

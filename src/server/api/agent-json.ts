@@ -97,9 +97,10 @@ export function definitionJson({ name, ref, model, tools }: AgentDefinition): z.
 }
 
 /** An artifact without its content. */
-export const artifactInfoSchema = artifactSchema
-  .omit({ content: true })
-  .meta({ id: "Artifact", description: "A saved result. Its content is at `/api/agents/{agentId}/artifacts/{artifactId}`." });
+export const artifactInfoSchema = artifactSchema.omit({ content: true }).meta({
+  id: "Artifact",
+  description: "A saved result. Its content is at `/api/agents/{agentId}/artifacts/{artifactId}`.",
+});
 
 export const accountJsonSchema = accountSchema
   .omit({ activeSince: true, line: true })

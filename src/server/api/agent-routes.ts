@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { type Artifact, agentStateJson, agentStateJsonSchema, jsonObjectSchema, messageSchema } from "../../state/index.ts";
+import {
+  type Artifact,
+  agentStateJson,
+  agentStateJsonSchema,
+  jsonObjectSchema,
+  messageSchema,
+} from "../../state/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
 import { type Route, route } from "../core/route.ts";
 import {
@@ -13,7 +19,18 @@ import {
   definitionJson,
   definitionSchema,
 } from "./agent-json.ts";
-import { agentParams, errors, idempotencyHeaders, json, pageAfter, pageJson, pageOf, pageQuery, replayedHeader, wholeList } from "./answers.ts";
+import {
+  agentParams,
+  errors,
+  idempotencyHeaders,
+  json,
+  pageAfter,
+  pageJson,
+  pageOf,
+  pageQuery,
+  replayedHeader,
+  wholeList,
+} from "./answers.ts";
 
 const newAgentSchema = z
   .strictObject({

@@ -25,9 +25,7 @@ const problems = {
 
 /** The answers of a route that are errors. */
 export function errors(...statuses: readonly (keyof typeof problems)[]): Readonly<Record<number, RouteResponse>> {
-  return Object.fromEntries(
-    statuses.map((status) => [status, { description: problems[status], isError: true }]),
-  );
+  return Object.fromEntries(statuses.map((status) => [status, { description: problems[status], isError: true }]));
 }
 
 /** One page of a list: `next` is what `after` takes, null on the last page. */
@@ -80,10 +78,9 @@ export function json(value: unknown, init?: ResponseInit): Response {
 }
 
 export const idempotencyHeaders = z.object({
-  "idempotency-key": z
-    .string()
-    .optional()
-    .meta({ description: "1 to 255 visible ASCII characters. A repeated request with the same key starts nothing anew." }),
+  "idempotency-key": z.string().optional().meta({
+    description: "1 to 255 visible ASCII characters. A repeated request with the same key starts nothing anew.",
+  }),
 });
 
 export function replayedHeader(isReplayed: boolean): Record<string, string> {

@@ -15,9 +15,9 @@ export function requestJson({ tenant: _, isGuarded: __, ...request }: AgentReque
 
 export const decisionBodySchema = z
   .strictObject({
-    verdict: z
-      .enum(["approved", "edited", "rejected", "answered", "provided"])
-      .meta({ description: "Of an approval: approved, edited, rejected. Of a question or client tool: answered, rejected." }),
+    verdict: z.enum(["approved", "edited", "rejected", "answered", "provided"]).meta({
+      description: "Of an approval: approved, edited, rejected. Of a question or client tool: answered, rejected.",
+    }),
     arguments: jsonSchema.optional().meta({ description: "For `edited`: they replace the model's." }),
     result: jsonSchema.optional().meta({ description: "For `answered`: the answer, or the tool's result." }),
     isError: z.boolean().optional().meta({ description: "For `answered`: the tool failed, and `result` says why." }),

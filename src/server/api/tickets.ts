@@ -1,14 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Identity } from "../core/identity.ts";
 
-/** What a ticket opens: one stream of one tree, for the person who asked for it. */
-export interface TicketGrant {
+/** A ticket that was given out: it opens one stream of one tree, for the person who asked for it. */
+export interface IssuedTicket {
   readonly identity: Identity;
   readonly rootAgentId: string;
-}
-
-/** A ticket that was given out. */
-export interface IssuedTicket extends TicketGrant {
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
 }
@@ -39,7 +35,7 @@ export class Tickets {
     this.#store = store;
   }
 
-  async issue({ identity, rootAgentId }: TicketGrant, now: number) {
+  async issue({ identity, rootAgentId }: Omit<IssuedTicket, "expiresAt">, now: number) {
     const ticket = randomBytes(24).toString("base64url");
     const { userId, tenant, scopes } = identity;
     const issued = { identity: { userId, tenant, scopes }, rootAgentId, expiresAt: now + TICKET_MS };

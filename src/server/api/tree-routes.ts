@@ -21,7 +21,10 @@ export function treeRoutes(tickets: Tickets): readonly Route[] {
         "The id of a durable event is its cursor. A client that sends the last one as `Last-Event-ID`, to any server, goes on without a gap and without a double.",
       params: treeParams,
       query: z.object({
-        after: z.string().optional().meta({ description: "Only events after this cursor. `Last-Event-ID` precedes it." }),
+        after: z
+          .string()
+          .optional()
+          .meta({ description: "Only events after this cursor. `Last-Event-ID` precedes it." }),
         from: z.literal("now").optional().meta({ description: "Only events from now on." }),
         ticket: z.string().optional().meta({ description: "In place of a token: see `createTicket`." }),
       }),

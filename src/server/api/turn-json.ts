@@ -72,7 +72,10 @@ export const turnResultSchema = z
     steps: z.number().int(),
     toolCalls: z.number().int(),
     usage: usageSchema,
-    cost: z.number().nullable().meta({ description: "Dollars of the agent's own calls; null if a price is not known." }),
+    cost: z
+      .number()
+      .nullable()
+      .meta({ description: "Dollars of the agent's own calls; null if a price is not known." }),
     spent: z.object({
       own: spendingSchema,
       tree: spendingSchema,

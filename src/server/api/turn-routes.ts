@@ -4,7 +4,17 @@ import { traceEntrySchema, troupeEventSchema, turnIdOf } from "../../state/index
 import type { Caller, StartedTurn } from "../core/caller.ts";
 import { type Call, type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
-import { agentParams, errors, idempotencyHeaders, json, pageJson, pageOf, pageQuery, replayedHeader, wholeList } from "./answers.ts";
+import {
+  agentParams,
+  errors,
+  idempotencyHeaders,
+  json,
+  pageJson,
+  pageOf,
+  pageQuery,
+  replayedHeader,
+  wholeList,
+} from "./answers.ts";
 import { turnEvents } from "./turn-events.ts";
 import {
   acceptedTurnSchema,
@@ -21,10 +31,9 @@ const turnParams = agentParams.extend({
 });
 
 const waiting = {
-  prefer: z
-    .string()
-    .optional()
-    .meta({ description: "`wait=30`: answer when the turn has ended or waits for somebody, after 30 seconds at the latest." }),
+  prefer: z.string().optional().meta({
+    description: "`wait=30`: answer when the turn has ended or waits for somebody, after 30 seconds at the latest.",
+  }),
 };
 
 const turnPath = "/api/agents/{agentId}/turns/{number}";

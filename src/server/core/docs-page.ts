@@ -66,7 +66,11 @@ export const docsPolicy = `default-src 'none'; style-src 'sha256-${createHash("s
 export function docsPage(document: Described): string {
   const { info, paths = {}, components } = document;
   const operations = Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item as Readonly<Record<string, Operation>>).map(([method, operation]) => ({ method, path, operation })),
+    Object.entries(item as Readonly<Record<string, Operation>>).map(([method, operation]) => ({
+      method,
+      path,
+      operation,
+    })),
   );
   const links = operations.map(
     ({ method, path, operation }) =>
@@ -86,7 +90,11 @@ export function docsPage(document: Described): string {
 function operationSection({ method, path, operation }: { method: string; path: string; operation: Operation }): string {
   const { operationId, summary, description, parameters = [], requestBody, responses = {} } = operation;
   const rows = parameters.map(({ name, in: place, required, description: note, schema = {} }) =>
-    row(`<code>${text(name)}</code> <span class="note">${text(place)}${required ? "" : ", optional"}</span>`, schema, note),
+    row(
+      `<code>${text(name)}</code> <span class="note">${text(place)}${required ? "" : ", optional"}</span>`,
+      schema,
+      note,
+    ),
   );
   const answers = Object.entries(responses).map(
     ([status, { description: note, content = {} }]) =>
@@ -98,7 +106,10 @@ function operationSection({ method, path, operation }: { method: string; path: s
 
 function contentOf(content: NonNullable<Content["content"]>): string {
   return Object.entries(content)
-    .map(([type, { schema }]) => (type === "application/json" ? "" : `<code>${text(type)}</code> `) + (schema ? typeOf(schema) : ""))
+    .map(
+      ([type, { schema }]) =>
+        (type === "application/json" ? "" : `<code>${text(type)}</code> `) + (schema ? typeOf(schema) : ""),
+    )
     .join(" or ");
 }
 
@@ -158,7 +169,13 @@ function literal(value: unknown): string {
   return `<code>${text(JSON.stringify(value))}</code>`;
 }
 
-const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const escapes: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
 
 function text(value: string | undefined): string {
   return (value ?? "").replaceAll(/[&<>"']/g, (sign) => escapes[sign] ?? "");

@@ -51,10 +51,17 @@ function operationOf(route: Route, error: z.ZodType): ZodOpenApiOperationObject 
       ...(headers ? { header: headers } : {}),
     },
     ...(body
-      ? { requestBody: { required: !body.safeParse(undefined).success, content: { "application/json": { schema: body } } } }
+      ? {
+          requestBody: {
+            required: !body.safeParse(undefined).success,
+            content: { "application/json": { schema: body } },
+          },
+        }
       : {}),
     responses: {
-      ...Object.fromEntries(Object.entries(responses).map(([status, response]) => [status, responseOf(response, error)])),
+      ...Object.fromEntries(
+        Object.entries(responses).map(([status, response]) => [status, responseOf(response, error)]),
+      ),
       default: { description: "Any other error.", content: { "application/json": { schema: error } } },
     },
   };

@@ -2,7 +2,9 @@ import type { ShownDocument, ShownOperation, ShownSchema } from "./document.ts";
 
 /** A client in TypeScript for everything in the document: its types, and a method for each operation. */
 export function clientSource(document: ShownDocument): string {
-  const types = Object.entries(document.components.schemas).map(([name, schema]) => `export type ${name} = ${typeOf(schema)};`);
+  const types = Object.entries(document.components.schemas).map(
+    ([name, schema]) => `export type ${name} = ${typeOf(schema)};`,
+  );
   const methods = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).flatMap(([method, operation]) => methodsOf(path, method.toUpperCase(), operation)),
   );
@@ -24,7 +26,9 @@ function methodsOf(path: string, method: string, operation: ShownOperation): str
   });
   return [
     ...(answers.length > 0
-      ? [`  async ${operationId}(args: ${argumentsType}): Promise<${answers.join(" | ")}> {\n    return (await this.json(${call})) as never;\n  }`]
+      ? [
+          `  async ${operationId}(args: ${argumentsType}): Promise<${answers.join(" | ")}> {\n    return (await this.json(${call})) as never;\n  }`,
+        ]
       : []),
     ...streams.map(
       (schema) =>
@@ -49,7 +53,18 @@ function argumentsOf({ parameters = [], requestBody }: ShownOperation): string {
 }
 
 function typeOf(schema: ShownSchema): string {
-  const { $ref, const: only, enum: values, anyOf, oneOf, type, items, properties, required, additionalProperties } = schema;
+  const {
+    $ref,
+    const: only,
+    enum: values,
+    anyOf,
+    oneOf,
+    type,
+    items,
+    properties,
+    required,
+    additionalProperties,
+  } = schema;
   if (typeof $ref === "string") return $ref.slice($ref.lastIndexOf("/") + 1);
   if (only !== undefined) return JSON.stringify(only);
   if (Array.isArray(values)) return values.map((one: unknown) => JSON.stringify(one)).join(" | ");

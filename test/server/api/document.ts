@@ -45,5 +45,8 @@ export function refsIn(value: unknown): Set<string> {
 /** What a reference `#/a/b` leads to. */
 export function schemaAt(document: ShownDocument, ref: string): unknown {
   const [, ...keys] = ref.split("/");
-  return keys.reduce<unknown>((place, key) => (place as Readonly<Record<string, unknown>> | undefined)?.[key], document);
+  return keys.reduce<unknown>(
+    (place, key) => (place as Readonly<Record<string, unknown>> | undefined)?.[key],
+    document,
+  );
 }

@@ -18,10 +18,21 @@ test("the main flow: an agent, turns, a stream, a decision, and everything that 
   expect(definitions.body).toMatchObject({ items: [{ name: "clerk" }, { name: "reader" }] });
 
   const created = await ask("POST /api/agents", {
-    body: { definition: "clerk", key: "desk 7", sessionId: "s", metadata: { floor: 2 }, budget: { maxTokens: 100_000 } },
+    body: {
+      definition: "clerk",
+      key: "desk 7",
+      sessionId: "s",
+      metadata: { floor: 2 },
+      budget: { maxTokens: 100_000 },
+    },
   });
   expect(created.status).toBe(201);
-  expect(created.body).toMatchObject({ definition: { name: "clerk" }, sessionId: "s", status: "ready", metadata: { floor: 2 } });
+  expect(created.body).toMatchObject({
+    definition: { name: "clerk" },
+    sessionId: "s",
+    status: "ready",
+    metadata: { floor: 2 },
+  });
   const { agentId } = created.as(agentSchema);
   expect(created.headers.get("location")).toBe(`/api/agents/${agentId}`);
   const again = await ask("POST /api/agents", { body: { definition: "clerk", key: "desk 7" } });
@@ -58,7 +69,10 @@ test("the main flow: an agent, turns, a stream, a decision, and everything that 
   const decided = await ask(`POST ${place}`, { body: { verdict: "approved", argumentsHash } });
   expect(decided.body).toMatchObject({ status: "decided", decision: { verdict: "approved", by: "ada" } });
   const late = await ask(`POST ${place}`, { body: { verdict: "rejected", argumentsHash } });
-  expect([late.status, late.as(errorSchema).error]).toMatchObject([409, { code: "request_conflict", details: { by: "ada" } }]);
+  expect([late.status, late.as(errorSchema).error]).toMatchObject([
+    409,
+    { code: "request_conflict", details: { by: "ada" } },
+  ]);
   expect((await ask(`GET /api/agents/${agentId}/turns/3`, wait)).body).toMatchObject({ status: "completed" });
 
   const saved = await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "save" }, ...wait });
@@ -85,7 +99,10 @@ test("the main flow: an agent, turns, a stream, a decision, and everything that 
   const { items, next } = turns.as(pageOf(turnSummarySchema));
   expect(items.map(({ number }) => number)).toEqual([5, 4]);
   const rest = await ask(`GET /api/agents/${agentId}/turns?limit=100&after=${next}`);
-  expect(rest.as(pageOf(turnSummarySchema))).toMatchObject({ items: [{ number: 3 }, { number: 2 }, { number: 1 }], next: null });
+  expect(rest.as(pageOf(turnSummarySchema))).toMatchObject({
+    items: [{ number: 3 }, { number: 2 }, { number: 1 }],
+    next: null,
+  });
   expect((await ask("GET /api/turns?session=s")).as(pageOf(turnSummarySchema)).items).toHaveLength(5);
   expect((await ask("GET /api/turns?session=other")).body).toEqual({ items: [], next: null });
   expect((await ask(`GET /api/agents/${agentId}/turns/3/trace`)).as(pageOf(traceEntrySchema)).items).toMatchObject([
@@ -105,9 +122,14 @@ test("the main flow: an agent, turns, a stream, a decision, and everything that 
   expect(whole.length).toBeGreaterThan(6);
   expect(read).toEqual(whole);
   expect((await ask(`GET /api/agents/${agentId}/messages?after=${next}`)).status).toBe(400);
-  expect((await ask(`GET /api/agents/${agentId}/messages?last=1`)).body).toEqual({ items: whole.slice(-1), next: null });
+  expect((await ask(`GET /api/agents/${agentId}/messages?last=1`)).body).toEqual({
+    items: whole.slice(-1),
+    next: null,
+  });
   expect((await ask(`GET /api/agents/${agentId}/state`)).body).toMatchObject({ agentId, executionCount: 5 });
-  expect((await ask(`GET /api/agents/${agentId}/accounts`)).as(pageOf(accountJsonSchema)).items.length).toBeGreaterThan(5);
+  expect((await ask(`GET /api/agents/${agentId}/accounts`)).as(pageOf(accountJsonSchema)).items.length).toBeGreaterThan(
+    5,
+  );
   expect((await ask("GET /api/agents?session=s")).body).toMatchObject({ items: [{ agentId }], next: null });
   const { data } = frames.find(({ event }) => event === "subagent.spawned") ?? {};
   expect((await ask(`GET /api/agents/${String(data?.["childId"])}`)).body).toMatchObject({ rootAgentId: agentId });
@@ -116,7 +138,9 @@ test("the main flow: an agent, turns, a stream, a decision, and everything that 
     expect([command, (await ask(`POST /api/agents/${agentId}/${command}`)).status]).toEqual([command, 200]);
   }
   expect((await ask(`GET /api/agents/${agentId}/messages`)).body).toEqual({ items: [], next: null });
-  expect((await ask(`POST /api/agents/${agentId}/turns/5/abort`, { body: { reason: "late" } })).body).toMatchObject({ status: "completed" });
+  expect((await ask(`POST /api/agents/${agentId}/turns/5/abort`, { body: { reason: "late" } })).body).toMatchObject({
+    status: "completed",
+  });
   expect((await ask("POST /api/tickets", { body: { rootAgentId: agentId } })).status).toBe(201);
   expect((await ask("GET /api/openapi.json", { token: null })).body).toMatchObject({ openapi: "3.1.1" });
   expect((await ask("GET /api/docs", { token: null })).headers.get("content-type")).toMatch("text/html");

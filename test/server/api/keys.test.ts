@@ -31,9 +31,14 @@ it("a stream that is asked for again with its key and the last id goes on", asyn
   const here = await served();
   const place = `POST /api/agents/${await idOf(await createAgent(here))}/turns`;
   const read = async (lastId?: string): Promise<string[]> => {
-    const headers = { ...key, accept: "text/event-stream", ...(lastId === undefined ? {} : { "last-event-id": lastId }) };
+    const headers = {
+      ...key,
+      accept: "text/event-stream",
+      ...(lastId === undefined ? {} : { "last-event-id": lastId }),
+    };
     const ids: string[] = [];
-    for await (const { id } of framesOf(await here.ask(place, { body: { input: "delegate" }, headers }))) ids.push(id ?? "");
+    for await (const { id } of framesOf(await here.ask(place, { body: { input: "delegate" }, headers })))
+      ids.push(id ?? "");
     return ids.filter((id) => id !== "");
   };
   const whole = await read();
@@ -56,6 +61,10 @@ it("a key creates one agent, and another request under it is refused", async () 
 
 it.each(["", "two words", "ü".repeat(2), "x".repeat(256)])("the key %j is refused", async (value) => {
   const here = await served();
-  const response = await createAgent(here, {}, { "idempotency-key": encodeURI(value) === value ? value : "%00 \u00fc" });
+  const response = await createAgent(
+    here,
+    {},
+    { "idempotency-key": encodeURI(value) === value ? value : "%00 \u00fc" },
+  );
   expect(response.status).toBe(400);
 });

@@ -9,7 +9,10 @@ import { readDocument, refsIn, schemaAt, type ShownOperation } from "./document.
 const surface = apiSurface();
 const document = await readDocument(surface);
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
-  Object.entries(item).map(([method, operation]): [string, ShownOperation] => [`${method.toUpperCase()} ${path}`, operation]),
+  Object.entries(item).map(([method, operation]): [string, ShownOperation] => [
+    `${method.toUpperCase()} ${path}`,
+    operation,
+  ]),
 );
 
 test("every route is in the document, and nothing else", () => {
@@ -51,9 +54,12 @@ test("every reference leads somewhere, every component is used, and all have spe
 test("every schema compiles", () => {
   const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true });
   addFormats.default(ajv);
-  for (const keyword of ["openapi", "info", "paths", "components", "security", "discriminator"]) ajv.addKeyword(keyword);
+  for (const keyword of ["openapi", "info", "paths", "components", "security", "discriminator"])
+    ajv.addKeyword(keyword);
   ajv.addSchema({ ...document, $id: "document" });
-  const all = Object.keys(document.components.schemas).map((name) => ({ $ref: `document#/components/schemas/${name}` }));
+  const all = Object.keys(document.components.schemas).map((name) => ({
+    $ref: `document#/components/schemas/${name}`,
+  }));
   expect(() => ajv.compile({ anyOf: all })).not.toThrow();
 });
 
@@ -86,7 +92,11 @@ test("the page shows texts of the document as text", () => {
   const hostile = '<script>alert("1")</script>';
   const html = docsPage({
     info: { title: hostile, version: hostile, description: hostile },
-    paths: { [`/${hostile}`]: { get: { operationId: hostile, summary: hostile, responses: { 200: { description: hostile } } } } },
+    paths: {
+      [`/${hostile}`]: {
+        get: { operationId: hostile, summary: hostile, responses: { 200: { description: hostile } } },
+      },
+    },
     components: { schemas: { [hostile]: { properties: { [hostile]: { enum: [hostile], description: hostile } } } } },
   });
   expect(html).not.toContain("<script");

@@ -1,4 +1,13 @@
-import { createRuntime, askUser, defineAgent, defineTool, subagent, type AgentDefinition, type Runtime, type RuntimeOptions } from "troupe";
+import {
+  createRuntime,
+  askUser,
+  defineAgent,
+  defineTool,
+  subagent,
+  type AgentDefinition,
+  type Runtime,
+  type RuntimeOptions,
+} from "troupe";
 import { scriptedModel } from "troupe/testing";
 import { z } from "zod";
 import { onTestFinished } from "vitest";
@@ -52,7 +61,11 @@ export function clerk(): AgentDefinition {
     },
   });
   const reader = defineAgent({ name: "reader", model: scriptedModel(() => "Read.") });
-  return defineAgent({ name: "clerk", model: say, tools: [save, remove, askUser(), subagent(reader, { description: "Reads." })] });
+  return defineAgent({
+    name: "clerk",
+    model: say,
+    tools: [save, remove, askUser(), subagent(reader, { description: "Reads." })],
+  });
 }
 
 export interface Served {

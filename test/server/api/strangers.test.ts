@@ -73,7 +73,9 @@ beforeAll(async () => {
     surfaces: [apiSurface()],
   });
   ask = askOf(server);
-  const { agentId } = agentSchema.parse(await (await ask("POST /api/agents", { body: { definition: "clerk" } })).json());
+  const { agentId } = agentSchema.parse(
+    await (await ask("POST /api/agents", { body: { definition: "clerk" } })).json(),
+  );
   const wait = { prefer: "wait=30" };
   await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "save" }, headers: wait });
   const response = await ask(`POST /api/agents/${agentId}/turns`, { body: { input: "remove" }, headers: wait });
