@@ -106,6 +106,7 @@ export const accountJsonSchema = accountSchema
   .omit({ activeSince: true, line: true })
   .meta({ id: "Account", description: "The limits and the use of an agent's life or of one turn, with all below it." });
 
-export function accountJson({ activeSince: _, line: __, ...account }: Account) {
-  return account;
+export function accountJson(account: Account): DeepReadonly<z.infer<typeof accountJsonSchema>> {
+  const { activeSince: _activeSince, line: _line, ...shown } = account;
+  return shown;
 }

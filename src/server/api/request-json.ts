@@ -9,8 +9,9 @@ export const requestSchema = agentRequestSchema
   .meta({ id: "Request", description: "What a turn waits for: an approval, an answer, a client's tool, credentials." });
 export type RequestJson = DeepReadonly<z.infer<typeof requestSchema>>;
 
-export function requestJson({ tenant: _, isGuarded: __, ...request }: AgentRequest): RequestJson {
-  return request;
+export function requestJson(request: AgentRequest): RequestJson {
+  const { tenant: _tenant, isGuarded: _isGuarded, ...shown } = request;
+  return shown;
 }
 
 export const decisionBodySchema = z

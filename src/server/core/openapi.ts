@@ -1,4 +1,4 @@
-import { z } from "zod";
+import type { z } from "zod";
 import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiOverrideContext } from "zod-openapi";
 import type { Route, RouteResponse } from "./route.ts";
 

@@ -16,11 +16,11 @@ function methodsOf(path: string, method: string, operation: ShownOperation): str
   const call = `${JSON.stringify(method)}, ${JSON.stringify(path)}, args`;
   const argumentsType = argumentsOf(operation);
   const successes = Object.entries(responses).filter(([status]) => status.startsWith("2"));
-  const answers = successes.flatMap(([status, { content = {} }]) => {
+  const answers = successes.flatMap(([status, { content }]) => {
     const schema = content["application/json"]?.schema;
     return schema ? [`{ status: ${status}; headers: Headers; body: ${typeOf(schema)} }`] : [];
   });
-  const streams = successes.flatMap(([, { content = {} }]): ShownSchema[] => {
+  const streams = successes.flatMap(([, { content }]): ShownSchema[] => {
     const schema = content["text/event-stream"]?.schema;
     return schema ? [schema] : [];
   });

@@ -55,8 +55,8 @@ export function clerk(): AgentDefinition {
     name: "save",
     description: "Saves a page.",
     parameters: z.object({}),
-    execute: (_, run) => {
-      run.saveArtifact({ name: "page.html", contentType: "text/html", content: "<script>alert(1)</script>" });
+    execute: async (_, run) => {
+      await run.saveArtifact({ name: "page.html", contentType: "text/html", content: "<script>alert(1)</script>" });
       return "saved";
     },
   });

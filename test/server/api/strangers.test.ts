@@ -119,6 +119,24 @@ describe.each(named.map((route) => [`${route.method} ${route.path}`, route] as c
   });
 });
 
+it.each([bob, eve])("a cursor, a key or another form of the answer opens nothing either", async (token) => {
+  const variants = ({ agentId }: Ids): [string, AskOptions][] => [
+    [`GET /api/trees/${agentId}/events`, { headers: { "last-event-id": "1.1.0" } }],
+    [`GET /api/trees/${agentId}/events?after=1.1.0`, {}],
+    [`GET /api/trees/${agentId}/events?from=now`, {}],
+    [`POST /api/agents/${agentId}/turns`, { body: { input: "chat" }, headers: { accept: "text/event-stream" } }],
+    [`POST /api/agents/${agentId}/turns`, { body: { input: "chat" }, headers: { "idempotency-key": "k" } }],
+    [`GET /api/agents/${agentId}/turns/2`, { headers: { prefer: "wait=1" } }],
+    [`GET /api/agents/${agentId}/turns/99`, {}],
+    [`GET /api/agents/${agentId.slice(0, -1)}%00`, {}],
+  ];
+  for (const [index, variant] of variants(known).entries()) {
+    const answer = await seen(variant, token);
+    expect(answer).toEqual(await seen(variants(unknown)[index] ?? variant, token));
+    expect([variant[0], answer.status]).toEqual([variant[0], 404]);
+  }
+});
+
 it("lists hold what is the caller's alone", async () => {
   for (const [place, token, count] of [
     ["agents", ada, 1],
@@ -136,9 +154,11 @@ it("lists hold what is the caller's alone", async () => {
   }
 });
 
+async function create(token: string, body: object, headers = {}): Promise<string> {
+  return agentSchema.parse(await (await ask("POST /api/agents", { token, body, headers })).json()).agentId;
+}
+
 it("the same name and the same key are another agent for another user", async () => {
-  const create = async (token: string, body: object, headers = {}): Promise<string> =>
-    agentSchema.parse(await (await ask("POST /api/agents", { token, body, headers })).json()).agentId;
   const desk = { definition: "clerk", key: "desk" };
   const key = { "idempotency-key": "one" };
   const names = await Promise.all([ada, bob, eve].map((token) => create(token, desk)));
