@@ -2,15 +2,44 @@ import { z } from "zod";
 import { troupeEventSchema } from "../../state/index.ts";
 import { type Route, route } from "../core/route.ts";
 import { eventFrame, resumePoint } from "../core/sse.ts";
-import { milliseconds } from "./agent-json.ts";
+import { accountJson, accountJsonSchema, agentSchema, listedAgentJson, milliseconds } from "./agent-json.ts";
 import { errors, json } from "./answers.ts";
+import { requestJson, requestSchema } from "./request-json.ts";
 import type { Tickets } from "./tickets.ts";
 
 const treeParams = z.object({ rootAgentId: z.string().meta({ description: "Id of the agent at the top of a tree." }) });
 
-/** The events of trees, and the tickets that open their streams to clients which cannot send a token. */
+const treeSchema = z
+  .object({
+    cursor: z.string().meta({ description: "`?after=` of the events goes on from here, with no gap and no double." }),
+    agents: z.array(agentSchema).meta({ description: "The root, and all subagents." }),
+    accounts: z.array(accountJsonSchema),
+    requests: z.array(requestSchema).meta({ description: "The open ones, oldest first." }),
+  })
+  .meta({ id: "Tree", description: "A tree of agents as it is at one moment." });
+
+/** Trees, their events, and the tickets that open their streams to clients which cannot send a token. */
 export function treeRoutes(tickets: Tickets): readonly Route[] {
   return [
+    route({
+      id: "getTree",
+      method: "GET",
+      path: "/api/trees/{rootAgentId}",
+      access: "caller",
+      summary: "An agent and all its subagents at one moment, and the cursor from which their events go on.",
+      params: treeParams,
+      responses: { 200: { description: "The tree.", schema: treeSchema }, ...errors(404) },
+      handle: async ({ caller, params }) => {
+        const { rootAgentId } = await caller.root(params.rootAgentId);
+        const { cursor, agents, accounts, requests } = await caller.runtime.head(rootAgentId);
+        return json({
+          cursor,
+          agents: agents.map(listedAgentJson),
+          accounts: accounts.map(accountJson),
+          requests: requests.map(requestJson),
+        });
+      },
+    }),
     route({
       id: "followTree",
       method: "GET",

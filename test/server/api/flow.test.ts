@@ -131,6 +131,8 @@ test("the main flow: an agent, turns, a stream, a decision, and everything that 
     5,
   );
   expect((await ask("GET /api/agents?session=s")).body).toMatchObject({ items: [{ agentId }], next: null });
+  const tree = await ask(`GET /api/trees/${agentId}`);
+  expect(tree.body).toMatchObject({ cursor: expect.any(String), agents: [{ agentId }, {}], requests: [] });
   const { data } = frames.find(({ event }) => event === "subagent.spawned") ?? {};
   expect((await ask(`GET /api/agents/${String(data?.["childId"])}`)).body).toMatchObject({ rootAgentId: agentId });
 

@@ -117,6 +117,21 @@ it("from=now leaves out the past, ?after= goes on like Last-Event-ID, and other 
   expect((await follow(here, agentId, "1; DROP")).status).toBe(400);
 });
 
+it("a tree and its cursor, and the events after that cursor, are one story", async () => {
+  const here = await served();
+  const agentId = await createAgent(here);
+  await here.ask(`POST /api/agents/${agentId}/turns`, { body: { input: "remove" }, headers: wait });
+  const tree = (await (await here.ask(`GET /api/trees/${agentId}`)).json()) as { cursor: string; requests: object[] };
+  expect(tree.requests).toHaveLength(1);
+  const past = await readUntil(await follow(here, agentId), "turn.waiting");
+  const later = await follow(here, agentId, tree.cursor);
+  await here.ask(`POST /api/agents/${agentId}/abort`);
+  const after = await readUntil(later, "turn.stopped");
+  expect([...idsOf(past), ...idsOf(after)]).toEqual(
+    idsOf(await readUntil(await follow(here, agentId), "turn.stopped")),
+  );
+});
+
 it("a client that leaves ends its stream, and the turn goes on", async () => {
   const here = await served();
   const agentId = await createAgent(here);
