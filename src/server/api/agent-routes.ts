@@ -200,7 +200,7 @@ function fileHeaders({ name, contentType }: Artifact): Record<string, string> {
   const isType = /^[\w.+-]+\/[\w.+-]+(?:; ?[\w-]+=[\w.+-]+)*$/.test(contentType);
   return {
     "content-type": isType ? contentType : "application/octet-stream",
-    "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(name.toWellFormed()).replaceAll(/['()*]/g, escaped)}`,
+    "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(name).replaceAll(/['()*]/g, escaped)}`,
     "content-security-policy": "sandbox; default-src 'none'",
     "x-content-type-options": "nosniff",
   };
