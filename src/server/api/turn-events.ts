@@ -1,4 +1,4 @@
-import { agentOfTurn, type TroupeEvent } from "../../state/index.ts";
+import { agentOfTurn, parseCursor, type TroupeEvent } from "../../state/index.ts";
 import type { Caller, StartedTurn } from "../core/caller.ts";
 
 /**
@@ -7,14 +7,25 @@ import type { Caller, StartedTurn } from "../core/caller.ts";
  */
 export async function* turnEvents(
   caller: Caller,
-  { agent, turnId }: Pick<StartedTurn, "agent" | "turnId">,
-  reading: { readonly after: string | undefined; readonly signal: AbortSignal },
+  { agent, turn, turnId }: Pick<StartedTurn, "agent" | "turn" | "turnId">,
+  { after, signal }: { readonly after: string | undefined; readonly signal: AbortSignal },
 ): AsyncGenerator<TroupeEvent, void, undefined> {
   const below = new BelowTurn(caller, turnId);
+  // The cursor may be that of the end, after which nothing comes: an ended turn is read from the beginning.
+  const hasEnded = after !== undefined && "stopReason" in (await turn.current());
+  const reading = { after: hasEnded ? undefined : after, signal };
   for await (const event of caller.events(agent.rootAgentId, reading)) {
-    if (event.turnId === turnId || (await below.has(event))) yield event;
+    const isOwn = event.turnId === turnId || (await below.has(event));
+    if (isOwn && !(hasEnded && isUpTo(event.cursor, after))) yield event;
     if (event.turnId === turnId && isEnd(event)) return;
   }
+}
+
+/** Whether an event comes in the journal at a cursor or before it. */
+function isUpTo(cursor: string | null, limit: string): boolean {
+  const [one, other] = [parseCursor(cursor ?? ""), parseCursor(limit)];
+  if (!one || !other) return false;
+  return (one.row - other.row || one.seq - other.seq || one.index - other.index) <= 0;
 }
 
 function isEnd({ type }: TroupeEvent): boolean {

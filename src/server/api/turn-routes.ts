@@ -30,11 +30,16 @@ const turnParams = agentParams.extend({
   number: z.coerce.number().int().min(1).meta({ description: "The turn's number among those of its agent, from 1." }),
 });
 
-const waiting = {
+const turnHeaders = z.object({
+  accept: z
+    .string()
+    .optional()
+    .meta({ description: "`text/event-stream`: answer with the turn's events up to its end." }),
+  "last-event-id": z.string().optional().meta({ description: "Only events after this one." }),
   prefer: z.string().optional().meta({
     description: "`wait=30`: answer when the turn has ended or waits for somebody, after 30 seconds at the latest.",
   }),
-};
+});
 
 const turnPath = "/api/agents/{agentId}/turns/{number}";
 
@@ -48,9 +53,9 @@ export const turnRoutes: readonly Route[] = [
     summary: "Starts a turn.",
     description:
       "Answers at once. With `Prefer: wait=30` it waits for the end. With `Accept: text/event-stream` it answers with the turn's " +
-      "events up to its end; the turn's address is in `Location`, and a cut stream is continued at `/api/trees/{rootAgentId}/events`.",
+      "events up to its end; the turn's address is in `Location`, where a cut stream is continued with `Last-Event-ID`.",
     params: agentParams,
-    headers: idempotencyHeaders.extend({ ...waiting, accept: z.string().optional() }),
+    headers: turnHeaders.extend(idempotencyHeaders.shape),
     body: newTurnSchema,
     responses: {
       202: { description: "It is accepted, and may still run.", schema: acceptedTurnSchema },
@@ -65,12 +70,13 @@ export const turnRoutes: readonly Route[] = [
       const { caller, params, headers, body, idempotencyKey } = call;
       const { input, ...options } = body;
       const agent = await caller.agent(params.agentId);
-      const isStream = /\btext\/event-stream\b/.test(headers.accept ?? "");
+      const isStream = wantsEvents(headers);
       const before = isStream ? (await caller.runtime.head(agent.rootAgentId)).cursor : undefined;
       const key = idempotencyKey === undefined ? {} : { key: { route: "api.startTurn", value: idempotencyKey } };
       const started = await caller.startTurn(agent, input, { ...options, ...key });
       const answer = { location: urlOf(started), ...replayedHeader(started.isReplayed) };
-      if (isStream) return await streamOf(call, started, { before, headers: answer });
+      if (isStream)
+        return await streamOf(call, started, { before: started.isReplayed ? undefined : before, headers: answer });
       const wait = waitOf(headers.prefer, call.waitMs);
       if (wait === undefined) return json(placeOf(agent.agentId, started.turnId), { status: 202, headers: answer });
       return await settledOf(call, started, { wait, headers: answer });
@@ -113,12 +119,17 @@ export const turnRoutes: readonly Route[] = [
     method: "GET",
     path: turnPath,
     access: "caller",
-    summary: "One turn as it is now; with `Prefer: wait=30` when it has ended or waits for somebody.",
+    summary: "One turn as it is now; with `Prefer: wait=30` when it has ended or waits for somebody; or its events.",
     params: turnParams,
-    headers: z.object(waiting),
-    responses: { 200: { description: "The turn.", schema: turnSchema }, ...errors(404) },
+    headers: turnHeaders,
+    responses: {
+      200: { description: "The turn, or its events.", schema: turnSchema, stream: troupeEventSchema },
+      ...errors(404),
+    },
     handle: async (call) => {
-      const { agent, turn } = await turnOf(call.caller, call.params);
+      const found = await turnOf(call.caller, call.params);
+      if (wantsEvents(call.headers)) return await streamOf(call, found, { before: undefined, headers: {} });
+      const { agent, turn } = found;
       const wait = waitOf(call.headers.prefer, call.waitMs);
       if (wait !== undefined) await call.within(turn.settled, wait * 1_000);
       return json(turnJson(agent.agentId, await turn.current()), { headers: appliedHeader(wait) });
@@ -170,9 +181,12 @@ async function settledOf(call: Call, { agent, turn }: StartedTurn, { wait, heade
   });
 }
 
-function streamOf(call: Call, started: StartedTurn, { before, headers }: Answer & { before: string | undefined }) {
+type FoundTurn = Pick<StartedTurn, "agent" | "turn" | "turnId">;
+
+/** `before`: a cursor from before the turn, which saves reading what the agent did earlier. */
+function streamOf(call: Call, started: FoundTurn, { before, headers }: Answer & { before: string | undefined }) {
   const { caller, request } = call;
-  const after = resumePoint(request) ?? (started.isReplayed ? undefined : before);
+  const after = resumePoint(request) ?? before;
   return call.stream(
     async function* (signal) {
       for await (const event of turnEvents(caller, started, { after, signal })) yield eventFrame(event);
@@ -183,6 +197,10 @@ function streamOf(call: Call, started: StartedTurn, { before, headers }: Answer 
 
 function urlOf({ agent, turnId }: { readonly agent: Agent; readonly turnId: string }): string {
   return `/api/agents/${agent.agentId}/turns/${placeOf(agent.agentId, turnId).number}`;
+}
+
+function wantsEvents({ accept = "" }: { readonly accept?: string | undefined }): boolean {
+  return /\btext\/event-stream\b/.test(accept);
 }
 
 /** The seconds of `Prefer: wait=…`, within the server's own limit. */

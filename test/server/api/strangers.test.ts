@@ -127,6 +127,7 @@ it.each([bob, eve])("a cursor, a key or another form of the answer opens nothing
     [`POST /api/agents/${agentId}/turns`, { body: { input: "chat" }, headers: { accept: "text/event-stream" } }],
     [`POST /api/agents/${agentId}/turns`, { body: { input: "chat" }, headers: { "idempotency-key": "k" } }],
     [`GET /api/agents/${agentId}/turns/2`, { headers: { prefer: "wait=1" } }],
+    [`GET /api/agents/${agentId}/turns/2`, { headers: { accept: "text/event-stream" } }],
     [`GET /api/agents/${agentId}/turns/99`, {}],
     [`GET /api/agents/${agentId.slice(0, -1)}%00`, {}],
   ];

@@ -82,6 +82,8 @@ it("the stream of a turn has the events that the turn has in its process, subage
   const own: (string | null)[] = [];
   for await (const { cursor } of (await here.runtime.find(agentId)).turn(`${agentId}#2`)) own.push(cursor);
   expect(idsOf(frames)).toEqual(own.filter((cursor) => cursor !== null));
+  const again = await here.ask(`GET /api/agents/${agentId}/turns/2`, { headers: { accept: "text/event-stream" } });
+  expect(idsOf(await readUntil(again, "none"))).toEqual(idsOf(frames));
   const texts = frames.filter(({ event, data }) => event === "text.delta" && data["agentId"] === agentId);
   expect(texts.every(({ id, data }) => id === undefined && typeof data["text"] === "string")).toBe(true);
 });
