@@ -1,11 +1,13 @@
 import { type AgentDefinition, collectDefinitions, isBackground } from "../agents/index.ts";
-import { UnsupportedError, InvalidInputError, NotFoundError } from "../errors/index.ts";
-import { createId, reading, harmless } from "../base/index.ts";
+import { createId, harmless, reading } from "../base/index.ts";
 import { agentAccountId, bindingField, bindingOf, limitsOf, turnFlagsOf } from "../budget/index.ts";
+import { InvalidInputError, NotFoundError, UnsupportedError } from "../errors/index.ts";
 import { PriceBook } from "../model/index.ts";
-import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf } from "../state/index.ts";
+import { type AgentIdentity, type AgentRecord, DEFAULT_TENANT, rootOf, statusOf } from "../state/index.ts";
 import { type ForeignWrites, isTreeChanged, memoryStores } from "../stores/index.ts";
-import { AgentHandle } from "./handles/agent-handle.ts";
+import { checkedPorts } from "./core/checked-ports.ts";
+import { watchRolledBackTrees } from "./core/rollback.ts";
+import { RuntimeCore } from "./core/runtime-core.ts";
 import {
   listOptionsOf,
   requestListOptionsOf,
@@ -13,20 +15,17 @@ import {
   textOfCaller,
   turnListOptionsOf,
 } from "./doors/agent-doors.ts";
-import { listed } from "./handles/local-agent.ts";
-import { followTree, headOf } from "./follow/follow.ts";
-import { healthOptionsOf, runtimeOptionsOf, drainMsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
-import { assertObserver } from "./doors/turn-door.ts";
-import { checkedPorts } from "./core/checked-ports.ts";
-import { createOverview, type Overview } from "./projections/overview.ts";
-import { type Projector, createProjector } from "./projections/projector.ts";
-import { partOf } from "./doors/roles.ts";
-import { healthOf, metricsOf } from "./doors/runtime-health.ts";
-import { RuntimeCore } from "./core/runtime-core.ts";
-import { watchRolledBackTrees } from "./core/rollback.ts";
-import type { EventObserver } from "./doors/turn-types.ts";
-import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
 import type { Agent, AgentStartOptions } from "./doors/agent-types.ts";
+import { partOf } from "./doors/roles.ts";
+import { drainMsOf, healthOptionsOf, runtimeOptionsOf, shutdownMsOf } from "./doors/runtime-doors.ts";
+import { healthOf, metricsOf } from "./doors/runtime-health.ts";
+import type { Runtime, RuntimeOptions } from "./doors/runtime-types.ts";
+import { assertObserver } from "./doors/turn-door.ts";
+import type { EventObserver } from "./doors/turn-types.ts";
+import { followTree, headOf } from "./follow/follow.ts";
+import { AgentHandle } from "./handles/agent-handle.ts";
+import { createOverview, type Overview } from "./projections/overview.ts";
+import { createProjector, type Projector } from "./projections/projector.ts";
 import { unsavedTrees } from "./unsaved/unsaved-trees.ts";
 
 /** Deepest tree below a root agent, even if its subagents' own policies allow more. */
@@ -221,7 +220,8 @@ async function recover(core: RuntimeCore, copies: Projector | undefined): Promis
     copies?.lookAtAll(page);
     for (const record of page) {
       if (record.openTurnId !== null && !core.definitions.has(record.definition.name)) left.push(record);
-      if ((await isUnfinished(core, record)) && (await takesUp(core, record.agentId))) taken.push(record.agentId);
+      if ((await isUnfinished(core, record)) && (await activateOrWake(core, record.agentId)))
+        taken.push(record.agentId);
     }
     after = page.at(-1)?.agentId;
     if (page.length < 500 || after === undefined) break;
@@ -242,10 +242,11 @@ function warnOfUnknown(left: readonly AgentRecord[]): void {
   }
 }
 
-async function takesUp(core: RuntimeCore, agentId: string): Promise<boolean> {
+/** False if it is here already, or lives in another process. */
+async function activateOrWake(core: RuntimeCore, agentId: string): Promise<boolean> {
   const { live } = core;
   const key = core.keyOf(agentId);
-  if (!live.isOthers(key)) return await live.rescue(agentId);
+  if (!live.isOthers(key)) return await live.tryActivate(agentId);
   if (live.get(key)) return false;
   await live.wake(key);
   return true;
@@ -272,4 +273,9 @@ export function refuseBackground(definition: AgentDefinition, where: string): vo
       { details: { agent: name, subagent: tool.name } },
     );
   }
+}
+
+/** The record with the status that others see. */
+function listed(record: AgentRecord): AgentRecord {
+  return { ...record, status: statusOf(record) };
 }

@@ -57,7 +57,8 @@ export const publicNames: Readonly<Record<string, readonly string[]>> = {
     InspectorServerOptions serveInspector startInspector
   `),
   "troupe/server": words(`
-    apiSurface ApiSurfaceOptions Authenticate Call Caller Failure Identity InputIssue IssuedTicket Listening ListenOptions LogLine openAuth Page Route route
+    apiSurface ApiSurfaceOptions Authenticate Call Caller entraAuth EntraAuthOptions eventFrame Failure Identity InputIssue
+    IssuedTicket jsonFailure Listening ListenOptions LogLine openAuth Page resumePoint Route route
     RuntimesByTenant RuntimeServer ServeLimits ServeOptions serveRuntime ServerError SseFrame StartedTurn Surface
     TicketStore tokenAuth TokenAuthOptions
   `),
@@ -89,7 +90,8 @@ export const unnamedTypes: readonly string[] = words(`
   AgentListOptions AgentPlace ArtifactInput AskUserOptions AutoCompactOptions AwaitOptions CheckedArguments ClientToolDefinition
   DropOldestOptions FollowOptions GenerateInput GetMessagesOptions HealthOptions LocalQueuesOptions ModelErrorOptions OfflineModelOptions
   PauseOptions ReactHistoryOptions RequestListOptions ResumeOptions RoleOptions RuntimeDrainOptions SecretResolver SpawnAgentOptions
-  AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions TurnListOptions TurnNow TurnPlace
+  AgentLoopOptions LeftBehind RuntimeShutdownOptions SpawnOptions SubagentPolicy SummarizeOptions ToolArguments ToolParameters TreeSnapshot TroupeErrorOptions
+  TurnListOptions TurnNow TurnPlace
 
   ApprovalOptions ContextWarningOptions NoProgressGuardOptions ReflectionOptions ToolLoggingOptions TrustOptions
 

@@ -139,6 +139,36 @@ describeRuntimes("keys of turns", (stage) => {
     await expect(there.executeTurn("stay", { key: "k" }).id).rejects.toThrow(TurnConflictError);
   });
 
+  it("autoSave: false: a turn that another process sends keeps its key on the way to the tree", async () => {
+    const runtime = await stage().open({ agents: [clerk()] });
+    const agent = await started(runtime, { autoSave: false });
+    await agent.executeTurn("first").result;
+    await agent.saveState();
+    const other = await stage().open({ agents: [clerk()] });
+    const there = await other.find("c");
+    const command = { key: "k", ifBusy: "queue" } as const;
+    expect(await there.executeTurn("go", command).isReplayed).toBe(false);
+    expect(await there.executeTurn("go", command).isReplayed).toBe(true);
+    await agent.saveState();
+    const again = agent.executeTurn("go", command);
+    expect(await again.isReplayed).toBe(true);
+    expect(await again.result).toMatchObject({ turnId: "c#2", status: "completed" });
+    await agent.saveState();
+    expect(await stage().look().turns({ tenant: "default" })).toMatchObject([{ key: null }, { key: "k" }]);
+  });
+
+  it("client tools are part of what was asked for", async () => {
+    const model = scriptedModel("fine");
+    const runtime = await stage().open({ agents: [defineAgent({ name: "clerk", model, clientTools: true })] });
+    const agent = await started(runtime);
+    const tool = (description: string) => ({ name: "show", description, parameters: { type: "object" } });
+    await agent.executeTurn("go", { key: "k", clientTools: [tool("Shows it.")] }).result;
+    expect(await agent.executeTurn("go", { key: "k", clientTools: [tool("Shows it.")] }).isReplayed).toBe(true);
+    await expect(agent.executeTurn("go", { key: "k" }).id).rejects.toThrow(TurnConflictError);
+    const other = agent.executeTurn("go", { key: "k", clientTools: [tool("Shows more.")] });
+    await expect(other.id).rejects.toThrow(TurnConflictError);
+  });
+
   it("subagents take none", async () => {
     const aide = defineAgent({ name: "aide", model: scriptedModel("fine") });
     const lead = defineAgent({

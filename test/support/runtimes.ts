@@ -44,6 +44,7 @@ const onRedisToo: ReadonlySet<string> = new Set([
   "a line for places",
   "one status for all who ask",
   "a turn that is asked again and again whether it rests",
+  "tools of one turn that its caller runs",
 ]);
 
 /** `TROUPE_RUNTIMES=redis` runs every suite on Redis, and on nothing else. */

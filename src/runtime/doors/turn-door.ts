@@ -1,3 +1,4 @@
+import { z } from "zod";
 import {
   activeTrace,
   anyRule,
@@ -15,8 +16,8 @@ import {
 } from "../../base/index.ts";
 import { budgetRule } from "../../budget/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
-import { type Content, contentSchema, take, taken, traceHeadersSchema } from "../../state/index.ts";
-import { type Auth, concealCredentials } from "../../tools/index.ts";
+import { type Content, contentSchema, modelToolSchema, take, taken, traceHeadersSchema } from "../../state/index.ts";
+import { type Auth, clientToolsOf, concealCredentials } from "../../tools/index.ts";
 import type { EventObserver, TurnOptions } from "./turn-types.ts";
 
 /** Longest accepted `data:` URL of an image, in characters: about 15 MB of image. */
@@ -49,6 +50,19 @@ const keyRule: OptionRule = ruleOf(
   (value) => typeof value === "string" && /^[!-~]{1,255}$/.test(value),
 );
 
+/** Most client tools of one turn, and most characters of all of them together. */
+const MOST_CLIENT_TOOLS = 128;
+const CLIENT_TOOLS_CHARACTERS = 1_000_000;
+
+const clientToolsSchema = z.array(z.strictObject(modelToolSchema.shape)).max(MOST_CLIENT_TOOLS);
+
+/** Tools that the turn's caller runs, as a frozen copy whose names, descriptions and schemas can be used. */
+const clientToolsRule: OptionRule = (value, where) => {
+  const tools = take(clientToolsSchema, value, where, { maxSize: CLIENT_TOOLS_CHARACTERS });
+  reading(where, () => clientToolsOf(tools));
+  return tools;
+};
+
 export const turnDoor = {
   rules: {
     auth: authRule,
@@ -57,6 +71,7 @@ export const turnDoor = {
     ifBusy: oneOfRule("refuse", "queue", "supersede"),
     key: keyRule,
     trace: traceRule,
+    clientTools: clientToolsRule,
   },
   instead: {
     abortSignal: "signal",
@@ -69,6 +84,7 @@ export const turnDoor = {
     actorId: "auth: { actorId }",
     headers: "trace",
     idempotencyKey: "key",
+    tools: "clientTools, or defineAgent({ tools })",
   },
 } satisfies Door<TurnOptions>;
 

@@ -1,20 +1,10 @@
-import {
-  type Account,
-  addModelUse,
-  type ModelUse,
-  modelUseOf,
-  noModelUse,
-  totalUse,
-  type UseByModel,
-  type Budget,
-  type LimitName,
-} from "../../budget/index.ts";
+import type { Budget, LimitName } from "../../budget/index.ts";
 import type {
-  Entry,
   AgentRequest,
   ExecutionState,
   ExecutionStatus,
   Json,
+  JsonObject,
   StopReason,
   StopSignal,
   StoredError,
@@ -39,7 +29,7 @@ export interface TurnOptions {
   /**
    * A name that the caller chose for the turn, so that the command can be sent again: 1 to 255 visible ASCII characters.
    * The agent has one turn of each key, whichever process asks, also after the turn has ended; a command of the same
-   * key with another input, actor or budget rejects with `TurnConflictError`. Root agents only.
+   * key with another input, actor, budget or client tools rejects with `TurnConflictError`. Root agents only.
    */
   readonly key?: string | undefined;
   /**
@@ -47,6 +37,14 @@ export interface TurnOptions {
    * Default: the span that is active at the call, while `traceToOpenTelemetry` is on in this process.
    */
   readonly trace?: TraceHeaders | undefined;
+  /**
+   * Tools of this turn alone, which its caller runs: the model may call them, the turn waits with a request of the kind
+   * `client`, and `decide` answers it. They are stored with the turn. Up to 128, whose names are none of the agent's
+   * own; `parameters` is a JSON Schema of an object. Only for a definition with `clientTools: true`.
+   */
+  readonly clientTools?:
+    | readonly { readonly name: string; readonly description: string; readonly parameters: JsonObject }[]
+    | undefined;
 }
 
 /** A limit that ended a turn, and the account that it belongs to. */
@@ -172,33 +170,4 @@ export interface TurnSpending {
   readonly tree: Spending;
   /** `tree` by the name of the requested model. */
   readonly byModel: Readonly<Record<string, Spending>>;
-}
-
-/** The spending of a turn: its own part from its entries, that of the tree from its account. */
-export function turnSpending(entries: readonly Entry[], account: Account | undefined): TurnSpending {
-  const own = ownUse(entries);
-  const tree = account?.models ?? own;
-  return {
-    own: spendingOf(totalUse(own)),
-    tree: spendingOf(totalUse(tree)),
-    byModel: Object.fromEntries(Object.entries(tree).map(([model, use]) => [model, spendingOf(use)])),
-  };
-}
-
-/** A model's use in the public form. */
-export function spendingOf({ costMicros, unpricedCalls, ...use }: ModelUse): Spending {
-  return { ...use, cost: unpricedCalls > 0 ? null : costMicros / 1_000_000 };
-}
-
-/** The use of the settled calls of these entries. */
-export function ownUse(entries: readonly Entry[]): UseByModel {
-  const models = new Map<string, ModelUse>();
-  for (const entry of entries) {
-    const settlement = "settlement" in entry ? entry.settlement : null;
-    const use = settlement && modelUseOf(settlement);
-    if (!settlement || !use) continue;
-    const { model } = settlement.reservation;
-    models.set(model, addModelUse(models.get(model) ?? noModelUse, use));
-  }
-  return Object.fromEntries(models);
 }

@@ -1,11 +1,11 @@
-import { holdProcess } from "../../base/index.ts";
 import { InvalidInputError } from "../../errors/index.ts";
 import { cursorText, type EventCursor, parseCursor, type TroupeEvent } from "../../state/index.ts";
 import { followOptionsOf, textOfCaller, unknownTree } from "../doors/agent-doors.ts";
 import type { FollowOptions, TreeSnapshot } from "../doors/runtime-types.ts";
 import { type FollowSource, TreeStream } from "./tree-stream.ts";
+import type { WaitingHold } from "./turn-handle.ts";
 
-type TreeSource = FollowSource & { readonly waiting: WaitingHold };
+type TreeSource = FollowSource & { readonly waiting: Pick<WaitingHold, "begin"> };
 
 /**
  * `runtime.follow()`: the durable events of one tree in journal order from any cursor, without gaps or duplicates, with
@@ -76,28 +76,4 @@ function startOf(after: string | undefined): EventCursor | undefined {
   throw new InvalidInputError(
     `"${after}" is not a cursor; take the cursor of an event, "now", or leave it out to begin at the start`,
   );
-}
-
-/**
- * Keeps the process from exiting while a caller here waits for something that can still come.
- *
- * In shared stores it can always come, because another process may decide a request or end the turn. In the memory of
- * this process it comes only from work here, which holds the process itself; when there is none, Node reports that
- * (exit code 13).
- */
-export class WaitingHold {
-  readonly #isShared: boolean;
-
-  constructor(isShared: boolean) {
-    this.#isShared = isShared;
-  }
-
-  /** Holds the process until the returned function is called. */
-  readonly begin = (): (() => void) => (this.#isShared ? holdProcess() : () => undefined);
-
-  /** Holds the process until the work has settled. */
-  until(work: Promise<unknown>): void {
-    const end = this.begin();
-    work.then(end, end);
-  }
 }

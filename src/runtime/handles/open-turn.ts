@@ -1,25 +1,28 @@
 import { createHash } from "node:crypto";
 import { describeValue, faultPoint, reading, stableStringify, wordsOfThrown } from "../../base/index.ts";
+import { limitsOf } from "../../budget/index.ts";
 import {
   AgentBusyError,
   AgentNotStartedError,
   InvalidInputError,
   NotFoundError,
+  PolicyRefusedError,
   type TroupeError,
   TurnConflictError,
 } from "../../errors/index.ts";
 import {
-  agentOfTurn,
-  numberOfTurn,
-  turnIdOf,
+  type AgentKey,
   type AgentRecord,
+  agentOfTurn,
   type Content,
   type Lifecycle,
+  type ModelTool,
+  numberOfTurn,
+  turnIdOf,
 } from "../../state/index.ts";
+import type { Activation } from "../agent/activation.ts";
 import type { RuntimeCore } from "../core/runtime-core.ts";
 import { inputOf, traceOfTurn, turnOptionsOf } from "../doors/turn-door.ts";
-import { limitsOf } from "../../budget/index.ts";
-import { type LocalAgent, busyText, notStartedText } from "./local-agent.ts";
 import type { TurnOptions } from "../doors/turn-types.ts";
 import type { AcceptedTurn } from "../follow/turn-handle.ts";
 import type { TurnCommand, TurnKey } from "../../stores/index.ts";
@@ -40,10 +43,20 @@ export interface OpenedTurn extends AcceptedTurn {
   readonly record?: AgentRecord | undefined;
 }
 
+/** The agent in this process. */
+interface LocalPlace {
+  readonly key: AgentKey;
+  readonly live: Activation | undefined;
+  readonly runsHere: boolean;
+  own(): Promise<Activation | undefined>;
+  tell(posted: readonly string[], here: Activation | undefined): void;
+}
+
 export interface OpeningPlace {
   readonly core: RuntimeCore;
-  readonly local: LocalAgent;
+  readonly local: LocalPlace;
   readonly status: () => Lifecycle;
+  readonly record: Pick<AgentRecord, "definition" | "grantedTools">;
 }
 
 /**
@@ -69,6 +82,8 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   const { key } = local;
   const { input, options, isFirst, inputMessageIds } = turn;
   const { auth, budget, ifBusy = "refuse" } = options;
+  const clientTools = options.clientTools?.length ? options.clientTools : undefined;
+  if (clientTools) assertTakesTools(place, clientTools);
   const trace = traceOfTurn(options);
   core.assertOpen();
   const refusal = refusalOf(place, options);
@@ -76,16 +91,20 @@ async function accept(place: OpeningPlace, turn: CheckedTurn, heard: HeardSignal
   if (refusal && options.key === undefined) throw refusal;
   const actorId = auth?.actorId ?? null;
   const limits = budget === undefined ? null : limitsOf(budget);
-  const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, { input, actorId, limits });
+  const asked = { input, actorId, limits, clientTools };
+  const turnKey = options.key === undefined ? undefined : turnKeyOf(options.key, asked);
   const known = turnKey && { key: turnKey, onlyKnown: refusal !== undefined };
-  const command = { input, actorId, limits, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
+  const command = { ...asked, ifBusy, trace, isFirst, inputMessageIds, ...known } as const;
   const outcome = await core.stores.openTurn(key, command, core.clock.now());
   if (outcome.type === "notFound") throw new NotFoundError(`there is no agent "${key.agentId}"`);
   if (outcome.type === "refused") throw refusal ?? notStarted(place);
   if (outcome.type === "conflict") throw otherTurn(key.agentId, options.key, outcome.turnId);
   if (outcome.type === "busy") {
     const { openTurnId } = outcome;
-    throw new AgentBusyError(busyText(key.agentId, openTurnId), { details: { openTurnId } });
+    throw new AgentBusyError(
+      `agent "${key.agentId}" is busy with turn ${openTurnId}; wait for it, or pass { ifBusy: "queue" } or { ifBusy: "supersede" }`,
+      { details: { openTurnId } },
+    );
   }
   faultPoint("turn.opened");
   const { turnId, type } = outcome;
@@ -120,13 +139,13 @@ function refusalOf(place: OpeningPlace, { budget }: TurnOptions): TroupeError | 
 }
 
 /** `asked`: everything that makes the turn what it is. When and how to open it does not count. */
-function turnKeyOf(text: string, asked: Pick<TurnCommand, "input" | "actorId" | "limits">): TurnKey {
+function turnKeyOf(text: string, asked: Pick<TurnCommand, "input" | "actorId" | "limits" | "clientTools">): TurnKey {
   return { text, hash: createHash("sha256").update(stableStringify(asked)).digest("hex") };
 }
 
 function otherTurn(agentId: string, key: string | undefined, turnId: string): TurnConflictError {
   return new TurnConflictError(
-    `agent "${agentId}" has turn ${turnId} under the key "${key}", and it was asked for with another input, actor or budget; take another key for another turn`,
+    `agent "${agentId}" has turn ${turnId} under the key "${key}", and it was asked for with another input, actor, budget or client tools; take another key for another turn`,
     { details: { agentId, key, turnId } },
   );
 }
@@ -135,8 +154,39 @@ function isUnfinished({ openTurnId, queuedTurnIds }: AgentRecord, turnId: string
   return openTurnId === turnId || queuedTurnIds.includes(turnId);
 }
 
+/**
+ * Throws `PolicyRefusedError` for an agent that takes no tools of its callers, `InvalidInputError` for the name of one of
+ * its own tools, `NotFoundError` if this process does not know its definition.
+ */
+function assertTakesTools({ core, local, record }: OpeningPlace, tools: readonly ModelTool[]): void {
+  const { agentId } = local.key;
+  const { name } = record.definition;
+  const definition = core.definitions.get(name);
+  const details = { agentId, definition: name };
+  if (!definition) {
+    const what = `executeTurn({ clientTools }): this runtime was not given the definition "${name}" of agent "${agentId}"`;
+    throw new NotFoundError(`${what}, which says whether it takes tools of its callers`, { details });
+  }
+  if (!definition.clientTools) {
+    const way = "its definition must say clientTools: true";
+    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${way}`, { details });
+  }
+  if (record.grantedTools !== null) {
+    const why = "its parent's policy says which tools it has";
+    throw new PolicyRefusedError(`agent "${agentId}" takes no tools of its callers: ${why}`, { details });
+  }
+  const own = tools.find((tool) => definition.tools.get(tool.name) !== undefined);
+  if (!own) return;
+  throw new InvalidInputError(
+    `executeTurn({ clientTools }): agent "${name}" has a tool "${own.name}" already; give yours another name`,
+    { details: { ...details, tool: own.name } },
+  );
+}
+
 function notStarted({ local, status }: OpeningPlace): AgentNotStartedError {
-  return new AgentNotStartedError(notStartedText(local.key.agentId, status()));
+  return new AgentNotStartedError(
+    `agent "${local.key.agentId}" is ${status()}; call start() before its first turn, and again after shutdown()`,
+  );
 }
 
 /** The turns that a signal may end. */

@@ -292,8 +292,8 @@ async function give(held: Stores, saved: AgentRecord, item: InboxItem): Promise<
   const key = { tenant, agentId };
   switch (item.kind) {
     case "turn": {
-      const { input, actorId, limits, at, turnKey } = item;
-      const command = { input, actorId, limits, ifBusy: "queue" } as const;
+      const { input, actorId, limits, clientTools, trace, at, turnKey } = item;
+      const command = { input, actorId, limits, clientTools, trace, ifBusy: "queue" } as const;
       const { type } = await held.openTurn(key, { ...command, key: turnKey }, at);
       // Here the key has come to name another turn since the last save.
       if (type === "conflict") await held.openTurn(key, command, at);

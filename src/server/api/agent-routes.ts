@@ -44,10 +44,6 @@ const newAgentSchema = z
     sessionId: z.string().optional().meta({ description: "Groups agents for clients." }),
     metadata: jsonObjectSchema.optional(),
     budget: budgetSchema.optional().meta({ description: "Limits of the agent's whole life." }),
-    messages: z
-      .array(z.strictObject({ role: z.enum(["user", "assistant"]), content: z.string() }))
-      .optional()
-      .meta({ description: "A conversation to begin with. An agent that exists already keeps its own." }),
   })
   .meta({ id: "NewAgent", description: "An agent to create." });
 

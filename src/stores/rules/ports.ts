@@ -12,6 +12,7 @@ import {
   type InboxItem,
   type JournalRow,
   type Message,
+  type ModelTool,
   rootOf,
   type StopReason,
   type Timer,
@@ -51,8 +52,8 @@ export interface Stores {
   /**
    * Applies each batch on its own, in one transaction where possible; outcomes come in the order given. A batch that
    * breaks a rule or meets a corrupt record is undone alone: the other batches are applied, and the call rejects with
-   * its error. Sent again one by one, each batch gets its own answer. `steady`: the store's monotonic time, which
-   * measures working time; default `now`.
+   * its error. Sent again one by one, each batch gets its own answer. `steady`: the store's steady time, which
+   * measures working time (`registerProcess`); default `now`.
    */
   commit(batches: readonly Batch[], now: number, steady?: number): Promise<CommitOutcome[]>;
 
@@ -214,6 +215,8 @@ export interface TurnCommand {
   readonly trace?: TraceHeaders | undefined;
   /** Messages of the conversation that are the input of a turn without content. Absent: none. */
   readonly inputMessageIds?: readonly string[] | undefined;
+  /** Tools of the turn that its caller runs. Absent: none. */
+  readonly clientTools?: readonly ModelTool[] | undefined;
   /** Only opens the turn if it is the agent's first one: the command can be repeated safely. */
   readonly isFirst?: boolean | undefined;
   /** Only opens the turn if the agent has none of this key. Root agents only. */
@@ -254,7 +257,7 @@ export interface PauseOptions {
 
 /** The stores' form of the options. */
 export interface PauseMark extends PauseOptions {
-  /** The stores' monotonic time; default: `now`. */
+  /** The stores' steady time; default: `now`. */
   readonly steady?: number | undefined;
 }
 

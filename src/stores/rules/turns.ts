@@ -23,7 +23,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
   const record = tables.agent(key) ?? found;
   const number = record.nextTurnNumber;
   const turnId = turnIdOf(key.agentId, number);
-  const { input, actorId, limits, trace, inputMessageIds } = command;
+  const { input, actorId, limits, trace, inputMessageIds, clientTools } = command;
   const item: InboxItem = {
     kind: "turn",
     key: `turn:${turnId}`,
@@ -35,6 +35,7 @@ export function openTurn(tables: Tables, key: AgentKey, command: TurnCommand, no
     limits,
     ...(trace ? { trace } : {}),
     ...(inputMessageIds ? { inputMessageIds: [...inputMessageIds] } : {}),
+    ...(clientTools ? { clientTools: [...clientTools] } : {}),
     ...(turnKey ? { turnKey } : {}),
   };
   const changed: AgentRecord = {
