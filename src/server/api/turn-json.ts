@@ -4,6 +4,7 @@ import { limitNameSchema } from "../../budget/index.ts";
 import type { LimitStop, Spending, Turn, TurnResult } from "../../runtime/index.ts";
 import {
   contentSchema,
+  jsonObjectSchema,
   jsonSchema,
   numberOfTurn,
   stopReasonSchema,
@@ -27,6 +28,10 @@ export const newTurnSchema = z
       .enum(["refuse", "queue", "supersede"])
       .optional()
       .meta({ description: "What to do while another turn is open. Default `refuse`: 409." }),
+    clientTools: z
+      .array(z.strictObject({ name: z.string(), description: z.string(), parameters: jsonObjectSchema }))
+      .optional()
+      .meta({ description: "Tools of this turn that the caller runs, if the definition allows it." }),
   })
   .meta({ id: "NewTurn", description: "A turn to start." });
 

@@ -62,7 +62,7 @@ export interface OpenAgentOptions {
   readonly budget?: Budget | undefined;
 }
 
-export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace"> {
+export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {
   /** Idempotency key: the same key on an agent is the same turn. */
   readonly key?: RequestKey | undefined;
 }

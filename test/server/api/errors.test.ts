@@ -4,8 +4,9 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { agentSchema, artifactInfoSchema } from "../../../src/server/api/agent-json.ts";
 import { pageOf } from "../../../src/server/api/answers.ts";
+import { turnSchema } from "../../../src/server/api/turn-json.ts";
 import { checkedAsk } from "./checked-ask.ts";
-import { served } from "./served.ts";
+import { clerk, served } from "./served.ts";
 
 const wait = { headers: { prefer: "wait=30" } };
 
@@ -72,6 +73,23 @@ it("what the state of an agent does not allow is answered 409, and says why", as
   expect((await ask(`${place}/start`)).body).toMatchObject({ status: "ready" });
   expect((await ask(`${place}/turns`, { body: { input: null }, ...wait })).body).toMatchObject({ status: "completed" });
   expect((await ask(`GET /api/agents/${agentId}/turns/9`)).status).toBe(404);
+});
+
+it("tools of the client's own are answered over the same routes, where the definition allows them", async () => {
+  const model = scriptedModel([{ toolCalls: [{ name: "locate", arguments: { precise: true } }] }, "Bern."]);
+  const { ask } = await checkedAsk(
+    await served({ agents: [defineAgent({ name: "guide", model, clientTools: true }), clerk()] }),
+  );
+  const parameters = { type: "object", properties: { precise: { type: "boolean" } } };
+  const body = { input: "go", clientTools: [{ name: "locate", description: "Where the user is.", parameters }] };
+  const guide = (await ask("POST /api/agents", { body: { definition: "guide" } })).as(agentSchema).agentId;
+  const waiting = (await ask(`POST /api/agents/${guide}/turns`, { body, ...wait })).as(turnSchema);
+  expect(waiting.requests).toMatchObject([{ kind: "client", name: "locate", arguments: { precise: true } }]);
+  const place = `POST /api/requests/${waiting.requests[0]?.requestId.replace("#", ".")}`;
+  await ask(place, { body: { verdict: "answered", result: { place: "Bern" } } });
+  expect((await ask(`GET /api/agents/${guide}/turns/1`, wait)).body).toMatchObject({ result: { text: "Bern." } });
+  const other = (await ask("POST /api/agents", { body: { definition: "clerk" } })).as(agentSchema).agentId;
+  expect((await ask(`POST /api/agents/${other}/turns`, { body })).status).toBe(403);
 });
 
 it("routes and methods that are not there are answered in the form of this API", async () => {
