@@ -102,8 +102,8 @@ export const unnamedTypes: readonly string[] = words(`
 
   DefectError RejectionError TerminalError TransientError
 
-  CallerPlace Identify OpenAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
-  ServerErrorOptions StartTurnOptions
+  CallerPlace Identify NewAgentOptions Output PageOptions RedisClient RequestPart RouteSchemas RouteShape ServerErrorCode
+  ServerErrorOptions StartTurnOptions TurnFilter
 
   BudgetListener EventFrame FrameBase FrameListener FrameSnapshot RedisPlaceOptions SnapshotFrame
 `);

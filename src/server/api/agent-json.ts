@@ -10,6 +10,7 @@ import {
   lifecycleSchema,
   storedErrorSchema,
 } from "../../state/index.ts";
+import { shownMetadata } from "../core/caller.ts";
 
 /*
  * Agents, artifacts and accounts as this API shows them: schemas with the functions that make their values. They hold
@@ -60,7 +61,16 @@ export type AgentJson = DeepReadonly<z.infer<typeof agentSchema>>;
 export function agentJson({ agentId, definition, rootAgentId, sessionId, createdAt, state }: Agent): AgentJson {
   const { status, turnCount, openTurnId, lastActivity, error = null, metadata = {} } = state;
   const identity = { agentId, definition, rootAgentId, sessionId };
-  return { ...identity, status, turnCount, openTurnId, createdAt, lastActivity, error, metadata };
+  return {
+    ...identity,
+    status,
+    turnCount,
+    openTurnId,
+    createdAt,
+    lastActivity,
+    error,
+    metadata: shownMetadata(metadata),
+  };
 }
 
 /** An agent of a list. */
@@ -78,7 +88,7 @@ export function listedAgentJson(record: AgentRecord): AgentJson {
     createdAt,
     lastActivity,
     error,
-    metadata,
+    metadata: shownMetadata(metadata),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   messageSchema,
 } from "../../state/index.ts";
 import { NotFoundError } from "../../errors/index.ts";
+import { shownMetadata } from "../core/caller.ts";
 import { type Route, route } from "../core/route.ts";
 import {
   accountJson,
@@ -170,7 +171,8 @@ export const agentRoutes: readonly Route[] = [
     responses: { 200: { description: "The committed state.", schema: agentStateJsonSchema }, ...errors(404) },
     handle: async ({ caller, params }) => {
       const agent = await caller.agent(params.agentId);
-      return json(agentStateJson.toJSON(await agent.getState()));
+      const { context, ...state } = agentStateJson.toJSON(await agent.getState());
+      return json({ ...state, context: { ...context, metadata: shownMetadata(context.metadata) } });
     },
   }),
   route({

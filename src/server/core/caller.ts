@@ -1,5 +1,6 @@
-import { type Clock, stableStringify } from "../../base/index.ts";
-import { type Account, type Budget, limitsOf } from "../../budget/index.ts";
+import { createHash } from "node:crypto";
+import { type Clock, createId, stableStringify } from "../../base/index.ts";
+import type { Budget } from "../../budget/index.ts";
 import {
   AgentBusyError,
   AlreadyOwnedError,
@@ -18,10 +19,10 @@ import {
   numberOfTurn,
   textOf,
   turnIdOf,
-  type TroupeEvent,
   type TurnRecord,
+  type TroupeEvent,
 } from "../../state/index.ts";
-import { placeOfAgent, placeOfTurn } from "../../stores/index.ts";
+import { placeOfAgent, placeOfTurn, type TurnFilter } from "../../stores/index.ts";
 import type { Auth } from "../../tools/index.ts";
 import { ServerError, unauthenticated } from "./failures.ts";
 import type { Identity } from "./identity.ts";
@@ -46,16 +47,18 @@ export interface CallerPlace {
   readonly clock: Clock;
   /** Another caller's things are answered like a request without a token, and not like an unknown id. */
   readonly deniesStrangers: boolean;
-  /** Counts a turn that is about to start. Throws `ServerError` (429) when there are too many. */
+  /** Counts a turn that is about to start. Rejects with `ServerError` (429) when there are too many. */
   readonly admitTurn: () => Promise<void>;
 }
 
-export interface OpenAgentOptions {
+export interface NewAgentOptions {
   /** Name of the definition. */
   readonly definition: string;
   /** A name that the client chooses; the same name is the same agent. */
   readonly name?: string | undefined;
-  /** Idempotency key, where the client gives no name. */
+  /** An id that the surface made for this caller. */
+  readonly agentId?: string | undefined;
+  /** Idempotency key; where there is neither a name nor an id, it means the agent. */
   readonly key?: RequestKey | undefined;
   readonly sessionId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
@@ -150,34 +153,30 @@ export class Caller {
   async agents(page: PageOptions & { readonly sessionId?: string | undefined } = {}): Promise<Page<AgentRecord>> {
     const { sessionId, after } = page;
     const limit = limitOf(page);
+    const { ownerId } = this;
     const found = await this.runtime.list({
-      ownerId: this.ownerId,
+      ownerId,
+      sessionId,
       rootsOnly: true,
       order: "newest",
       limit: limit + 1,
-      ...(sessionId === undefined ? {} : { sessionId }),
-      ...(after === undefined ? {} : { after }),
+      after,
     });
     return pageOf(found, limit, placeOfAgent);
   }
 
-  /** Turns of root agents, the last changed first. */
+  /** Turns of root agents: the newest change of status first. */
   async turns(
-    page: PageOptions & {
-      readonly agentId?: string | undefined;
-      readonly sessionId?: string | undefined;
-      readonly status?: TurnRecord["status"] | undefined;
-    } = {},
+    page: PageOptions & Pick<TurnFilter, "agentId" | "sessionId" | "status"> = {},
   ): Promise<Page<TurnRecord>> {
-    const { agentId, sessionId, status, after } = page;
     const limit = limitOf(page);
-    const filter = { ownerId: this.ownerId, agentId, sessionId, status, after };
-    return pageOf(await this.runtime.turns({ ...filter, limit: limit + 1 }), limit, placeOfTurn);
+    const found = await this.runtime.turns({ ...page, ownerId: this.ownerId, limit: limit + 1 });
+    return pageOf(found, limit, placeOfTurn);
   }
 
   /**
-   * Requests of one tree or of all, in the order in which they were opened. Default: open ones. Those of all trees are
-   * only the open ones, which are few: they are picked out of the tenant's.
+   * Requests of one tree, in the order in which they were opened; or the open ones of all trees with an open turn, the
+   * turn with the newest change first, where a page has the requests of so many turns. Default: open ones.
    */
   async requests(
     page: PageOptions & {
@@ -187,27 +186,18 @@ export class Caller {
   ): Promise<Page<AgentRequest>> {
     const { rootAgentId, status = "open", after } = page;
     const limit = limitOf(page);
-    if (rootAgentId !== undefined) await this.root(rootAgentId);
-    else if (status !== "open") throw new InvalidInputError(`requests that are ${status} are listed for one tree only`);
+    if (rootAgentId === undefined) return await this.#openRequests(page, status);
+    await this.root(rootAgentId);
     if (after !== undefined) await this.request(after);
-    const found: AgentRequest[] = [];
-    const isOwn = new Map<string, boolean>();
-    for (let last = after; found.length <= limit; ) {
-      const some = await this.runtime.requests({ rootAgentId, status, limit: limit + 1, after: last });
-      for (const request of some) {
-        const root = request.rootAgentId;
-        if (!isOwn.has(root)) isOwn.set(root, await this.#owns(root));
-        if (isOwn.get(root) === true) found.push(request);
-      }
-      last = some.at(-1)?.requestId;
-      if (some.length <= limit) break;
-    }
+    const found = await this.runtime.requests({ rootAgentId, status, limit: limit + 1, after });
     return pageOf(found, limit, ({ requestId }) => requestId);
   }
 
-  async #owns(agentId: string): Promise<boolean> {
-    const record = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
-    return record?.ownerId === this.ownerId;
+  async #openRequests(page: PageOptions, status: AgentRequest["status"]): Promise<Page<AgentRequest>> {
+    if (status !== "open") throw new InvalidInputError("requests that are not open are listed by tree: name its root");
+    const { items: turns, next } = await this.turns({ limit: page.limit, after: page.after, status: "open" });
+    const found = await Promise.all(turns.map(({ agentId }) => this.runtime.requests({ rootAgentId: agentId })));
+    return { items: found.flat(), next };
   }
 
   /** The id of the agent that a name of this caller means. */
@@ -215,71 +205,67 @@ export class Caller {
     return agentIdOfName({ tenant: this.tenant, ownerId: this.ownerId, definition }, name);
   }
 
-  /** Creates an agent, or gives the one that the name or the key means, and starts it. */
-  async openAgent(options: OpenAgentOptions): Promise<Agent> {
+  /** Creates an agent, or gives the one that the name, the id or the key means, and starts it. */
+  async openAgent(options: NewAgentOptions): Promise<Agent> {
     return (await this.createAgent(options)).agent;
   }
 
   /**
-   * Like `openAgent`, and says whether the agent was there before. Rejects with `ServerError` (422) when its key was used
-   * to create another one.
+   * Like `openAgent`; `isReplayed` says that the agent was there. With a key, an agent that was created by another request
+   * rejects with `ServerError` (`key_reused`).
    */
-  async createAgent(options: OpenAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
-    const { definition, name, key, ...rest } = options;
-    const scope = { tenant: this.tenant, ownerId: this.ownerId, definition };
-    const named = name === undefined ? undefined : agentIdOfName(scope, name);
-    const agentId = named ?? (key === undefined ? undefined : agentIdOfKey(scope, key));
-    if (named === undefined && agentId !== undefined) await this.#assertSameAgent(agentId, options);
-    const opened = await this.runtime.agent(definition, { ...rest, ownerId: this.ownerId, agentId });
-    const isReplayed = opened.state.status !== "created";
-    return { agent: await this.#started(opened), isReplayed };
-  }
-
-  /** A repeated request creates nothing anew, and must ask for what is there. */
-  async #assertSameAgent(agentId: string, { definition, sessionId, metadata, budget }: OpenAgentOptions) {
-    const record = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
-    if (record === undefined) return;
-    const account = record.accountId === null ? undefined : await this.#account(record.accountId, agentId);
-    const there = [record.definition.name, record.sessionId, record.metadata, account?.limits ?? null];
-    const asked = [definition, sessionId ?? null, metadata ?? {}, budget === undefined ? null : limitsOf(budget)];
-    if (stableStringify(there) === stableStringify(asked)) return;
-    throw new ServerError("key_reused", "this Idempotency-Key was used to create another agent; take a new one");
-  }
-
-  async #account(accountId: string, agentId: string): Promise<Account | undefined> {
-    const accounts = await this.runtime.accounts(agentId);
-    return accounts.find(({ id }) => id === accountId);
+  async createAgent(options: NewAgentOptions): Promise<{ readonly agent: Agent; readonly isReplayed: boolean }> {
+    const { key, name, agentId: given, definition, metadata = {}, ...rest } = options;
+    const scope = { tenant: this.tenant, ownerId: this.ownerId };
+    const named = given ?? (name === undefined ? undefined : agentIdOfName({ ...scope, definition }, name));
+    const agentId = named ?? (key === undefined ? createId() : agentIdOfKey(scope, key));
+    const before = await this.runtime.stores.readAgent({ tenant: this.tenant, agentId });
+    if (before !== undefined && before.ownerId !== this.ownerId) throw this.#stranger("agent", true);
+    // Where an agent is named, the key is that of the turn.
+    const mark =
+      key === undefined || named !== undefined ? {} : { [creationMark]: hashOf({ ...options, key: undefined }) };
+    if (before !== undefined) assertSame(before.metadata, mark);
+    const agent = await this.runtime.agent(before?.definition.name ?? definition, {
+      ...rest,
+      ownerId: this.ownerId,
+      agentId,
+      metadata: { ...metadata, ...mark },
+    });
+    if (agent.ownerId !== this.ownerId) throw this.#stranger("agent", true);
+    assertSame(agent.state.metadata ?? {}, mark);
+    return { agent: await this.#started(agent), isReplayed: before !== undefined };
   }
 
   /** Starts a turn of one of this caller's agents. */
   async startTurn(agent: Agent, input: Content | null, options: StartTurnOptions = {}): Promise<StartedTurn> {
     await this.#place.admitTurn();
-    const { key: given, ...turnOptions } = options;
-    const key = given === undefined ? {} : { key: turnKeyOf(given) };
-    const turn = agent.executeTurn(input, { ...turnOptions, ...key, auth: this.auth });
+    const { key, ...turnOptions } = options;
+    const known = key === undefined ? {} : { key: turnKeyOf(key) };
+    const turn = agent.executeTurn(input, { ...turnOptions, ...known, auth: this.auth });
     const turnId = await turn.id;
     return { agent, turn, turnId, isReplayed: await turn.isReplayed, became: "turn" };
   }
 
   /**
    * A message without a request id. To a waiting turn it is the answer to the one open question, or the reason to reject
-   * its approvals. Rejects with `AgentBusyError` while the turn works, and with `RequestConflictError` when it is not
-   * clear which request is meant, or when only a client tool or credentials would help; both name the open requests.
+   * its approvals. Rejects with `AgentBusyError` while the turn works, and when it is not clear which request is meant or
+   * only a client tool or credentials would help; then its message names the open requests.
    */
   async plainMessage(agent: Agent, content: Content, options: StartTurnOptions = {}): Promise<StartedTurn> {
-    const requests = await agent.requests();
     const turn = agent.openTurn();
-    if (requests.length === 0 || turn === undefined) return await this.startTurn(agent, content, options);
-    const turnId = await turn.id;
-    const asked = requests.filter(({ kind }) => kind === "question");
+    const now = await turn?.current();
+    if (turn === undefined || now?.status !== "waiting" || now.reason !== "request") {
+      return await this.startTurn(agent, content, options);
+    }
+    const { turnId, requests } = now;
     const approvals = requests.filter(({ kind }) => kind === "approval");
+    const [question, ...others] = requests.filter(({ kind }) => kind === "question");
     const text = textOf(content);
-    const [question] = asked;
-    if (question && asked.length === 1 && approvals.length === 0) {
+    if (question && others.length === 0 && approvals.length === 0) {
       await this.runtime.decide(question.requestId, { verdict: "answered", by: this.ownerId, result: text });
       return { agent, turn, turnId, isReplayed: false, became: "answer" };
     }
-    if (asked.length > 0 || approvals.length === 0) throw unclear(agent, requests);
+    if (question || approvals.length === 0) throw unclear(turnId, requests);
     for (const { requestId } of approvals) await this.#reject(requestId, text);
     return { agent, turn, turnId, isReplayed: false, became: "rejection" };
   }
@@ -345,15 +331,32 @@ type Kind = "agent" | "turn" | "request";
 const MOST_STARTS = 10;
 const START_PAUSE_MS = 20;
 
-function unclear(agent: Agent, requests: readonly AgentRequest[]): Error {
+function unclear(openTurnId: string, requests: readonly AgentRequest[]): Error {
   const ids = requests.map(({ requestId, kind }) => `${requestId} (${kind})`).join(", ");
-  const { openTurnId } = agent.state;
   return new AgentBusyError(
     `the turn waits for decisions that a plain message cannot give; decide these requests: ${ids}`,
     {
       details: { openTurnId, requestIds: requests.map(({ requestId }) => requestId).join(" ") },
     },
   );
+}
+
+/** The member of an agent's metadata that remembers which request created it. */
+const creationMark = "troupe:created-by";
+
+function hashOf(options: object): string {
+  return createHash("sha256").update(stableStringify(options)).digest("hex");
+}
+
+function assertSame(metadata: JsonObject, mark: JsonObject): void {
+  const expected = mark[creationMark];
+  if (expected === undefined || metadata[creationMark] === expected) return;
+  throw new ServerError("key_reused", "this Idempotency-Key was used with another body");
+}
+
+/** An agent's metadata without what the server keeps in it. */
+export function shownMetadata({ [creationMark]: _, ...metadata }: JsonObject): JsonObject {
+  return metadata;
 }
 
 function limitOf({ limit = DEFAULT_LIMIT }: PageOptions): number {

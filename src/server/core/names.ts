@@ -17,10 +17,7 @@ export function agentIdOfName({ tenant, ownerId, definition }: NameScope, name: 
 }
 
 /** The id of the agent that a request with an idempotency key creates, where the request names none. */
-export function agentIdOfKey(
-  { tenant, ownerId }: Pick<NameScope, "tenant" | "ownerId">,
-  { route, value }: RequestKey,
-): string {
+export function agentIdOfKey({ tenant, ownerId }: Omit<NameScope, "definition">, { route, value }: RequestKey): string {
   return hashOf([tenant, ownerId, { route, key: value }]);
 }
 

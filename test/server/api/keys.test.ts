@@ -53,6 +53,8 @@ it("a key creates one agent, and another request under it is refused", async () 
   const answers = await Promise.all(Array.from({ length: 8 }, () => createAgent(here, body, key)));
   expect(new Set(await Promise.all(answers.map(idOf)))).toHaveLength(1);
   expect(answers.map(({ status }) => status).includes(201)).toBe(true);
+  const repeated = agentSchema.parse(await (await createAgent(here, body, key)).json());
+  expect(repeated.metadata).toEqual({ floor: 2 });
   for (const other of [{ sessionId: "t" }, { metadata: {} }, { budget: { maxSteps: 4 } }, { definition: "reader" }]) {
     const refused = await createAgent(here, { ...body, ...other }, key);
     expect([refused.status, errorSchema.parse(await refused.json()).error.code]).toEqual([422, "key_reused"]);
