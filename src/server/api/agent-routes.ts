@@ -3,6 +3,7 @@ import {
   type Artifact,
   agentStateJson,
   agentStateJsonSchema,
+  contentSchema,
   jsonObjectSchema,
   messageSchema,
 } from "../../state/index.ts";
@@ -45,6 +46,10 @@ const newAgentSchema = z
     sessionId: z.string().optional().meta({ description: "Groups agents for clients." }),
     metadata: jsonObjectSchema.optional(),
     budget: budgetSchema.optional().meta({ description: "Limits of the agent's whole life." }),
+    messages: z
+      .array(z.strictObject({ role: z.enum(["user", "assistant"]), content: contentSchema }))
+      .optional()
+      .meta({ description: "The conversation that a new agent begins with; an agent that exists keeps its own." }),
   })
   .meta({ id: "NewAgent", description: "An agent to create." });
 

@@ -9,7 +9,7 @@ import {
   NotFoundError,
   RequestConflictError,
 } from "../../errors/index.ts";
-import type { Agent, Decide, Runtime, Turn, TurnOptions } from "../../runtime/index.ts";
+import type { Agent, AgentStartOptions, Decide, Runtime, Turn, TurnOptions } from "../../runtime/index.ts";
 import {
   agentOfTurn,
   type AgentRecord,
@@ -63,6 +63,8 @@ export interface NewAgentOptions {
   readonly sessionId?: string | undefined;
   readonly metadata?: JsonObject | undefined;
   readonly budget?: Budget | undefined;
+  /** The conversation that a new agent begins with. */
+  readonly messages?: AgentStartOptions["messages"];
 }
 
 export interface StartTurnOptions extends Pick<TurnOptions, "budget" | "ifBusy" | "trace" | "clientTools"> {

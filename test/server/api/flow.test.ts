@@ -11,6 +11,16 @@ import { type Frame, framesOf, served } from "./served.ts";
 const wait = { headers: { prefer: "wait=30" } };
 const none = {} as RequestJson;
 
+test("an agent can begin with a conversation", async () => {
+  const { ask } = await checkedAsk(await served());
+  const messages = [
+    { role: "user", content: "Which parcel?" },
+    { role: "assistant", content: "Parcel A." },
+  ];
+  const { agentId } = (await ask("POST /api/agents", { body: { definition: "clerk", messages } })).as(agentSchema);
+  expect((await ask(`GET /api/agents/${agentId}/messages`)).body).toMatchObject({ items: messages });
+});
+
 test("the main flow: an agent, turns, a stream, a decision, and everything that can be read; every answer fits the document", async () => {
   const { ask, asked } = await checkedAsk(await served());
 

@@ -14,7 +14,7 @@ import { onTestFinished } from "vitest";
 import { apiSurface } from "../../../src/server/api/api-surface.ts";
 import type { Identity } from "../../../src/server/core/identity.ts";
 import { tokenAuth } from "../../../src/server/core/identity.ts";
-import { serveRuntime, type RuntimeServer, type ServeOptions } from "../../../src/server/serve-runtime.ts";
+import { type RuntimeServer, serveRuntime, type ServeOptions } from "troupe/server";
 
 export const ada = "token-of-ada-0001";
 export const bob = "token-of-bob-0001";
